@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# How a folder of weft becomes a target.
+
+# weft_warnings(<target>): every warning that we can keep silent is an error.
+function(weft_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Werror)
+endfunction()
+
+# weft_module(<name> SOURCES <file>... [DEPS <module>...] [PACKAGES <target>...])
+# Defines weft_<name>, a static archive for linking into libweft.so or a test. DEPS are other modules by
+# their short names (base, schedule, ...), PACKAGES are targets of cmake/WeftPackages.cmake.
+# Without a source it is an interface that carries the include folders.
+function(weft_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;PACKAGES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "weft_module(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  list(TRANSFORM arg_DEPS REPLACE "^(weft_)?(.+)$" "weft_\\2")
+
+  set(target weft_${name})
+  set(scope PUBLIC)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    weft_warnings(${target})
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope}
+    ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${target} ${scope} ${arg_DEPS} ${arg_PACKAGES} Threads::Threads)
+endfunction()
+
+# weft_add_folders(<folder>...): add_subdirectory for each that has a CMakeLists.txt, in this order.
+function(weft_add_folders)
+  file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(folder ${ARGN})
+    if(${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt IN_LIST lists)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The packages that weft is built from, as targets. The library itself uses Threads::Threads,
+# PkgConfig::hwy, PkgConfig::hwloc and OpenSSL::Crypto; the rest is for tools, perf and tests.
+
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+
+find_package(CLI11 REQUIRED)           # CLI11::CLI11
+find_package(fmt REQUIRED)             # fmt::fmt
+find_package(nlohmann_json REQUIRED)   # nlohmann_json::nlohmann_json
+
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)         # GTest::gtest_main
+  find_package(benchmark REQUIRED)     # benchmark::benchmark
+endif()
