@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/knobs.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t kMaxMs = INT32_MAX;
+constexpr std::int64_t kMaxRanks = 1 << 20;
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
+
+// In the order of enum Knob.
+constexpr std::array kTable = {
+    KnobInfo{Knob::Debug, "WEFT_DEBUG", KnobType::Choice, "WARN",
+             "How much is logged. NCCL_DEBUG's names are understood.",
+             "NONE|ERROR|VERSION|WARN|INFO|DEBUG|TRACE"},
+    KnobInfo{Knob::DebugFile, "WEFT_DEBUG_FILE", KnobType::Text, "",
+             "File that the log is appended to instead of stderr; %h is the host name, %p the "
+             "process id."},
+    KnobInfo{Knob::TimeoutMs, "WEFT_TIMEOUT_MS", KnobType::Integer, "600000",
+             "Deadline of each operation in milliseconds.", "", 1, kMaxMs},
+    KnobInfo{Knob::InitTimeoutMs, "WEFT_INIT_TIMEOUT_MS", KnobType::Integer, "120000",
+             "Deadline of creating a communicator in milliseconds.", "", 1, kMaxMs},
+    KnobInfo{
+        Knob::Transport, "WEFT_TRANSPORT", KnobType::Text, "auto",
+        "How bytes move: auto, local (threads of one process), shm (processes of one host), or "
+        "faulty:SEED around them. Must agree on all ranks."},
+    KnobInfo{
+        Knob::Reproducible, "WEFT_REPRODUCIBLE", KnobType::Flag, "0",
+        "Fold every sum in rank order, so that the same inputs always give the same bits. Must "
+        "agree on all ranks."},
+    KnobInfo{
+        Knob::Algo, "WEFT_ALGO", KnobType::Text, "auto",
+        "Force an algorithm by name for every collective that has it (weft-perf --algo list). Must "
+        "agree on all ranks."},
+    KnobInfo{Knob::SegmentKb, "WEFT_SEGMENT_KB", KnobType::Integer, "auto",
+             "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
+             "", 1, 1 << 20},
+    KnobInfo{Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::Bytes, "auto",
+             "Largest message that takes the one-shot all-reduce. Must agree on all ranks.", "", 0,
+             kMaxBytes},
+    KnobInfo{
+        Knob::DirectMin, "WEFT_DIRECT_MIN", KnobType::Bytes, "auto",
+        "Smallest message that is written straight into the receiver's buffer where the transport "
+        "can. Must agree on all ranks.",
+        "", 0, kMaxBytes},
+    KnobInfo{
+        Knob::Cma, "WEFT_CMA", KnobType::Choice, "auto",
+        "Copies between processes by the kernel (process_vm_readv): auto where measured to win, or "
+        "off.",
+        "auto|off"},
+    KnobInfo{Knob::SpinUs, "WEFT_SPIN_US", KnobType::Integer, "auto",
+             "Microseconds that a wait spins before it yields and sleeps.", "", 0, 1000000},
+    KnobInfo{
+        Knob::SocketIfname, "WEFT_SOCKET_IFNAME", KnobType::Text, "",
+        "Interface that the meeting point listens on, such as eth0 or lo; by default the one with "
+        "the default route."},
+    KnobInfo{
+        Knob::CommId, "WEFT_COMM_ID", KnobType::Text, "",
+        "host:port of rank 0; weftGetUniqueId then derives the same id in every process (needs "
+        "WEFT_SECRET or WEFT_SECRET_FILE)."},
+    KnobInfo{Knob::Secret, "WEFT_SECRET", KnobType::Text, "",
+             "Shared secret of the job, where the launcher hands over no unique id."},
+    KnobInfo{
+        Knob::SecretFile, "WEFT_SECRET_FILE", KnobType::Text, "",
+        "File with the shared secret; it must belong to the user and be closed to others (0600)."},
+    KnobInfo{Knob::Auth, "WEFT_AUTH", KnobType::Choice, "auto",
+             "Without a secret: auto derives one from the job id and warns, require makes that an "
+             "error, "
+             "off derives it silently.",
+             "auto|require|off"},
+    KnobInfo{Knob::Rank, "WEFT_RANK", KnobType::Integer, "",
+             "Rank of this process; with WEFT_SIZE.", "", 0, kMaxRanks - 1},
+    KnobInfo{Knob::Size, "WEFT_SIZE", KnobType::Integer, "", "Number of ranks; with WEFT_RANK.", "",
+             1, kMaxRanks},
+    KnobInfo{Knob::Root, "WEFT_ROOT", KnobType::Text, "",
+             "host:port where rank 0 listens; with WEFT_RANK and WEFT_SIZE."},
+    KnobInfo{Knob::LocalRank, "WEFT_LOCAL_RANK", KnobType::Integer, "",
+             "Rank among the ranks of this host, if the launcher does not say it.", "", 0,
+             kMaxRanks - 1},
+    KnobInfo{Knob::LocalSize, "WEFT_LOCAL_SIZE", KnobType::Integer, "",
+             "Number of ranks of this host, if the launcher does not say it.", "", 1, kMaxRanks},
+};
+static_assert(kTable.size() <= 30, "weft has at most thirty knobs");
+
+constexpr bool inOrder() {
+  for (std::size_t i = 0; i < kTable.size(); ++i) {
+    if (static_cast<std::size_t>(kTable[i].knob) != i) return false;
+  }
+  return true;
+}
+static_assert(inOrder(), "the table follows enum Knob");
+
+// The variable's value, or the default.
+std::string valueOf(const KnobInfo& info) {
+  const char* value = std::getenv(info.name);
+  return value && *value ? value : info.fallback;
+}
+
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string replaced(std::string_view from, char what, std::string_view by) {
+  std::string to;
+  for (char c : from) c == what ? to += by : to += c;
+  return to;
+}
+
+Status invalid(const KnobInfo& info, std::string_view value, std::string_view expected) {
+  return Status::error(Code::InvalidArgument, text(info.name, "=", value, " is not ", expected,
+                                                   ". fix: correct or unset ", info.name));
+}
+
+std::string rangeOf(const KnobInfo& info) {
+  const std::string bytes = info.type == KnobType::Bytes ? " bytes (suffix K, M or G)" : "";
+  const std::string automatic = equalIgnoringCase(info.fallback, "auto") ? "auto or " : "";
+  return text(automatic, "a number from ", info.min, " to ", info.max, bytes);
+}
+
+int suffixShift(char suffix) {
+  switch (suffix) {
+    case 'k':
+    case 'K':
+      return 10;
+    case 'm':
+    case 'M':
+      return 20;
+    case 'g':
+    case 'G':
+      return 30;
+    default:
+      return -1;
+  }
+}
+
+// Decimal digits and, for Bytes, one suffix; false if anything else or out of range.
+bool parseNumber(const KnobInfo& info, std::string_view value, std::int64_t* number) {
+  const char* end = value.data() + value.size();
+  const auto [rest, error] = std::from_chars(value.data(), end, *number);
+  if (error != std::errc()) return false;
+  if (rest != end) {
+    const int shift = suffixShift(*rest);
+    if (info.type != KnobType::Bytes || rest + 1 != end || shift < 0) return false;
+    if (*number < 0 || *number > info.max >> shift) return false;
+    *number <<= shift;
+  }
+  return *number >= info.min && *number <= info.max;
+}
+
+// Levenshtein's distance by one row of the table.
+std::size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replace, row[j + 1] + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string describeUnknown(std::string_view name) {
+  const auto distanceTo = [&](const KnobInfo& info) { return editDistance(name, info.name); };
+  const auto nearest =
+      std::min_element(kTable.begin(), kTable.end(),
+                       [&](const auto& a, const auto& b) { return distanceTo(a) < distanceTo(b); });
+  const std::string said = text("unknown variable ", name, " is ignored");
+  return distanceTo(*nearest) <= 4 ? text(said, "; did you mean ", nearest->name, "?") : said;
+}
+
+const char* typeName(KnobType type) {
+  static constexpr std::array<const char*, 5> names = {"integer", "bytes", "flag", "choice",
+                                                       "text"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+}  // namespace
+
+std::span<const KnobInfo> knobTable() { return kTable; }
+
+const KnobInfo& knobInfo(Knob knob) { return kTable[static_cast<std::size_t>(knob)]; }
+
+bool isSet(Knob knob) {
+  const char* value = std::getenv(knobInfo(knob).name);
+  return value && *value;
+}
+
+Status readInteger(Knob knob, std::int64_t* value) {
+  const KnobInfo& info = knobInfo(knob);
+  const std::string written = valueOf(info);
+  if (equalIgnoringCase(info.fallback, "auto") && equalIgnoringCase(written, "auto")) {
+    *value = kKnobAuto;
+    return {};
+  }
+  return parseNumber(info, written, value) ? Status() : invalid(info, written, rangeOf(info));
+}
+
+Status readFlag(Knob knob, bool* value) {
+  static constexpr std::array<const char*, 4> yes = {"1", "on", "yes", "true"};
+  static constexpr std::array<const char*, 4> no = {"0", "off", "no", "false"};
+  const KnobInfo& info = knobInfo(knob);
+  const std::string written = valueOf(info);
+  const auto same = [&](const char* word) { return equalIgnoringCase(word, written); };
+  *value = std::any_of(yes.begin(), yes.end(), same);
+  if (*value || std::any_of(no.begin(), no.end(), same)) return {};
+  return invalid(info, written, "0 or 1");
+}
+
+Status readText(Knob knob, std::string* value) {
+  const KnobInfo& info = knobInfo(knob);
+  *value = valueOf(info);
+  if (info.type != KnobType::Choice) return {};
+  for (std::string_view left = info.choices; !left.empty();) {
+    const std::string_view choice = left.substr(0, left.find('|'));
+    if (equalIgnoringCase(choice, *value)) {
+      *value = choice;
+      return {};
+    }
+    left.remove_prefix(std::min(left.size(), choice.size() + 1));
+  }
+  return invalid(info, *value, text("one of ", replaced(info.choices, '|', ", ")));
+}
+
+std::vector<std::string> unknownKnobs() {
+  std::vector<std::string> lines;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view variable = *entry;
+    const std::string_view name = variable.substr(0, variable.find('='));
+    const auto known = [&](const KnobInfo& info) { return name == info.name; };
+    if (name.starts_with("WEFT_") && std::none_of(kTable.begin(), kTable.end(), known)) {
+      lines.push_back(describeUnknown(name));
+    }
+  }
+  return lines;
+}
+
+std::string knobsAsMarkdown() {
+  std::string page = "| Variable | Type | Default | Meaning |\n|---|---|---|---|\n";
+  for (const KnobInfo& info : kTable) {
+    const std::string type =
+        info.type == KnobType::Choice ? replaced(info.choices, '|', ", ") : typeName(info.type);
+    const std::string fallback = *info.fallback ? text('`', info.fallback, '`') : "(none)";
+    page += text("| `", info.name, "` | ", type, " | ", fallback, " | ", info.doc, " |\n");
+  }
+  return page;
+}
+
+}  // namespace weft
