@@ -11,7 +11,8 @@ static int versionOf(void* library, int* version) {
   GetVersion getVersion;
   void* symbol = dlsym(library, "weftGetVersion");
   if (symbol == NULL) return 0;
-  memcpy(&getVersion, &symbol, sizeof symbol); /* ISO C has no cast from object to function pointer */
+  memcpy(&getVersion, &symbol,
+         sizeof symbol); /* ISO C has no cast from object to function pointer */
   return getVersion(version) == weftSuccess;
 }
 
