@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "schedule/collective.h"
+
+// The schedule IR: a collective is a pure function `rank -> short serial list of ops` over slots.
+//
+// Slots. A slot holds one chunk of one buffer of one rank. In and Out are the user's buffers, Tmp
+// is library memory, Signal slots have an arrival flag and no bytes. Which chunk an In or Out slot
+// holds is fixed by the collective (collective.h); a Tmp slot holds what was last written to it.
+//
+// Chunks. Slots move *logical chunks* 0 .. Schedule::logicalChunks-1. A schedule never knows
+// lengths: the binder gives every logical chunk a length (chunks.h for vectors, the caller's block
+// lengths for block collectives, where they may differ and may be zero). So the uneven forms
+// (all-gather-v, reduce-scatter-v) are the very same schedules. Every op says which logical chunks
+// it moves (Op::shape), since a Tmp slot has no length of its own. Empty chunks still raise their
+// arrivals.
+//
+// Arrivals. A Put raises ONE arrival, that of the first slot of the run it wrote at the peer; a
+// Wait names exactly the run of one Put, and each arrival is waited for exactly once. The target of
+// a Put is written by that Put alone until its Wait is through.
+//
+// Put is asynchronous: it reads its source at any time until the peer's Wait for it is through, so
+// a schedule never overwrites a Put's source unless a chain of messages proves that Wait. What the
+// schedule leaves to the engine: a call returns only when the sources of its own Puts are read.
+//
+// Segments and lanes are the engine's: it cuts a long message into segments and runs this same
+// program once for each (an *invocation*), Tmp and Signal slots being kReuseDepth deep. Its rule:
+// invocation e puts into a peer only after that peer completed invocation e - kReuseDepth.
+//
+// Everything here is plain data, immutable once built; a Schedule may be shared between threads.
+namespace weft {
+
+inline constexpr uint32_t kReuseDepth = 4;
+
+enum class OpKind : uint8_t { Put, Wait, Copy, Reduce, Kernel };
+
+enum class KernelId : uint8_t {
+  Scale,   // multiply by the caller's factor (pre-multiplied sum), before anything is added
+  Finish,  // turn a complete sum into the result (divide for average); once on every complete sum
+};
+
+enum class Buf : uint8_t { In, Out, Tmp, Signal };
+
+struct Slot {
+  Buf buf;
+  uint32_t index;
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+constexpr Slot in(uint32_t i) { return {Buf::In, i}; }
+constexpr Slot out(uint32_t i) { return {Buf::Out, i}; }
+constexpr Slot tmp(uint32_t i) { return {Buf::Tmp, i}; }
+constexpr Slot signalSlot(uint32_t i) { return {Buf::Signal, i}; }
+constexpr Slot operator+(Slot s, uint32_t offset) { return {s.buf, s.index + offset}; }
+
+// Consecutive logical chunks first .. first+chunks-1 (never wrapping round).
+struct Span {
+  uint32_t first;
+  uint32_t chunks = 1;
+};
+
+// One step of one rank. Runs are consecutive slots: src .. src+chunks-1 and so on.
+//
+//   Put     read my run src, write run dst of rank `peer`, raise that run's arrival.
+//           chunks == 0 is a signal: src is unused, dst is a Signal slot of the peer.
+//   Wait    until the arrival of my run dst (chunks == 0: of my Signal slot dst).
+//   Copy    dst = src
+//   Reduce  dst = operand0 op operand1 op ... in the listed order, each operand the first slot of a
+//           run. Narrow types are widened and the result is rounded once. dst may equal an operand.
+//   Kernel  dst = kernel(src); dst may equal src.
+struct Op {
+  OpKind kind = OpKind::Put;
+  KernelId kernel = KernelId::Scale;
+  uint32_t peer = 0;
+  Slot src = tmp(0), dst = tmp(0);
+  uint32_t chunks = 0;
+  uint32_t shape = 0;  // logical chunk in the run's first slot; the next slot has shape+1, ...
+  uint32_t firstOperand = 0, operands = 0;  // Reduce: Program::operands[firstOperand ..+ operands)
+
+  bool isSignal() const { return chunks == 0; }
+  Span span() const { return {shape, chunks}; }
+};
+
+// What one rank executes, in this order, and the builders that generators use.
+struct Program {
+  std::vector<Op> ops;
+  std::vector<Slot> operands;
+
+  void put(uint32_t peer, Slot src, Slot dst, Span what);
+  void wait(Slot dst, Span what);
+  void signal(uint32_t peer, uint32_t index);  // raise Signal slot `index` of `peer`
+  void waitSignal(uint32_t index);
+  void copy(Slot src, Slot dst, Span what);                            // nothing if src is dst
+  void reduce(Slot dst, const std::vector<Slot>& sources, Span what);  // one source: a copy
+  void kernel(KernelId id, Slot src, Slot dst, Span what);
+
+  // The same op with its operands taken from `from` (for transforms).
+  void append(Op op, const Program& from);
+};
+
+struct Schedule {
+  std::string name;  // generator and transforms, for messages: "mesh+staged"
+  Collective collective = Collective::AllReduce;
+  uint32_t root = 0;  // rooted collectives only
+  uint32_t ranks = 1;
+  uint32_t inChunks = 0, outChunks = 0;  // slots of the user's buffers, on the ranks that have them
+  uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
+  uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
+  uint32_t logicalChunks = 1;
+  std::function<Program(uint32_t rank)> program;  // pure: the same answer on every machine
+};
+
+}  // namespace weft
