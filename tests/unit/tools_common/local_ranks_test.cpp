@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/common/local_ranks.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace weft::tools {
+namespace {
+
+int environmentInt(const char* name) { return std::atoi(std::getenv(name)); }
+
+// What a rank does; it runs only in the processes that the tests below start.
+TEST(LocalRank, DISABLED_Body) {
+  const std::string task = std::getenv("TASK");
+  const int rank = environmentInt("WEFT_RANK");
+  if (task == "report") {
+    std::ofstream(std::string(std::getenv("FOLDER")) + "/" + std::to_string(rank))
+        << std::getenv("WEFT_SIZE") << ' ' << std::getenv("WEFT_LOCAL_RANK") << ' '
+        << std::getenv("WEFT_LOCAL_SIZE") << ' ' << std::getenv("WEFT_ROOT") << ' '
+        << std::getenv("WEFT_SECRET");
+    _exit(0);
+  }
+  if (task == "fail" && rank == 1) _exit(3);
+  if (task == "crash" && rank == 1) raise(SIGKILL);
+  if (task == "lost") {  // rank 0 notices the loss before rank 1 has quite ended
+    if (rank == 0) _exit(75);
+    usleep(200'000);
+    _exit(65);
+  }
+  if (task == "interrupt" && rank == 1) kill(getppid(), SIGTERM);
+  for (;;) pause();
+}
+
+int run(const std::string& task, int ranks, const std::string& folder = "") {
+  char program[] = "test", filter[] = "--gtest_filter=LocalRank.*", flag[] = "--ranks", n[] = "2",
+       all[] = "--gtest_also_run_disabled_tests";
+  char* argv[] = {program, flag, n, filter, all, nullptr};
+  const EnvVar extra[] = {{"TASK", task}, {"FOLDER", folder}};
+  return runLocalRanks(ranks, argv, extra);
+}
+
+struct Identity {
+  int size = 0, localRank = 0, localSize = 0;
+  std::string root, secret;
+};
+
+TEST(LocalRanks, EachRankKnowsWhoItIs) {
+  char folder[] = "/tmp/local_ranks_XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  ASSERT_EQ(run("report", 3, folder), 0);
+  std::set<std::string> roots, secrets;
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string file = std::string(folder) + "/" + std::to_string(rank);
+    Identity me;
+    std::ifstream(file) >> me.size >> me.localRank >> me.localSize >> me.root >> me.secret;
+    EXPECT_EQ(me.size, 3);
+    EXPECT_EQ(me.localRank, rank);
+    EXPECT_EQ(me.localSize, 3);
+    EXPECT_EQ(me.root.substr(0, 10), "127.0.0.1:");
+    EXPECT_EQ(me.secret.size(), 64u);
+    roots.insert(me.root);
+    secrets.insert(me.secret);
+    unlink(file.c_str());
+  }
+  EXPECT_EQ(roots.size(), 1u);
+  EXPECT_EQ(secrets.size(), 1u);
+  rmdir(folder);
+}
+
+TEST(LocalRanks, TheFailureOfOneEndsAll) {
+  const auto start = std::chrono::steady_clock::now();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("fail", 3), 3);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("rank 1 "), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(8));
+}
+
+TEST(LocalRanks, AKilledRankIsNamedWithItsSignal) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("crash", 2), 128 + SIGKILL);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("rank 1 "), std::string::npos) << text;
+  EXPECT_NE(text.find("signal 9"), std::string::npos) << text;
+}
+
+TEST(LocalRanks, WhoOnlyLostAPeerIsNotTheCulprit) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("lost", 2), 65);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("rank 1 "), std::string::npos);
+}
+
+TEST(LocalRanks, PassesSigtermOn) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("interrupt", 2), 128 + SIGTERM);
+  testing::internal::GetCapturedStderr();
+}
+
+}  // namespace
+}  // namespace weft::tools

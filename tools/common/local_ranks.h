@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A launcher for the ranks of one host, for tools that offer --ranks N.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace weft::tools {
+
+struct EnvVar {
+  std::string name;
+  std::string value;
+};
+
+// Runs this program n times, as ranks 0..n-1 of one communicator, and waits for all.
+//
+// Each copy gets `argv` without --ranks (as "--ranks N" or "--ranks=N"), the environment of this
+// process, `extra`, and what weftCommInitFromEnv reads: WEFT_RANK, WEFT_SIZE, WEFT_LOCAL_RANK,
+// WEFT_LOCAL_SIZE, WEFT_ROOT (a free port of 127.0.0.1) and WEFT_SECRET (random, new for each run).
+//
+// Returns 0 if all ranks did. Otherwise the first failure is the culprit, except that exit code 75
+// ("a peer was lost") gives way to any other; the rest get a few seconds to end by themselves, then
+// SIGTERM, then SIGKILL. One line on stderr names the culprit, and its exit code is returned (128 +
+// signal if it was killed). SIGINT and SIGTERM are passed on to the ranks and reported as 128 +
+// signal. If this process dies, so do the ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile,
+// so call it from the main thread, before other threads exist. A failure to start is reported
+// as 71.
+int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra = {});
+
+}  // namespace weft::tools
