@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of all kernels, and the two things that it computes: folds and scalings.
+#if defined(WEFT_REDUCE_FOLD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_REDUCE_FOLD_INL_H
+#undef WEFT_REDUCE_FOLD_INL_H
+#else
+#define WEFT_REDUCE_FOLD_INL_H
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+#include "reduce/operators-inl.h"
+#include "reduce/packet-inl.h"
+#include "reduce/reduce.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+
+// Packets in flight at once: enough to hide the latency of an operator, few enough for the registers.
+constexpr size_t kUnroll = 4;
+
+// Where the sources are: known to be two, the hot case, or any number.
+struct TwoSources {
+  const std::byte* source[2];
+  static constexpr size_t size() { return 2; }
+  const std::byte* operator[](size_t s) const { return source[s]; }
+};
+
+struct ManySources {
+  const void* const* source;
+  size_t count;
+  size_t size() const { return count; }
+  const std::byte* operator[](size_t s) const { return static_cast<const std::byte*>(source[s]); }
+};
+
+// A fold of kCount adjacent packets at byte `at`, source by source, with the accumulators in registers.
+template <class Op, class Sources, class Last>
+struct Fold {
+  Sources sources;
+  Last last;
+
+  template <class P, size_t kCount>
+  HWY_INLINE std::array<typename P::Value, kCount> packets(size_t at) const {
+    std::array<typename P::Value, kCount> sum;
+    for (size_t i = 0; i < kCount; ++i) sum[i] = P::load(sources[0] + at + i * P::kBytes);
+    for (size_t s = 1; s < sources.size(); ++s) {
+      const std::byte* source = sources[s] + at;
+      for (size_t i = 0; i < kCount; ++i) {
+        sum[i] = combine<Op>(sum[i], P::load(source + i * P::kBytes));
+      }
+    }
+    for (size_t i = 0; i < kCount; ++i) sum[i] = last(sum[i]);
+    return sum;
+  }
+};
+
+// A product with a constant.
+template <class Lane, class Last>
+struct Scale {
+  const std::byte* source;
+  Lane factor;
+  Last last;
+
+  template <class P, size_t kCount>
+  HWY_INLINE std::array<typename P::Value, kCount> packets(size_t at) const {
+    std::array<typename P::Value, kCount> product;
+    for (size_t i = 0; i < kCount; ++i) {
+      product[i] = last(combine<Prod>(P::load(source + at + i * P::kBytes), P::splat(factor)));
+    }
+    return product;
+  }
+};
+
+template <class P, bool kStream, size_t kCount>
+HWY_INLINE void storePackets(const std::array<typename P::Value, kCount>& values, std::byte* to) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if constexpr (kStream) {
+      P::stream(values[i], to + i * P::kBytes);
+    } else {
+      P::store(values[i], to + i * P::kBytes);
+    }
+  }
+}
+
+// Bytes from `dst` to the next packet border, if elements lie on it; 0 if they never do.
+template <class P>
+HWY_INLINE size_t bytesToBorder(const std::byte* dst) {
+  const size_t past = reinterpret_cast<uintptr_t>(dst) % P::kBytes;
+  const size_t head = past == 0 ? 0 : P::kBytes - past;
+  return head % P::One::kBytes == 0 ? head : 0;
+}
+
+// Writes `bytes` of results to dst. The body is whole packets, on packet borders of dst; the first and
+// the last packet cover its ragged ends and may overlap it. They are computed before anything is stored,
+// because dst may be a source, and stored after the body.
+template <class P, bool kStream, class Compute>
+HWY_INLINE void forAll(std::byte* dst, size_t bytes, const Compute& compute) {
+  if (bytes < P::kBytes) {
+    for (size_t at = 0; at < bytes; at += P::One::kBytes) {
+      const auto one = compute.template packets<typename P::One, 1>(at);
+      storePackets<typename P::One, false, 1>(one, dst + at);
+    }
+    return;
+  }
+  const auto first = compute.template packets<P, 1>(0);
+  const auto last = compute.template packets<P, 1>(bytes - P::kBytes);
+  size_t at = bytesToBorder<P>(dst);
+  for (; at + kUnroll * P::kBytes <= bytes; at += kUnroll * P::kBytes) {
+    storePackets<P, kStream, kUnroll>(compute.template packets<P, kUnroll>(at), dst + at);
+  }
+  for (; at + P::kBytes <= bytes; at += P::kBytes) {
+    storePackets<P, false, 1>(compute.template packets<P, 1>(at), dst + at);
+  }
+  storePackets<P, false, 1>(first, dst);
+  storePackets<P, false, 1>(last, dst + bytes - P::kBytes);
+}
+
+template <class P, class Op, bool kStream, class Last>
+HWY_INLINE void foldAll(void* dst, const void* const* src, size_t n, size_t count, Last last) {
+  auto* to = static_cast<std::byte*>(dst);
+  const size_t bytes = count * P::One::kBytes;
+  const ManySources many{src, n};
+  if (n == 2) {
+    forAll<P, kStream>(to, bytes, Fold<Op, TwoSources, Last>{{many[0], many[1]}, last});
+  } else {
+    forAll<P, kStream>(to, bytes, Fold<Op, ManySources, Last>{many, last});
+  }
+}
+
+// A fold of one source without a division.
+inline void copyElements(void* dst, const void* src, size_t bytes) {
+  if (dst != src && bytes != 0) std::memcpy(dst, src, bytes);
+}
+
+// The FoldFn of a float type.
+template <class P, class Op>
+void foldFloats(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
+  if (n == 1 && divisor == 1) return copyElements(dst, src[0], count * P::One::kBytes);
+  foldAll<P, Op, false>(dst, src, n, count, Divide<typename P::Lane>(divisor));
+}
+
+// The kernel of a float type for each operator.
+template <class P>
+FoldFn floatKernel(RedOp op) {
+  switch (op) {
+    case RedOp::Sum:
+    case RedOp::Avg:
+    case RedOp::PreMulSum:
+      return foldFloats<P, Sum>;
+    case RedOp::Prod:
+      return foldFloats<P, Prod>;
+    case RedOp::Max:
+      return foldFloats<P, Max>;
+    case RedOp::Min:
+      return foldFloats<P, Min>;
+  }
+  return nullptr;
+}
+
+// Its non-temporal form. Such stores need borders, so a destination that has none takes the other.
+template <class P, class Op>
+void foldFloatsStream(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
+  if (n == 1 || reinterpret_cast<uintptr_t>(dst) % P::One::kBytes != 0) {
+    return foldFloats<P, Op>(dst, src, n, count, divisor);
+  }
+  foldAll<P, Op, true>(dst, src, n, count, Divide<typename P::Lane>(divisor));
+  hwy::FlushStream();
+}
+
+template <class V>
+HWY_INLINE auto firstLane(V v) {
+  return hn::GetLane(v);
+}
+
+template <class V>
+HWY_INLINE auto firstLane(Pair<V> v) {
+  return hn::GetLane(v.even);
+}
+
+// The ScaleFn of any type.
+template <class P, class Last>
+HWY_INLINE void scaleAll(void* dst, const void* src, size_t count, const void* scalar, Last last) {
+  const typename P::Lane factor = firstLane(P::One::load(static_cast<const std::byte*>(scalar)));
+  const Scale<typename P::Lane, Last> scale{static_cast<const std::byte*>(src), factor, last};
+  forAll<P, false>(static_cast<std::byte*>(dst), count * P::One::kBytes, scale);
+}
+
+template <class P>
+void scaleFloats(void* dst, const void* src, size_t count, const void* scalar) {
+  scaleAll<P>(dst, src, count, scalar, Divide<typename P::Lane>(1));
+}
+
+template <class P>
+void scaleIntegers(void* dst, const void* src, size_t count, const void* scalar) {
+  scaleAll<P>(dst, src, count, scalar, Keep());
+}
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

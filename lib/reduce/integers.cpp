@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduce/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduce/integers.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include <cstring>
+#include <type_traits>
+
+#include "reduce/fold-inl.h"
+#include "reduce/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+
+// x / divisor, toward zero. Exact in double for 32 bits: a quotient of two such numbers that is no
+// integer is further from the next one than a double's rounding.
+template <class T>
+HWY_INLINE T quotient(T x, uint64_t divisor) {
+  if constexpr (sizeof(T) <= 4) {
+    return static_cast<T>(static_cast<double>(x) / static_cast<double>(divisor));
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return x / divisor;
+  } else {
+    const auto bits = static_cast<uint64_t>(x);
+    return static_cast<T>(x < 0 ? 0 - (0 - bits) / divisor : bits / divisor);
+  }
+}
+
+template <class T>
+void divideAll(void* data, size_t count, uint64_t divisor) {
+  auto* bytes = static_cast<std::byte*>(data);
+  for (size_t i = 0; i < count; ++i) {
+    T x;
+    std::memcpy(&x, bytes + i * sizeof(T), sizeof(T));
+    x = quotient(x, divisor);
+    std::memcpy(bytes + i * sizeof(T), &x, sizeof(T));
+  }
+}
+
+template <class P, class Op>
+HWY_NOINLINE void foldWrapping(void* dst, const void* const* src, size_t n, size_t count) {
+  if (n == 1) return copyElements(dst, src[0], count * P::One::kBytes);
+  foldAll<P, Op, false>(dst, src, n, count, Keep());
+}
+
+// The FoldFn of T, on the packets P. The division is rare and takes a second pass.
+template <class T, class P, class Op>
+void foldIntegers(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
+  foldWrapping<P, Op>(dst, src, n, count);
+  if (divisor != 1) divideAll<T>(dst, count, divisor);
+}
+
+template <class T>
+using Integers = Native<hn::ScalableTag<T>>;
+
+// Sums and products wrap around, so both signs share the unsigned ones.
+template <class T>
+using Wrapping = Integers<std::make_unsigned_t<T>>;
+
+template <class T>
+using Factors =
+    std::conditional_t<sizeof(T) == 1, WideBytes<hn::ScalableTag<uint16_t>>, Wrapping<T>>;
+
+template <class T>
+FoldFn integerKernel(RedOp op) {
+  switch (op) {
+    case RedOp::Sum:
+    case RedOp::Avg:
+    case RedOp::PreMulSum:
+      return foldIntegers<T, Wrapping<T>, Sum>;
+    case RedOp::Prod:
+      return foldIntegers<T, Factors<T>, Prod>;
+    case RedOp::Max:
+      return foldIntegers<T, Integers<T>, Max>;
+    case RedOp::Min:
+      return foldIntegers<T, Integers<T>, Min>;
+  }
+  return nullptr;
+}
+
+FoldFn resolveIntegerFold(DType type, RedOp op) {
+  switch (type) {
+    case DType::I8:
+      return integerKernel<int8_t>(op);
+    case DType::U8:
+      return integerKernel<uint8_t>(op);
+    case DType::I32:
+      return integerKernel<int32_t>(op);
+    case DType::U32:
+      return integerKernel<uint32_t>(op);
+    case DType::I64:
+      return integerKernel<int64_t>(op);
+    case DType::U64:
+      return integerKernel<uint64_t>(op);
+    default:
+      return nullptr;
+  }
+}
+
+ScaleFn resolveIntegerScale(DType type) {
+  switch (sizeOf(type)) {
+    case 1:
+      return scaleIntegers<Factors<uint8_t>>;
+    case 4:
+      return scaleIntegers<Factors<uint32_t>>;
+    default:
+      return scaleIntegers<Factors<uint64_t>>;
+  }
+}
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace weft {
+
+HWY_EXPORT(resolveIntegerFold);
+HWY_EXPORT(resolveIntegerScale);
+
+FoldFn integerFold(DType type, RedOp op) {
+  return HWY_DYNAMIC_DISPATCH(resolveIntegerFold)(type, op);
+}
+ScaleFn integerScale(DType type) { return HWY_DYNAMIC_DISPATCH(resolveIntegerScale)(type); }
+
+}  // namespace weft
+#endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done to vectors of lanes: the operators of a fold, and the last step before a store.
+#if defined(WEFT_REDUCE_OPERATORS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_REDUCE_OPERATORS_INL_H
+#undef WEFT_REDUCE_OPERATORS_INL_H
+#else
+#define WEFT_REDUCE_OPERATORS_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "reduce/packet-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct Sum {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Add(a, b);
+  }
+};
+
+struct Prod {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Mul(a, b);
+  }
+};
+
+// Highway leaves NaN and the sign of zero to the target in its own Max and Min. Here, equal floats are
+// the same bits or zeros of two signs, and a NaN fails both comparisons.
+struct Max {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    if constexpr (hwy::IsFloat<hn::LaneType<V>>()) {
+      const V larger = hn::IfThenElse(hn::Lt(a, b), b, a);
+      const V number = hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), larger);
+      return hn::IfThenElse(hn::IsNaN(b), b, number);
+    } else {
+      return hn::Max(a, b);
+    }
+  }
+};
+
+struct Min {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    if constexpr (hwy::IsFloat<hn::LaneType<V>>()) {
+      const V smaller = hn::IfThenElse(hn::Lt(b, a), b, a);
+      const V number = hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), smaller);
+      return hn::IfThenElse(hn::IsNaN(b), b, number);
+    } else {
+      return hn::Min(a, b);
+    }
+  }
+};
+
+template <class Op, class V>
+HWY_INLINE V combine(V a, V b) {
+  return Op::apply(a, b);
+}
+
+template <class Op, class V>
+HWY_INLINE Pair<V> combine(Pair<V> a, Pair<V> b) {
+  return {Op::apply(a.even, b.even), Op::apply(a.odd, b.odd)};
+}
+
+// The last step of integers: none.
+struct Keep {
+  template <class Value>
+  HWY_INLINE Value operator()(Value v) const {
+    return v;
+  }
+};
+
+// The last step of floats: the division of Avg, and one NaN for all. For powers of two, 1 among them, it
+// multiplies, which is exact and much faster.
+template <class T>
+class Divide {
+ public:
+  explicit Divide(uint64_t divisor)
+      : divides_(!std::has_single_bit(divisor)),
+        factor_(divides_ ? static_cast<T>(divisor) : T{1} / static_cast<T>(divisor)) {}
+
+  template <class V>
+  HWY_INLINE V operator()(V v) const {
+    const hn::DFromV<V> d;
+    const V factor = hn::Set(d, factor_);
+    const V quotient = divides_ ? hn::Div(v, factor) : hn::Mul(v, factor);
+    const V nan = hn::Set(d, std::numeric_limits<T>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(quotient), nan, quotient);
+  }
+
+  template <class V>
+  HWY_INLINE Pair<V> operator()(Pair<V> v) const {
+    return {(*this)(v.even), (*this)(v.odd)};
+  }
+
+ private:
+  bool divides_;
+  T factor_;
+};
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
