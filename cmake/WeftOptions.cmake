@@ -23,6 +23,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR})  # an installed tree may be moved
 
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -38,6 +39,7 @@ elseif(WEFT_SANITIZE)
   message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}'; use asan, tsan or nothing")
 endif()
 if(WEFT_SANITIZE)
-  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g1)
+  add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${sanitizers})
 endif()
