@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "schedule/ir.h"
+
+// Every generator: (ranks, root, ...) -> Schedule. registry.h lists them for choosing and proving.
+// n is the number of ranks, S the bytes of the whole vector (all blocks), C the number of chunks.
+// Tmp sizes are per invocation; "rank order" means that sums have the bits of ((x0 + x1) + x2) +
+// ...
+namespace weft {
+
+// mesh.cpp: every block goes straight to its owner, in one step. Rank order. Tmp S
+// (reduce-scatter).
+Schedule meshReduceScatter(uint32_t n);
+Schedule meshAllGather(uint32_t n);
+Schedule meshAllReduce(uint32_t n);              // the two above; 2 steps, bandwidth-optimal
+Schedule meshReduce(uint32_t n, uint32_t root);  // reduce-scatter, then gather
+
+// one_shot.cpp: everybody sends the whole vector; one step, for small messages. Rank order, so the
+// same bits as the mesh. Tmp n*S. All-reduce is not safe in place as it is (stageIn makes it so).
+Schedule oneShotAllReduce(uint32_t n);
+Schedule oneShotReduce(uint32_t n, uint32_t root);
+
+// ring.cpp: n-1 steps to the next neighbour. Tmp S (reduce-scatter).
+Schedule ringReduceScatter(uint32_t n);
+Schedule ringAllGather(uint32_t n);
+Schedule ringAllReduce(uint32_t n);
+
+// circulant.cpp: ceil(log2 n) rounds for any n, n-1 blocks sent and received. Tmp S
+// (reduce-scatter).
+Schedule circulantReduceScatter(uint32_t n);
+Schedule circulantAllGather(uint32_t n);
+Schedule circulantAllReduce(uint32_t n);
+
+// direct.cpp: every block goes straight from its source to its destination. No Tmp.
+Schedule directBroadcast(uint32_t n, uint32_t root);
+Schedule directGather(uint32_t n, uint32_t root);
+Schedule directScatter(uint32_t n, uint32_t root);
+Schedule directAllToAll(uint32_t n);
+
+// scatter_all_gather.cpp: large broadcast; the root sends the vector once. No Tmp.
+Schedule scatterAllGatherBroadcast(uint32_t n, uint32_t root);
+
+// binomial.cpp: ceil(log2 n) rounds along a binomial tree. Tmp S * log2 n (reduce).
+Schedule binomialBroadcast(uint32_t n, uint32_t root);
+Schedule binomialReduce(uint32_t n, uint32_t root);
+
+// dissemination.cpp: barrier in ceil(log2 n) rounds of signals.
+Schedule disseminationBarrier(uint32_t n);
+
+// two_level.cpp: `cards` ranks on each of `nodes` nodes; rank = node * cards + card. Mesh inside
+// the nodes, rails (ranks of equal card) between them. Each rail generator is given n = nodes.
+using RailGenerator = Schedule (*)(uint32_t nodes);
+Schedule twoLevelAllReduce(uint32_t cards, uint32_t nodes, RailGenerator railAllReduce);
+Schedule twoLevelReduceScatter(uint32_t cards, uint32_t nodes, RailGenerator railReduceScatter);
+Schedule twoLevelAllGather(uint32_t cards, uint32_t nodes, RailGenerator railAllGather);
+Schedule twoLevelBroadcast(uint32_t cards, uint32_t nodes, uint32_t root);
+
+// compose.cpp: all-reduce (reduce) made of a reduce-scatter and an all-gather (gather), C = n
+// chunks.
+Schedule reduceScatterAllGather(std::string name, Schedule reduceScatter, Schedule allGather);
+Schedule reduceScatterGather(std::string name, Schedule reduceScatter, Schedule gather);
+
+}  // namespace weft

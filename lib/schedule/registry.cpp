@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/registry.h"
+
+#include "schedule/generators.h"
+
+namespace weft {
+namespace {
+
+using enum Collective;
+
+// Adapters from Shape to the generators' own parameters.
+template <Schedule (*make)(uint32_t)>
+Schedule flat(const Shape& s) {
+  return make(s.ranks);
+}
+template <Schedule (*make)(uint32_t, uint32_t)>
+Schedule rooted(const Shape& s) {
+  return make(s.ranks, s.root);
+}
+template <Schedule (*make)(uint32_t, uint32_t, RailGenerator), RailGenerator rail>
+Schedule rails(const Shape& s) {
+  return make(s.cards, s.ranks / s.cards, rail);
+}
+Schedule broadcastTwoLevel(const Shape& s) {
+  return twoLevelBroadcast(s.cards, s.ranks / s.cards, s.root);
+}
+
+constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
+constexpr bool kTwoLevel = true;
+
+// clang-format off
+constexpr Algorithm kAlgorithms[] = {
+    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, false, /*inPlace=*/false},
+    {"mesh",                AllReduce,     flat<meshAllReduce>,              kRank},
+    {"ring",                AllReduce,     flat<ringAllReduce>,              kOwn},
+    {"circulant",           AllReduce,     flat<circulantAllReduce>,         kOwn},
+    {"two-level-mesh",      AllReduce,     rails<twoLevelAllReduce, meshAllReduce>,               kOwn, kTwoLevel},
+    {"two-level-ring",      AllReduce,     rails<twoLevelAllReduce, ringAllReduce>,               kOwn, kTwoLevel},
+    {"two-level-circulant", AllReduce,     rails<twoLevelAllReduce, circulantAllReduce>,          kOwn, kTwoLevel},
+    {"mesh",                ReduceScatter, flat<meshReduceScatter>,          kRank},
+    {"ring",                ReduceScatter, flat<ringReduceScatter>,          kOwn},
+    {"circulant",           ReduceScatter, flat<circulantReduceScatter>,     kOwn},
+    {"two-level-mesh",      ReduceScatter, rails<twoLevelReduceScatter, meshReduceScatter>,       kOwn, kTwoLevel},
+    {"two-level-circulant", ReduceScatter, rails<twoLevelReduceScatter, circulantReduceScatter>,  kOwn, kTwoLevel},
+    {"mesh",                AllGather,     flat<meshAllGather>},
+    {"ring",                AllGather,     flat<ringAllGather>},
+    {"circulant",           AllGather,     flat<circulantAllGather>},
+    {"two-level-mesh",      AllGather,     rails<twoLevelAllGather, meshAllGather>,               kNone, kTwoLevel},
+    {"two-level-circulant", AllGather,     rails<twoLevelAllGather, circulantAllGather>,          kNone, kTwoLevel},
+    {"direct",              Broadcast,     rooted<directBroadcast>},
+    {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>},
+    {"binomial",            Broadcast,     rooted<binomialBroadcast>},
+    {"two-level",           Broadcast,     broadcastTwoLevel,                kNone, kTwoLevel},
+    {"one-shot",            Reduce,        rooted<oneShotReduce>,            kRank},
+    {"mesh",                Reduce,        rooted<meshReduce>,               kRank},
+    {"binomial",            Reduce,        rooted<binomialReduce>,           kOwn},
+    {"direct",              Gather,        rooted<directGather>},
+    {"direct",              Scatter,       rooted<directScatter>},
+    {"direct",              AllToAll,      flat<directAllToAll>},
+    {"dissemination",       Barrier,       flat<disseminationBarrier>},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm* findAlgorithm(Collective collective, std::string_view name) {
+  for (const Algorithm& a : kAlgorithms)
+    if (a.collective == collective && a.name == name) return &a;
+  return nullptr;
+}
+
+}  // namespace weft

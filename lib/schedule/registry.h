@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "schedule/ir.h"
+
+// The list of all algorithms. To add one, write its generator in a file of its own and one line in
+// registry.cpp: choosing, proving and explaining then know it.
+namespace weft {
+
+struct Shape {
+  uint32_t ranks = 1;
+  uint32_t root = 0;   // rooted collectives
+  uint32_t cards = 1;  // two-level algorithms: ranks per node, a divisor of ranks
+};
+
+// In which order a sum is formed. Either way, all ranks that get it get the same bits.
+enum class SumOrder : uint8_t {
+  None,       // nothing is added
+  Rank,       // ((x0 + x1) + x2) + ..., rounded once: the same bits from every such algorithm
+  Algorithm,  // fixed by the algorithm and the shape
+};
+
+struct Algorithm {
+  std::string_view name;  // unique within its collective
+  Collective collective;
+  Schedule (*make)(const Shape&);
+  SumOrder order = SumOrder::None;
+  bool twoLevel = false;  // uses Shape::cards
+  bool inPlace = true;    // safe with In and Out in one memory; if not, apply stageIn first
+};
+
+std::span<const Algorithm> algorithms();
+
+// nullptr if there is none of that name.
+const Algorithm* findAlgorithm(Collective collective, std::string_view name);
+
+}  // namespace weft

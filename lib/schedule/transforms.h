@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schedule/ir.h"
+
+// Pure functions Schedule -> Schedule. They compose in any sensible order; usual is
+// withAgreement(grantOut(prescale(s))). Lanes and segments are no transforms: the engine runs the
+// same program on each segment.
+namespace weft {
+
+// Puts into a peer's Out land in Tmp slots of the peer, which copies them to Out after the Wait:
+// for peers whose user memory cannot be written from outside. Tmp + outChunks.
+Schedule stageOut(Schedule s);
+
+// Puts into a peer's Out wait for that peer's grant: a signal that it sends when it enters the
+// call, one for each of its writers. So nobody writes to a buffer whose owner has not handed it
+// over, and the owner can tell where the buffer is. Signals + ranks (slot base + receiver, at the
+// writer). Making a program reads those of all ranks, since a receiver must know its writers.
+Schedule grantOut(Schedule s);
+
+// A dissemination barrier before the first Wait of every rank. When a call completes on any rank,
+// every rank has entered it, which rooted collectives do not give by themselves; the fingerprint
+// that rides on the signals then tells each rank that all made the same call. The puts that need no
+// Wait go out first, so the barrier overlaps with them. Signals + ceil(log2 ranks).
+Schedule withAgreement(Schedule s);
+
+// In is copied to Tmp first and read from there: makes any schedule safe in place. Tmp + inChunks.
+Schedule stageIn(Schedule s);
+
+// The same with Kernel(Scale) in place of the copy: for pre-multiplied sums. Reductions only.
+Schedule prescale(Schedule s);
+
+}  // namespace weft
