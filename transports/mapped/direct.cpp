@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/mapped/direct.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+#include "transports/mapped/handle.h"
+
+namespace weft {
+namespace {
+
+using Attach = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
+                           unsigned long);
+
+const char* fixFor(int error) {
+  switch (error) {
+    case EPERM:
+      return "; fix: allow ptrace between these processes (same user, kernel.yama.ptrace_scope <= 1,"
+             " in containers --cap-add SYS_PTRACE) or set WEFT_CMA=0";
+    case ENOSYS:
+      return "; fix: set WEFT_CMA=0, this kernel or its seccomp filter lacks the call";
+    case EFAULT:
+      return "; fix: keep the buffer mapped until the collective has completed on all ranks";
+    case ESRCH:
+      return "; the process has ended";
+    default:
+      return "; fix: set WEFT_CMA=0 to copy through shared memory";
+  }
+}
+
+Status failure(const char* call, pid_t pid, std::uint64_t address, int error) {
+  return Status::error(error == ESRCH ? Code::RemoteError : Code::SystemError,
+                       text(call, " of pid ", pid, " at address ", address, ": ",
+                            std::strerror(error), fixFor(error)));
+}
+
+bool alive(int pidfd) {
+  pollfd entry{pidfd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 0;
+}
+
+// The kernel may stop at any page boundary and then reports what it did so far.
+Status transfer(const char* call, Attach attach, const Process& process, std::uint64_t address,
+                void* mine, std::size_t bytes) {
+  if (!alive(process.pidfd)) return failure(call, process.pid, address, ESRCH);
+  auto* local = static_cast<std::byte*>(mine);
+  while (bytes != 0) {
+    const iovec here{local, bytes};
+    const iovec there{reinterpret_cast<void*>(address), bytes};
+    const ssize_t moved = attach(process.pid, &here, 1, &there, 1, 0);
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) return failure(call, process.pid, address, moved < 0 ? errno : EFAULT);
+    const auto done = static_cast<std::size_t>(moved);
+    local += done;
+    address += done;
+    bytes -= done;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status writeMemory(const Process& to, std::uint64_t address, const void* from, std::size_t bytes) {
+  return transfer("process_vm_writev", ::process_vm_writev, to, address, const_cast<void*>(from),
+                  bytes);
+}
+
+Status readMemory(const Process& from, std::uint64_t address, void* to, std::size_t bytes) {
+  return transfer("process_vm_readv", ::process_vm_readv, from, address, to, bytes);
+}
+
+bool permitAttach() {
+  const Fd scope(::open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC));
+  char value = '0';
+  if (!scope || ::read(scope.get(), &value, 1) != 1 || value != '1') return false;
+  return ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) == 0;
+}
+
+}  // namespace weft

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/mapped/handle.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+namespace weft {
+
+Mapping::Mapping(std::size_t bytes, int fd) : bytes_(bytes), owner_(::getpid()) {
+  const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_POPULATE, fd, 0);
+  if (at == MAP_FAILED) return;
+  if (::madvise(at, bytes, MADV_DONTFORK) != 0) {
+    const int error = errno;
+    ::munmap(at, bytes);
+    errno = error;
+    return;
+  }
+  base_ = static_cast<std::byte*>(at);
+}
+
+Mapping::~Mapping() {
+  if (base_ != nullptr && owner_ == ::getpid()) ::munmap(base_, bytes_);
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace weft {
+
+// An owned file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Owned pages. They are not inherited by fork (MADV_DONTFORK): a child could only do harm with them
+// (its stores would look like its parent's), and it would keep them alive, and in local segments
+// every store of the parent would first copy the page. So the destructor does nothing in a child.
+class Mapping {
+ public:
+  // A null base with errno set when mmap or madvise fails. fd < 0: private anonymous memory.
+  Mapping(std::size_t bytes, int fd);
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  pid_t owner_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/mapped/handle.h"
+#include "transports/transport.h"
+
+namespace weft {
+
+// One rank as another one reaches it through mapped memory.
+struct MappedPeer {
+  std::shared_ptr<Mapping> segment;
+  pid_t pid = 0;  // 0: in this process, where an address is an address
+  Fd death;       // pidfd of that process, if pid is not 0
+  Fd stat;        // its /proc/self/stat
+  bool severed = false;
+};
+
+struct MappedParts {
+  const char* name = "";
+  std::uint32_t rank = 0;
+  SegmentLayout layout;
+  bool direct = false;
+  std::vector<MappedPeer> peers;  // one a rank, own included
+};
+
+// The data path of ranks that share memory: a put is a copy and a release store, complete on return.
+// How the segments came to be mapped is the business of local/ and shm/.
+class MappedTransport final : public Transport {
+ public:
+  explicit MappedTransport(MappedParts parts) : parts_(std::move(parts)) {}
+
+  const char* name() const override { return parts_.name; }
+  Caps caps() const override { return {.maps = true, .direct = parts_.direct}; }
+  const SegmentLayout& layout() const override { return parts_.layout; }
+  SegmentView own() const override { return view(parts_.rank); }
+  SegmentView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
+  ControlPage* control(std::uint32_t peer) const override { return &view(peer).control(); }
+  int deathFd(std::uint32_t peer) const override { return parts_.peers[peer].death.get(); }
+  int statFd(std::uint32_t peer) const override { return parts_.peers[peer].stat.get(); }
+
+  PutResult put(const Put&) override;
+  int poll(Event*, int) override { return 0; }
+  std::size_t outstanding() const override { return 0; }
+  void wake(std::uint32_t peer) override;
+  void sever(std::uint32_t peer) override { parts_.peers[peer].severed = true; }
+  const std::string& lastError() const override { return lastError_; }
+
+ private:
+  std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].segment->base(); }
+  bool writeDirect(const Put&);
+
+  MappedParts parts_;
+  std::string lastError_;
+};
+
+}  // namespace weft

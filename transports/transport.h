@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "transports/segment.h"
+
+namespace weft {
+
+// The contract between the engine and what moves bytes. One suite, tests/contract, runs it on every
+// transport and every decorator.
+//
+//  1. put() answers Done (the source is reusable, nothing else is said), Pending (exactly one PutDone
+//     event with its cookie follows; the source must stay untouched until then), Again (nothing
+//     happened; poll() and try again) or Failed (lastError() says why).
+//  2. Exactly one arrival per accepted put: cells[tag].word of the target takes the put's word, after
+//     ALL payload bytes, the stamp and the inlined bytes are visible to whoever loads it with acquire.
+//  3. There is NO order between any two puts, not even of the same link or length.
+//  4. Target bytes are undefined until the arrival; payload is never polled.
+//  5. A tag is unique among the puts in flight to a peer; the engine guarantees it.
+//  6. All progress of Pending puts happens in poll(), here and at the target: keep polling while
+//     outstanding() is not 0 and while waiting for an arrival, if caps().polls.
+//  7. After LinkDown or Failed nothing more arrives on that link.
+//  8. A put of 0 bytes is legal: a signal.
+//  9. Nothing blocks and nothing hangs; deadlines belong to the engine. No allocation in put and poll
+//     once warm.
+//
+// One thread at a time uses a Transport.
+enum class PutResult : std::uint8_t { Done, Pending, Again, Failed };
+
+struct Put {
+  std::uint32_t peer = 0;
+  std::uint64_t cell = 0;        // target cell, as byte offset in the peer's segment
+  std::uint64_t word = 0;        // arrivalWord()
+  std::uint64_t stamp = 0;
+  const std::byte* src = nullptr;
+  std::size_t bytes = 0;         // <= kInlineBytes and target == kInCell: travels inside the cell
+  std::uint64_t target = 0;      // byte offset in the peer's segment, or kInCell, or see `direct`
+  bool direct = false;           // target is an address in the peer's own memory (caps().direct)
+  std::uint64_t cookie = 0;
+};
+inline constexpr std::uint64_t kInCell = ~std::uint64_t{0};
+
+struct Event {
+  enum Kind : std::uint8_t { PutDone, Failed, LinkDown } kind = PutDone;
+  std::uint32_t peer = 0;
+  std::uint64_t cookie = 0;
+};
+
+struct Caps {
+  bool maps = false;    // view(peer) gives the peer's segment: the engine may store there itself
+  bool direct = false;  // puts into a peer's own memory, by address, work
+  bool polls = false;   // arrivals and PutDone need poll()
+  std::size_t maxPut = ~std::size_t{0};
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual const char* name() const = 0;
+  virtual Caps caps() const = 0;
+  virtual const SegmentLayout& layout() const = 0;
+  virtual SegmentView own() const = 0;
+  // The peer's whole segment if caps().maps, else empty.
+  virtual SegmentView view(std::uint32_t peer) const = 0;
+  // The peer's control page where it is reachable by loads (any rank of this host), else nullptr.
+  virtual ControlPage* control(std::uint32_t peer) const = 0;
+  // A descriptor that becomes readable when the peer's process ends, or -1 (threads, other hosts).
+  virtual int deathFd(std::uint32_t peer) const = 0;
+  // The peer's open /proc/self/stat, to be read with pread: state and flags, also across pid
+  // namespaces; or -1.
+  virtual int statFd(std::uint32_t peer) const = 0;
+
+  virtual PutResult put(const Put&) = 0;
+  virtual int poll(Event* out, int max) = 0;
+  virtual std::size_t outstanding() const = 0;
+  // Wakes the peer if it sleeps on its doorbell; put() does so by itself.
+  virtual void wake(std::uint32_t peer) = 0;
+  // Cuts this end of the link: later puts to the peer fail, nothing more of ours arrives there.
+  virtual void sever(std::uint32_t peer) = 0;
+  virtual const std::string& lastError() const = 0;
+};
+
+// All-gather of a small blob over the control plane (bootstrap or a parent communicator).
+using Exchange =
+    std::function<Status(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all)>;
+
+// Makers, one per folder. `exchange` is called the same number of times on every rank.
+struct TransportSetup {
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 0;
+  SegmentLayout layout;
+  Exchange exchange;
+  bool allowDirect = true;  // knob WEFT_CMA
+  int timeoutMs = 120000;
+};
+Status makeLocal(const TransportSetup&, std::unique_ptr<Transport>* out);   // ranks: threads of this process
+Status makeShm(const TransportSetup&, std::unique_ptr<Transport>* out);     // ranks: processes of this host
+// Seeded faults over any transport; see transports/faulty/faulty.h for the knobs in `spec`.
+Status makeFaulty(std::unique_ptr<Transport> inner, const std::string& spec,
+                  std::unique_ptr<Transport>* out);
+
+}  // namespace weft
