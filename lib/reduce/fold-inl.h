@@ -21,7 +21,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 
-// Packets in flight at once: enough to hide the latency of an operator, few enough for the registers.
+// Packets in flight at once: enough to hide the latency of an operator, few enough for the
+// registers.
 constexpr size_t kUnroll = 4;
 
 // Where the sources are: known to be two, the hot case, or any number.
@@ -38,7 +39,8 @@ struct ManySources {
   const std::byte* operator[](size_t s) const { return static_cast<const std::byte*>(source[s]); }
 };
 
-// A fold of kCount adjacent packets at byte `at`, source by source, with the accumulators in registers.
+// A fold of kCount adjacent packets at byte `at`, source by source, with the accumulators in
+// registers.
 template <class Op, class Sources, class Last>
 struct Fold {
   Sources sources;
@@ -95,9 +97,9 @@ HWY_INLINE size_t bytesToBorder(const std::byte* dst) {
   return head % P::One::kBytes == 0 ? head : 0;
 }
 
-// Writes `bytes` of results to dst. The body is whole packets, on packet borders of dst; the first and
-// the last packet cover its ragged ends and may overlap it. They are computed before anything is stored,
-// because dst may be a source, and stored after the body.
+// Writes `bytes` of results to dst. The body is whole packets, on packet borders of dst; the first
+// and the last packet cover its ragged ends and may overlap it. They are computed before anything
+// is stored, because dst may be a source, and stored after the body.
 template <class P, bool kStream, class Compute>
 HWY_INLINE void forAll(std::byte* dst, size_t bytes, const Compute& compute) {
   if (bytes < P::kBytes) {

@@ -33,8 +33,8 @@ struct Prod {
   }
 };
 
-// Highway leaves NaN and the sign of zero to the target in its own Max and Min. Here, equal floats are
-// the same bits or zeros of two signs, and a NaN fails both comparisons.
+// Highway leaves NaN and the sign of zero to the target in its own Max and Min. Here, equal floats
+// are the same bits or zeros of two signs, and a NaN fails both comparisons.
 struct Max {
   template <class V>
   static HWY_INLINE V apply(V a, V b) {
@@ -79,8 +79,8 @@ struct Keep {
   }
 };
 
-// The last step of floats: the division of Avg, and one NaN for all. For powers of two, 1 among them, it
-// multiplies, which is exact and much faster.
+// The last step of floats: the division of Avg, and one NaN for all. For powers of two, 1 among
+// them, it multiplies, which is exact and much faster.
 template <class T>
 class Divide {
  public:

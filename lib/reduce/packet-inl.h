@@ -94,8 +94,8 @@ struct WideBytes {
   static HWY_INLINE Value splat(Lane x) { return hn::Set(D(), x); }
 };
 
-// bfloat16, the upper half of a float. A vector of 32-bit words holds the elements in pairs; a shift
-// and a mask make two vectors of floats of them, without moving anything across lanes.
+// bfloat16, the upper half of a float. A vector of 32-bit words holds the elements in pairs; a
+// shift and a mask make two vectors of floats of them, without moving anything across lanes.
 // Rounding is ours: Highway 1.0.3 truncates, and AVX512-BF16 flushes denormals.
 template <class D, size_t kElements = 2 * hn::MaxLanes(D())>
 struct BFloat16 {
@@ -124,9 +124,7 @@ struct BFloat16 {
   static HWY_INLINE void stream(Value v, std::byte* to) {
     hn::Stream(join(v), D(), reinterpret_cast<uint32_t*>(to));
   }
-  static HWY_INLINE Value splat(float x) {
-    return {hn::Set(DFloat(), x), hn::Set(DFloat(), x)};
-  }
+  static HWY_INLINE Value splat(float x) { return {hn::Set(DFloat(), x), hn::Set(DFloat(), x)}; }
 
  private:
   static HWY_INLINE Words upperHalves() { return hn::Set(D(), 0xFFFF0000u); }
@@ -198,8 +196,8 @@ struct Float16 {
     const Words bias = hn::ShiftRight<1>(hn::Max(exponent, word(0x71000000)));
     const Value sum = hn::Add(hn::BitCast(D(), hn::Add(bias, word(0x07800000))), base);
     const Words sumBits = hn::BitCast(DWord(), sum);
-    const Words number = hn::Add(hn::And(hn::ShiftRight<13>(sumBits), word(0x7C00)),
-                                 hn::And(sumBits, word(0x0FFF)));
+    const Words number =
+        hn::Add(hn::And(hn::ShiftRight<13>(sumBits), word(0x7C00)), hn::And(sumBits, word(0x0FFF)));
     const Words sign = hn::And(hn::ShiftRight<16>(bits), word(0x8000));
     const Words signedNumber = hn::Or(number, sign);
     const auto result = hn::IfThenElse(hn::IsNaN(v), hn::BitCast(D(), word(0x7E00)),

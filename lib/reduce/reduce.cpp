@@ -31,9 +31,7 @@ constexpr std::array<const char*, 6> kOps{"sum", "prod", "max", "min", "avg", "m
 
 const Traits& traits(DType type) { return kTypes[static_cast<size_t>(type)]; }
 
-bool isSum(RedOp op) {
-  return op == RedOp::Sum || op == RedOp::Avg || op == RedOp::PreMulSum;
-}
+bool isSum(RedOp op) { return op == RedOp::Sum || op == RedOp::Avg || op == RedOp::PreMulSum; }
 
 }  // namespace
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of collectives: element-wise folds of typed arrays in host memory.
 //
-// Kernels are plain functions, compiled for several instruction sets (Highway) and chosen once, at plan
-// compile, for the CPU at hand. They hold no state, allocate nothing, and may be called from any thread.
+// Kernels are plain functions, compiled for several instruction sets (Highway) and chosen once, at
+// plan compile, for the CPU at hand. They hold no state, allocate nothing, and may be called from
+// any thread.
 //
-// Same bits everywhere. A result depends on the inputs and their order alone: never on the instruction
-// set, the alignment, an element's position, or the split of an array over calls. For that:
-//   - 16-bit floats are widened to float, folded in the order given, and rounded once at the end, to
+// Same bits everywhere. A result depends on the inputs and their order alone: never on the
+// instruction set, the alignment, an element's position, or the split of an array over calls. For
+// that:
+//   - 16-bit floats are widened to float, folded in the order given, and rounded once at the end,
+//   to
 //     nearest even, also into and out of the denormals.
-//   - Every NaN that comes out of an operation is the type's positive quiet NaN with an empty payload.
-//   - max and min are IEEE 754-2019 maximum and minimum: a NaN in any source gives NaN, and -0 < +0.
+//   - Every NaN that comes out of an operation is the type's positive quiet NaN with an empty
+//   payload.
+//   - max and min are IEEE 754-2019 maximum and minimum: a NaN in any source gives NaN, and -0 <
+//   +0.
 //   - Integer sums and products wrap around.
 // It assumes the default floating-point environment: round to nearest, denormals not flushed.
 //
@@ -29,26 +34,29 @@ size_t sizeOf(DType type);
 const char* name(DType type);  // as in nccl-tests: "float", "bfloat16", ...
 const char* name(RedOp op);    // as in nccl-tests: "sum", ..., "mulsum"
 
-// dst[i] = (src[0][i] op src[1][i] op ... op src[n-1][i]) / divisor, i < count, n >= 1, divisor >= 1.
-// Avg and PreMulSum add. The division is for Avg: floats round it to nearest, 16-bit floats only with
-// the final rounding; integers truncate toward zero, after the sum has wrapped around.
+// dst[i] = (src[0][i] op src[1][i] op ... op src[n-1][i]) / divisor, i < count, n >= 1, divisor
+// >= 1. Avg and PreMulSum add. The division is for Avg: floats round it to nearest, 16-bit floats
+// only with the final rounding; integers truncate toward zero, after the sum has wrapped around.
 // One source and divisor 1 is a copy, which keeps the bits of a NaN.
-using FoldFn = void (*)(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor);
+using FoldFn = void (*)(void* dst, const void* const* src, size_t n, size_t count,
+                        uint64_t divisor);
 FoldFn foldKernel(DType type, RedOp op);
 
-// The same results, written with non-temporal stores where there is such a kernel (the sum of F32 and
-// BF16), else foldKernel's. For outputs that will not be read soon and exceed the caches; its stores
-// are ordered before the return (no fence is left to the caller).
+// The same results, written with non-temporal stores where there is such a kernel (the sum of F32
+// and BF16), else foldKernel's. For outputs that will not be read soon and exceed the caches; its
+// stores are ordered before the return (no fence is left to the caller).
 FoldFn foldKernelStream(DType type, RedOp op);
 
-// dst[i] = src[i] * *scalar; the scalar is one element of the same type. The pre-multiply of PreMulSum.
+// dst[i] = src[i] * *scalar; the scalar is one element of the same type. The pre-multiply of
+// PreMulSum.
 using ScaleFn = void (*)(void* dst, const void* src, size_t count, const void* scalar);
 ScaleFn scaleKernel(DType type);
 
 // data[i] = data[i] / divisor, divided as in FoldFn: the last step of Avg by itself.
 void finish(DType type, void* data, size_t count, uint64_t divisor);
 
-// memcpy with non-temporal stores, for big destinations that will not be read soon. Ordered as above.
+// memcpy with non-temporal stores, for big destinations that will not be read soon. Ordered as
+// above.
 void copyStream(void* dst, const void* src, size_t bytes);
 
 }  // namespace weft

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that kernels are compiled for: AVX-512, AVX2 and NEON, and the portable fallback
-// that Highway always adds. Others gain nothing here and cost compile time; scalable vectors (SVE, RVV)
-// cannot be members of a struct. Include it before any Highway header.
+// The instruction sets that kernels are compiled for: AVX-512, AVX2 and NEON, and the portable
+// fallback that Highway always adds. Others gain nothing here and cost compile time; scalable
+// vectors (SVE, RVV) cannot be members of a struct. Include it before any Highway header.
 #pragma once
 
-#define HWY_DISABLED_TARGETS                                                                      \
+#define HWY_DISABLED_TARGETS \
   (HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
