@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fleet.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "process.h"
+
+namespace weft::peers {
+namespace {
+
+constexpr int kStartSeconds = 30;
+constexpr int kJobSeconds = 120;
+constexpr int kQuitSeconds = 5;
+constexpr int kWatchMs = 100;  // how often a wait looks for dead processes
+
+std::vector<std::string> openMpi(int ranks, std::vector<std::string> options) {
+  std::vector<std::string> line = {
+      "mpirun.openmpi",     "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n",
+      std::to_string(ranks)};
+  line.insert(line.end(), options.begin(), options.end());
+  return line;
+}
+
+// Environment of weft's own ranks: who am I, where do we meet, and the secret that admits.
+std::vector<std::string> weftEnvironment(const std::string& root, const std::string& secret,
+                                         int rank, int ranks) {
+  return {fmt::format("WEFT_RANK={}", rank), fmt::format("WEFT_SIZE={}", ranks),
+          "WEFT_ROOT=" + root, "WEFT_SECRET=" + secret};
+}
+
+}  // namespace
+
+std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder) {
+  const std::vector<std::string> sm128k = {"--mca", "coll_sm_priority",      "100",
+                                           "--mca", "coll_sm_fragment_size", "131072"};
+  const auto meeting = [&](const char* algorithm) {
+    const std::filesystem::path place = folder / algorithm;
+    std::filesystem::create_directories(place);
+    return std::vector<std::string>{place.string(), algorithm};
+  };
+  return {
+      {"weft", "peer_weft", {}, {}},
+      {"openmpi:default", "peer_openmpi", openMpi(ranks, {}), {}},
+      {"openmpi:sm128k", "peer_openmpi", openMpi(ranks, sm128k), {}},
+      {"mpich:default", "peer_mpich", {"mpirun.mpich", "-n", std::to_string(ranks)}, {}},
+      {"gloo:ring", "peer_gloo", {}, meeting("ring")},
+      {"gloo:bcube", "peer_gloo", {}, meeting("bcube")},
+      {"floor:plain", "peer_floor", {}, {"plain"}, true},
+      {"floor:nontemporal", "peer_floor", {}, {"nontemporal"}, true},
+  };
+}
+
+bool Fleet::start(const Contender& contender) {
+  if (!std::filesystem::exists(besideMe(contender.program))) {
+    fmt::print(stderr, "{}: not built, skipped\n", contender.name);
+    return false;
+  }
+  Member member;
+  member.name = contender.name;
+  member.group = nextGroup_++;
+  launch(contender, member);
+  if (!await(member, kStartSeconds)) {
+    fmt::print(stderr, "{}: did not start, skipped\n", contender.name);
+    end(member);
+    return false;
+  }
+  members_.push_back(std::move(member));
+  return true;
+}
+
+void Fleet::launch(const Contender& contender, Member& member) {
+  std::vector<std::string> line = contender.launcher;
+  line.push_back(besideMe(contender.program));
+  line.push_back(owner_.path());
+  line.push_back(std::to_string(member.group));
+  line.insert(line.end(), contender.arguments.begin(), contender.arguments.end());
+
+  if (contender.threads || !contender.launcher.empty()) {
+    member.processes = {spawn(line, {})};
+    return;
+  }
+  const std::string root = fmt::format("127.0.0.1:{}", freePort());
+  const std::string secret = randomSecret();
+  const int ranks = owner_.page().ranks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    member.processes.push_back(spawn(line, weftEnvironment(root, secret, rank, ranks)));
+  }
+}
+
+std::optional<Timing> Fleet::run(std::size_t number, const Job& job) {
+  Member& member = members_[number];
+  if (!member.alive) return std::nullopt;
+  Group& group = groupOf(member);
+  group.finished.store(0);
+  group.job = job;
+  group.command.fetch_add(1);
+  wakeAll(group.command);
+  std::string problem;
+  if (!await(member, kJobSeconds)) {
+    problem = "died or did not finish";
+  } else {
+    problem = wrongResult(member);
+  }
+  if (problem.empty()) return group.timing;
+  fmt::print(stderr, "{}: {} of {} bytes: {}; out of this run\n", member.name,
+             collectiveName(job.collective), job.bytes, problem);
+  end(member);
+  return std::nullopt;
+}
+
+// Sleeps until all ranks have finished; false if a process died or time is up.
+bool Fleet::await(Member& member, int seconds) {
+  const auto wanted = static_cast<std::uint32_t>(owner_.page().ranks);
+  const std::int64_t deadline = nowNs() + seconds * 1000000000LL;
+  std::atomic<std::uint32_t>& finished = groupOf(member).finished;
+  while (true) {
+    const std::uint32_t now = finished.load();
+    if (now == wanted) return true;
+    for (const pid_t process : member.processes) {
+      if (hasExited(process)) return false;
+    }
+    if (nowNs() > deadline) return false;
+    sleepWhile(finished, now, kWatchMs);
+  }
+}
+
+std::string Fleet::wrongResult(const Member& member) {
+  for (const RankCell& cell : groupOf(member).cells) {
+    if (cell.hasError.load()) return cell.error.data();
+  }
+  return {};
+}
+
+// Launchers do not always take their ranks along, so the ranks are ended by their own ids.
+void Fleet::end(Member& member) {
+  member.alive = false;
+  for (const RankCell& cell : groupOf(member).cells) {
+    if (cell.pid > 0) kill(cell.pid, SIGKILL);
+  }
+  for (const pid_t process : member.processes) {
+    kill(process, SIGTERM);
+    if (!exitsWithin(process, kQuitSeconds)) kill(process, SIGKILL);
+    exitsWithin(process, kQuitSeconds);
+  }
+}
+
+void Fleet::quit(Member& member) {
+  if (!member.alive) return;
+  Group& group = groupOf(member);
+  group.job.mode = Mode::Quit;
+  group.command.fetch_add(1);
+  wakeAll(group.command);
+  for (const pid_t process : member.processes) {
+    if (!exitsWithin(process, kQuitSeconds)) return end(member);
+  }
+}
+
+Fleet::~Fleet() {
+  for (Member& member : members_) quit(member);
+}
+
+}  // namespace weft::peers

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rank.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+namespace weft::peers {
+namespace {
+
+constexpr std::size_t kAlignment = 2 << 20;
+constexpr double kRepeatUs = 6000;        // a steady repeat lasts at least so long
+constexpr std::uint32_t kMinRepeats = 3;  // even when the budget is spent
+constexpr std::uint32_t kMaxCalls = 1 << 20;
+constexpr int kOrphanCheckMs = 1000;
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Buffer = std::unique_ptr<float, Free>;
+
+Buffer allocate(std::size_t count) {
+  const std::size_t bytes = (count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+  Buffer buffer(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
+  if (!buffer) throw std::runtime_error(fmt::format("no memory for a buffer of {} bytes", bytes));
+  return buffer;
+}
+
+Timing summarize(std::vector<double> samples, std::uint32_t calls) {
+  std::sort(samples.begin(), samples.end());
+  return {samples[samples.size() / 2], samples.front(), samples.back(),
+          static_cast<std::uint32_t>(samples.size()), calls};
+}
+
+int rankFromEnvironment() {
+  for (const char* name : {"WEFT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  throw std::runtime_error("no rank in the environment; start ranks with weft-peers");
+}
+
+}  // namespace
+
+RankLoop::RankLoop(const Seat& seat, Library& library)
+    : seat_(seat),
+      library_(library),
+      group_(seat.page->groups[static_cast<std::size_t>(seat.group)]),
+      cell_(group_.cells[static_cast<std::size_t>(seat.rank)]) {
+  cell_.pid = getpid();
+}
+
+void RankLoop::serve() {
+  std::uint32_t seen = 0;
+  finish();  // ready
+  while (true) {
+    while (group_.command.load() == seen) {
+      sleepWhile(group_.command, seen, kOrphanCheckMs);
+      if (kill(seat_.page->driver, 0) != 0) return;
+    }
+    seen = group_.command.load();
+    const Job job = group_.job;
+    if (job.mode == Mode::Quit) return;
+    perform(job);
+    finish();
+  }
+}
+
+void RankLoop::finish() {
+  group_.finished.fetch_add(1);
+  wakeAll(group_.finished);
+}
+
+void RankLoop::perform(const Job& job) {
+  Call call = shapeCall(job.collective, job.bytes, seat_.rank, seat_.ranks);
+  const Buffer in = allocate(call.inCount());
+  const Buffer out = allocate(call.outCount());
+  call.in = in.get();
+  call.out = out.get();
+  fillInput(call, 0);
+  poisonOutput(call);
+  library_.prepare(call);
+  barrier();
+  library_.run(call);
+  if (!verify(call, 0)) return;
+  measure(call, job);
+}
+
+// Every rank takes part in the verdict, so that all go on or all stop.
+bool RankLoop::verify(const Call& call, std::uint32_t turn) {
+  const std::string error = checkOutput(call, turn);
+  if (!error.empty()) {
+    std::snprintf(cell_.error.data(), cell_.error.size(), "%s", error.c_str());
+    cell_.hasError.store(true);
+  }
+  barrier();
+  for (int rank = 0; rank < seat_.ranks; ++rank) {
+    if (group_.cells[static_cast<std::size_t>(rank)].hasError.load()) return false;
+  }
+  return true;
+}
+
+void RankLoop::measure(const Call& call, const Job& job) {
+  const bool fresh = job.mode == Mode::Fresh;
+  const std::uint32_t calls = fresh ? 1 : callsPerRepeat(call);
+  std::vector<double> samples;
+  const std::int64_t deadline = nowNs() + job.budgetMs * 1000000LL;
+  volatile float sink = 0;
+  std::uint32_t turn = 0;
+  do {
+    if (fresh) {
+      fillInput(call, ++turn);
+      sink = readOutput(call);
+    }
+    const auto done = static_cast<std::uint32_t>(samples.size()) + 1;
+    last_ = done >= job.repeats || (done >= kMinRepeats && nowNs() > deadline);
+    samples.push_back(timeRepeat(call, calls));
+  } while (group_.more.load());
+  static_cast<void>(sink);
+  if (verify(call, turn) && seat_.rank == 0) group_.timing = summarize(std::move(samples), calls);
+}
+
+// Microseconds a call, from the earliest start to the latest end over all ranks: the same value on
+// every rank.
+double RankLoop::timeRepeat(const Call& call, std::uint32_t calls) {
+  barrier();
+  const std::int64_t start = nowNs();
+  for (std::uint32_t i = 0; i < calls; ++i) library_.run(call);
+  cell_.endNs = nowNs();
+  cell_.startNs = start;
+  if (seat_.rank == 0) group_.more.store(!last_);
+  barrier();
+  std::int64_t first = start;
+  std::int64_t last = cell_.endNs;
+  for (int rank = 0; rank < seat_.ranks; ++rank) {
+    const RankCell& cell = group_.cells[static_cast<std::size_t>(rank)];
+    first = std::min(first, cell.startNs);
+    last = std::max(last, cell.endNs);
+  }
+  return static_cast<double>(last - first) / 1000.0 / calls;
+}
+
+std::uint32_t RankLoop::callsPerRepeat(const Call& call) {
+  std::uint32_t calls = 1;
+  while (true) {
+    const double us = timeRepeat(call, calls) * calls;
+    if (us >= kRepeatUs || calls >= kMaxCalls) return calls;
+    const double wanted = calls * std::min(10.0, 1.1 * kRepeatUs / std::max(us, 1.0)) + 1;
+    calls = std::min(kMaxCalls, static_cast<std::uint32_t>(wanted));
+  }
+}
+
+// The driver kills the group if a rank is lost, so this needs no deadline of its own.
+void RankLoop::barrier() {
+  cell_.arrived.store(++barriers_, std::memory_order_release);
+  for (int rank = 0; rank < seat_.ranks; ++rank) {
+    const auto& arrived = group_.cells[static_cast<std::size_t>(rank)].arrived;
+    while (static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - barriers_) < 0) {
+      sched_yield();
+    }
+  }
+}
+
+Seat takeSeat(int argc, char** argv, int rank) {
+  if (argc < 3) throw std::runtime_error("usage: started by weft-peers only");
+  Seat seat;
+  seat.page = &openPage(argv[1]);
+  seat.group = std::atoi(argv[2]);
+  seat.rank = rank;
+  seat.ranks = seat.page->ranks;
+  return seat;
+}
+
+void pinThread(const Seat& seat) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(seat.page->cores[static_cast<std::size_t>(seat.rank)]), &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("cannot pin a rank");
+}
+
+int serveProcess(int argc, char** argv,
+                 const std::function<std::unique_ptr<Library>(const Seat&)>& makeLibrary) {
+  try {
+    const Seat seat = takeSeat(argc, argv, rankFromEnvironment());
+    pinThread(seat);
+    const std::unique_ptr<Library> library = makeLibrary(seat);
+    RankLoop(seat, *library).serve();
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return EXIT_FAILURE;
+  }
+}
+
+}  // namespace weft::peers
