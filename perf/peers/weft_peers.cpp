@@ -78,35 +78,42 @@ bool isWanted(const Settings& settings, const std::string& contender) {
          });
 }
 
-// One visit of all contenders; the order rotates, so that nobody always follows the same one.
-void measurePoint(Fleet& fleet, const Job& job, int ranks, int round,
+// One visit of all contenders; the order rotates, so that nobody always follows the same one. False
+// if one failed.
+bool measurePoint(Fleet& fleet, const Job& job, int ranks, int round,
                   std::vector<Measurement>& measurements) {
+  bool isComplete = true;
   for (std::size_t i = 0; i < fleet.size(); ++i) {
     const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
     const std::optional<Timing> timing = fleet.run(number, job);
+    isComplete = isComplete && timing.has_value();
     if (!timing) continue;
     measurements.push_back(
         {ranks, round, job.collective, job.mode, job.bytes, fleet.name(number), *timing});
   }
+  return isComplete;
 }
 
-void measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
+// False if nothing could be started or a contender failed on the way.
+bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
   const ScratchFolder folder;
   Fleet fleet(ranks);
   for (const Contender& contender : contenders(ranks, folder.path())) {
     if (isWanted(settings, contender.name)) fleet.start(contender);
   }
   const std::vector<Job> jobs = jobsOf(settings);
+  bool isComplete = fleet.size() > 0;
   for (int round = 0; round < settings.rounds; ++round) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       if (isatty(STDERR_FILENO) == 1) {
         fmt::print(stderr, "\r{} ranks, round {} of {}, point {} of {}   ", ranks, round + 1,
                    settings.rounds, i + 1, jobs.size());
       }
-      measurePoint(fleet, jobs[i], ranks, round, measurements);
+      isComplete = measurePoint(fleet, jobs[i], ranks, round, measurements) && isComplete;
     }
   }
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\n");
+  return isComplete;
 }
 
 void addOptions(CLI::App& app, Settings& settings) {
@@ -155,11 +162,14 @@ int run(int argc, char** argv) {
   static_cast<void>(jobsOf(settings));  // a mistyped name is an error before anything starts
 
   std::vector<Measurement> measurements;
-  for (const int ranks : settings.ranks) measureRanks(settings, ranks, measurements);
+  bool isComplete = true;
+  for (const int ranks : settings.ranks) {
+    isComplete = measureRanks(settings, ranks, measurements) && isComplete;
+  }
   writeTables(std::cout, measurements);
   writeFile(settings.table, [&](std::ostream& out) { writeTables(out, measurements); });
   writeFile(settings.json, [&](std::ostream& out) { writeJson(out, measurements); });
-  return measurements.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
+  return isComplete ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace
