@@ -5,19 +5,21 @@
 #include <cstddef>
 #include <cstdint>
 
-// The memory that one rank offers to its peers: control page, arrival cells, landing arena. The same
-// layout serves threads (local), processes (shm) and, as registered memory, network transports.
+// The memory that one rank offers to its peers: control page, arrival cells, landing arena. The
+// same layout serves threads (local), processes (shm) and, as registered memory, network
+// transports.
 namespace weft {
 
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::uint32_t kParities = 4;         // invocations that may be in flight (D)
-inline constexpr std::size_t kInlineBytes = 48;       // payload that travels inside a cell
+inline constexpr std::uint32_t kParities = 4;    // invocations that may be in flight (D)
+inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside a cell
 inline constexpr std::uint32_t kSegmentMagic = 0x77656654;
 inline constexpr std::uint32_t kSegmentVersion = 1;
 inline constexpr std::size_t kTokenBytes = 16;
 
-// One arrival: flag, fingerprint and a small payload in one cache line, so that a short message costs
-// one line transfer. Written by the peer that puts, `word` last; read by the owner of the segment.
+// One arrival: flag, fingerprint and a small payload in one cache line, so that a short message
+// costs one line transfer. Written by the peer that puts, `word` last; read by the owner of the
+// segment.
 struct alignas(kLine) Cell {
   std::atomic<std::uint64_t> word{0};  // arrivalWord(); release store, acquire load
   std::uint64_t stamp = 0;             // fingerprint of the sender's call
@@ -25,8 +27,9 @@ struct alignas(kLine) Cell {
 };
 static_assert(sizeof(Cell) == kLine);
 
-// The flag's value: which invocation (epoch, from 1), and how far the sender's completed invocations
-// lag behind it. The lag is the credit: whoever sees it knows what the sender no longer reads.
+// The flag's value: which invocation (epoch, from 1), and how far the sender's completed
+// invocations lag behind it. The lag is the credit: whoever sees it knows what the sender no longer
+// reads.
 inline constexpr std::uint64_t kMaxLag = 255;
 inline std::uint64_t arrivalWord(std::uint64_t epoch, std::uint64_t completed) {
   const std::uint64_t lag = epoch - completed;
@@ -40,14 +43,13 @@ inline std::uint64_t completedOf(std::uint64_t word) {
 }
 
 // What a rank called, for the sentence that names both sides of a mismatch. Written by the owner
-// before it sends anything of that call; a reader that finds `seq` equal before and after has read a
-// whole record.
+// before it sends anything of that call; a reader that finds `seq` equal before and after has read
+// a whole record.
 struct alignas(kLine) CallRecord {
   std::atomic<std::uint64_t> seq{0};
   std::atomic<std::uint64_t> fingerprint{0};
   std::atomic<std::uint64_t> count{0};
   std::atomic<std::uint64_t> what{0};  // kind | type << 8 | op << 16 | root << 32
-  std::atomic<std::uint64_t> algorithm{0};  // first 8 letters of its name
 };
 
 inline constexpr std::size_t kCallRecords = 64;
@@ -67,21 +69,22 @@ struct ControlPage {
   std::uint32_t version = kSegmentVersion;
   std::int32_t rank = -1;
   std::int32_t pid = 0;
-  // Random, also told to the peers in another way: proves that a mapping or an address is this page.
+  // Random, also told to the peers in another way: proves that a mapping or an address is this
+  // page.
   std::byte token[kTokenBytes] = {};
   std::atomic<std::uint64_t> probe{0};  // target of trial writes at set-up
 
   // Owner: all invocations up to this one are complete here, so their slots may be overwritten.
   alignas(kLine) std::atomic<std::uint64_t> completed{0};
-  // Owner sleeps in a futex on `doorbell` while `sleeping` is 1; a peer adds to doorbell and wakes it.
+  // Owner sleeps in a futex on `doorbell` while `sleeping` is 1; a peer adds to doorbell and wakes
+  // it.
   alignas(kLine) std::atomic<std::uint32_t> doorbell{0};
   std::atomic<std::uint32_t> sleeping{0};
   // Owner: 1 = whoever stores something that the owner may sleep on must fence before it reads
   // `sleeping` (transports/mapped/doorbell.h does it).
   std::atomic<std::uint32_t> ringFence{1};
-  // Owner: index of the call in progress or last made, and when it was entered (CLOCK_MONOTONIC ns).
+  // Owner: number of the call in progress or last made.
   alignas(kLine) std::atomic<std::uint64_t> callSeq{0};
-  std::atomic<std::uint64_t> callTime{0};
   std::atomic<std::uint32_t> inCall{0};
   Verdict verdict;
   CallRecord calls[kCallRecords];
@@ -90,10 +93,10 @@ struct ControlPage {
 // Where things lie in every rank's segment. Equal on all ranks of a communicator.
 struct SegmentLayout {
   std::uint32_t ranks = 0;
-  std::uint32_t tags = 0;         // collective cells per parity
-  std::uint32_t pairTags = 0;     // point-to-point cells, for all peers together
-  std::size_t arenaBytes = 0;     // landing arena per parity
-  std::size_t pairBytes = 0;      // point-to-point landing, for all peers together
+  std::uint32_t tags = 0;      // collective cells per parity
+  std::uint32_t pairTags = 0;  // point-to-point cells, for all peers together
+  std::size_t arenaBytes = 0;  // landing arena per parity
+  std::size_t pairBytes = 0;   // point-to-point landing, for all peers together
 
   std::size_t cells() const { return roundUp(sizeof(ControlPage), 4096); }
   std::size_t pairCells() const { return cells() + std::size_t{kParities} * tags * sizeof(Cell); }
@@ -101,7 +104,9 @@ struct SegmentLayout {
   std::size_t pairArena() const { return arena() + kParities * arenaBytes; }
   std::size_t size() const { return roundUp(pairArena() + pairBytes, 4096); }
 
-  static constexpr std::size_t roundUp(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+  static constexpr std::size_t roundUp(std::size_t n, std::size_t to) {
+    return (n + to - 1) / to * to;
+  }
 };
 
 // A mapped segment, own or a peer's.

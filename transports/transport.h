@@ -17,11 +17,14 @@ namespace weft {
 // The contract between the engine and what moves bytes. One suite, tests/contract, runs it on every
 // transport and every decorator.
 //
-//  1. put() answers Done (the source is reusable, nothing else is said), Pending (exactly one PutDone
+//  1. put() answers Done (the source is reusable, nothing else is said), Pending (exactly one
+//  PutDone
 //     event with its cookie follows; the source must stay untouched until then), Again (nothing
 //     happened; poll() and try again) or Failed (lastError() says why).
-//  2. Exactly one arrival per accepted put: cells[tag].word of the target takes the put's word, after
-//     ALL payload bytes, the stamp and the inlined bytes are visible to whoever loads it with acquire.
+//  2. Exactly one arrival per accepted put: cells[tag].word of the target takes the put's word,
+//  after
+//     ALL payload bytes, the stamp and the inlined bytes are visible to whoever loads it with
+//     acquire.
 //  3. There is NO order between any two puts, not even of the same link or length.
 //  4. Target bytes are undefined until the arrival; payload is never polled.
 //  5. A tag is unique among the puts in flight to a peer; the engine guarantees it.
@@ -29,7 +32,8 @@ namespace weft {
 //     outstanding() is not 0 and while waiting for an arrival, if caps().polls.
 //  7. After LinkDown or Failed nothing more arrives on that link.
 //  8. A put of 0 bytes is legal: a signal.
-//  9. Nothing blocks and nothing hangs; deadlines belong to the engine. No allocation in put and poll
+//  9. Nothing blocks and nothing hangs; deadlines belong to the engine. No allocation in put and
+//  poll
 //     once warm.
 //
 // One thread at a time uses a Transport.
@@ -37,13 +41,13 @@ enum class PutResult : std::uint8_t { Done, Pending, Again, Failed };
 
 struct Put {
   std::uint32_t peer = 0;
-  std::uint64_t cell = 0;        // target cell, as byte offset in the peer's segment
-  std::uint64_t word = 0;        // arrivalWord()
+  std::uint64_t cell = 0;  // target cell, as byte offset in the peer's segment
+  std::uint64_t word = 0;  // arrivalWord()
   std::uint64_t stamp = 0;
   const std::byte* src = nullptr;
-  std::size_t bytes = 0;         // <= kInlineBytes and target == kInCell: travels inside the cell
-  std::uint64_t target = 0;      // byte offset in the peer's segment, or kInCell, or see `direct`
-  bool direct = false;           // target is an address in the peer's own memory (caps().direct)
+  std::size_t bytes = 0;     // <= kInlineBytes and target == kInCell: travels inside the cell
+  std::uint64_t target = 0;  // byte offset in the peer's segment, or kInCell, or see `direct`
+  bool direct = false;       // target is an address in the peer's own memory (caps().direct)
   std::uint64_t cookie = 0;
 };
 inline constexpr std::uint64_t kInCell = ~std::uint64_t{0};
@@ -90,8 +94,8 @@ class Transport {
 };
 
 // All-gather of a small blob over the control plane (bootstrap or a parent communicator).
-using Exchange =
-    std::function<Status(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all)>;
+using Exchange = std::function<Status(std::span<const std::byte> mine,
+                                      std::vector<std::vector<std::byte>>* all)>;
 
 // Makers, one per folder. `exchange` is called the same number of times on every rank.
 struct TransportSetup {
@@ -102,8 +106,10 @@ struct TransportSetup {
   bool allowDirect = true;  // knob WEFT_CMA
   int timeoutMs = 120000;
 };
-Status makeLocal(const TransportSetup&, std::unique_ptr<Transport>* out);   // ranks: threads of this process
-Status makeShm(const TransportSetup&, std::unique_ptr<Transport>* out);     // ranks: processes of this host
+Status makeLocal(const TransportSetup&,
+                 std::unique_ptr<Transport>* out);  // ranks: threads of this process
+Status makeShm(const TransportSetup&,
+               std::unique_ptr<Transport>* out);  // ranks: processes of this host
 // Seeded faults over any transport; see transports/faulty/faulty.h for the knobs in `spec`.
 Status makeFaulty(std::unique_ptr<Transport> inner, const std::string& spec,
                   std::unique_ptr<Transport>* out);

@@ -70,6 +70,7 @@ Status newSegment(const TransportSetup& setup, Card* card, std::shared_ptr<Mappi
 Status findPeers(const std::vector<Card>& cards, std::vector<MappedPeer>* peers) {
   for (const Card& card : cards) {
     MappedPeer peer;
+    peer.sameProcess = true;
     peer.segment = Registry::instance().find(card.token);
     if (!peer.segment)
       return Status::error(Code::InvalidUsage,

@@ -49,7 +49,7 @@ PutResult MappedTransport::put(const Put& put) {
 
 bool MappedTransport::writeDirect(const Put& put) {
   const MappedPeer& peer = parts_.peers[put.peer];
-  if (peer.pid == 0) {
+  if (peer.sameProcess) {
     std::memcpy(reinterpret_cast<void*>(put.target), put.src, put.bytes);
     return true;
   }

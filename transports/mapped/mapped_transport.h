@@ -15,9 +15,10 @@ namespace weft {
 // One rank as another one reaches it through mapped memory.
 struct MappedPeer {
   std::shared_ptr<Mapping> segment;
-  pid_t pid = 0;  // 0: in this process, where an address is an address
-  Fd death;       // pidfd of that process, if pid is not 0
-  Fd stat;        // its /proc/self/stat
+  bool sameProcess = false;  // an address of the peer's is ours too
+  pid_t pid = 0;             // of another process, as seen here; 0 if it is not visible
+  Fd death;                  // pidfd of another process
+  Fd stat;                   // its /proc/self/stat
   bool severed = false;
 };
 
