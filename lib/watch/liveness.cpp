@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/liveness.h"
+
+#include <csignal>
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+std::string nameOf(const PeerName& name) {
+  return text("rank ", name.rank, " (host ", name.host, ", pid ", name.pid, ")");
+}
+
+std::int64_t milliseconds(Liveness::Clock::duration span) {
+  return std::chrono::ceil<std::chrono::milliseconds>(span).count();
+}
+
+}  // namespace
+
+Liveness::Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn)
+    : warn_(warn ? std::move(warn) : Warn([](const std::string& line) { logWarn(line); })) {
+  for (std::uint32_t i = 0; i < names.size(); ++i) {
+    const int deathFd = transport.deathFd(i);
+    const int statFd = transport.statFd(i);
+    if (deathFd < 0 && statFd < 0) continue;
+    peers_.push_back({.name = names[i], .statFd = statFd, .stoppedAt = {}});
+    deaths_.push_back({deathFd, POLLIN, 0});
+  }
+}
+
+Status Liveness::check() {
+  if (!verdict_.ok() || peers_.empty()) return verdict_;
+  const Clock::time_point now = Clock::now();
+  ::poll(deaths_.data(), deaths_.size(), 0);  // skips entries without a descriptor
+  for (std::size_t i = 0; i < peers_.size() && verdict_.ok(); ++i)
+    verdict_ = look(peers_[i], (deaths_[i].revents & POLLIN) != 0, now);
+  if (verdict_.ok()) lastAlive_ = now;
+  return verdict_;
+}
+
+Status Liveness::look(Peer& peer, bool dead, Clock::time_point now) {
+  ProcStat stat;
+  const bool known = peer.statFd >= 0 && readProcStat(peer.statFd, &stat);
+  if (dead || (known && stat.dying())) return ended(peer, known ? &stat : nullptr, now);
+  if (known) noteStop(peer, stat, now);
+  return {};
+}
+
+void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now) {
+  if (!stat.stopped()) {
+    peer.stopped = peer.warned = false;
+    return;
+  }
+  if (!peer.stopped) peer.stoppedAt = now;
+  peer.stopped = true;
+  if (peer.warned || now - peer.stoppedAt < kStopPatience) return;
+  peer.warned = true;
+  warn_(text(nameOf(peer.name), " is stopped (state ", stat.state, ") for at least ",
+             milliseconds(now - peer.stoppedAt), " ms; fix: kill -CONT ", peer.name.pid,
+             ", or detach the debugger"));
+}
+
+// A process that its parent has already collected no longer tells how it ended.
+Status Liveness::ended(const Peer& peer, const ProcStat* stat, Clock::time_point now) const {
+  const std::string cause = stat != nullptr ? stat->cause() : "was killed or has exited";
+  const bool killed = stat != nullptr && (stat->exitCode & 0x7f) == SIGKILL;
+  return Status::error(
+      Code::RemoteError,
+      text(nameOf(peer.name), " ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago",
+           killed ? "; fix: look for the out-of-memory killer (dmesg) or for who sent it"
+                  : "; fix: look at that rank's own output"));
+}
+
+}  // namespace weft

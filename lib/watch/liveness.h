@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "transports/transport.h"
+#include "watch/proc_stat.h"
+
+namespace weft {
+
+// How a rank is named in errors.
+struct PeerName {
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+};
+
+// Do the processes of this host's peers still run? Asks the kernel, not the peers: a pidfd tells the
+// end even where a forked child keeps sockets open, and /proc/PID/stat tells it while the memory of a
+// killed trainer is still being freed, which takes up to 100 ms a GiB and for so long delays the
+// pidfd. Peers without descriptors (threads, other hosts) count as alive. Not thread-safe.
+class Liveness {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Warn = std::function<void(const std::string&)>;
+
+  // names[i] is the transport's peer i, oneself included. `warn` is called once each time that a peer
+  // has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
+  Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
+
+  // One poll(2), and one pread(2) of about 3 us a peer: call it every few milliseconds of waiting,
+  // never in a hot loop. Once it has failed it keeps its answer: RemoteError, "rank 5 (host b, pid
+  // 4711) was killed by SIGKILL at most 5 ms ago; fix: ...".
+  Status check();
+
+  static constexpr std::chrono::milliseconds kStopPatience{500};
+
+ private:
+  struct Peer {
+    PeerName name;
+    int statFd = -1;
+    bool stopped = false;
+    bool warned = false;
+    Clock::time_point stoppedAt;
+  };
+
+  Status look(Peer&, bool dead, Clock::time_point now);
+  void noteStop(Peer&, const ProcStat&, Clock::time_point now);
+  Status ended(const Peer&, const ProcStat*, Clock::time_point now) const;
+
+  Warn warn_;
+  std::vector<Peer> peers_;
+  std::vector<pollfd> deaths_;  // entry i for peers_[i]
+  Clock::time_point lastAlive_ = Clock::now();
+  Status verdict_;
+};
+
+}  // namespace weft

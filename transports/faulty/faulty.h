@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "transports/transport.h"
+
+namespace weft {
+
+// How badly a faulty transport behaves. Everything it does is legal under transport.h; what it finds
+// are callers that rely on more. Written as "seed=7,hold=0.5,cut=1000:2"; a key left out means 0,
+// except depth and delay. Rates are probabilities for each put.
+struct Faults {
+  std::uint64_t seed = 0;
+  double hold = 0;            // put is kept back, then issued in random order by poll()
+  double again = 0;           // put is refused for now
+  double late = 0;            // PutDone comes some polls after the put has been issued
+  std::uint32_t depth = 64;   // puts in flight; Again beyond
+  std::uint32_t delay = 8;    // most polls that a held put or a late event waits
+  bool scribble = false;      // garbage in the target before the real bytes, where it is mapped
+  bool check = false;         // a source changed before its PutDone makes the put fail
+  std::uint64_t cutAt = 0;    // cut=N:peer, the link to the peer breaks at the N-th put to it
+  std::uint32_t cutPeer = 0;
+};
+Status parseFaults(const std::string& spec, Faults* faults);
+
+// Draws all its decisions from one generator, seeded with `seed` and the rank, so that the same calls
+// meet the same faults. Never maps, so that the engine must use put() for all.
+class FaultyTransport final : public Transport {
+ public:
+  FaultyTransport(std::unique_ptr<Transport> inner, const Faults& faults);
+
+  const char* name() const override { return name_.c_str(); }
+  Caps caps() const override;
+  const SegmentLayout& layout() const override { return inner_->layout(); }
+  SegmentView own() const override { return inner_->own(); }
+  SegmentView view(std::uint32_t) const override { return {}; }
+  ControlPage* control(std::uint32_t peer) const override { return inner_->control(peer); }
+  int deathFd(std::uint32_t peer) const override { return inner_->deathFd(peer); }
+  int statFd(std::uint32_t peer) const override { return inner_->statFd(peer); }
+
+  PutResult put(const Put&) override;
+  int poll(Event* out, int max) override;
+  std::size_t outstanding() const override;
+  void wake(std::uint32_t peer) override { inner_->wake(peer); }
+  void sever(std::uint32_t peer) override;
+  const std::string& lastError() const override { return lastError_; }
+
+ private:
+  struct Held {
+    Put put;
+    std::uint32_t polls = 0;   // until it may be issued
+    std::uint64_t sum = 0;     // of the source, if checked
+  };
+  struct Late {
+    Event event;
+    std::uint32_t polls = 0;   // until it may be told
+  };
+
+  bool chance(double rate);
+  std::uint32_t someTime();
+  bool full() const { return held_.size() + late_.size() >= faults_.depth; }
+  bool cutsNow(const Put&);
+  PutResult pass(const Put&);
+  void hold(const Put&);
+  void scribble(const Put&);
+  bool issue(const Held&);
+  void issueRipe();
+  void fetchInner();
+  int tell(Event* out, int max);
+  void breakLink(std::uint32_t peer, const std::string& why);
+  void fail(const std::string& why);
+
+  std::unique_ptr<Transport> inner_;
+  Faults faults_;
+  std::string name_;
+  std::string lastError_;
+  std::mt19937_64 random_;
+  std::uint64_t putsToCutPeer_ = 0;
+  std::vector<bool> broken_;  // a peer
+  std::vector<Held> held_;
+  std::vector<Late> late_;
+};
+
+}  // namespace weft

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <string_view>
+
+#include "base/text.h"
+#include "transports/faulty/faulty.h"
+
+namespace weft {
+namespace {
+
+template <class Number>
+bool parse(std::string_view value, Number* number) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *number);
+  return error == std::errc() && end == value.data() + value.size();
+}
+
+bool parseRate(std::string_view value, double* rate) {
+  return parse(value, rate) && *rate >= 0 && *rate <= 1;
+}
+
+bool parseFlag(std::string_view value, bool* flag) {
+  *flag = value == "1";
+  return value == "0" || value == "1";
+}
+
+bool parseCut(std::string_view value, Faults* faults) {
+  const std::size_t colon = value.find(':');
+  return colon != std::string_view::npos && parse(value.substr(0, colon), &faults->cutAt) &&
+         faults->cutAt > 0 && parse(value.substr(colon + 1), &faults->cutPeer);
+}
+
+bool parseItem(std::string_view key, std::string_view value, Faults* faults) {
+  if (key == "seed") return parse(value, &faults->seed);
+  if (key == "hold") return parseRate(value, &faults->hold);
+  // A put that is always refused would never end.
+  if (key == "again") return parseRate(value, &faults->again) && faults->again <= 0.99;
+  if (key == "late") return parseRate(value, &faults->late);
+  if (key == "depth") return parse(value, &faults->depth) && faults->depth > 0;
+  if (key == "delay") return parse(value, &faults->delay);
+  if (key == "scribble") return parseFlag(value, &faults->scribble);
+  if (key == "check") return parseFlag(value, &faults->check);
+  if (key == "cut") return parseCut(value, faults);
+  return false;
+}
+
+}  // namespace
+
+Status parseFaults(const std::string& spec, Faults* faults) {
+  Faults parsed;
+  std::string_view rest = spec;
+  while (!rest.empty()) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos ||
+        !parseItem(item.substr(0, equals), item.substr(equals + 1), &parsed))
+      return Status::error(Code::InvalidArgument,
+                           text("faulty transport: cannot understand '", item, "' in '", spec,
+                                "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N,"
+                                " scribble, check=0|1, cut=N:peer, separated by commas"));
+  }
+  *faults = parsed;
+  return {};
+}
+
+}  // namespace weft
