@@ -113,6 +113,7 @@ struct Schedule {
   uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
+  bool scaled = false;  // inputs pass through Kernel(Scale)
   std::function<Program(uint32_t rank)> program =
       nullptr;  // pure: the same answer on every machine
 };

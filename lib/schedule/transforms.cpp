@@ -113,6 +113,9 @@ Schedule withAgreement(Schedule s) {
 
 Schedule stageIn(Schedule s) { return readFromTmp(std::move(s), OpKind::Copy, "+stagedIn"); }
 
-Schedule prescale(Schedule s) { return readFromTmp(std::move(s), OpKind::Kernel, "+scaled"); }
+Schedule prescale(Schedule s) {
+  s.scaled = true;
+  return readFromTmp(std::move(s), OpKind::Kernel, "+scaled");
+}
 
 }  // namespace weft

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "schedule/ir.h"
+#include "schedule/registry.h"
+
+// The proof that a schedule is right, for one shape. It runs the very ops that the engine runs, on
+// fingerprints instead of bytes.
+//
+//   links    (link.cpp)    every Wait names exactly the run of one Put and every arrival is waited
+//                          for exactly once; slots exist, on ranks that have the buffer; In is
+//                          never written; runs do not overlap partially; lengths agree at both
+//                          ends.
+//   deadlock (walk.h)      in-order execution reaches the end. Puts never block on the receiver and
+//   a
+//                          Wait holds nothing, so then no engine that polls all lanes deadlocks.
+//   result   (result.cpp)  every Out slot ends with exactly the chunk or the sum that the
+//   collective
+//                          requires; Finish is applied once, to complete sums; Scale once, to
+//                          inputs; nothing is read before it arrived, nothing is written twice; all
+//                          replicas have the same bits, in rank order if that is promised.
+//   hazards  (hazards.cpp) every two conflicting accesses to a slot are ordered by a chain of
+//   program
+//                          order and messages (vector clocks). A Put accesses both its slots at any
+//                          time between its issue and the peer's Wait. Without such races every
+//                          interleaving, however late or early the puts complete, gives the result
+//                          of the one that was run.
+//
+// In place and reuse are the same checks with other slots falling together: In with Out, and the
+// Tmp and Signal slots of invocation e with those of e + kReuseDepth (result checks one
+// invocation).
+namespace weft {
+
+struct VerifyOptions {
+  SumOrder order = SumOrder::Algorithm;  // Rank: also demand the bits of the rank-order sum
+  bool inPlace = false;                  // In and Out are one memory, as collective.h says
+  bool hazards = true;                   // costs ranks^2 words; O(ops) checks alone without
+  uint32_t invocations = 1;    // > kReuseDepth: also prove the reuse of Tmp and Signal slots
+  bool creditRule = true;      // the engine's rule on running ahead (ir.h) holds
+  bool agreement = false;      // a rank that completes has heard from every rank (hazards only)
+  bool outAfterEntry = false;  // a Put into Out is issued after its owner entered (hazards only)
+};
+
+struct VerifyCount {
+  uint64_t ops = 0;  // executed by the passes, together
+};
+
+// OK, or the first violation: a sentence with schedule, ranks, rank, op and slot.
+Status verify(const Schedule& schedule, const VerifyOptions& options = {},
+              VerifyCount* count = nullptr);
+
+}  // namespace weft
