@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/train/failure.h"
+#include "weft/weft.hpp"
+
+namespace weft::train {
+
+// A failure that every rank found out about in the same step, so that one of them may speak for
+// all.
+class SharedFailure : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+// Collective: throws SharedFailure unless `value`, a fingerprint of `what`, is rank 0's on every
+// rank.
+void agree(Communicator& team, const std::string& what, uint64_t value);
+
+}  // namespace weft::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/corpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> filesBelow(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void append(const fs::path& file, std::vector<uint8_t>& bytes) {
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  bytes.insert(bytes.end(), std::istreambuf_iterator<char>(stream), {});
+  if (!stream.is_open() || stream.bad()) {
+    throw Failure(Exit::kData,
+                  fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)));
+  }
+}
+
+}  // namespace
+
+std::vector<uint8_t> readCorpus(const std::string& path) {
+  std::vector<uint8_t> bytes;
+  try {
+    if (!fs::is_directory(path)) {
+      append(path, bytes);
+    } else {
+      for (const fs::path& file : filesBelow(path)) append(file, bytes);
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw Failure(Exit::kData, fmt::format("cannot read the training text: {}", error.what()));
+  }
+  return bytes;
+}
+
+}  // namespace weft::train

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training text: bytes are the tokens, so any file will do and nothing needs a vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::train {
+
+// The bytes of a file, or of all regular files below a folder, one after the other in the order of
+// their paths; symbolic links inside the folder are skipped. Throws Failure if something cannot be
+// read.
+std::vector<uint8_t> readCorpus(const std::string& path);
+
+}  // namespace weft::train

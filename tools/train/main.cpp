@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft-train: a GPT, data-parallel over weft, on the bytes of any text.
+#include <fmt/format.h>
+
+#include "tools/common/local_ranks.h"
+#include "tools/train/corpus.h"
+#include "tools/train/failure.h"
+#include "tools/train/math_libraries.h"
+#include "tools/train/options.h"
+#include "tools/train/run_rank.h"
+#include "tools/train/sampler.h"
+#include "tools/train/scaling.h"
+
+namespace weft::train {
+namespace {
+
+// Finds what is wrong with the data before N ranks do, so that it is said once.
+void checkData(const Options& options) {
+  const std::vector<uint8_t> text = readCorpus(options.data);
+  const Sampler sampler(text, static_cast<size_t>(options.length), 1, options.seed);
+}
+
+int run(const Options& options, char** argv) {
+  if (options.scaling.empty() && options.ranks == 0) return runRank(options);
+  checkData(options);
+  if (!options.scaling.empty()) return printScalingTable(options, argv);
+  return tools::runLocalRanks(options.ranks, argv);
+}
+
+}  // namespace
+}  // namespace weft::train
+
+int main(int argc, char** argv) {
+  weft::train::pinMathLibraries(argv);
+  try {
+    return weft::train::run(weft::train::parseOptions(argc, argv), argv);
+  } catch (const weft::train::Failure& failure) {
+    fmt::print(stderr, "weft-train: {}\n", failure.what());
+    return failure.code();
+  }
+}

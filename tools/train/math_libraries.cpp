@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/math_libraries.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace weft::train {
+namespace {
+
+struct Choice {
+  const char* aten;
+  const char* openblas;
+};
+
+Choice choose() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    return {"avx512", "SkylakeX"};
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"avx2", "Haswell"};
+#endif
+  return {nullptr, nullptr};  // what the libraries detect is the best guess
+}
+
+// libtorch names its kernels only in a text.
+std::string atenKernels() {
+  const std::string text = at::show_config(), key = "CPU capability usage: ";
+  const size_t at = text.find(key);
+  if (at == std::string::npos) return "default";
+  return text.substr(at + key.size(), text.find('\n', at) - at - key.size());
+}
+
+template <typename Function>
+Function* find(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace
+
+void pinMathLibraries(char** argv) {
+  const Choice choice = choose();
+  if (choice.aten == nullptr) return;
+  setenv("ATEN_CPU_CAPABILITY", choice.aten, 0);
+  if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
+  setenv("OPENBLAS_CORETYPE", choice.openblas, 1);
+  execv("/proc/self/exe", argv);
+  std::perror("weft-train: cannot restart itself, so OpenBLAS may be slow");
+}
+
+void setComputeThreads(int threads) {
+  at::set_num_threads(threads);
+  at::set_num_interop_threads(1);
+  if (auto* set = find<void(int)>("openblas_set_num_threads")) set(threads);
+  // Activations are freed and allocated anew in every step. Keeping their memory saves the page
+  // faults.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+std::string describeMathLibraries() {
+  std::string text = "ATen " + atenKernels();
+  if (auto* name = find<char*()>("openblas_get_corename")) {
+    text += std::string(", OpenBLAS ") + name();
+  } else {
+    text +=
+        ", no OpenBLAS (with Debian's reference BLAS fp32 is slow; install libopenblas0-openmp)";
+  }
+  return text;
+}
+
+}  // namespace weft::train

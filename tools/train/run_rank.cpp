@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/run_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "tools/train/agreement.h"
+#include "tools/train/corpus.h"
+#include "tools/train/math_libraries.h"
+#include "tools/train/report.h"
+#include "tools/train/trainer.h"
+#include "weft/weft.hpp"
+
+namespace weft::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Exit exitCodeOf(weftResult_t result) {
+  switch (result) {
+    case weftRemoteError:
+    case weftTimeout:
+    case weftAborted:
+      return Exit::kPeerLost;
+    case weftMismatch:
+      return Exit::kData;
+    case weftInternalError:
+      return Exit::kInternal;
+    default:
+      return Exit::kConfiguration;
+  }
+}
+
+// Cores that this process may use, shared evenly among the ranks of its host.
+int computeThreads(const Options& options, const Communicator& world) {
+  if (options.threads > 0) return options.threads;
+  int localRank = 0, localRanks = 1;
+  check(weftCommLocalRank(world, &localRank, &localRanks), world);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(cores / localRanks, 1);
+}
+
+void printHead(const Report& report, const Options& o, const Communicator& world, int threads,
+               const Trainer& trainer, size_t textBytes) {
+  report.head(fmt::format("weft-train: {} ranks{}, {} threads each, {}", world.size(),
+                          o.independent ? " on their own" : "", threads, describeMathLibraries()));
+  report.head(fmt::format(
+      "GPT: {} layers, hidden {}, {} heads, seq {}: {:.2f} M parameters, {} (wire {}, "
+      "{} buckets of {} MB{})",
+      o.layers, o.hidden, o.heads, o.length, static_cast<double>(trainer.parameters()) / 1e6,
+      o.bf16 ? "bf16 autocast over fp32 weights" : "fp32", o.wireBf16 ? "bf16" : "fp32",
+      trainer.buckets(), o.bucketMb, o.noOverlap ? ", not overlapped" : ""));
+  report.head(fmt::format(
+      "data: {}, {} bytes; a step is {} ranks x {} x {} = {} sequences; seed {}", o.data, textBytes,
+      world.size(), o.batch, o.accumulate, o.batch * o.accumulate * world.size(), o.seed));
+}
+
+// All ranks' pace, by rank.
+std::vector<Pace> gatherPaces(Communicator& world, const Pace& mine) {
+  const double words[2] = {mine.stepSeconds, mine.exposedSeconds};
+  std::vector<double> all(2 * static_cast<size_t>(world.size()));
+  world.allGather(words, all.data(), 2);
+  std::vector<Pace> paces;
+  for (size_t i = 0; i < all.size(); i += 2) paces.push_back({all[i], all[i + 1]});
+  return paces;
+}
+
+Summary summarize(const Options& options, const std::vector<Pace>& paces) {
+  Summary summary;
+  summary.ranks = static_cast<int>(paces.size());
+  for (const Pace& pace : paces) {
+    summary.sequencesPerSecond +=
+        static_cast<double>(options.batch * options.accumulate) / pace.stepSeconds;
+    summary.stepMs += pace.stepSeconds * 1e3 / static_cast<double>(paces.size());
+    summary.exposedMs += pace.exposedSeconds * 1e3 / static_cast<double>(paces.size());
+  }
+  summary.tokensPerSecond = summary.sequencesPerSecond * static_cast<double>(options.length);
+  return summary;
+}
+
+void train(const Options& options, Communicator& world) {
+  const std::vector<uint8_t> text = readCorpus(options.data);
+  const int threads = computeThreads(options, world);
+  setComputeThreads(threads);
+  Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
+  Communicator& team = options.independent ? alone : world;
+  Trainer trainer(options, team, text);
+
+  std::optional<Report> report;
+  if (world.rank() == 0) {
+    report.emplace(options, world.size());
+    printHead(*report, options, world, threads, trainer, text.size());
+  }
+  world.barrier();
+
+  PaceMeter meter;
+  const auto start = Clock::now();
+  StepReport last{};
+  do {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    last = trainer.step(options.seconds > 0 && elapsed > options.seconds);
+    meter.add(last);
+    if (report) report->add(last);
+  } while (last.step + 1 < options.steps && !last.stop);
+
+  const std::vector<Pace> paces = gatherPaces(world, meter.pace());
+  if (!options.independent) agree(world, "copy of the final weights", trainer.weightsFingerprint());
+  if (!report) return;
+  Summary summary = summarize(options, paces);
+  summary.threads = threads;
+  summary.steps = last.step + 1;
+  summary.weights = trainer.weightsFingerprint();
+  report->finish(summary);
+}
+
+}  // namespace
+
+int runRank(const Options& options) {
+  int rank = 0;
+  const auto fail = [&](Exit code, const std::string& sentence) {
+    fmt::print(stderr, "weft-train: rank {}: {}\n", rank, sentence);
+    return static_cast<int>(code);
+  };
+  try {
+    Communicator world = Communicator::fromEnvironment();
+    rank = world.rank();
+    train(options, world);
+    world.finalize();
+    return 0;
+  } catch (const SharedFailure& failure) {
+    if (rank == 0) fmt::print(stderr, "weft-train: {}\n", failure.what());
+    return failure.code();
+  } catch (const Failure& failure) {
+    return fail(static_cast<Exit>(failure.code()), failure.what());
+  } catch (const Error& error) {
+    return fail(exitCodeOf(error.result()), error.what());
+  } catch (const std::exception& error) {
+    return fail(Exit::kInternal, error.what());
+  }
+}
+
+}  // namespace weft::train

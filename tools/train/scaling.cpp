@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/scaling.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "tools/common/local_ranks.h"
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+struct Figures {
+  double sequencesPerSecond;
+  double exposedMs;
+};
+
+// A file without a name for the measured run to write its summary to; it inherits the descriptor.
+class ResultFile {
+ public:
+  ResultFile() : descriptor_(memfd_create("weft-train-summary", 0)) {
+    if (descriptor_ < 0) {
+      throw Failure(Exit::kConfiguration, fmt::format("memfd_create: {}", std::strerror(errno)));
+    }
+  }
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+  ~ResultFile() { close(descriptor_); }
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+  std::string content() const {
+    std::string text(4096, '\0');
+    const ssize_t length = pread(descriptor_, text.data(), text.size(), 0);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
+    return text;
+  }
+
+ private:
+  int descriptor_;
+};
+
+class ScalingTable {
+ public:
+  ScalingTable(const Options& options, char** argv)
+      : options_(options), threads_(std::max(options.threads, 1)) {
+    for (char** word = argv; *word != nullptr; ++word) {
+      const std::string text = *word;
+      if (text == "--scaling" && word[1] != nullptr) {
+        ++word;
+      } else if (!text.starts_with("--scaling=")) {
+        arguments_.push_back(text);
+      }
+    }
+  }
+
+  void print() {
+    printHead();
+    single_ = measure(1, false).sequencesPerSecond;
+    for (const int ranks : options_.scaling) printRow(ranks);
+  }
+
+ private:
+  void printHead() const {
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    fmt::print(
+        "# weft-train scaling: {} sequences of {} bytes per rank and step (weak scaling), {} "
+        "thread(s) per rank in every row, {} cores, median step of {} s\n",
+        options_.batch * options_.accumulate, options_.length, threads_, cores,
+        options_.scalingSeconds);
+    const int most = *std::max_element(options_.scaling.begin(), options_.scaling.end());
+    if (most * threads_ > cores) {
+      fmt::print("# {} ranks need {} cores and there are {}: rows beyond {} ranks share cores\n",
+                 most, most * threads_, cores, cores / threads_);
+    }
+    fmt::print("{:>5} {:>9} {:>11} {:>10} {:>17} {:>15} {:>11}\n", "ranks", "seq/s", "seq/s/rank",
+               "efficiency", "independent seq/s", "comm efficiency", "exposed(ms)");
+    std::fflush(stdout);
+  }
+
+  void printRow(int ranks) {
+    const Figures independent = measure(ranks, true);
+    const Figures together = measure(ranks, false);
+    const double perRank = together.sequencesPerSecond / ranks;
+    fmt::print("{:>5} {:>9.2f} {:>11.2f} {:>8.1f} % {:>17.2f} {:>13.1f} % {:>11.2f}\n", ranks,
+               together.sequencesPerSecond, perRank, 100 * perRank / single_,
+               independent.sequencesPerSecond,
+               100 * together.sequencesPerSecond / independent.sequencesPerSecond,
+               together.exposedMs);
+    std::fflush(stdout);
+  }
+
+  Figures measure(int ranks, bool independent) const {
+    const ResultFile result;
+    std::vector<std::string> words = arguments_;
+    for (const std::string& word :
+         {std::string("--quiet"), std::string("--csv="), "--json=" + result.path(),
+          fmt::format("--threads={}", threads_),
+          fmt::format("--seconds={}", options_.scalingSeconds), std::string("--steps=1000000")}) {
+      words.push_back(word);
+    }
+    if (independent) words.emplace_back("--independent");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const int code = tools::runLocalRanks(ranks, argv.data());
+    if (code != 0) {
+      throw Failure(static_cast<Exit>(code),
+                    fmt::format("no scaling table: the run with {} ranks failed", ranks));
+    }
+    const auto json = nlohmann::json::parse(result.content());
+    return {json.at("sequences_per_s"), json.at("exposed_ms")};
+  }
+
+  const Options& options_;
+  int threads_;
+  std::vector<std::string> arguments_;
+  double single_ = 0;  // sequences per second of one rank
+};
+
+}  // namespace
+
+int printScalingTable(const Options& options, char** argv) {
+  ScalingTable(options, argv).print();
+  return 0;
+}
+
+}  // namespace weft::train
