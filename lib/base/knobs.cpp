@@ -47,11 +47,11 @@ constexpr std::array kTable = {
     KnobInfo{Knob::SegmentKb, "WEFT_SEGMENT_KB", KnobType::Integer, "auto",
              "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
              "", 1, 1 << 20},
-    KnobInfo{Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::Bytes, "auto",
+    KnobInfo{Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::ByteSize, "auto",
              "Largest message that takes the one-shot all-reduce. Must agree on all ranks.", "", 0,
              kMaxBytes},
     KnobInfo{
-        Knob::DirectMin, "WEFT_DIRECT_MIN", KnobType::Bytes, "auto",
+        Knob::DirectMin, "WEFT_DIRECT_MIN", KnobType::ByteSize, "auto",
         "Smallest message that is written straight into the receiver's buffer where the transport "
         "can. Must agree on all ranks.",
         "", 0, kMaxBytes},
@@ -124,7 +124,7 @@ Status invalid(const KnobInfo& info, std::string_view value, std::string_view ex
 }
 
 std::string rangeOf(const KnobInfo& info) {
-  const std::string bytes = info.type == KnobType::Bytes ? " bytes (suffix K, M or G)" : "";
+  const std::string bytes = info.type == KnobType::ByteSize ? " bytes (suffix K, M or G)" : "";
   const std::string automatic = equalIgnoringCase(info.fallback, "auto") ? "auto or " : "";
   return text(automatic, "a number from ", info.min, " to ", info.max, bytes);
 }
@@ -152,7 +152,7 @@ bool parseNumber(const KnobInfo& info, std::string_view value, std::int64_t* num
   if (error != std::errc()) return false;
   if (rest != end) {
     const int shift = suffixShift(*rest);
-    if (info.type != KnobType::Bytes || rest + 1 != end || shift < 0) return false;
+    if (info.type != KnobType::ByteSize || rest + 1 != end || shift < 0) return false;
     if (*number < 0 || *number > info.max >> shift) return false;
     *number <<= shift;
   }

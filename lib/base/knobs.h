@@ -41,13 +41,13 @@ enum class Knob {
 
 enum class KnobType {
   Integer,  // decimal, within [min, max]
-  Bytes,    // as Integer, with an optional suffix K, M or G (powers of 1024)
+  ByteSize,  // as Integer, with an optional suffix K, M or G (powers of 1024)
   Flag,     // 0 or 1 (also on/off, yes/no, true/false)
   Choice,   // one of `choices`, case ignored
   Text,     // anything
 };
 
-// What readInteger gives for an Integer or Bytes knob whose value is "auto".
+// What readInteger gives for an Integer or ByteSize knob whose value is "auto".
 inline constexpr std::int64_t kKnobAuto = -1;
 
 struct KnobInfo {
@@ -58,7 +58,7 @@ struct KnobInfo {
       fallback;  // the default, as a user would write it; "auto" is also accepted as a value then
   const char* doc;           // one sentence
   const char* choices = "";  // of a Choice, separated by '|'
-  std::int64_t min = 0;      // of Integer and Bytes
+  std::int64_t min = 0;      // of Integer and ByteSize
   std::int64_t max = INT32_MAX;
 };
 
@@ -67,7 +67,7 @@ const KnobInfo& knobInfo(Knob knob);
 
 // The value from the environment, else the default. A value that does not parse is InvalidArgument
 // with a text that names the variable, what it holds and what it may hold (a secret's value is not
-// shown). Each reader is for its own types: Integer and Bytes, Flag, Choice and Text (a Choice
+// shown). Each reader is for its own types: Integer and ByteSize, Flag, Choice and Text (a Choice
 // comes back as spelled in the table). They read the environment on each call: call them at set-up,
 // not in a loop.
 Status readInteger(Knob knob, std::int64_t* value);

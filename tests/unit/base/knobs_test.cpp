@@ -28,7 +28,7 @@ TEST(Knobs, DefaultsParse) {
     std::int64_t number;
     bool flag;
     std::string words;
-    const bool numeric = info.type == KnobType::Integer || info.type == KnobType::Bytes;
+    const bool numeric = info.type == KnobType::Integer || info.type == KnobType::ByteSize;
     const Status status = numeric                       ? readInteger(info.knob, &number)
                           : info.type == KnobType::Flag ? readFlag(info.knob, &flag)
                                                         : readText(info.knob, &words);

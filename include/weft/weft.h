@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weft: collective communication for host memory, in NCCL's shape.
+ *
+ * This header is the reference manual. It is C99 and C++.
+ *
+ * Ideas
+ *   communicator  n ranks, 0..n-1, that agreed at creation. A rank is a process or a thread.
+ *   collective    a call that every rank of a communicator makes, in the same order, with the same
+ *                 kind, count, type, operation and root. Ranks that disagree ALL get weftMismatch
+ *                 with a text that names both calls, and no result is delivered.
+ *   stream        an in-order queue with a worker thread. stream == NULL: the call runs on the
+ *                 caller's thread and returns when it is finished.
+ *   deadline      every call that waits has one (weftConfig_t.timeoutMs, weftOpts_t.timeoutMs).
+ *
+ * Counts are in elements, sizes in bytes, times in milliseconds unless said otherwise.
+ * Buffers are host memory of any alignment, owned by the caller, which must not touch them between
+ * the call and its completion. A count of 0 is a matched no-op; its pointers may be NULL.
+ * Partially overlapping send and receive buffers are weftInvalidArgument; the exact in-place forms
+ * named at each collective are allowed.
+ *
+ * Errors
+ *   weftInvalidArgument, weftInvalidUsage: the call had no effect and the communicator stays usable.
+ *   everything else: the communicator is broken; every later call returns the same verdict. Destroy
+ *   it. weftGetLastError says in one line who, what, where and how to fix it.
+ *
+ * Threads
+ *   Different communicators may be used by different threads at the same time and progress
+ *   independently of each other. One communicator is used by one thread at a time, else
+ *   weftInvalidUsage; weftCommAbort and weftCommGetAsyncError may be called from any thread.
+ *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
+ */
+#ifndef WEFT_WEFT_H_
+#define WEFT_WEFT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_MAJOR 0
+#define WEFT_MINOR 1
+#define WEFT_PATCH 0
+#define WEFT_VERSION_CODE (WEFT_MAJOR * 10000 + WEFT_MINOR * 100 + WEFT_PATCH)
+
+#if defined(__GNUC__)
+#define WEFT_API __attribute__((visibility("default")))
+#else
+#define WEFT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weftComm* weftComm_t;
+typedef struct weftStream* weftStream_t;
+typedef struct weftEvent* weftEvent_t;
+
+/* Values 0 to 7 are NCCL's. */
+typedef enum {
+  weftSuccess = 0,
+  weftUnhandledDeviceError = 1, /* reserved for device memory */
+  weftSystemError = 2,          /* a system call failed; the text has errno and the fix */
+  weftInternalError = 3,        /* a bug in weft */
+  weftInvalidArgument = 4,      /* no effect; the communicator stays usable */
+  weftInvalidUsage = 5,         /* no effect; the communicator stays usable */
+  weftRemoteError = 6,          /* a peer died or reported an error: the text names it */
+  weftInProgress = 7,           /* not finished yet (queries only) */
+  weftTimeout = 8,              /* a deadline passed: the text names who is late */
+  weftMismatch = 9,             /* ranks called different things: the text names both calls */
+  weftAborted = 10,             /* weftCommAbort was called */
+  weftOutOfMemory = 11,
+  weftNumResults = 12
+} weftResult_t;
+
+/* Values are NCCL's. 16-bit types are added in fp32 and rounded once. */
+typedef enum {
+  weftInt8 = 0,
+  weftChar = 0,
+  weftUint8 = 1,
+  weftInt32 = 2,
+  weftInt = 2,
+  weftUint32 = 3,
+  weftInt64 = 4,
+  weftUint64 = 5,
+  weftFloat16 = 6,
+  weftHalf = 6,
+  weftFloat32 = 7,
+  weftFloat = 7,
+  weftFloat64 = 8,
+  weftDouble = 8,
+  weftBfloat16 = 9,
+  weftNumTypes = 10
+} weftDataType_t;
+
+/* Built-in operations have NCCL's values; weftRedOpCreatePreMulSum returns further ones.
+ * Integer sums wrap around. weftAvg divides the sum by the number of ranks, integers truncating
+ * toward zero. Max and min propagate NaN. */
+typedef enum {
+  weftSum = 0,
+  weftProd = 1,
+  weftMax = 2,
+  weftMin = 3,
+  weftAvg = 4,
+  weftNumOps = 5,
+  weftMaxRedOp = 0x7fffffff
+} weftRedOp_t;
+
+#define WEFT_UNIQUE_ID_BYTES 128
+/* Names one communicator to be, and is a secret: whoever holds it can join. Hand it over through
+ * memory, a launcher's key-value store or a 0600 file, never on a command line. */
+typedef struct {
+  char internal[WEFT_UNIQUE_ID_BYTES];
+} weftUniqueId;
+
+#define WEFT_UNDEF_INT ((int)0x80000000)
+
+/* Configuration of a communicator. Fields are only ever appended; start from
+ * WEFT_CONFIG_INITIALIZER. WEFT_UNDEF_INT or NULL means: the WEFT_* knob, else the default. */
+typedef struct {
+  size_t size;            /* sizeof(weftConfig_t) of the caller */
+  unsigned int magic;     /* WEFT_CONFIG_MAGIC */
+  unsigned int version;   /* WEFT_VERSION_CODE of the caller */
+  int timeoutMs;          /* WEFT_TIMEOUT_MS: deadline of each operation; default 600000 */
+  int initTimeoutMs;      /* WEFT_INIT_TIMEOUT_MS: deadline of creation; default 120000 */
+  const char* commName;   /* used in messages; default "comm<k>" */
+  const char* transport;  /* WEFT_TRANSPORT: "auto", "local" (threads), "shm", "faulty:SEED"; default auto */
+  int reproducible;       /* WEFT_REPRODUCIBLE: 1 = weftOpts_t.reproducible for every operation; default 0 */
+} weftConfig_t;
+
+#define WEFT_CONFIG_MAGIC 0x77656674u
+#define WEFT_CONFIG_INITIALIZER                                                             \
+  {                                                                                         \
+    sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT,             \
+        WEFT_UNDEF_INT, NULL, NULL, WEFT_UNDEF_INT                                          \
+  }
+
+/* Options of one operation, the trailing argument of each; NULL means all defaults.
+ * Fields are only ever appended; start from WEFT_OPTS_INITIALIZER. All ranks must pass the same
+ * algorithm and reproducible. */
+typedef struct {
+  size_t size;            /* sizeof(weftOpts_t) of the caller */
+  unsigned int magic;     /* WEFT_OPTS_MAGIC */
+  unsigned int version;   /* WEFT_VERSION_CODE of the caller */
+  int timeoutMs;          /* deadline of this operation */
+  const char* algorithm;  /* force a generator by name ("ring"); an unknown or unfit one is an error,
+                             never a fallback; weft-perf --algo list prints the names */
+  int reproducible;       /* 1: the sum is folded in rank order whatever size and algorithm, so that the
+                             same inputs on the same number of ranks give the same bits always */
+  const char* label;      /* shown in errors and logs */
+} weftOpts_t;
+
+#define WEFT_OPTS_MAGIC 0x6f707473u
+#define WEFT_OPTS_INITIALIZER                                                               \
+  {                                                                                         \
+    sizeof(weftOpts_t), WEFT_OPTS_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, NULL,           \
+        WEFT_UNDEF_INT, NULL                                                                \
+  }
+
+/* ---- Version and errors ------------------------------------------------------------------- */
+
+WEFT_API weftResult_t weftGetVersion(int* version); /* WEFT_VERSION_CODE of the library */
+WEFT_API const char* weftGetErrorString(weftResult_t result); /* static, never NULL */
+/* The last error's line: of `comm`, or of the calling thread if comm is NULL. Never NULL; valid
+ * until the next weft call of this thread. */
+WEFT_API const char* weftGetLastError(weftComm_t comm);
+
+/* ---- Creating and ending communicators ---------------------------------------------------- */
+
+/* Makes an id and starts a listener for it in this process, which must live until all ranks have
+ * joined. WEFT_COMM_ID=host:port makes every process derive one and the same id instead (needs
+ * WEFT_SECRET). */
+WEFT_API weftResult_t weftGetUniqueId(weftUniqueId* id);
+
+/* Joins as `rank` of `nranks`: collective, returns when all have joined. A wrong world size, a rank
+ * joined twice or a different version fails on all ranks with the same text. Between
+ * weftGroupStart and weftGroupEnd it is deferred, so one thread can create several ranks. */
+WEFT_API weftResult_t weftCommInitRank(weftComm_t* comm, int nranks, weftUniqueId id, int rank);
+WEFT_API weftResult_t weftCommInitRankConfig(weftComm_t* comm, int nranks, weftUniqueId id, int rank,
+                                             const weftConfig_t* config);
+
+/* n communicators, ranks 0..n-1 of one group, for threads of this process. devices is NCCL's
+ * argument and must be NULL or list host "device" numbers, which are ignored. */
+WEFT_API weftResult_t weftCommInitAll(weftComm_t* comms, int n, const int* devices);
+WEFT_API weftResult_t weftCommInitAllConfig(weftComm_t* comms, int n, const int* devices,
+                                            const weftConfig_t* config);
+
+/* Rank, size and meeting point from the launcher, the innermost first: WEFT_RANK/WEFT_SIZE/WEFT_ROOT,
+ * torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS Batch, else one rank alone. Logged at INFO. */
+WEFT_API weftResult_t weftCommInitFromEnv(weftComm_t* comm, const weftConfig_t* config);
+
+/* Collective. Ranks of equal color form a new communicator, ordered by key, then by parent rank;
+ * color WEFT_SPLIT_NOCOLOR gets *newcomm == NULL. config == NULL inherits the parent's. */
+#define WEFT_SPLIT_NOCOLOR (-1)
+WEFT_API weftResult_t weftCommSplit(weftComm_t comm, int color, int key, weftComm_t* newcomm,
+                                    const weftConfig_t* config);
+
+/* Waits for queued operations. Then weftCommDestroy frees it; destroy is local and bounded, never
+ * collective: with operations in flight it aborts them. NULL is a no-op. */
+WEFT_API weftResult_t weftCommFinalize(weftComm_t comm);
+WEFT_API weftResult_t weftCommDestroy(weftComm_t comm);
+/* From any thread: operations in flight, here and on the peers, return weftAborted promptly, and
+ * so does every later call. The handle must still be given to weftCommDestroy. */
+WEFT_API weftResult_t weftCommAbort(weftComm_t comm);
+
+/* *result: the communicator's verdict, weftSuccess while it is healthy. Also looks for dead peers. */
+WEFT_API weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result);
+WEFT_API weftResult_t weftCommCount(weftComm_t comm, int* count);
+WEFT_API weftResult_t weftCommUserRank(weftComm_t comm, int* rank);
+/* Rank among, and number of, the ranks on this host. */
+WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* localCount);
+
+/* Bytes that the library itself holds for this rank of the communicator. */
+typedef struct {
+  size_t size;         /* sizeof(weftMemStats_t) of the caller */
+  size_t shared;       /* this rank's own segment: landing slots, flags, control page */
+  size_t plans;        /* cached plans */
+  size_t other;        /* everything else: peer table, queues */
+} weftMemStats_t;
+WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
+
+/* One line saying which algorithm, segment size and transport this call would use. The text is
+ * written to `text` (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce"). */
+WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count,
+                                  weftDataType_t type, char* text, size_t length);
+/* Comma-separated names of the algorithms that weftOpts_t.algorithm accepts for a collective, or all. */
+WEFT_API const char* weftAlgorithms(const char* collective);
+
+/* ---- Collectives -------------------------------------------------------------------------- */
+
+/* recvbuff[i] = op over ranks of sendbuff[i], count elements. In place: sendbuff == recvbuff. All
+ * ranks end with the same bits. */
+WEFT_API weftResult_t weftAllReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                    weftDataType_t type, weftRedOp_t op, weftComm_t comm,
+                                    weftStream_t stream, const weftOpts_t* opts);
+
+/* sendcount elements from each rank, in rank order: recvbuff holds nranks * sendcount.
+ * In place: sendbuff == recvbuff + rank * sendcount. */
+WEFT_API weftResult_t weftAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
+                                    weftDataType_t type, weftComm_t comm, weftStream_t stream,
+                                    const weftOpts_t* opts);
+
+/* sendbuff holds nranks * recvcount; rank r gets the reduction of block r.
+ * In place: recvbuff == sendbuff + rank * recvcount. */
+WEFT_API weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                        weftDataType_t type, weftRedOp_t op, weftComm_t comm,
+                                        weftStream_t stream, const weftOpts_t* opts);
+
+/* Uneven forms: counts[r] elements for rank r at displs[r] (in elements, from the start of the
+ * large buffer; NULL = packed in rank order). The same counts and displs on every rank, which ranks
+ * compare like everything else. Blocks must not overlap.
+ * In place as in the even forms, at the block's displacement. */
+WEFT_API weftResult_t weftAllGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                     const size_t* displs, weftDataType_t type, weftComm_t comm,
+                                     weftStream_t stream, const weftOpts_t* opts);
+WEFT_API weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
+                                         const size_t* displs, weftDataType_t type, weftRedOp_t op,
+                                         weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+
+/* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root. */
+WEFT_API weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count,
+                                    weftDataType_t type, int root, weftComm_t comm,
+                                    weftStream_t stream, const weftOpts_t* opts);
+/* The reduction lands in root's recvbuff; recvbuff is ignored elsewhere. In place: equal at root. */
+WEFT_API weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count,
+                                 weftDataType_t type, weftRedOp_t op, int root, weftComm_t comm,
+                                 weftStream_t stream, const weftOpts_t* opts);
+/* count elements per rank. Gather: root's recvbuff holds nranks * count; in place: root's sendbuff ==
+ * recvbuff + root * count. Scatter is the mirror. */
+WEFT_API weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count,
+                                 weftDataType_t type, int root, weftComm_t comm, weftStream_t stream,
+                                 const weftOpts_t* opts);
+WEFT_API weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count,
+                                  weftDataType_t type, int root, weftComm_t comm, weftStream_t stream,
+                                  const weftOpts_t* opts);
+/* Block d of my sendbuff becomes block s of rank d's recvbuff; count elements a block. Not in place. */
+WEFT_API weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                                   weftDataType_t type, weftComm_t comm, weftStream_t stream,
+                                   const weftOpts_t* opts);
+WEFT_API weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+
+/* Point to point, matched per pair in order of issue; counts and types must agree. A send may wait for
+ * its receive: exchanges go between weftGroupStart and weftGroupEnd, where all progress together. */
+WEFT_API weftResult_t weftSend(const void* sendbuff, size_t count, weftDataType_t type, int peer,
+                               weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+WEFT_API weftResult_t weftRecv(void* recvbuff, size_t count, weftDataType_t type, int peer,
+                               weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+
+/* Calls of this thread between the two are collected and start at the outermost weftGroupEnd, which
+ * returns the first error. Argument errors are reported by the call itself. */
+WEFT_API weftResult_t weftGroupStart(void);
+WEFT_API weftResult_t weftGroupEnd(void);
+
+/* sum over ranks of scalar * input; *scalar (of `type`) is read now. Each rank may have its own
+ * scalar. Valid for this communicator until destroyed. */
+WEFT_API weftResult_t weftRedOpCreatePreMulSum(weftRedOp_t* op, const void* scalar,
+                                               weftDataType_t type, weftComm_t comm);
+WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
+
+/* ---- Memory ------------------------------------------------------------------------------- */
+
+/* Page-aligned memory for communication, not tied to a communicator. */
+WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
+WEFT_API weftResult_t weftMemFree(void* ptr);
+/* Declares memory that will be used often, so that a transport may prepare it once. */
+WEFT_API weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle);
+WEFT_API weftResult_t weftCommDeregister(weftComm_t comm, void* handle);
+
+/* ---- Streams and events of host memory ---------------------------------------------------- */
+
+WEFT_API weftResult_t weftStreamCreate(weftStream_t* stream);
+/* Waits for the queued work (bounded by its deadlines), then frees. */
+WEFT_API weftResult_t weftStreamDestroy(weftStream_t stream);
+/* Waits until everything queued so far is done; returns the first error since the last call. */
+WEFT_API weftResult_t weftStreamSynchronize(weftStream_t stream);
+WEFT_API weftResult_t weftStreamQuery(weftStream_t stream); /* weftSuccess, weftInProgress or the error */
+/* Work queued later waits for the event's most recent record. */
+WEFT_API weftResult_t weftStreamWaitEvent(weftStream_t stream, weftEvent_t event);
+/* Runs fn(arg) on the worker, in order. fn must not call weft functions that wait for this stream. */
+WEFT_API weftResult_t weftStreamCallback(weftStream_t stream, void (*fn)(void*), void* arg);
+
+WEFT_API weftResult_t weftEventCreate(weftEvent_t* event);
+WEFT_API weftResult_t weftEventDestroy(weftEvent_t event);
+WEFT_API weftResult_t weftEventRecord(weftEvent_t event, weftStream_t stream);
+WEFT_API weftResult_t weftEventSynchronize(weftEvent_t event);
+WEFT_API weftResult_t weftEventQuery(weftEvent_t event); /* weftSuccess or weftInProgress */
+/* Milliseconds between two completed records. */
+WEFT_API weftResult_t weftEventElapsedTime(float* ms, weftEvent_t start, weftEvent_t end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEFT_WEFT_H_ */

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/executor.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "transports/mapped/doorbell.h"
+
+namespace weft {
+namespace {
+
+void copyBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning)
+    : transport_(transport),
+      watch_(watch),
+      layout_(transport.layout()),
+      rank_(rank),
+      tuning_(tuning),
+      polls_(transport.caps().polls),
+      own_(transport.own()),
+      cells_(own_.cells()),
+      completedBy_(layout_.ranks, 0),
+      sources_(layout_.ranks) {
+  for (std::uint32_t r = 0; r < layout_.ranks; ++r) controls_.push_back(transport.control(r));
+}
+
+Status Executor::run(const Launch& launch) {
+  plan_ = launch.plan;
+  launch_ = &launch;
+  Waiter waiter(tuning_);
+  std::uint64_t opened = 0;
+  std::uint64_t closed = 0;
+  const std::uint64_t segments = plan_->segments;
+  const std::uint64_t firstEpoch = lastEpoch_ + 1;
+  lastEpoch_ += segments;
+  while (closed < segments) {
+    bool moved = false;
+    for (std::uint64_t s = closed; s < segments && s < closed + kParities; ++s) {
+      Lane& lane = lanes_[(firstEpoch + s) % kParities];
+      if (s == opened) {
+        lane.epoch = firstEpoch + s;
+        open(lane, launch, s);
+        ++opened;
+      }
+      if (!lane.active) continue;
+      const Step step = advance(lane);
+      if (step == Step::Broken) return std::exchange(broken_, {});
+      moved = moved || step != Step::Blocked;
+    }
+    while (closed < opened && !lanes_[(firstEpoch + closed) % kParities].active) ++closed;
+    if (polls_) WEFT_TRY(pollTransport());
+    if (moved)
+      waiter.progressed();
+    else
+      WEFT_TRY(idle(waiter));
+  }
+  return {};
+}
+
+void Executor::open(Lane& lane, const Launch& launch, std::uint64_t segment) {
+  lane.shift = segment * plan_->segmentBytes;
+  lane.next = 0;
+  lane.pending = 0;
+  lane.parity = static_cast<std::uint32_t>(lane.epoch % kParities);
+  lane.active = true;
+  // An absent buffer is never touched; its shifted address is never formed.
+  lane.base[static_cast<unsigned>(Base::In)] =
+      launch.in ? const_cast<std::byte*>(launch.in) + lane.shift : nullptr;
+  lane.base[static_cast<unsigned>(Base::Out)] = launch.out ? launch.out + lane.shift : nullptr;
+  lane.base[static_cast<unsigned>(Base::Arena)] = own_.arena() + lane.parity * layout_.arenaBytes;
+  lane.base[static_cast<unsigned>(Base::Cells)] =
+      reinterpret_cast<std::byte*>(cells_ + lane.parity * layout_.tags);
+}
+
+// Runs the lane until an op must wait.
+Executor::Step Executor::advance(Lane& lane) {
+  const std::uint32_t before = lane.next;
+  const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
+  while (lane.next < end) {
+    const Step step = runOp(lane, plan_->ops[lane.next]);
+    if (step == Step::Broken) return step;
+    if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
+    ++lane.next;
+  }
+  if (lane.pending != 0) return lane.next == before ? Step::Blocked : Step::Moved;
+  close(lane);
+  return Step::Done;
+}
+
+Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
+  if (op.drain && lane.pending != 0) return Step::Blocked;
+  switch (op.kind) {
+    case BoundOp::Kind::Put:
+    case BoundOp::Kind::PutInCell:
+    case BoundOp::Kind::PutDirect:
+    case BoundOp::Kind::Signal:
+      return put(lane, op);
+    case BoundOp::Kind::Wait:
+      return wait(lane, op);
+    case BoundOp::Kind::Fold:
+      fold(lane, op);
+      return Step::Moved;
+    default:
+      compute(lane, op);
+      return Step::Moved;
+  }
+}
+
+// May epoch `epoch` write into `peer`'s slots, which e - kParities used before?
+bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
+  if (completedBy_[peer] + kParities >= epoch) return true;
+  if (controls_[peer] == nullptr) return false;
+  completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
+  return completedBy_[peer] + kParities >= epoch;
+}
+
+Executor::Step Executor::put(Lane& lane, const BoundOp& op) {
+  if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
+  Put put;
+  put.peer = op.peer;
+  put.cell = layout_.cells() + (lane.parity * layout_.tags + op.tag) * sizeof(Cell);
+  put.word = arrivalWord(lane.epoch, completed_);
+  put.stamp = plan_->fingerprint;
+  put.cookie = lane.parity;
+  if (op.kind == BoundOp::Kind::Signal) {
+    // Every signal tells where this rank's Out is: that is what makes it a grant for a direct put.
+    put.src = reinterpret_cast<const std::byte*>(&launch_->out);
+    put.bytes = sizeof(launch_->out);
+    put.target = kInCell;
+  } else {
+    put.src = at(lane, op.src);
+    put.bytes = length(lane, op);
+    put.target = kInCell;
+  }
+  if (op.kind == BoundOp::Kind::Put) {
+    put.target = layout_.arena() + lane.parity * layout_.arenaBytes + op.dst.offset;
+  } else if (op.kind == BoundOp::Kind::PutDirect) {
+    std::uint64_t address = 0;
+    std::memcpy(&address, cell(lane, op.grant).inlined, sizeof(address));
+    put.target = address + op.dst.offset + lane.shift;
+    put.direct = true;
+  }
+  switch (transport_.put(put)) {
+    case PutResult::Done:
+      return Step::Moved;
+    case PutResult::Pending:
+      ++lane.pending;
+      return Step::Moved;
+    case PutResult::Again:
+      return Step::Blocked;
+    default:
+      broken_ = Status::error(Code::RemoteError, transport_.lastError());
+      return Step::Broken;
+  }
+}
+
+Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
+  const Cell& arrival = cell(lane, op.tag);
+  const std::uint64_t word = arrival.word.load(std::memory_order_acquire);
+  if (epochOf(word) != lane.epoch) return Step::Blocked;
+  if (arrival.stamp != plan_->fingerprint) {
+    broken_ = watch_.disagreement(op.peer);
+    return Step::Broken;
+  }
+  if (completedOf(word) > completedBy_[op.peer]) completedBy_[op.peer] = completedOf(word);
+  return Step::Moved;
+}
+
+void Executor::fold(const Lane& lane, const BoundOp& op) {
+  const std::uint64_t bytes = length(lane, op);
+  if (bytes == 0) return;
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    sources_[k] = at(lane, plan_->operands[op.first + k]);
+  plan_->fold(at(lane, op.dst), sources_.data(), op.operands, bytes / plan_->elementBytes,
+              op.finish ? plan_->divisor : 1);
+}
+
+void Executor::compute(const Lane& lane, const BoundOp& op) const {
+  const std::uint64_t bytes = length(lane, op);
+  if (bytes == 0) return;
+  std::byte* dst = at(lane, op.dst);
+  const std::byte* src = at(lane, op.src);
+  const std::size_t count = bytes / plan_->elementBytes;
+  if (op.kind == BoundOp::Kind::Scale) {
+    plan_->scale(dst, src, count, launch_->scalar);
+    return;
+  }
+  copyBytes(dst, src, bytes);
+  if (op.kind == BoundOp::Kind::Finish) finish(plan_->type, dst, count, plan_->divisor);
+}
+
+// Invocations complete in order: a later one that is done first waits for its turn.
+void Executor::close(Lane& lane) {
+  lane.active = false;
+  const std::uint64_t before = completed_;
+  while (completed_ < lastEpoch_) {
+    const Lane& next = lanes_[(completed_ + 1) % kParities];
+    if (next.epoch != completed_ + 1 || next.active) break;
+    ++completed_;
+  }
+  if (completed_ == before) return;
+  own_.control().completed.store(completed_, std::memory_order_release);
+  for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
+    if (r != rank_ && controls_[r] && controls_[r]->sleeping.load(std::memory_order_relaxed) != 0)
+      transport_.wake(r);
+  }
+}
+
+Status Executor::pollTransport() {
+  Event events[16];
+  const int n = transport_.poll(events, 16);
+  for (int i = 0; i < n; ++i) {
+    if (events[i].kind != Event::PutDone)
+      return Status::error(Code::RemoteError, transport_.lastError());
+    --lanes_[events[i].cookie].pending;
+  }
+  return {};
+}
+
+// Could the lane do something now?
+bool Executor::ready(const Lane& lane) {
+  if (!lane.active || lane.next == plan_->ops.size()) return false;
+  const BoundOp& op = plan_->ops[lane.next];
+  if (op.kind == BoundOp::Kind::Wait)
+    return epochOf(cell(lane, op.tag).word.load(std::memory_order_acquire)) == lane.epoch;
+  return mayPut(op.peer, lane.epoch);
+}
+
+Status Executor::idle(Waiter& waiter) {
+  const Waiter::Advice advice = waiter.pause();
+  if (advice == Waiter::Advice::Poll) return {};
+  std::uint32_t waitingFor = rank_;
+  for (const Lane& lane : lanes_) {
+    if (lane.active && lane.next < plan_->ops.size()) waitingFor = plan_->ops[lane.next].peer;
+  }
+  WEFT_TRY(watch_.trouble(waitingFor));
+  if (advice != Waiter::Advice::Sleep || polls_) return {};
+  doorbellWait(own_.control(), waiter.sleepTime(), [this] {
+    for (const Lane& lane : lanes_) {
+      if (ready(lane)) return true;
+    }
+    return false;
+  });
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/waiter.h"
+#include "plan/plan.h"
+#include "transports/transport.h"
+#include "watch/watch.h"
+
+namespace weft {
+
+// One run of a plan.
+struct Launch {
+  const Plan* plan = nullptr;
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  const void* scalar = nullptr;  // pre-multiply, one element of the plan's type
+};
+
+// Runs plans over one transport, on the caller's thread: no allocation, no lock.
+//
+// A plan's segments are invocations with consecutive epochs. Up to kParities of them are in flight
+// as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
+// puts into a peer, that peer has completed e - kParities, whose slots it reuses; peers learn this
+// from the credit in every arrival, or from the peer's control page.
+//
+// One thread at a time uses an Executor.
+class Executor {
+ public:
+  // Both outlive the executor. The watch is asked about once a millisecond while nothing moves.
+  Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning);
+
+  Status run(const Launch& launch);
+  std::uint64_t epoch() const { return lastEpoch_; }
+
+ private:
+  enum class Step : std::uint8_t { Blocked, Moved, Done, Broken };
+  struct Lane {
+    std::uint64_t epoch = 0;
+    std::uint64_t shift = 0;    // segment * segmentBytes
+    std::uint32_t next = 0;     // op to run
+    std::uint32_t pending = 0;  // puts whose source may still be read
+    std::uint32_t parity = 0;
+    bool active = false;
+    std::byte* base[4] = {};  // by Base, shifted
+  };
+
+  void open(Lane& lane, const Launch& launch, std::uint64_t segment);
+  Step advance(Lane& lane);
+  Step runOp(Lane& lane, const BoundOp& op);
+  Step put(Lane& lane, const BoundOp& op);
+  Step wait(Lane& lane, const BoundOp& op);
+  void fold(const Lane& lane, const BoundOp& op);
+  void compute(const Lane& lane, const BoundOp& op) const;
+  bool mayPut(std::uint32_t peer, std::uint64_t epoch);
+  bool ready(const Lane& lane);
+  void close(Lane& lane);
+  Status pollTransport();
+  Status idle(Waiter& waiter);
+
+  std::uint64_t length(const Lane& lane, const BoundOp& op) const {
+    const std::uint64_t left = op.limit > lane.shift ? op.limit - lane.shift : 0;
+    return left < op.max ? left : op.max;
+  }
+  std::byte* at(const Lane& lane, Place p) const {
+    return lane.base[static_cast<unsigned>(p.base)] + p.offset;
+  }
+  Cell& cell(const Lane& lane, std::uint32_t tag) const {
+    return cells_[lane.parity * layout_.tags + tag];
+  }
+
+  Transport& transport_;
+  Watch& watch_;
+  const SegmentLayout& layout_;
+  const std::uint32_t rank_;
+  const WaitTuning tuning_;
+  const bool polls_;
+  SegmentView own_;
+  Cell* cells_;
+  std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
+  std::vector<ControlPage*> controls_;
+  std::vector<const void*> sources_;  // of a fold
+  std::array<Lane, kParities> lanes_;
+  std::uint64_t lastEpoch_ = 0;
+  std::uint64_t completed_ = 0;
+  const Plan* plan_ = nullptr;
+  const Launch* launch_ = nullptr;
+  Status broken_;
+};
+
+}  // namespace weft

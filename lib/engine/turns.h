@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "base/deadline.h"
+
+namespace weft {
+
+// The order in which a communicator's calls run: that in which they were issued, whichever thread
+// or stream runs them. A call takes a ticket when it is issued and runs when all before it are
+// done. Without contention neither costs a lock.
+class Turns {
+ public:
+  // One thread issues at a time; false if another is at it (or runs a call of its own) right now.
+  bool beginIssue() { return !issuing_.exchange(true, std::memory_order_acquire); }
+  void endIssue() { issuing_.store(false, std::memory_order_release); }
+  std::uint64_t take() { return issued_.fetch_add(1, std::memory_order_relaxed); }
+
+  // False if the deadline passes first.
+  bool await(std::uint64_t ticket, Deadline deadline) {
+    return isTurn(ticket) || awaitSlowly(ticket, deadline);
+  }
+  bool isTurn(std::uint64_t ticket) const {
+    return current_.load(std::memory_order_acquire) == ticket;
+  }
+  void done(std::uint64_t ticket) {
+    current_.store(ticket + 1, std::memory_order_seq_cst);
+    if (waiters_.load(std::memory_order_seq_cst) != 0) notify();
+  }
+
+  bool allDone() const { return isTurn(issued_.load(std::memory_order_acquire)); }
+  // Until everything issued so far is done.
+  bool awaitAll(Deadline deadline) {
+    return await(issued_.load(std::memory_order_acquire), deadline);
+  }
+
+ private:
+  bool awaitSlowly(std::uint64_t ticket, Deadline deadline);
+  void notify();
+
+  std::atomic<bool> issuing_{false};
+  std::atomic<std::uint64_t> issued_{0};
+  std::atomic<std::uint64_t> current_{0};
+  std::atomic<std::uint32_t> waiters_{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+}  // namespace weft

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/work_stream.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+// The application's signals are the application's: weft's threads take none.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+std::uint64_t WorkEvent::beginRecord() {
+  const std::lock_guard lock(mutex_);
+  return ++recorded_;
+}
+
+void WorkEvent::endRecord(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  if (ticket <= passed_) return;
+  passed_ = ticket;
+  when_ = Clock::now();
+  passedOne_.notify_all();
+}
+
+std::uint64_t WorkEvent::latest() const {
+  const std::lock_guard lock(mutex_);
+  return recorded_;
+}
+
+bool WorkEvent::passed(std::uint64_t ticket) const {
+  const std::lock_guard lock(mutex_);
+  return passed_ >= ticket;
+}
+
+void WorkEvent::wait(std::uint64_t ticket) const {
+  std::unique_lock lock(mutex_);
+  passedOne_.wait(lock, [&] { return passed_ >= ticket; });
+}
+
+bool WorkEvent::time(Clock::time_point* when) const {
+  const std::lock_guard lock(mutex_);
+  if (recorded_ == 0 || passed_ < recorded_) return false;
+  *when = when_;
+  return true;
+}
+
+WorkStream::WorkStream() {
+  const SignalsBlocked blocked;
+  worker_ = std::thread([this] { work(); });
+}
+
+WorkStream::~WorkStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    changed_.notify_one();
+  }
+  worker_.join();
+}
+
+void WorkStream::enqueue(Work work) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(work));
+  changed_.notify_one();
+}
+
+Status WorkStream::synchronize() {
+  std::unique_lock lock(mutex_);
+  drained_.wait(lock, [this] { return queue_.empty() && !running_; });
+  return std::exchange(first_, {});
+}
+
+bool WorkStream::query(Status* first) const {
+  const std::lock_guard lock(mutex_);
+  *first = first_;
+  return queue_.empty() && !running_;
+}
+
+void WorkStream::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !queue_.empty() || ending_; });
+    if (queue_.empty()) return;
+    const Work work = std::move(queue_.front());
+    queue_.pop_front();
+    running_ = true;
+    lock.unlock();
+    const Status status = work();
+    lock.lock();
+    running_ = false;
+    if (first_.ok() && !status.ok()) first_ = status;
+    if (queue_.empty()) drained_.notify_all();
+  }
+}
+
+}  // namespace weft

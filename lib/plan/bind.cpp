@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/bind.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "transports/segment.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kNobody = ~0u;
+
+// Cells are numbered Tmp slots first, then Out slots, then signals.
+std::uint32_t tagOf(const Schedule& s, Slot slot) {
+  switch (slot.buf) {
+    case Buf::Out:
+      return s.tmpChunks + slot.index;
+    case Buf::Signal:
+      return s.tmpChunks + s.outChunks + slot.index;
+    default:
+      return slot.index;
+  }
+}
+
+std::uint32_t tagCount(const Schedule& s) { return s.tmpChunks + s.outChunks + s.signals; }
+
+class Binder {
+ public:
+  Binder(const Schedule& schedule, const Call& call, const BindTarget& target)
+      : schedule_(schedule),
+        call_(call),
+        target_(target),
+        layout_(schedule, call, target.rank, target.budget),
+        program_(schedule.program(target.rank)) {}
+
+  Status run(Plan* plan);
+
+ private:
+  Status checkFits() const;
+  void findWriters();
+  void placeArrivals();
+  void describe(Plan* plan) const;
+
+  Status bindOp(const Op& op);
+  Status bindPiece(const Op& op, std::uint32_t skip, std::uint32_t chunks);
+  Status bindPut(const Op& op, Slot src, Slot dst, BoundOp* bound);
+  void bindWait(Slot dst, BoundOp* bound);
+  Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
+  bool takeFinish(const Op& op);
+
+  Place place(Slot slot) const;
+  Slot alias(Slot slot) const;
+  bool overwritesSource(Slot dst, std::uint32_t chunks);
+  std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
+
+  const Schedule& schedule_;
+  const Call& call_;
+  const BindTarget& target_;
+  ByteLayout layout_;
+  Program program_;
+  Plan* plan_ = nullptr;
+  std::vector<std::uint32_t> writer_;                // tag -> the rank that puts there
+  std::vector<Place> tmp_;                           // Tmp slot -> where it lies on this rank
+  std::vector<std::uint32_t> lastSignal_;            // rank -> tag of its last signal waited for
+  std::set<std::pair<Buf, std::uint32_t>> reading_;  // slots that unfinished puts may read
+};
+
+Status Binder::checkFits() const {
+  if (tagCount(schedule_) > target_.tags)
+    return Status::error(
+        Code::InvalidUsage,
+        text("algorithm ", schedule_.name, " needs ", tagCount(schedule_), " cells on ",
+             target_.ranks, " ranks; there are ", target_.tags, "; fix: choose another algorithm"));
+  if (layout_.tmpBytes() > target_.budget.arenaBytes)
+    return Status::error(Code::InvalidUsage,
+                         text("algorithm ", schedule_.name, " needs ", layout_.tmpBytes(),
+                              " bytes of landing memory; there are ", target_.budget.arenaBytes,
+                              "; fix: choose another algorithm"));
+  return {};
+}
+
+// Who puts into my slots: a schedule names the target of a Put, an error message needs the source.
+void Binder::findWriters() {
+  writer_.assign(tagCount(schedule_), kNobody);
+  for (std::uint32_t r = 0; r < schedule_.ranks; ++r) {
+    if (r == target_.rank) continue;
+    for (const Op& op : schedule_.program(r).ops) {
+      if (op.kind != OpKind::Put || op.peer != target_.rank) continue;
+      for (std::uint32_t j = 0; j < std::max(1u, op.chunks); ++j)
+        writer_[tagOf(schedule_, op.dst + j)] = r;
+    }
+  }
+  lastSignal_.assign(schedule_.ranks, kNobody);
+}
+
+// Tmp slots lie in the arena, but for arrivals that fit into their cell.
+void Binder::placeArrivals() {
+  tmp_.resize(schedule_.tmpChunks);
+  for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i)
+    tmp_[i] = {Base::Arena, i * layout_.stride()};
+  for (const Op& op : program_.ops) {
+    if (op.kind != OpKind::Wait || op.dst.buf != Buf::Tmp) continue;
+    const std::uint32_t run = layout_.isVector() ? op.chunks : 1;
+    if (bytes(run) > kInlineBytes) continue;
+    for (std::uint32_t j = 0; j < op.chunks; ++j) {
+      const std::uint64_t cell = tagOf(schedule_, op.dst + j / run * run) * sizeof(Cell);
+      tmp_[op.dst.index + j] = {Base::Cells, cell + offsetof(Cell, inlined) + bytes(j % run)};
+    }
+  }
+}
+
+Place Binder::place(Slot slot) const {
+  switch (slot.buf) {
+    case Buf::In:
+      return {Base::In, layout_.inOffset(slot.index)};
+    case Buf::Out:
+      return {Base::Out, layout_.outOffset(slot.index)};
+    default:
+      return tmp_[slot.index];
+  }
+}
+
+// In and Out may be the same memory: an In slot and its Out slot count as one.
+Slot Binder::alias(Slot slot) const {
+  if (slot.buf != Buf::In) return slot;
+  const std::uint32_t i = inPlaceOut(schedule_.collective, target_.rank, slot.index);
+  return i == kNoAlias ? slot : out(i);
+}
+
+bool Binder::overwritesSource(Slot dst, std::uint32_t chunks) {
+  for (std::uint32_t j = 0; j < chunks; ++j) {
+    const Slot slot = alias(dst + j);
+    if (reading_.contains({slot.buf, slot.index})) {
+      reading_.clear();  // the op drains all of them
+      return true;
+    }
+  }
+  return false;
+}
+
+Status Binder::bindPut(const Op& op, Slot src, Slot dst, BoundOp* bound) {
+  bound->peer = op.peer;
+  bound->tag = tagOf(schedule_, dst);
+  if (op.isSignal()) {
+    bound->kind = BoundOp::Kind::Signal;
+    return {};
+  }
+  bound->src = place(src);
+  const std::uint32_t chunks =
+      static_cast<std::uint32_t>(bound->max / std::max<std::uint64_t>(1, layout_.stride()));
+  for (std::uint32_t j = 0; j < std::max(1u, chunks); ++j) {
+    const Slot read = alias(src + j);
+    reading_.insert({read.buf, read.index});
+  }
+  if (dst.buf == Buf::Out) {
+    bound->kind = BoundOp::Kind::PutDirect;
+    bound->dst = {Base::Out, layout_.outOffset(dst.index)};
+    bound->grant = lastSignal_[op.peer];
+    if (bound->grant == kNobody)
+      return Status::error(Code::InternalError,
+                           text("algorithm ", schedule_.name, " puts into rank ", op.peer,
+                                "'s receive buffer without its grant"));
+    return {};
+  }
+  bound->kind = bound->max <= kInlineBytes ? BoundOp::Kind::PutInCell : BoundOp::Kind::Put;
+  bound->dst = {Base::Arena, dst.index * layout_.stride()};
+  return {};
+}
+
+void Binder::bindWait(Slot dst, BoundOp* bound) {
+  bound->kind = BoundOp::Kind::Wait;
+  bound->tag = tagOf(schedule_, dst);
+  bound->peer = writer_[bound->tag];
+  if (dst.buf == Buf::Signal) lastSignal_[bound->peer] = bound->tag;
+}
+
+Status Binder::bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound) {
+  bound->dst = place(op.dst + skip);
+  bound->drain = overwritesSource(op.dst + skip, chunks);
+  if (op.kind == OpKind::Reduce) {
+    bound->kind = BoundOp::Kind::Fold;
+    bound->first = static_cast<std::uint32_t>(plan_->operands.size());
+    bound->operands = op.operands;
+    for (std::uint32_t k = 0; k < op.operands; ++k)
+      plan_->operands.push_back(place(program_.operands[op.firstOperand + k] + skip));
+    return {};
+  }
+  bound->src = place(op.src + skip);
+  if (op.kind == OpKind::Copy)
+    bound->kind = BoundOp::Kind::Copy;
+  else
+    bound->kind = op.kernel == KernelId::Scale ? BoundOp::Kind::Scale : BoundOp::Kind::Finish;
+  return {};
+}
+
+Status Binder::bindPiece(const Op& op, std::uint32_t skip, std::uint32_t chunks) {
+  BoundOp bound{};
+  bound.max = bytes(chunks);
+  bound.limit = op.chunks == 0 ? 0 : layout_.limit(op.shape + skip);
+  if (op.kind == OpKind::Put)
+    WEFT_TRY(bindPut(op, op.src + skip, op.dst + skip, &bound));
+  else if (op.kind == OpKind::Wait)
+    bindWait(op.dst + skip, &bound);
+  else
+    WEFT_TRY(bindLocal(op, skip, chunks, &bound));
+  plan_->ops.push_back(bound);
+  return {};
+}
+
+// A Finish of what has just been summed is done by the Fold, in registers.
+bool Binder::takeFinish(const Op& op) {
+  const std::size_t pieces = layout_.isVector() ? 1 : op.chunks;
+  if (plan_->ops.size() < pieces || !(op.src == op.dst)) return false;
+  for (std::size_t k = 0; k < pieces; ++k) {
+    const BoundOp& before = plan_->ops[plan_->ops.size() - pieces + k];
+    const Place at = place(op.dst + static_cast<std::uint32_t>(k));
+    if (before.kind != BoundOp::Kind::Fold || before.dst.base != at.base ||
+        before.dst.offset != at.offset || before.max != bytes(layout_.isVector() ? op.chunks : 1))
+      return false;
+  }
+  for (std::size_t k = 0; k < pieces; ++k) plan_->ops[plan_->ops.size() - pieces + k].finish = true;
+  return true;
+}
+
+Status Binder::bindOp(const Op& op) {
+  if (op.kind == OpKind::Kernel && op.kernel == KernelId::Finish) {
+    if (call_.op != RedOp::Avg) {
+      if (op.src == op.dst) return {};
+      Op copy = op;
+      copy.kind = OpKind::Copy;
+      return bindOp(copy);
+    }
+    if (takeFinish(op)) return {};
+  }
+  if (layout_.isVector() || op.chunks <= 1) return bindPiece(op, 0, op.chunks);
+  for (std::uint32_t j = 0; j < op.chunks; ++j) WEFT_TRY(bindPiece(op, j, 1));
+  return {};
+}
+
+void Binder::describe(Plan* plan) const {
+  plan->algorithm = schedule_.name;
+  plan->type = call_.type;
+  plan->elementBytes = sizeOf(call_.type);
+  plan->divisor = call_.op == RedOp::Avg ? target_.ranks : 1;
+  plan->segments = layout_.segments();
+  plan->segmentBytes = layout_.segmentBytes();
+  plan->fingerprint = fingerprintOf(call_, target_.ranks, schedule_.name);
+  plan->what = packWhat(call_);
+  plan->count = call_.count;
+  if (isReduction(schedule_.collective)) {
+    plan->fold = foldKernel(call_.type, call_.op);
+    plan->scale = scaleKernel(call_.type);
+  }
+}
+
+Status Binder::run(Plan* plan) {
+  plan_ = plan;
+  WEFT_TRY(checkFits());
+  findWriters();
+  placeArrivals();
+  describe(plan);
+  for (const Op& op : program_.ops) WEFT_TRY(bindOp(op));
+  return {};
+}
+
+}  // namespace
+
+Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
+                    std::shared_ptr<const Plan>* out) {
+  auto plan = std::make_shared<Plan>();
+  WEFT_TRY(Binder(schedule, call, target).run(plan.get()));
+  plan->ops.shrink_to_fit();
+  plan->operands.shrink_to_fit();
+  *out = std::move(plan);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "plan/call.h"
+#include "plan/layout.h"
+#include "plan/plan.h"
+#include "schedule/ir.h"
+
+namespace weft {
+
+// What binding needs to know of the communicator; equal on all ranks but for `rank`.
+struct BindTarget {
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+  std::uint32_t tags = 0;  // cells per parity
+  Budget budget;
+};
+
+// Compiles `schedule` for one rank and one call: slots become offsets, runs become one op each
+// where they are contiguous, a final Reduce takes its Finish along, short payloads move into the
+// cells. InvalidUsage if the schedule needs more cells or landing memory than the communicator has.
+Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
+                    std::shared_ptr<const Plan>* out);
+
+}  // namespace weft

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/cache.h"
+
+#include <algorithm>
+
+namespace weft {
+
+std::size_t PlanCache::slotOf(const Call& call) {
+  const std::uint64_t mixed = (call.count * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
+                              static_cast<std::uint64_t>(call.collective);
+  return (mixed * 0x9e3779b97f4a7c15u) >> 58;
+}
+
+bool PlanCache::same(const Call& a, const Call& b) {
+  return a.count == b.count && a.collective == b.collective && a.type == b.type && a.op == b.op &&
+         a.root == b.root && a.reproducible == b.reproducible && a.algorithm == b.algorithm &&
+         std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
+}
+
+Status PlanCache::find(const Call& call, std::shared_ptr<const Plan>* plan) {
+  const std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
+  if (slot && same(slot->call, call)) {
+    *plan = slot->plan;
+    return {};
+  }
+  WEFT_TRY(compile(call, plan));
+  keep(call, *plan);
+  return {};
+}
+
+Status PlanCache::compile(const Call& call, std::shared_ptr<const Plan>* plan) const {
+  Schedule schedule;
+  WEFT_TRY(choose(call, tuning_, &schedule));
+  return bindSchedule(schedule, call, target_, plan);
+}
+
+void PlanCache::keep(const Call& call, std::shared_ptr<const Plan> plan) {
+  std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
+  if (slot) bytes_ -= slot->plan->bytes();
+  bytes_ += plan->bytes();
+  auto entry = std::make_unique<Entry>();
+  entry->call = call;
+  entry->counts.assign(call.counts.begin(), call.counts.end());
+  entry->displs.assign(call.displs.begin(), call.displs.end());
+  entry->algorithm = call.algorithm;
+  entry->call.counts = entry->counts;
+  entry->call.displs = entry->displs;
+  entry->call.algorithm = entry->algorithm;
+  entry->plan = std::move(plan);
+  slot = std::move(entry);
+  if (bytes_ <= kMaxBytes) return;
+  const std::size_t kept = slot->plan->bytes();
+  for (std::unique_ptr<Entry>& other : slots_) {
+    if (&other != &slot) other.reset();
+  }
+  bytes_ = kept;
+}
+
+}  // namespace weft

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/bind.h"
+#include "plan/choose.h"
+
+namespace weft {
+
+// The compiled plans of one communicator and rank. find() is the hot path: one comparison when the
+// same call comes again. Bounded: when the plans outgrow kMaxBytes, all are dropped and made anew
+// on demand. One thread at a time.
+class PlanCache {
+ public:
+  static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+
+  PlanCache(Tuning tuning, BindTarget target) : tuning_(std::move(tuning)), target_(target) {}
+
+  // The plan stays valid while the caller holds it. `counts` and `displs` of the call are copied.
+  Status find(const Call& call, std::shared_ptr<const Plan>* plan);
+  std::size_t bytes() const { return bytes_; }
+  const Tuning& tuning() const { return tuning_; }
+
+ private:
+  struct Entry {
+    Call call;  // its spans and algorithm point into the members below
+    std::vector<std::size_t> counts, displs;
+    std::string algorithm;
+    std::shared_ptr<const Plan> plan;
+  };
+  static constexpr std::size_t kSlots = 64;
+
+  static std::size_t slotOf(const Call& call);
+  static bool same(const Call& a, const Call& b);
+  Status compile(const Call& call, std::shared_ptr<const Plan>* plan) const;
+  void keep(const Call& call, std::shared_ptr<const Plan> plan);
+
+  Tuning tuning_;
+  BindTarget target_;
+  std::array<std::unique_ptr<Entry>, kSlots> slots_;  // direct-mapped
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weft

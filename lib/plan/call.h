@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reduce/reduce.h"
+#include "schedule/collective.h"
+#include "transports/segment.h"
+
+namespace weft {
+
+// What every rank asks for, apart from its buffers. The fingerprint covers all of it, so two ranks
+// whose calls differ in anything find out.
+struct Call {
+  Collective collective = Collective::Barrier;
+  DType type = DType::U8;
+  RedOp op = RedOp::Sum;
+  int root = 0;
+  std::uint64_t count = 0;              // of the vector, or of one rank's block
+  std::span<const std::size_t> counts;  // uneven forms: elements of each rank's block
+  std::span<const std::size_t> displs;  // uneven forms: where they start; empty: packed
+  bool reproducible = false;
+  std::string_view algorithm;  // forced by the caller; empty: choose
+};
+
+// nccl-tests' name ("all_reduce"), and the uneven form's ("all_gather_v").
+std::string_view collectiveName(Collective collective, bool uneven = false);
+
+// The call as people write it: "all_reduce(count=1000, float32, sum)".
+std::string describe(Collective collective, std::uint64_t count, DType type, RedOp op, int root,
+                     bool uneven);
+// The same from a peer's record.
+std::string describe(const CallRecord& record);
+
+std::uint64_t packWhat(const Call& call);  // CallRecord::what
+std::uint64_t fingerprintOf(const Call& call, std::uint32_t ranks, std::string_view algorithm);
+
+}  // namespace weft

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/call.h"
+#include "plan/plan.h"
+#include "schedule/ir.h"
+
+namespace weft {
+
+// How many bytes of landing memory an invocation may use, and the largest message in one segment.
+struct Budget {
+  std::uint64_t arenaBytes = 0;    // hard limit: the arena of one parity
+  std::uint64_t landingBytes = 0;  // soft limit: what stays in cache while segments are in flight
+};
+
+// Where the slots of a schedule lie in bytes, for one call: the bridge between "chunk 3 of Out" and
+// an offset. A pure function, equal on all ranks but for `rank`.
+//
+// Two forms. A *vector* is cut into chunks of `stride` bytes. *Blocks* (one a rank, of any length
+// and place) are not contiguous within a segment, so runs of them are handled one by one. Equal
+// packed blocks in a single segment are a vector.
+class ByteLayout {
+ public:
+  ByteLayout(const Schedule& schedule, const Call& call, std::uint32_t rank, const Budget& budget);
+
+  bool isVector() const { return vector_; }
+  std::uint64_t stride() const { return stride_; }  // bytes of a chunk, and of a Tmp slot
+  std::uint64_t segments() const { return segments_; }
+  std::uint64_t segmentBytes() const { return segmentBytes_; }
+  std::uint64_t tmpBytes() const { return tmpChunks_ * stride_; }
+
+  std::uint64_t inOffset(std::uint32_t slot) const;
+  // Of any rank's Out: layouts differ between ranks only in which block is their own.
+  std::uint64_t outOffset(std::uint32_t slot) const;
+  // Bytes from the start of this logical chunk to the end of what it belongs to; see BoundOp.
+  std::uint64_t limit(std::uint32_t logical) const;
+
+ private:
+  void cutVector(std::uint64_t total, std::uint64_t elementBytes, const Budget& budget);
+  void cutBlocks(const Call& call, std::uint32_t ranks, const Budget& budget);
+  std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
+
+  Collective collective_;
+  std::uint32_t rank_;
+  std::uint64_t chunks_;
+  std::uint64_t tmpChunks_;
+  bool vector_ = true;
+  std::uint64_t total_ = 0;
+  std::uint64_t stride_ = 0;
+  std::uint64_t segments_ = 1;
+  std::uint64_t segmentBytes_ = 0;
+  std::vector<std::uint64_t> blockBytes_;
+  std::vector<std::uint64_t> blockOffset_;
+};
+
+}  // namespace weft

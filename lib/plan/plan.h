@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reduce/reduce.h"
+
+namespace weft {
+
+// Where an operand lies. Offsets are in bytes from the base; In and Out also move by one segment
+// for each segment of a large message.
+enum class Base : std::uint8_t {
+  In,     // the caller's send buffer
+  Out,    // the caller's receive buffer
+  Arena,  // own landing arena, of the invocation's parity
+  Cells,  // own cells, of the invocation's parity: payloads small enough to travel inside
+};
+
+struct Place {
+  Base base = Base::In;
+  std::uint64_t offset = 0;
+};
+
+// One op of a schedule with bytes bound to it. Its length in segment s is
+// clamp(limit - s * segmentBytes, 0, max): the last segment, short chunks and empty ones need no
+// case of their own.
+struct BoundOp {
+  enum class Kind : std::uint8_t {
+    Put,
+    PutInCell,
+    PutDirect,
+    Signal,
+    Wait,
+    Copy,
+    Fold,
+    Scale,
+    Finish
+  };
+  Kind kind;
+  bool drain = false;          // writes what an earlier Put reads: wait until those are done
+  bool finish = false;         // Fold: divide by plan.divisor while the sum is in registers
+  std::uint32_t peer = 0;      // Put*, Signal: the target; Wait: the rank that puts
+  std::uint32_t tag = 0;       // Put*, Signal, Wait: cell index within the parity
+  std::uint32_t grant = 0;     // PutDirect: the cell in which the target's Out address came
+  std::uint32_t operands = 0;  // Fold: plan.operands[first .. first + operands)
+  std::uint32_t first = 0;
+  Place src;  // Put*, Copy, Scale
+  Place dst;  // Put: offset in the peer's arena; PutDirect: in the peer's Out
+  std::uint64_t max = 0;
+  std::uint64_t limit = 0;
+};
+
+// A schedule bound to a rank, a count and a type: what the hot path runs. Immutable.
+struct Plan {
+  std::string algorithm;
+  std::vector<BoundOp> ops;
+  std::vector<Place> operands;
+  FoldFn fold = nullptr;
+  ScaleFn scale = nullptr;
+  DType type = DType::U8;
+  std::size_t elementBytes = 1;
+  std::uint64_t divisor = 1;  // Finish, and Fold with `finish`: ranks for avg, else 1
+  std::uint64_t segments = 1;
+  std::uint64_t segmentBytes = 0;  // how far In and Out move from one segment to the next
+  std::uint64_t fingerprint = 0;   // of everything that ranks must agree on
+  std::uint64_t what = 0;          // CallRecord::what
+  std::uint64_t count = 0;
+
+  std::size_t bytes() const {
+    return sizeof(*this) + ops.capacity() * sizeof(BoundOp) + operands.capacity() * sizeof(Place);
+  }
+};
+
+}  // namespace weft

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/watch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "plan/call.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLookEvery{5};         // for dead peers
+constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
+
+// "ranks 0-2,4" of a sorted list.
+std::string rankList(const std::vector<std::uint32_t>& ranks) {
+  std::string line = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    line += text(i == 0 ? "" : ",", ranks[i]);
+    if (j > i) line += text("-", ranks[j]);
+    i = j + 1;
+  }
+  return line;
+}
+
+// The peer's record of call `seq`, if it has made that call: its fingerprint and its words.
+bool readCall(ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
+              std::string* words) {
+  CallRecord& record = page.calls[seq % kCallRecords];
+  if (record.seq.load(std::memory_order_acquire) != seq) return false;
+  *fingerprint = record.fingerprint.load(std::memory_order_relaxed);
+  *words = describe(record);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return record.seq.load(std::memory_order_relaxed) == seq;
+}
+
+}  // namespace
+
+Watch::Watch(Transport& transport, std::uint32_t rank, std::vector<PeerName> names,
+             std::string commName)
+    : transport_(transport),
+      rank_(rank),
+      commName_(std::move(commName)),
+      mine_(transport.own().control()),
+      verdict_(&transport.control(0)->verdict),
+      liveness_(transport, names) {
+  for (const PeerName& n : names)
+    names_.push_back(text("rank ", n.rank, " (host ", n.host, ", pid ", n.pid, ")"));
+}
+
+void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
+  plan_ = &plan;
+  ++seq_;
+  CallRecord& record = mine_.calls[seq_ % kCallRecords];
+  record.seq.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  record.fingerprint.store(plan.fingerprint, std::memory_order_relaxed);
+  record.count.store(plan.count, std::memory_order_relaxed);
+  record.what.store(plan.what, std::memory_order_relaxed);
+  record.seq.store(seq_, std::memory_order_release);
+  mine_.callSeq.store(seq_, std::memory_order_release);
+  mine_.inCall.store(1, std::memory_order_relaxed);
+  beginWait(timeoutMs, label);
+}
+
+void Watch::enterPairs(int timeoutMs, const char* label) {
+  plan_ = nullptr;
+  beginWait(timeoutMs, label);
+}
+
+void Watch::beginWait(int timeoutMs, const char* label) {
+  timeoutMs_ = timeoutMs;
+  label_ = label;
+  waiting_ = false;
+}
+
+void Watch::leave() { mine_.inCall.store(0, std::memory_order_relaxed); }
+
+Status Watch::verdict() const {
+  if (!published()) return {};
+  return Status::error(static_cast<Code>(verdict_->code), verdict_->text);
+}
+
+Status Watch::declare(const Status& cause) {
+  broken_.store(true, std::memory_order_relaxed);
+  std::uint32_t none = Verdict::None;
+  if (verdict_->state.compare_exchange_strong(none, Verdict::Writing, std::memory_order_acq_rel)) {
+    verdict_->code = static_cast<std::uint32_t>(cause.code());
+    const std::size_t length = std::min(cause.text().size(), kVerdictText - 1);
+    std::memcpy(verdict_->text, cause.text().data(), length);
+    verdict_->text[length] = '\0';
+    verdict_->state.store(Verdict::Published, std::memory_order_release);
+    for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
+  }
+  const Clock::time_point until = Clock::now() + kVerdictPatience;
+  while (!published() && Clock::now() < until) std::this_thread::yield();
+  return published() ? verdict() : cause;  // whoever was writing it died
+}
+
+Status Watch::abort() {
+  return declare(
+      Status::error(Code::Aborted, text("communicator ", commName_, " was aborted by ",
+                                        names_[rank_], "; fix: destroy it and create a new one")));
+}
+
+std::string Watch::currentCall() const {
+  std::string line = "point-to-point call";
+  if (plan_) {
+    std::uint64_t fingerprint = 0;
+    readCall(mine_, seq_, &fingerprint, &line);
+    line += text(" #", seq_);
+  }
+  line += text(" on communicator ", commName_);
+  if (label_) line += text(" (", label_, ")");
+  return line;
+}
+
+Status Watch::disagreement(std::uint32_t peer) {
+  // The others enter within moments: wait for their words, but not for long.
+  const Clock::time_point until = Clock::now() + milliseconds(5);
+  std::map<std::string, std::vector<std::uint32_t>> callers;
+  do {
+    callers.clear();
+    for (std::uint32_t r = 0; r < names_.size(); ++r) {
+      std::uint64_t fingerprint = 0;
+      std::string words = "another algorithm";
+      ControlPage* page = transport_.control(r);
+      if (page && !readCall(*page, seq_, &fingerprint, &words)) words.clear();
+      callers[words].push_back(r);
+    }
+  } while (callers.contains("") && Clock::now() < until);
+  std::string line = text("mismatched collective #", seq_, " on communicator ", commName_, ":");
+  for (const auto& [words, ranks] : callers) {
+    line +=
+        text(" ", rankList(ranks), words.empty() ? " did not call yet" : " called ", words, ";");
+  }
+  if (callers.size() == 1)
+    line += text(
+        " they differ in counts of single ranks, algorithm or reproducibility (seen from rank ",
+        peer, ");");
+  return declare(Status::error(Code::Mismatch, line + " fix: make the same call on every rank"));
+}
+
+Status Watch::compareCalls() {
+  if (!plan_) return {};
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    ControlPage* page = transport_.control(r);
+    std::uint64_t fingerprint = 0;
+    std::string words;
+    if (page && readCall(*page, seq_, &fingerprint, &words) && fingerprint != plan_->fingerprint)
+      return disagreement(r);
+  }
+  return {};
+}
+
+std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
+  std::vector<std::uint32_t> missing;
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    ControlPage* page = transport_.control(r);
+    if (plan_ && page && page->callSeq.load(std::memory_order_acquire) < seq_) missing.push_back(r);
+  }
+  if (missing.empty()) return text("waiting for ", names_[waitingFor]);
+  std::string line = text(rankList(missing), " did not call it; ", names_[missing[0]]);
+  ControlPage& page = *transport_.control(missing[0]);
+  const std::uint64_t last = page.callSeq.load(std::memory_order_acquire);
+  std::uint64_t fingerprint = 0;
+  std::string words;
+  if (last == 0 || !readCall(page, last, &fingerprint, &words)) return line + " made no call yet";
+  return line + text(page.inCall.load(std::memory_order_relaxed) ? " is in " : " last did ", words,
+                     " #", last);
+}
+
+Status Watch::late(std::uint32_t waitingFor) const {
+  return Status::error(
+      Code::Timeout,
+      text(currentCall(), " timed out after ", timeoutMs_, " ms: ", whoIsMissing(waitingFor),
+           "; fix: find out why it is late, or raise WEFT_TIMEOUT_MS"));
+}
+
+void Watch::warnIfLong(std::uint32_t waitingFor) {
+  if (Clock::now() - since_ < warnAfter_) return;
+  logWarn(currentCall(), ": waiting for ", warnAfter_.count(), " s; ", whoIsMissing(waitingFor));
+  warnAfter_ *= 2;
+}
+
+Status Watch::trouble(std::uint32_t waitingFor) {
+  const Clock::time_point now = Clock::now();
+  if (!waiting_) {
+    waiting_ = true;
+    since_ = now;
+    nextLook_ = now;
+    warnAfter_ = std::chrono::seconds(10);
+  }
+  if (published()) return declare(verdict());
+  WEFT_TRY(compareCalls());
+  if (now >= nextLook_) {
+    nextLook_ = now + kLookEvery;
+    WEFT_TRY(lookAround());
+  }
+  if (now - since_ >= milliseconds(timeoutMs_)) return declare(late(waitingFor));
+  warnIfLong(waitingFor);
+  return {};
+}
+
+Status Watch::lookAround() {
+  if (published()) return declare(verdict());
+  const Status dead = liveness_.check();
+  if (dead.ok()) return {};
+  return declare(
+      Status::error(dead.code(), text(dead.text(), " during ", currentCall(),
+                                      "; fix: restart the job from its last checkpoint")));
+}
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/plan.h"
+#include "transports/transport.h"
+#include "watch/liveness.h"
+
+namespace weft {
+
+// Why a collective does not come to its end, and who is to blame. One for a communicator.
+//
+// Every call is announced on this rank's control page before anything of it is sent. Whoever waits
+// long compares its call with those of the peers, looks whether they live, and whether anybody has
+// declared a verdict. The first verdict of a communicator wins and is what every rank reports.
+//
+// Used by the thread that runs the communicator's calls, but for abort() and verdict().
+class Watch {
+ public:
+  Watch(Transport& transport, std::uint32_t rank, std::vector<PeerName> names,
+        std::string commName);
+
+  // Hot path: two lines written, no system call. `label` may be null and must outlive the call.
+  void enter(const Plan& plan, int timeoutMs, const char* label);
+  // Point-to-point work has no place in the order of collectives: a deadline and nothing to
+  // compare.
+  void enterPairs(int timeoutMs, const char* label);
+  void leave();
+
+  // Nothing has moved for a millisecond. An error is the communicator's verdict.
+  Status trouble(std::uint32_t waitingFor);
+  // The arrival from `peer` is of another call than this rank's.
+  Status disagreement(std::uint32_t peer);
+  // Makes `cause` the verdict, unless there is one already; returns the one that holds.
+  Status declare(const Status& cause);
+  // The verdict so far. Any thread.
+  Status verdict() const;
+  bool isBroken() const { return broken_.load(std::memory_order_relaxed) || published(); }
+  // Looks for dead peers now, outside of any call.
+  Status lookAround();
+  // Any thread.
+  Status abort();
+
+  const std::string& nameOf(std::uint32_t rank) const { return names_[rank]; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool published() const {
+    return verdict_->state.load(std::memory_order_acquire) == Verdict::Published;
+  }
+  void beginWait(int timeoutMs, const char* label);
+  Status compareCalls();
+  Status late(std::uint32_t waitingFor) const;
+  std::string whoIsMissing(std::uint32_t waitingFor) const;
+  std::string currentCall() const;
+  void warnIfLong(std::uint32_t waitingFor);
+
+  Transport& transport_;
+  const std::uint32_t rank_;
+  std::vector<std::string> names_;
+  const std::string commName_;
+  ControlPage& mine_;
+  Verdict* verdict_;
+  Liveness liveness_;
+  std::atomic<bool> broken_{false};
+
+  std::uint64_t seq_ = 0;
+  const Plan* plan_ = nullptr;  // null: point to point
+  const char* label_ = nullptr;
+  int timeoutMs_ = 0;
+  bool waiting_ = false;  // since_ is valid
+  Clock::time_point since_{};
+  Clock::time_point nextLook_{};
+  std::chrono::seconds warnAfter_{10};
+};
+
+}  // namespace weft
