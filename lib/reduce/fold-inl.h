@@ -10,6 +10,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -97,26 +98,43 @@ HWY_INLINE size_t bytesToBorder(const std::byte* dst) {
   return head % P::One::kBytes == 0 ? head : 0;
 }
 
+template <class P, bool kStream, size_t kCount, class Compute>
+HWY_INLINE void storeAt(std::byte* dst, size_t at, const Compute& compute) {
+  storePackets<P, kStream, kCount>(compute.template packets<P, kCount>(at), dst + at);
+}
+
+// Less than a packet: narrow ones, of which the last may overlap the one before, or single
+// elements.
+template <class P, class Compute>
+HWY_INLINE void forFew(std::byte* dst, size_t bytes, const Compute& compute) {
+  using Narrow = typename P::Narrow;
+  using One = typename P::One;
+  if (Narrow::kBytes < P::kBytes && bytes >= Narrow::kBytes) {
+    const size_t end = bytes - Narrow::kBytes;
+    const auto last = compute.template packets<Narrow, 1>(end);
+    for (size_t at = 0; at < end; at += Narrow::kBytes) {
+      storeAt<Narrow, false, 1>(dst, at, compute);
+    }
+    storePackets<Narrow, false, 1>(last, dst + end);
+  } else {
+    for (size_t at = 0; at < bytes; at += One::kBytes) storeAt<One, false, 1>(dst, at, compute);
+  }
+}
+
 // Writes `bytes` of results to dst. The body is whole packets, on packet borders of dst; the first
 // and the last packet cover its ragged ends and may overlap it. They are computed before anything
 // is stored, because dst may be a source, and stored after the body.
 template <class P, bool kStream, class Compute>
 HWY_INLINE void forAll(std::byte* dst, size_t bytes, const Compute& compute) {
-  if (bytes < P::kBytes) {
-    for (size_t at = 0; at < bytes; at += P::One::kBytes) {
-      const auto one = compute.template packets<typename P::One, 1>(at);
-      storePackets<typename P::One, false, 1>(one, dst + at);
-    }
-    return;
-  }
+  if (bytes < P::kBytes) return forFew<P>(dst, bytes, compute);
   const auto first = compute.template packets<P, 1>(0);
   const auto last = compute.template packets<P, 1>(bytes - P::kBytes);
   size_t at = bytesToBorder<P>(dst);
   for (; at + kUnroll * P::kBytes <= bytes; at += kUnroll * P::kBytes) {
-    storePackets<P, kStream, kUnroll>(compute.template packets<P, kUnroll>(at), dst + at);
+    storeAt<P, kStream, kUnroll>(dst, at, compute);
   }
   for (; at + P::kBytes <= bytes; at += P::kBytes) {
-    storePackets<P, false, 1>(compute.template packets<P, 1>(at), dst + at);
+    storeAt<P, false, 1>(dst, at, compute);
   }
   storePackets<P, false, 1>(first, dst);
   storePackets<P, false, 1>(last, dst + bytes - P::kBytes);
@@ -164,12 +182,17 @@ FoldFn floatKernel(RedOp op) {
   return nullptr;
 }
 
-// Its non-temporal form. Such stores need borders, so a destination that has none takes the other.
+// A store past the caches needs packet borders, and is slower where the line was just read.
+template <class P>
+bool streamingPays(const void* dst, const void* const* src, size_t n) {
+  const bool hasBorders = reinterpret_cast<uintptr_t>(dst) % P::One::kBytes == 0;
+  return hasBorders && n > 1 && std::find(src, src + n, dst) == src + n;
+}
+
+// The FoldFn of a float type with non-temporal stores.
 template <class P, class Op>
 void foldFloatsStream(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
-  if (n == 1 || reinterpret_cast<uintptr_t>(dst) % P::One::kBytes != 0) {
-    return foldFloats<P, Op>(dst, src, n, count, divisor);
-  }
+  if (!streamingPays<P>(dst, src, n)) return foldFloats<P, Op>(dst, src, n, count, divisor);
   foldAll<P, Op, true>(dst, src, n, count, Divide<typename P::Lane>(divisor));
   hwy::FlushStream();
 }

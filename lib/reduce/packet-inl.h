@@ -5,7 +5,7 @@
 //   Lane            the type that operators work in (float for 16-bit floats)
 //   Value           kSize elements in registers, a vector or a Pair of vectors of Lane
 //   kSize, kBytes   elements and bytes in memory
-//   One             the packet of a single element, of the same arithmetic
+//   Narrow, One     the packets of 128-bit vectors and of a single element, of the same arithmetic
 //   load, store     any alignment; store rounds to the type in memory
 //   splat           a Value with the same Lane everywhere
 // It is compiled once for each target, hence the guard, which Highway flips between inclusions.
@@ -62,6 +62,7 @@ template <class D>
 struct Native {
   using Lane = hn::TFromD<D>;
   using Value = hn::Vec<D>;
+  using Narrow = Native<hn::CappedTag<Lane, 16 / sizeof(Lane)>>;
   using One = Native<hn::CappedTag<Lane, 1>>;
   static constexpr size_t kSize = hn::MaxLanes(D());
   static constexpr size_t kBytes = kSize * sizeof(Lane);
@@ -80,6 +81,7 @@ struct WideBytes {
   using Lane = uint16_t;
   using Value = hn::Vec<D>;
   using Bytes = hn::Rebind<uint8_t, D>;
+  using Narrow = WideBytes<hn::CappedTag<uint16_t, 8>>;
   using One = WideBytes<hn::CappedTag<uint16_t, 1>>;
   static constexpr size_t kSize = hn::MaxLanes(D());
   static constexpr size_t kBytes = kSize;
@@ -104,6 +106,7 @@ struct BFloat16 {
   using Words = hn::Vec<D>;
   using Floats = hn::Vec<DFloat>;
   using Value = Pair<Floats>;
+  using Narrow = BFloat16<hn::CappedTag<uint32_t, 4>>;
   using One = BFloat16<hn::CappedTag<uint32_t, 1>, 1>;
   static constexpr size_t kSize = kElements;
   static constexpr size_t kBytes = kSize * sizeof(uint16_t);
@@ -160,6 +163,7 @@ struct Float16 {
   using Lane = float;
   using Value = hn::Vec<D>;
   using Bits = hn::Rebind<uint16_t, D>;
+  using Narrow = Float16<hn::CappedTag<float, 4>>;
   using One = Float16<hn::CappedTag<float, 1>>;
   static constexpr size_t kSize = hn::MaxLanes(D());
   static constexpr size_t kBytes = kSize * sizeof(uint16_t);
