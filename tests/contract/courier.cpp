@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "courier.h"
+
+#include <array>
+#include <thread>
+
+#include "base/deadline.h"
+
+namespace weft {
+namespace {
+
+constexpr int kPatienceMs = 30000;
+
+}  // namespace
+
+bool Courier::send(Put put) {
+  put.cookie = ++lastCookie_;
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  for (;;) {
+    const PutResult result = transport_.put(put);
+    if (result == PutResult::Pending) open_.insert(put.cookie);
+    if (result == PutResult::Failed) REQUIRE(expectFailures, transport_.lastError());
+    if (result != PutResult::Again) return result != PutResult::Failed;
+    REQUIRE(!deadline.expired(), "Again for ever");
+    pump();
+  }
+}
+
+void Courier::pump() {
+  std::array<Event, 5> events;
+  const int count = transport_.poll(events.data(), static_cast<int>(events.size()));
+  REQUIRE(count >= 0 && count <= 5);
+  for (int i = 0; i < count; ++i) {
+    const Event& event = events[static_cast<std::size_t>(i)];
+    if (event.kind == Event::LinkDown) {
+      REQUIRE(expectFailures, transport_.lastError());
+      linksDown_.push_back(event.peer);
+      continue;
+    }
+    REQUIRE(open_.erase(event.cookie) == 1, "cookie ", event.cookie, " is not open");
+    if (event.kind == Event::PutDone) continue;
+    REQUIRE(expectFailures, transport_.lastError());
+    failed_.insert(event.cookie);
+  }
+  std::this_thread::yield();
+}
+
+void Courier::drain() {
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  while (!open_.empty() || transport_.outstanding() != 0) {
+    REQUIRE(!deadline.expired(), open_.size(), " puts are not answered, the transport counts ",
+            transport_.outstanding());
+    pump();
+  }
+}
+
+void Courier::settle(std::uint64_t cookie) {
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  while (open_.contains(cookie)) {
+    REQUIRE(!deadline.expired(), "put ", cookie, " is not answered");
+    pump();
+  }
+}
+
+void Courier::await(const Cell& cell, std::uint64_t word) {
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  const std::uint64_t before = cell.word.load(std::memory_order_acquire);
+  for (std::uint64_t now = before; now != word; now = cell.word.load(std::memory_order_acquire)) {
+    REQUIRE(now == before, "the word is ", now, ", expected ", word, " after ", before);
+    REQUIRE(!deadline.expired(), "no arrival of word ", word, ", there is ", now);
+    pump();
+  }
+}
+
+std::byte patternAt(std::uint64_t seed, std::size_t i) {
+  return static_cast<std::byte>((seed * 31 + i * 7 + (i >> 8) * 13) & 0xff);
+}
+
+void fillPattern(std::span<std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = patternAt(seed, i);
+}
+
+void requirePattern(std::span<const std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    REQUIRE(bytes[i] == patternAt(seed, i), "byte ", i, " of ", bytes.size(), ", message ", seed);
+}
+
+std::uint64_t cellOffset(const SegmentLayout& layout, std::uint32_t parity, std::uint32_t tag) {
+  return layout.cells() + (std::uint64_t{parity} * layout.tags + tag) * sizeof(Cell);
+}
+
+std::uint64_t arenaOffset(const SegmentLayout& layout, std::uint32_t parity, std::size_t at) {
+  return layout.arena() + parity * layout.arenaBytes + at;
+}
+
+}  // namespace weft

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ostream>
+#include <thread>
+
+namespace weft {
+namespace {
+
+constexpr int kPatienceSeconds = 30;
+constexpr std::size_t kMaxBlob = 4096;
+
+// One socket pair for each rank but 0: [0] belongs to rank 0, [1] to the rank.
+struct Links {
+  std::vector<std::array<Fd, 2>> pairs;
+
+  explicit Links(std::uint32_t ranks) : pairs(ranks) {
+    for (auto& pair : pairs) {
+      int ends[2] = {-1, -1};
+      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+      const timeval patience{kPatienceSeconds, 0};
+      for (const int i : {0, 1}) {
+        ::setsockopt(ends[i], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+        pair[static_cast<std::size_t>(i)] = Fd(ends[i]);
+      }
+    }
+  }
+  std::vector<int> of(std::uint32_t rank) const {
+    std::vector<int> fds(pairs.size(), -1);
+    if (rank != 0) fds[0] = pairs[rank][1].get();
+    if (rank == 0)
+      for (std::size_t i = 1; i < pairs.size(); ++i) fds[i] = pairs[i][0].get();
+    return fds;
+  }
+  // A rank that ends hangs up, so that nobody waits for it.
+  void hangUp(std::uint32_t rank) const {
+    for (const int fd : of(rank))
+      if (fd >= 0) ::shutdown(fd, SHUT_RDWR);
+  }
+  // In a forked rank: lets go of what is not its own.
+  void keepOnly(std::uint32_t rank) {
+    for (std::uint32_t i = 0; i < pairs.size(); ++i) {
+      if (rank != 0) pairs[i][0].reset();
+      if (rank != i) pairs[i][1].reset();
+    }
+  }
+};
+
+std::string runBody(const Fabric& fabric, std::uint32_t rank, const Links& links,
+                    const std::function<void(Rank&)>& body) {
+  std::string failure;
+  try {
+    Rank self(fabric, rank, links.of(rank));
+    body(self);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  links.hangUp(rank);
+  return failure;
+}
+
+std::vector<Outcome> runThreads(const Fabric& fabric, std::uint32_t ranks,
+                                const std::function<void(Rank&)>& body) {
+  const Links links(ranks);
+  std::vector<Outcome> outcomes(ranks);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back(
+        [&, rank] { outcomes[rank].failure = runBody(fabric, rank, links, body); });
+  for (std::thread& thread : threads) thread.join();
+  return outcomes;
+}
+
+[[noreturn]] void runChild(const Fabric& fabric, std::uint32_t rank, Links& links, int report,
+                           const std::function<void(Rank&)>& body) {
+  links.keepOnly(rank);
+  const std::string failure = runBody(fabric, rank, links, body);
+  const bool told = ::write(report, failure.data(), failure.size()) >= 0;
+  ::_exit(failure.empty() && told ? 0 : 1);
+}
+
+std::string readAll(int fd) {
+  std::string all;
+  char buffer[512];
+  for (ssize_t bytes = 0; (bytes = ::read(fd, buffer, sizeof(buffer))) > 0;)
+    all.append(buffer, static_cast<std::size_t>(bytes));
+  return all;
+}
+
+Outcome collect(pid_t child, int report) {
+  Outcome outcome{readAll(report)};
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+  if (outcome.failure.empty() && WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    outcome.failure = text("exit code ", WEXITSTATUS(status));
+  return outcome;
+}
+
+std::vector<Outcome> runProcesses(const Fabric& fabric, std::uint32_t ranks,
+                                  const std::function<void(Rank&)>& body) {
+  std::vector<pid_t> children;
+  std::vector<Fd> reports;
+  {
+    Links links(ranks);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      int ends[2] = {-1, -1};
+      if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+      reports.emplace_back(ends[0]);
+      const Fd mine(ends[1]);
+      const pid_t child = ::fork();
+      if (child == 0) runChild(fabric, rank, links, mine.get(), body);
+      children.push_back(child);
+    }
+  }
+  std::vector<Outcome> outcomes;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    outcomes.push_back(collect(children[rank], reports[rank].get()));
+  return outcomes;
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Fabric& fabric) { return out << fabric.name; }
+
+std::vector<Fabric> bareFabrics() {
+  return {{"local", false, false, "", 0},
+          {"shm_threads", true, false, "", 0},
+          {"shm_processes", true, true, "", 0}};
+}
+
+std::vector<Fabric> allFabrics() {
+  std::vector<Fabric> fabrics = bareFabrics();
+  const std::string faults = ",hold=0.5,depth=16,again=0.2,late=0.3,delay=8,scribble=1,check=1";
+  for (const int seed : {1, 2, 3}) {
+    fabrics.push_back({text("faulty_local_", seed), false, false, text("seed=", seed, faults), 1});
+    fabrics.push_back({text("faulty_shm_", seed), true, true, text("seed=", seed, faults), 1});
+  }
+  fabrics.push_back({"faulty_twice", false, false, text("seed=4", faults), 2});
+  return fabrics;
+}
+
+void Rank::send(int link, std::span<const std::byte> bytes) {
+  const ssize_t sent = ::send(link, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  REQUIRE(sent == static_cast<ssize_t>(bytes.size()), "control plane: ", std::strerror(errno));
+}
+
+std::vector<std::byte> Rank::receive(int link) {
+  std::vector<std::byte> bytes(kMaxBlob);
+  const ssize_t got = ::recv(link, bytes.data(), bytes.size(), 0);
+  REQUIRE(got > 0, "control plane of rank ", rank, ": a rank is gone or late");
+  bytes.resize(static_cast<std::size_t>(got));
+  return bytes;
+}
+
+// Messages begin with one byte of ours, so that none is empty (which would read as a hang-up).
+Status Rank::exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
+  std::vector<std::byte> framed(1);
+  framed.insert(framed.end(), mine.begin(), mine.end());
+  all->assign(ranks, {});
+  try {
+    if (rank != 0) send(links_[0], framed);
+    if (rank == 0) (*all)[0] = framed;
+    for (std::uint32_t i = rank == 0 ? 1 : 0; i < ranks; ++i)
+      (*all)[i] = receive(rank == 0 ? links_[i] : links_[0]);
+    if (rank == 0)
+      for (std::uint32_t to = 1; to < ranks; ++to)
+        for (const auto& blob : *all) send(links_[to], blob);
+  } catch (const Failure& failure) {
+    return Status::error(Code::Timeout, failure.what());
+  }
+  for (auto& blob : *all) blob.erase(blob.begin());
+  return {};
+}
+
+void Rank::barrier() { share(0); }
+
+TransportSetup Rank::setup(const SegmentLayout& layout) {
+  TransportSetup setup;
+  setup.rank = rank;
+  setup.ranks = ranks;
+  setup.layout = layout;
+  setup.exchange = [this](auto mine, auto* all) { return exchange(mine, all); };
+  setup.timeoutMs = 10000;
+  return setup;
+}
+
+Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
+  WEFT_TRY(fabric.shm ? makeShm(setup, out) : makeLocal(setup, out));
+  for (int i = 0; i < fabric.decorators; ++i)
+    WEFT_TRY(makeFaulty(std::move(*out), fabric.faults, out));
+  return {};
+}
+
+std::unique_ptr<Transport> Rank::make(const SegmentLayout& layout) {
+  std::unique_ptr<Transport> transport;
+  const Status status = tryMake(setup(layout), &transport);
+  REQUIRE(status.ok(), status.text());
+  return transport;
+}
+
+std::vector<Outcome> runRanks(const Fabric& fabric, std::uint32_t ranks,
+                              const std::function<void(Rank&)>& body) {
+  return fabric.processes ? runProcesses(fabric, ranks, body) : runThreads(fabric, ranks, body);
+}
+
+void runAllWell(const Fabric& fabric, std::uint32_t ranks,
+                const std::function<void(Rank&)>& body) {
+  const std::vector<Outcome> outcomes = runRanks(fabric, ranks, body);
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    EXPECT_EQ(outcomes[rank].failure, "") << "rank " << rank << " over " << fabric.name;
+    EXPECT_EQ(outcomes[rank].signal, 0) << "rank " << rank << " over " << fabric.name;
+  }
+}
+
+SegmentLayout smallLayout(std::uint32_t ranks) { return {ranks, 64, 8, 65536, 16384}; }
+
+}  // namespace weft
