@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/status.h"
+#include "bootstrap/messages.h"
+#include "bootstrap/rank_card.h"
+#include "bootstrap/root_service.h"
+#include "bootstrap/unique_id.h"
+
+namespace weft {
+
+class Stream;
+
+// What join() says about this library and how its root behaves. Tests play other versions and
+// shorten times with it.
+struct JoinOptions {
+  std::string version = libraryVersion();
+  WireRange wire;
+  RootOptions root;
+};
+
+// How the ranks of one communicator find each other: all connect to one root, a thread of the
+// process that made the unique id (or of rank 0, for an id that is an agreed address), prove to
+// each other that they hold the id's secret, and exchange cards. The root stays for further rounds
+// until every rank has closed. Star-shaped: right for creating a communicator, not for moving data.
+//
+// One object belongs to one rank, one thread at a time. Ranks may be threads of one process. After
+// an error every further call returns the same error.
+class Bootstrap {
+ public:
+  // Joins as `rank` of `ranks`, and waits for all others until the deadline. configText is
+  // "key=value;..." of settings that must agree, at most kMaxConfigBytes; blob is the caller's, at
+  // most kMaxBlobBytes.
+  //
+  // Either every rank succeeds, or those that are there get an error with the same text:
+  //   Mismatch     world sizes, versions or configurations differ, a rank joined twice or is out of
+  //   range Timeout      some did not come by the earliest deadline of all ranks: names them
+  //   RemoteError  a rank, or the process of the root, died: names it
+  // Of this rank alone: InvalidArgument for bad arguments, an id that is damaged, of another job or
+  // without its root (stale).
+  static Status join(const UniqueId& id, int ranks, int rank, std::string configText,
+                     std::span<const std::byte> blob, Deadline deadline,
+                     std::unique_ptr<Bootstrap>* out, const JoinOptions& options = {});
+  ~Bootstrap();
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+
+  // All ranks' cards, by rank.
+  const std::vector<RankCard>& ranks() const { return ranks_; }
+
+  // Every rank's part, by rank; also a barrier. At most kMaxPartBytes each. Same errors as join().
+  Status allGather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
+                   Deadline deadline);
+
+  // Says good-bye. Allowed as soon as this rank needs no further round; the others may go on
+  // waiting for rounds that have begun, so all ranks must make the same number. Idempotent.
+  void close();
+  // Instead of close(): all other ranks get `why`, with this rank's name in front, from what they
+  // wait for or call next.
+  void abandon(const Status& why);
+
+ private:
+  Bootstrap(std::unique_ptr<Stream> stream, int rank, std::string rootName);
+
+  Status introduce(RankCard card, int ranks, Deadline deadline);
+  // Sends one message and waits for the answer, a table or the verdict.
+  Status exchange(MessageType type, Bytes body, MessageType answerType, Bytes* answer,
+                  Deadline deadline);
+  Status receive(MessageType wanted, Bytes* body, Deadline deadline);
+
+  std::unique_ptr<Stream> stream_;
+  int rank_;
+  std::string rootName_;
+  std::vector<RankCard> ranks_;
+  std::uint32_t round_ = 1;
+  Status failure_;
+};
+
+enum class IdScope {
+  Network,      // any rank that can reach this host
+  ThisProcess,  // listens on loopback only
+};
+
+// Makes an id and starts its root in this process, which must live until all ranks have joined. It
+// listens on one interface only: WEFT_SOCKET_IFNAME's, else the one with the default route, else
+// loopback (interfaces.h). With WEFT_COMM_ID it only makes uniqueIdFromAddress of it, and needs the
+// shared secret unless WEFT_AUTH=off.
+Status createUniqueId(UniqueId* id, IdScope scope = IdScope::Network,
+                      const RootOptions& options = {});
+
+// The id that everybody computes who knows where rank 0 will listen ("host:port") and the secret.
+// Names are resolved now, with patience until the deadline.
+Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, Deadline deadline,
+                           UniqueId* id);
+
+}  // namespace weft

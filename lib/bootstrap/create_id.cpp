@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/knobs.h"
+#include "base/text.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/interfaces.h"
+#include "bootstrap/job.h"
+#include "bootstrap/secret.h"
+
+namespace weft {
+namespace {
+
+Status idFromCommIdKnob(UniqueId* id) {
+  std::string address, secret, policy;
+  std::int64_t patienceMs = 0;
+  WEFT_TRY(readText(Knob::CommId, &address));
+  WEFT_TRY(readText(Knob::Auth, &policy));
+  WEFT_TRY(readInteger(Knob::InitTimeoutMs, &patienceMs));
+  WEFT_TRY(readSecret(&secret));
+  if (secret.empty() && policy != "off") {
+    return Status::error(
+        Code::InvalidArgument,
+        "WEFT_COMM_ID needs a shared secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE on all "
+        "ranks, or WEFT_AUTH=off to let anybody join");
+  }
+  return uniqueIdFromAddress(address, secret, Deadline::in(patienceMs), id);
+}
+
+Status addressesFor(IdScope scope, std::vector<Address>* out) {
+  std::vector<Interface> interfaces;
+  std::string wanted;
+  WEFT_TRY(listInterfaces(&interfaces));
+  WEFT_TRY(readText(Knob::SocketIfname, &wanted));
+  if (scope == IdScope::Network)
+    return chooseAddresses(interfaces, wanted, defaultRouteInterface(), out);
+  std::erase_if(interfaces, [](const Interface& i) { return !i.addresses.front().loopback(); });
+  return chooseAddresses(interfaces, "", "", out);
+}
+
+}  // namespace
+
+Status createUniqueId(UniqueId* id, IdScope scope, const RootOptions& options) {
+  if (scope == IdScope::Network && isSet(Knob::CommId)) return idFromCommIdKnob(id);
+  std::vector<Address> addresses;
+  WEFT_TRY(addressesFor(scope, &addresses));
+  IdContent content;
+  std::vector<Socket> listeners;
+  Status failure;
+  for (Address& address : addresses) {
+    Socket socket;
+    Address bound;
+    int error = 0;
+    address.port = 0;
+    const Status listened = listenAt(address, &socket, &bound, &error);
+    if (listened.ok()) {
+      listeners.push_back(std::move(socket));
+      content.addresses.push_back(bound);
+    } else {
+      failure = listened;
+    }
+  }
+  if (listeners.empty()) return failure;
+  WEFT_TRY(randomBytes(content.secret));
+  content.createdUnixSeconds = std::time(nullptr);
+  content.job = currentJob();
+  WEFT_TRY(startRoot(std::move(listeners), content.secret, options));
+  *id = encodeId(content);
+  return {};
+}
+
+Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, Deadline deadline,
+                           UniqueId* id) {
+  HostPort target;
+  IdContent content;
+  WEFT_TRY(parseHostPort("address of rank 0", hostPort, &target));
+  WEFT_TRY(resolve(target, deadline, &content.addresses));
+  content.origin = IdContent::Origin::Address;
+  if (content.addresses.size() > kMaxIdAddresses) content.addresses.resize(kMaxIdAddresses);
+  content.secret = sha256({bytesOf("weft shared secret "), bytesOf(secret)});
+  *id = encodeId(content);
+  return {};
+}
+
+}  // namespace weft

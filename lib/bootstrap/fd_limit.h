@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace weft {
+
+// Makes room for `more` file descriptors besides those that are open: raises the soft limit towards
+// the hard one where needed. SystemError with the numbers if the hard limit is too low.
+Status reserveFds(std::uint64_t more);
+
+}  // namespace weft

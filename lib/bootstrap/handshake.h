@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bootstrap/crypto.h"
+
+namespace weft {
+
+// The mutual proof that both sides hold the id's secret, without sending it. Three messages:
+//
+//   Hello                          rank's nonce, rank, size, versions
+//   Challenge  root's nonce,       HMAC(secret, "root",  Hello, Challenge without the proof)
+//   Proof                          HMAC(secret, "rank",  Hello, Challenge)
+//
+// Each proof covers everything said before it, both nonces included: neither side can be fed
+// another session's messages, and the two labels keep one side's proof from being reflected as the
+// other's. The keys of the session come from the secret and the same transcript (one block of
+// HKDF-Expand, RFC 5869, section 2.3), one for each direction.
+
+struct Challenge;
+
+struct SessionKeys {
+  Key toRoot{};
+  Key toRank{};
+};
+
+// A public name of a secret.
+Nonce idTag(const Key& secret);
+
+// `hello` and `challenge` are the encoded messages. rootProof ignores challenge.proof, which it is.
+Digest rootProof(const Key& secret, ByteView hello, Challenge challenge);
+Digest rankProof(const Key& secret, ByteView hello, ByteView challenge);
+SessionKeys sessionKeys(const Key& secret, ByteView hello, ByteView challenge);
+
+}  // namespace weft

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/joiner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include "base/text.h"
+#include "bootstrap/handshake.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A created id's root listens before the id exists, so a refusal means that it is gone; the
+// patience covers a host whose queue of connections overflowed.
+constexpr milliseconds kRefusalPatience{300};
+// At an agreed address the root of a job that is just ending may still answer.
+constexpr milliseconds kForeignPatience{3000};
+constexpr std::int64_t kFirstAttemptMs = 1000;
+constexpr std::int64_t kLongestAttemptMs = 8000;
+constexpr milliseconds kFirstPause{1};
+constexpr milliseconds kLongestPause{50};
+
+Status closedByPeer() { return Status::error(Code::RemoteError, "the connection was closed"); }
+
+}  // namespace
+
+bool awaitMessage(Stream* stream, Deadline deadline, Message* message, Status* error) {
+  *error = Status();
+  for (bool alive = true;;) {
+    std::optional<Message> next;
+    *error = stream->channel().next(&next);
+    if (!error->ok()) return false;
+    if (next) {
+      *message = std::move(*next);
+      return true;
+    }
+    if (!alive) {
+      *error = closedByPeer();
+      return false;
+    }
+    if (!waitReadable(stream->socket(), deadline)) return false;
+    alive = stream->fill();
+  }
+}
+
+bool awaitFlushed(Stream* stream, Deadline deadline, Status* error) {
+  *error = Status();
+  for (;;) {
+    if (!stream->flush()) {
+      *error = closedByPeer();
+      return false;
+    }
+    if (stream->channel().pending().empty()) return true;
+    if (!waitWritable(stream->socket(), deadline)) return false;
+  }
+}
+
+void Joiner::alsoTry(const Address& address) {
+  if (std::find(id_.addresses.begin(), id_.addresses.end(), address) == id_.addresses.end()) {
+    id_.addresses.push_back(address);
+  }
+}
+
+Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::string* rootName) {
+  maxMessage_ = maxMessage;
+  std::int64_t attemptMs = kFirstAttemptMs;
+  for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    std::vector<Attempt> attempts;
+    for (const Address& address : id_.addresses) {
+      attempts.push_back(tryOnce(address, Deadline::in(attemptMs).orSooner(deadline_)));
+      if (attempts.back().result == Result::Joined) {
+        *out = std::move(stream_);
+        *rootName = rootName_;
+        return {};
+      }
+      lastFailure_ = attempts.back().why;
+    }
+    WEFT_TRY(hopeless(attempts));
+    if (deadline_.expired()) return outOfTime();
+    std::this_thread::sleep_for(std::min<Deadline::Clock::duration>(pause, deadline_.remaining()));
+    attemptMs = std::min(2 * attemptMs, kLongestAttemptMs);
+  }
+}
+
+Joiner::Attempt Joiner::tryOnce(const Address& address, Deadline limit) {
+  Socket socket;
+  bool refused = false;
+  const Status connected = connectTo(address, limit, &socket, &refused);
+  if (!connected.ok()) return {refused ? Result::Refused : Result::Failed, connected.text()};
+  auto stream = std::make_unique<Stream>(std::move(socket));
+  Attempt attempt = prove(stream.get(), limit);
+  if (attempt.result == Result::Joined) stream_ = std::move(stream);
+  attempt.why = text(address.text(), ": ", attempt.why);
+  return attempt;
+}
+
+Joiner::Attempt Joiner::prove(Stream* stream, Deadline limit) {
+  const Status random = randomBytes(hello_.nonce);
+  if (!random.ok()) return {Result::Failed, random.text()};
+  const Bytes hello = encode(hello_);
+  stream->channel().send(MessageType::Hello, hello);
+  Status error;
+  Message answer{};
+  if (!awaitFlushed(stream, limit, &error) || !awaitMessage(stream, limit, &answer, &error)) {
+    return {Result::Failed,
+            error.ok() ? "it accepts connections but does not answer" : error.text()};
+  }
+  Attempt attempt = answerChallenge(stream, hello, answer);
+  if (attempt.result == Result::Joined && !awaitFlushed(stream, limit, &error)) {
+    return {Result::Failed, "it closed the connection during the handshake"};
+  }
+  if (attempt.result == Result::Joined) {
+    const SessionKeys keys = sessionKeys(id_.secret, hello, answer.body);
+    stream->channel().secure(keys.toRoot, keys.toRank, maxMessage_);
+  }
+  return attempt;
+}
+
+Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello,
+                                        const Message& message) {
+  Challenge challenge;
+  if (message.type == MessageType::Refusal)
+    return {Result::Foreign, "it serves another unique id or secret"};
+  if (message.type != MessageType::Challenge || !decode(message.body, &challenge)) {
+    return {Result::Failed, "it does not answer like a meeting point of weft"};
+  }
+  if (!equalInConstantTime(challenge.proof, rootProof(id_.secret, hello, challenge))) {
+    return {Result::Foreign, "it could not prove that it holds our secret"};
+  }
+  const Digest proof = rankProof(id_.secret, hello, message.body);
+  stream->channel().send(MessageType::Proof, Bytes(proof.begin(), proof.end()));
+  rootName_ = text("host ", challenge.host, ", pid ", challenge.pid);
+  return {Result::Joined, ""};
+}
+
+// An error once more attempts make no sense: every address said no for long enough.
+Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
+  const auto all = [&](Result result) {
+    return std::all_of(attempts.begin(), attempts.end(),
+                       [&](const Attempt& a) { return a.result == result; });
+  };
+  const bool created = id_.origin == IdContent::Origin::Created;
+  const auto waited = Deadline::Clock::now() - began_;
+  if (created && all(Result::Refused) && waited >= kRefusalPatience) {
+    return Status::error(
+        Code::InvalidArgument,
+        text("stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
+             ": nobody listens at ", where(),
+             " any more. fix: make a new id for each "
+             "communicator, and keep the process that made it alive until all ranks have joined"));
+  }
+  if (all(Result::Foreign) && waited >= (created ? milliseconds(0) : kForeignPatience)) {
+    return Status::error(
+        Code::InvalidArgument,
+        text("foreign unique id or secret: ", attempts.front().why,
+             ". fix: hand the same id, or the same WEFT_SECRET, to all ranks of a job"));
+  }
+  return {};
+}
+
+Status Joiner::outOfTime() const {
+  const auto ms = std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began_).count();
+  return Status::error(
+      Code::Timeout,
+      text("rank ", hello_.rank, " could not reach the meeting point of its communicator at ",
+           where(), " within ", ms, " ms: ", lastFailure_,
+           ". fix: check that rank 0 was started, the address and the firewall"));
+}
+
+std::string Joiner::where() const {
+  std::string list;
+  for (const Address& address : id_.addresses)
+    list += text(list.empty() ? "" : " or ", address.text());
+  return list;
+}
+
+}  // namespace weft

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/root_service.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <list>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/admission.h"
+#include "bootstrap/fd_limit.h"
+#include "bootstrap/stranger_log.h"
+#include "bootstrap/stream.h"
+
+namespace weft {
+namespace {
+
+struct Connection {
+  Connection(Socket socket, const Address& from, Deadline handshakeLimit, const Admission& fresh)
+      : stream(std::move(socket)), peer(from), limit(handshakeLimit), admission(fresh) {}
+
+  Stream stream;
+  Address peer;
+  Deadline limit;  // of the handshake
+  Admission admission;
+  std::optional<Meeting::Seat> seat;  // once a member
+  bool open = true;
+  bool ready = true;  // poll(2) has something, or nobody has asked it yet
+};
+
+class RootService {
+ public:
+  RootService(std::vector<Socket> listeners, const Key& secret, const RootOptions& options)
+      : listeners_(std::move(listeners)),
+        secret_(secret),
+        options_(options),
+        meeting_(options.timing),
+        end_(Deadline::in(options.unusedMs)) {
+    introduction_.host = hostName();
+    introduction_.pid = static_cast<std::int32_t>(getpid());
+  }
+
+  void run() {
+    while (!finished()) {
+      wait();
+      acceptWaiting();
+      for (Connection& connection : connections_) {
+        if (connection.ready) serve(connection);
+      }
+      dropTheSlow();
+      meeting_.tick();
+      deliver();
+      sweep();
+    }
+    strangers_.report();
+  }
+
+ private:
+  bool finished() const;
+  void wait();
+  Deadline nextWake() const;
+  void acceptWaiting();
+  void makeRoom();
+  void serve(Connection& connection);
+  void handle(Connection& connection, const Message& message);
+  void seat(Connection& connection, Admission::Guest guest);
+  void drop(Connection& connection, std::string_view why);
+  void dropTheSlow();
+  void deliver();
+  void sweep();
+  std::size_t strangersNow() const;
+
+  std::vector<Socket> listeners_;
+  Key secret_;
+  RootOptions options_;
+  Challenge introduction_;
+  Meeting meeting_;
+  Deadline end_;                         // while nobody is here
+  std::optional<Deadline> acceptAgain_;  // set while connections cannot be taken
+  std::list<Connection> connections_;
+  StrangerLog strangers_;
+};
+
+bool RootService::finished() const {
+  if (meeting_.empty()) return end_.expired();
+  const bool nobodyHere = std::none_of(connections_.begin(), connections_.end(),
+                                       [](const Connection& c) { return c.seat.has_value(); });
+  if (meeting_.verdict().ok()) return meeting_.complete() && nobodyHere;
+  return end_.expired() || (nobodyHere && meeting_.everybodyCame());
+}
+
+std::size_t RootService::strangersNow() const {
+  return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                                [](const Connection& c) { return !c.seat; }));
+}
+
+Deadline RootService::nextWake() const {
+  Deadline wake = meeting_.nextTick();
+  if (meeting_.empty() || !meeting_.verdict().ok()) wake = wake.orSooner(end_);
+  if (acceptAgain_) wake = wake.orSooner(*acceptAgain_);
+  for (const Connection& connection : connections_) {
+    if (!connection.seat) wake = wake.orSooner(connection.limit);
+  }
+  return wake;
+}
+
+// Sleeps until a socket or the clock has something for us.
+void RootService::wait() {
+  std::vector<pollfd> entries;
+  if (acceptAgain_ && acceptAgain_->expired()) acceptAgain_.reset();
+  if (!acceptAgain_) {
+    for (const Socket& listener : listeners_) entries.push_back({listener.fd(), POLLIN, 0});
+  }
+  for (Connection& connection : connections_) {
+    const bool writes = !connection.stream.channel().pending().empty();
+    entries.push_back({connection.stream.socket().fd(),
+                       static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+  }
+  const std::size_t listening = entries.size() - connections_.size();
+  const int ready = poll(entries.data(), entries.size(), nextWake().pollTimeoutMs());
+  auto entry = entries.begin() + static_cast<std::ptrdiff_t>(listening);
+  for (Connection& connection : connections_)
+    connection.ready = ready > 0 && (entry++)->revents != 0;
+}
+
+void RootService::acceptWaiting() {
+  if (acceptAgain_) return;
+  for (const Socket& listener : listeners_) {
+    // Bounded, so that a flood of strangers does not keep us from our members.
+    for (std::size_t i = 0; i < kMaxStrangers; ++i) {
+      Address peer;
+      bool exhausted = false;
+      Socket socket = acceptFrom(listener, &peer, &exhausted);
+      if (exhausted) acceptAgain_ = Deadline::in(20);
+      if (!socket) break;
+      makeRoom();
+      connections_.emplace_back(std::move(socket), peer, Deadline::in(options_.handshakeMs),
+                                Admission(secret_, introduction_));
+    }
+  }
+}
+
+// Drops the oldest stranger once there are too many; rather one that has not even named our id.
+void RootService::makeRoom() {
+  if (strangersNow() < kMaxStrangers) return;
+  auto victim = connections_.end();
+  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+    if (it->seat || !it->open) continue;
+    if (victim == connections_.end()) victim = it;
+    if (!it->admission.knowsOurId()) {
+      victim = it;
+      break;
+    }
+  }
+  if (victim == connections_.end()) return;
+  drop(*victim, "too many at once");
+  connections_.erase(victim);
+}
+
+void RootService::serve(Connection& connection) {
+  const bool alive = connection.stream.fill();
+  while (connection.open) {
+    std::optional<Message> message;
+    const Status read = connection.stream.channel().next(&message);
+    if (!read.ok()) return drop(connection, read.text());
+    if (!message) break;
+    handle(connection, *message);
+  }
+  if (!connection.open) return;
+  if (!alive || !connection.stream.flush()) drop(connection, "it closed the connection");
+}
+
+void RootService::dropTheSlow() {
+  for (Connection& connection : connections_) {
+    if (connection.seat || !connection.open || !connection.limit.expired()) continue;
+    drop(connection, "it did not finish the handshake");
+  }
+}
+
+void RootService::handle(Connection& connection, const Message& message) {
+  if (!connection.seat) {
+    std::optional<Admission::Guest> guest;
+    const Status admitted =
+        connection.admission.handle(message, &connection.stream.channel(), &guest);
+    if (!admitted.ok()) return drop(connection, admitted.text());
+    if (guest) seat(connection, std::move(*guest));
+    return;
+  }
+  GatherMessage part;
+  Status failure;
+  if (message.type == MessageType::Bye) {
+    meeting_.leave(*connection.seat);
+  } else if (message.type == MessageType::Gather && decode(message.body, &part)) {
+    meeting_.gather(*connection.seat, std::move(part));
+  } else if (message.type == MessageType::Failed && decode(message.body, &failure)) {
+    meeting_.fail(*connection.seat, failure);
+  }
+}
+
+void RootService::seat(Connection& connection, Admission::Guest guest) {
+  if (meeting_.complete()) return drop(connection, "it came after the communicator was complete");
+  const auto ranks = static_cast<std::uint64_t>(std::max(guest.member.hello.size, 1));
+  const bool first = meeting_.empty();
+  connection.seat = meeting_.join(std::move(guest.member), Deadline::in(guest.patienceMs));
+  if (!meeting_.verdict().ok()) {  // it may have been told to the others long ago
+    connection.stream.channel().send(MessageType::Verdict, encode(meeting_.verdict()));
+    end_ = Deadline::in(options_.lingerMs);
+  } else if (first) {
+    const Status room = reserveFds(ranks + kMaxStrangers);
+    if (!room.ok()) meeting_.fail(*connection.seat, room);
+  }
+}
+
+void RootService::drop(Connection& connection, std::string_view why) {
+  connection.open = false;
+  if (connection.seat) {
+    meeting_.lose(*connection.seat);
+  } else {
+    (void)connection.stream.flush();  // a refusal may be waiting
+    strangers_.note(connection.peer, connection.stream.channel().unread(), why);
+  }
+}
+
+void RootService::deliver() {
+  while (auto broadcast = meeting_.takeBroadcast()) {
+    for (Connection& connection : connections_) {
+      if (!connection.seat || !connection.open) continue;
+      connection.stream.channel().send(broadcast->type, broadcast->body);
+    }
+    if (broadcast->type == MessageType::Verdict) end_ = Deadline::in(options_.lingerMs);
+  }
+  for (Connection& connection : connections_) {
+    if (connection.open && !connection.stream.flush()) drop(connection, "it closed the connection");
+  }
+}
+
+void RootService::sweep() {
+  const bool closed = meeting_.complete();
+  if (closed) listeners_.clear();
+  std::erase_if(connections_, [&](const Connection& c) { return !c.open || (closed && !c.seat); });
+}
+
+void blockAllSignals(sigset_t* before) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+void serveMeeting(std::unique_ptr<RootService> service) {
+  pthread_setname_np(pthread_self(), "weft-root");
+  try {
+    service->run();
+  } catch (const std::exception& problem) {
+    // Its connections close now, so every rank gets an error.
+    logError("the communicator's meeting point failed: ", problem.what());
+  }
+}
+
+}  // namespace
+
+Status startRoot(std::vector<Socket> listeners, const Key& secret, const RootOptions& options) {
+  auto service = std::make_unique<RootService>(std::move(listeners), secret, options);
+  sigset_t before;
+  blockAllSignals(&before);
+  Status started;
+  try {
+    std::thread(serveMeeting, std::move(service)).detach();
+  } catch (const std::system_error& problem) {
+    started = Status::error(Code::SystemError,
+                            text("cannot start the meeting point's thread: ", problem.what(),
+                                 ". fix: raise the limit of threads (ulimit -u)"));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+}  // namespace weft

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/socket.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+// The sockets that a forked child has to close. The lock is held across fork(), so the child finds
+// the set whole.
+class OpenSockets {
+ public:
+  static OpenSockets& get() {
+    static OpenSockets& sockets =
+        *new OpenSockets();  // never destroyed: exit() may race with threads
+    return sockets;
+  }
+  void add(int* fd) {
+    const std::lock_guard lock(mutex_);
+    fds_.insert(fd);
+  }
+  void remove(int* fd) {
+    const std::lock_guard lock(mutex_);
+    fds_.erase(fd);
+  }
+
+ private:
+  OpenSockets() {
+    pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                   [] { get().closeInChild(); });
+  }
+  void closeInChild() {
+    for (int* fd : fds_) ::close(std::exchange(*fd, -1));
+    fds_.clear();
+    mutex_.unlock();
+  }
+  std::mutex mutex_;
+  std::unordered_set<int*> fds_;
+};
+
+void setOption(int fd, int level, int name, int value) {
+  // Only tuning: a kernel that does not know an option is no reason to fail.
+  (void)setsockopt(fd, level, name, &value, sizeof value);
+}
+
+// No delay for small frames, and a silent host is noticed after about five seconds.
+void tune(int fd) {
+  setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 2);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);
+}
+
+Status systemError(std::string_view what, const Address& address, int error) {
+  const char* fix =
+      error == EMFILE || error == ENFILE ? ". fix: raise the limit of open files (ulimit -n)" : "";
+  return Status::error(Code::SystemError,
+                       text(what, ' ', address.text(), ": ", std::strerror(error), fix));
+}
+
+bool waitFor(const Socket& socket, short events, Deadline deadline) {
+  pollfd entry{socket.fd(), events, 0};
+  for (;;) {
+    const int ready = poll(&entry, 1, deadline.pollTimeoutMs());
+    if (ready > 0) return true;
+    if (ready == 0 && deadline.expired()) return false;
+    if (ready < 0 && errno != EINTR) return true;  // the next call on the socket reports it
+  }
+}
+
+int connectError(const Socket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Socket::Socket(int fd) : fd_(fd) {
+  if (fd_ >= 0) OpenSockets::get().add(&fd_);
+}
+
+Socket::Socket(Socket&& other) noexcept { *this = std::move(other); }
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  if (other.fd_ < 0) return *this;
+  OpenSockets::get().remove(&other.fd_);
+  fd_ = std::exchange(other.fd_, -1);
+  OpenSockets::get().add(&fd_);
+  return *this;
+}
+
+Socket::~Socket() { close(); }
+
+void Socket::close() {
+  if (fd_ < 0) return;
+  OpenSockets::get().remove(&fd_);
+  ::close(std::exchange(fd_, -1));
+}
+
+Status listenAt(const Address& address, Socket* out, Address* bound, int* error) {
+  sockaddr_storage storage;
+  socklen_t size = address.toSockaddr(&storage);
+  Socket socket(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket) {
+    setOption(socket.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+    if (address.v6) setOption(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  }
+  if (!socket || bind(socket.fd(), reinterpret_cast<sockaddr*>(&storage), size) != 0 ||
+      listen(socket.fd(), SOMAXCONN) != 0) {
+    *error = errno;
+    return systemError("cannot listen at", address, *error);
+  }
+  size = sizeof storage;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+    *error = errno;
+    return systemError("getsockname of", address, *error);
+  }
+  *bound = Address::from(reinterpret_cast<sockaddr*>(&storage));
+  *out = std::move(socket);
+  return {};
+}
+
+Socket acceptFrom(const Socket& listener, Address* peer, bool* exhausted) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof storage;
+  int fd;
+  do {
+    fd = accept4(listener.fd(), reinterpret_cast<sockaddr*>(&storage), &size,
+                 SOCK_NONBLOCK | SOCK_CLOEXEC);
+  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+  *exhausted = fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
+  if (fd < 0) return Socket();
+  tune(fd);
+  *peer = Address::from(reinterpret_cast<sockaddr*>(&storage));
+  return Socket(fd);
+}
+
+Status connectTo(const Address& address, Deadline deadline, Socket* out, bool* refused) {
+  *refused = false;
+  sockaddr_storage storage;
+  const socklen_t size = address.toSockaddr(&storage);
+  Socket socket(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return systemError("no socket for", address, errno);
+  tune(socket.fd());
+  int error = connect(socket.fd(), reinterpret_cast<sockaddr*>(&storage), size) == 0 ? 0 : errno;
+  // EINTR does not undo a connect: it goes on like one in progress.
+  if (error == EINPROGRESS || error == EINTR) {
+    if (!waitWritable(socket, deadline)) {
+      return Status::error(Code::Timeout, text("no answer from ", address.text()));
+    }
+    error = connectError(socket);
+  }
+  *refused = error == ECONNREFUSED;
+  if (error != 0) return systemError("cannot connect to", address, error);
+  *out = std::move(socket);
+  return {};
+}
+
+bool waitReadable(const Socket& socket, Deadline deadline) {
+  return waitFor(socket, POLLIN, deadline);
+}
+bool waitWritable(const Socket& socket, Deadline deadline) {
+  return waitFor(socket, POLLOUT, deadline);
+}
+
+}  // namespace weft
