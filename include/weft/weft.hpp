@@ -52,6 +52,8 @@ struct DataTypeIs {
   static constexpr weftDataType_t value = type;
 };
 template <>
+struct DataType<char> : DataTypeIs<weftChar> {};
+template <>
 struct DataType<std::int8_t> : DataTypeIs<weftInt8> {};
 template <>
 struct DataType<std::uint8_t> : DataTypeIs<weftUint8> {};

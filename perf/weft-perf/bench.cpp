@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/weft-perf/bench.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+
+namespace weft::perf {
+namespace {
+
+constexpr int kMaxReports = 4;  // lines about wrong data, of one rank
+
+// Calls that force an algorithm may get one that hands partial sums on.
+bool algorithmIsForced(const Options& options) {
+  const char* knob = std::getenv("WEFT_ALGO");
+  const std::string_view forced = knob != nullptr ? knob : "auto";
+  return !options.algorithm.empty() || (!forced.empty() && forced != "auto");
+}
+
+weftOpts_t callOptionsOf(const Options& options) {
+  weftOpts_t callOptions = defaultOptions();
+  if (!options.algorithm.empty()) callOptions.algorithm = options.algorithm.c_str();
+  if (options.reproducible) callOptions.reproducible = 1;
+  return callOptions;
+}
+
+}  // namespace
+
+// The collective with everything that it needs, ready to be called again and again.
+class Bench::Operation {
+ public:
+  Operation(Bench& bench, const Problem& problem, Placement placement)
+      : problem_(problem),
+        aggregate_(bench.options_.aggregate),
+        call_{bench.sendData(problem, placement),
+              bench.recvData(problem, placement),
+              problem.op.builtIn,
+              bench.team_.group(),
+              bench.stream_ ? static_cast<weftStream_t>(*bench.stream_) : nullptr,
+              &bench.callOptions_} {
+    if (problem.op.op != Op::MulSum) return;
+    const Scalar scalar = preMultiplier(bench.recipeFor(problem, Fill::Exact), problem.rank);
+    weft::check(weftRedOpCreatePreMulSum(&call_.op, scalar.bytes, problem.type.type, call_.comm),
+                call_.comm);
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation() {
+    if (problem_.op.op == Op::MulSum) static_cast<void>(weftRedOpDestroy(call_.op, call_.comm));
+  }
+
+  void runOnce() { weft::check(problem_.collective->call(problem_, call_), call_.comm); }
+
+  // As many calls as -m asks for, in one group if that is more than one.
+  void launch() {
+    if (aggregate_ == 1) return runOnce();
+    Group group;
+    for (int i = 0; i < aggregate_; ++i) runOnce();
+    group.end();
+  }
+
+  void complete() {
+    if (call_.stream != nullptr) weft::check(weftStreamSynchronize(call_.stream), call_.comm);
+  }
+
+ private:
+  const Problem& problem_;
+  int aggregate_;
+  Call call_;
+};
+
+Bench::Bench(const Options& options, Team& team)
+    : options_(options),
+      team_(team),
+      recv_(options.maxBytes, options.unalign,
+            options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
+      send_(sendBytes(), options.unalign,
+            options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
+      callOptions_(callOptionsOf(options)) {
+  if (options.useStream) stream_.emplace();
+}
+
+// The largest send buffer of this run; smaller than the receive buffer where blocks are gathered.
+std::size_t Bench::sendBytes() {
+  std::size_t largest = 0;
+  for (const TypeInfo& type : options_.types) {
+    const Problem largestProblem = problem(type, noOp(), 0, options_.maxBytes);
+    largest = std::max(largest, largestProblem.sendCount * type.bytes);
+  }
+  return largest;
+}
+
+Problem Bench::problem(const TypeInfo& type, const OpInfo& op, int root, std::size_t bytes) {
+  Communicator& group = team_.group();
+  return makeProblem(*options_.collective, type, op, root, group.rank(), group.size(), bytes,
+                     !options_.exactCounts);
+}
+
+Measurement Bench::measure(const Problem& problem, Placement placement, const Phase& phase) {
+  Operation operation(*this, problem, placement);
+  prepare(problem, placement, recipeFor(problem, Fill::Exact));
+  phase("warming up");
+  for (int i = 0; i < options_.warmup; ++i) operation.launch();
+  operation.complete();
+
+  Measurement measured;
+  phase("timing");
+  const double seconds = timeSteadily(operation);
+  measured.seconds = averageOf(team_.exchange(std::vector<double>{seconds}), options_.average);
+  if (options_.timesIterations()) measured.iterations = timeSingly(operation);
+
+  if (options_.checks > 0) measured.wrong = 0;
+  for (int i = 0; i < options_.checks; ++i) {
+    phase("checking exact data");
+    *measured.wrong += check(problem, placement, Fill::Exact);
+    if (!recipeFor(problem, Fill::Random).hasRandomForm()) continue;
+    phase("checking random data");
+    *measured.wrong += check(problem, placement, Fill::Random);
+  }
+  return measured;
+}
+
+Recipe Bench::recipeFor(const Problem& problem, Fill fill) {
+  const int halfRoundings = algorithmIsForced(options_) ? std::max(problem.ranks - 1, 1) : 1;
+  return {problem.type.type, problem.op.op, problem.ranks, fill, seed_, halfRoundings};
+}
+
+void Bench::prepare(const Problem& problem, Placement placement, const Recipe& recipe) {
+  recv_.poison(problem.bytes());
+  if (placement == Placement::OutOfPlace) send_.poison(problem.sendCount * problem.type.bytes);
+  drawInput(recipe, problem.rank, 0, problem.sendCount, sendData(problem, placement));
+}
+
+double Bench::timeSteadily(Operation& operation) {
+  team_.group().barrier();
+  const double start = now();
+  for (int i = 0; i < options_.iterations; ++i) operation.launch();
+  operation.complete();
+  return (now() - start) / options_.iterations / options_.aggregate;
+}
+
+// Each call is timed alone; an iteration counts as its slowest rank saw it.
+std::vector<double> Bench::timeSingly(Operation& operation) {
+  std::vector<double> mine(static_cast<std::size_t>(options_.iterations));
+  team_.group().barrier();
+  for (double& seconds : mine) {
+    const double start = now();
+    operation.launch();
+    operation.complete();
+    seconds = (now() - start) / options_.aggregate;
+  }
+  const std::vector<double> all = team_.exchange(mine);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    double& slowest = mine[i % mine.size()];
+    slowest = std::max(slowest, all[i]);
+  }
+  return mine;
+}
+
+// One call on fresh data, compared element by element. The elements that are wrong on any rank.
+std::uint64_t Bench::check(const Problem& problem, Placement placement, Fill fill) {
+  ++seed_;
+  const Recipe recipe = recipeFor(problem, fill);
+  prepare(problem, placement, recipe);
+  Operation operation(*this, problem, placement);
+  operation.runOnce();
+  operation.complete();
+
+  Verdict verdict = verify(problem, placement, recipe);
+  verdict.add(compareHashes(problem, placement));
+  if (verdict.wrong > 0) reportWrong(problem, placement, recipe, verdict);
+  wrongHere_ += verdict.wrong;
+  const std::vector<std::uint64_t> all = team_.exchange(verdict.wrong);
+  return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
+}
+
+Verdict Bench::verify(const Problem& problem, Placement placement, const Recipe& recipe) {
+  Verdict verdict = verifyBlocks(problem, placement, recipe);
+  verdict.add(verifyInput(problem, placement, recipe));
+  verdict.add(recv_.verifyMargins(problem.bytes()));
+  if (placement == Placement::OutOfPlace) {
+    verdict.add(send_.verifyMargins(problem.sendCount * problem.type.bytes));
+  }
+  return verdict;
+}
+
+// What must have arrived has, and out of place nothing else has.
+Verdict Bench::verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe) {
+  const std::size_t size = problem.type.bytes;
+  const unsigned char* recv = recvData(problem, placement);
+  Verdict verdict;
+  std::size_t end = 0;
+  for (const Block& block : problem.collective->expected(problem)) {
+    const void* got = recv + block.at * size;
+    verdict.add(block.source == Block::kReduced
+                    ? verifyReduced(recipe, block.from, block.count, got)
+                    : verifyMoved(recipe, block.source, block.from, block.count, got));
+    end = block.at + block.count;
+  }
+  if (placement == Placement::OutOfPlace) {
+    verdict.add(recv_.verifyPoisoned(end * size, (problem.recvCount - end) * size));
+  }
+  return verdict;
+}
+
+// The input is as it was, unless the result lies over it.
+Verdict Bench::verifyInput(const Problem& problem, Placement placement, const Recipe& recipe) {
+  const bool overwritten = !problem.collective->expected(problem).empty();
+  if (placement == Placement::InPlace && overwritten) return {};
+  Verdict verdict =
+      verifyMoved(recipe, problem.rank, 0, problem.sendCount, sendData(problem, placement));
+  if (verdict.wrong > 0) verdict.first += ": the input was changed";
+  return verdict;
+}
+
+// Where every rank receives the same, they receive the same bits.
+Verdict Bench::compareHashes(const Problem& problem, Placement placement) {
+  struct Entry {
+    std::int64_t color;
+    std::uint64_t hash;
+  };
+  if (!problem.collective->replicates) return {};
+  const std::size_t bytes = problem.recvCount * problem.type.bytes;
+  const Entry mine{team_.color(), hashOf(recvData(problem, placement), bytes)};
+  for (const Entry& other : team_.exchange(mine)) {
+    if (other.color != mine.color) continue;
+    if (other.hash == mine.hash) return {};
+    return {1, "the result differs in some bits from that of the group's first rank"};
+  }
+  return {};
+}
+
+void Bench::reportWrong(const Problem& problem, Placement placement, const Recipe& recipe,
+                        const Verdict& verdict) {
+  if (reports_++ >= kMaxReports) return;
+  fmt::print(
+      stderr, "weft-perf: rank {}: {} {} {} of {} bytes, {}, {} data with seed {}: {} wrong; {}\n",
+      problem.rank, problem.collective->name, problem.type.name, problem.op.name, problem.bytes(),
+      placement == Placement::InPlace ? "in place" : "out of place",
+      recipe.fill == Fill::Exact ? "exact" : "random", recipe.seed, verdict.wrong, verdict.first);
+}
+
+unsigned char* Bench::sendData(const Problem& problem, Placement placement) {
+  if (placement == Placement::OutOfPlace) return send_.data();
+  return recv_.data() + problem.sendAt * problem.type.bytes;
+}
+
+unsigned char* Bench::recvData(const Problem& problem, Placement placement) {
+  const bool inPlace = placement == Placement::InPlace;
+  return recv_.data() + (inPlace ? problem.recvAt * problem.type.bytes : 0);
+}
+
+double Bench::now() const {
+  timespec time{};
+  clock_gettime(options_.cpuTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace weft::perf

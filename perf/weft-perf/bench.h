@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times and checks one collective of one size on one rank. Every rank of the team makes the same
+// calls of this class in the same order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "perf/weft-perf/buffer.h"
+#include "perf/weft-perf/collective.h"
+#include "perf/weft-perf/options.h"
+#include "perf/weft-perf/recipe.h"
+#include "perf/weft-perf/team.h"
+
+namespace weft::perf {
+
+enum class Placement { OutOfPlace, InPlace };
+
+struct Measurement {
+  double seconds = 0;                  // per call, over the ranks as -a says
+  std::optional<std::uint64_t> wrong;  // elements, over all ranks and checks
+  std::vector<double> iterations;      // seconds of single calls, of the slowest rank in each
+
+  std::vector<double> microseconds() const {
+    std::vector<double> values = iterations;
+    for (double& value : values) value *= 1e6;
+    return values;
+  }
+};
+
+// `phase` is told what is being done, for the progress line.
+using Phase = std::function<void(const char* doing)>;
+
+class Bench {
+ public:
+  Bench(const Options& options, Team& team);
+
+  Problem problem(const TypeInfo& type, const OpInfo& op, int root, std::size_t bytes);
+  Measurement measure(const Problem& problem, Placement placement, const Phase& phase);
+  // Elements that were wrong on this rank, whatever the others say.
+  std::uint64_t wrongHere() const { return wrongHere_; }
+
+ private:
+  class Operation;
+
+  std::size_t sendBytes();
+  Recipe recipeFor(const Problem& problem, Fill fill);
+  void prepare(const Problem& problem, Placement placement, const Recipe& recipe);
+  double timeSteadily(Operation& operation);
+  std::vector<double> timeSingly(Operation& operation);
+  std::uint64_t check(const Problem& problem, Placement placement, Fill fill);
+  Verdict verify(const Problem& problem, Placement placement, const Recipe& recipe);
+  Verdict verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe);
+  Verdict verifyInput(const Problem& problem, Placement placement, const Recipe& recipe);
+  Verdict compareHashes(const Problem& problem, Placement placement);
+  void reportWrong(const Problem& problem, Placement placement, const Recipe& recipe,
+                   const Verdict& verdict);
+
+  unsigned char* sendData(const Problem& problem, Placement placement);
+  unsigned char* recvData(const Problem& problem, Placement placement);
+  double now() const;
+
+  const Options& options_;
+  Team& team_;
+  Buffer recv_;  // also both sides of calls in place
+  Buffer send_;
+  std::optional<Stream> stream_;
+  weftOpts_t callOptions_;
+  std::uint32_t seed_ = 0;
+  std::uint64_t wrongHere_ = 0;
+  int reports_ = 0;
+};
+
+}  // namespace weft::perf

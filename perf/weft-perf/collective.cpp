@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/weft-perf/collective.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <stdexcept>
+
+namespace weft::perf {
+namespace {
+
+using Blocks = std::vector<Block>;
+
+std::size_t ranksOf(const Problem& problem) { return static_cast<std::size_t>(problem.ranks); }
+std::size_t rankOf(const Problem& problem) { return static_cast<std::size_t>(problem.rank); }
+
+// ---- Shapes: the same vector everywhere, or one block a rank ----
+
+void shapeWhole(Problem& problem, std::size_t elements, std::size_t) {
+  problem.total = problem.count = problem.sendCount = problem.recvCount = elements;
+}
+
+void shapeBlocks(Problem& problem, std::size_t elements, std::size_t multiple) {
+  problem.count = elements / ranksOf(problem) / multiple * multiple;
+  problem.total = problem.sendCount = problem.recvCount = problem.count * ranksOf(problem);
+}
+
+void shapeGathering(Problem& problem, std::size_t elements, std::size_t multiple) {
+  shapeBlocks(problem, elements, multiple);
+  problem.sendCount = problem.count;
+  problem.sendAt = rankOf(problem) * problem.count;
+}
+
+void shapeScattering(Problem& problem, std::size_t elements, std::size_t multiple) {
+  shapeBlocks(problem, elements, multiple);
+  problem.recvCount = problem.count;
+  problem.recvAt = rankOf(problem) * problem.count;
+}
+
+// gather and scatter of nccl-tests do not round their blocks.
+void shapeGather(Problem& problem, std::size_t elements, std::size_t) {
+  shapeGathering(problem, elements, 1);
+}
+void shapeScatter(Problem& problem, std::size_t elements, std::size_t) {
+  shapeScattering(problem, elements, 1);
+}
+void shapeAllToAll(Problem& problem, std::size_t elements, std::size_t) {
+  shapeBlocks(problem, elements, 1);
+}
+
+// Uneven blocks: rank r of n ends at (r + 1)^2 / n^2 of the vector, so that block lengths are as
+// 1 : 3 : 5 : ..., and short vectors have empty blocks.
+std::size_t unevenStart(std::size_t elements, std::size_t rank, std::size_t ranks) {
+  const std::size_t squares = ranks * ranks;
+  return elements / squares * rank * rank + elements % squares * rank * rank / squares;
+}
+
+std::size_t startOf(const Problem& problem, std::size_t rank) {
+  return std::accumulate(problem.counts.begin(),
+                         problem.counts.begin() + static_cast<std::ptrdiff_t>(rank),
+                         std::size_t{0});
+}
+
+void shapeUneven(Problem& problem, std::size_t elements) {
+  const std::size_t n = ranksOf(problem);
+  for (std::size_t r = 0; r < n; ++r) {
+    problem.counts.push_back(unevenStart(elements, r + 1, n) - unevenStart(elements, r, n));
+  }
+  shapeWhole(problem, elements, 1);
+}
+
+void shapeGatheringV(Problem& problem, std::size_t elements, std::size_t) {
+  shapeUneven(problem, elements);
+  problem.sendCount = problem.counts[rankOf(problem)];
+  problem.sendAt = startOf(problem, rankOf(problem));
+}
+
+void shapeScatteringV(Problem& problem, std::size_t elements, std::size_t) {
+  shapeUneven(problem, elements);
+  problem.recvCount = problem.counts[rankOf(problem)];
+  problem.recvAt = startOf(problem, rankOf(problem));
+}
+
+void shapeNothing(Problem&, std::size_t, std::size_t) {}
+
+// ---- What arrives ----
+
+Blocks wholeReduction(const Problem& p) { return {{0, p.count, Block::kReduced, 0}}; }
+Blocks reductionAtRoot(const Problem& p) { return p.isRoot() ? wholeReduction(p) : Blocks{}; }
+Blocks ownPartOfReduction(const Problem& p) {
+  return {{0, p.recvCount, Block::kReduced, p.recvAt}};
+}
+Blocks wholeOfRoot(const Problem& p) { return {{0, p.count, p.root, 0}}; }
+Blocks ownPartOfRoot(const Problem& p) { return {{0, p.count, p.root, rankOf(p) * p.count}}; }
+
+// Block s comes from rank s, from `stride` elements into its input.
+Blocks oneBlockPerRank(const Problem& p, std::size_t stride) {
+  Blocks blocks;
+  std::size_t at = 0;
+  for (int source = 0; source < p.ranks; ++source) {
+    const std::size_t length =
+        p.counts.empty() ? p.count : p.counts[static_cast<std::size_t>(source)];
+    blocks.push_back({at, length, source, stride});
+    at += length;
+  }
+  return blocks;
+}
+
+Blocks gathered(const Problem& p) { return oneBlockPerRank(p, 0); }
+Blocks gatheredAtRoot(const Problem& p) { return p.isRoot() ? gathered(p) : Blocks{}; }
+Blocks exchanged(const Problem& p) { return oneBlockPerRank(p, rankOf(p) * p.count); }
+
+Blocks fromPrevious(const Problem& p) {
+  return {{0, p.count, (p.rank + p.ranks - 1) % p.ranks, 0}};
+}
+
+Blocks nothing(const Problem&) { return {}; }
+
+// ---- Bus bandwidth (nccl-tests doc/PERFORMANCE.md): what the busiest link carries ----
+
+double factorOne(int) { return 1; }
+double factorBlocks(int n) { return static_cast<double>(n - 1) / n; }
+double factorAllReduce(int n) { return 2 * factorBlocks(n); }
+
+// ---- Calls ----
+
+weftResult_t allReduce(const Problem& p, const Call& c) {
+  return weftAllReduce(c.send, c.recv, p.count, p.type.type, c.op, c.comm, c.stream, c.options);
+}
+weftResult_t allGather(const Problem& p, const Call& c) {
+  return weftAllGather(c.send, c.recv, p.count, p.type.type, c.comm, c.stream, c.options);
+}
+weftResult_t allGatherV(const Problem& p, const Call& c) {
+  return weftAllGatherV(c.send, c.recv, p.counts.data(), nullptr, p.type.type, c.comm, c.stream,
+                        c.options);
+}
+weftResult_t reduceScatter(const Problem& p, const Call& c) {
+  return weftReduceScatter(c.send, c.recv, p.count, p.type.type, c.op, c.comm, c.stream, c.options);
+}
+weftResult_t reduceScatterV(const Problem& p, const Call& c) {
+  return weftReduceScatterV(c.send, c.recv, p.counts.data(), nullptr, p.type.type, c.op, c.comm,
+                            c.stream, c.options);
+}
+weftResult_t broadcast(const Problem& p, const Call& c) {
+  return weftBroadcast(c.send, c.recv, p.count, p.type.type, p.root, c.comm, c.stream, c.options);
+}
+weftResult_t reduce(const Problem& p, const Call& c) {
+  return weftReduce(c.send, c.recv, p.count, p.type.type, c.op, p.root, c.comm, c.stream,
+                    c.options);
+}
+weftResult_t gather(const Problem& p, const Call& c) {
+  return weftGather(c.send, c.recv, p.count, p.type.type, p.root, c.comm, c.stream, c.options);
+}
+weftResult_t scatter(const Problem& p, const Call& c) {
+  return weftScatter(c.send, c.recv, p.count, p.type.type, p.root, c.comm, c.stream, c.options);
+}
+weftResult_t allToAll(const Problem& p, const Call& c) {
+  return weftAlltoAll(c.send, c.recv, p.count, p.type.type, c.comm, c.stream, c.options);
+}
+weftResult_t barrier(const Problem&, const Call& c) {
+  return weftBarrier(c.comm, c.stream, c.options);
+}
+
+// Around the ring: to the next rank, from the previous one.
+weftResult_t sendRecv(const Problem& p, const Call& c) {
+  const int next = (p.rank + 1) % p.ranks;
+  const int previous = (p.rank + p.ranks - 1) % p.ranks;
+  weftResult_t result = weftGroupStart();
+  if (result != weftSuccess) return result;
+  result = weftSend(c.send, p.count, p.type.type, next, c.comm, c.stream, c.options);
+  if (result == weftSuccess) {
+    result = weftRecv(c.recv, p.count, p.type.type, previous, c.comm, c.stream, c.options);
+  }
+  const weftResult_t ended = weftGroupEnd();
+  return result == weftSuccess ? ended : result;
+}
+
+constexpr bool kReduces = true, kRooted = true, kInPlace = true, kReplicates = true;
+
+constexpr std::array<Collective, 12> kCollectives = {{
+    {"all_reduce", kReduces, !kRooted, kInPlace, kReplicates, shapeWhole, wholeReduction,
+     factorAllReduce, allReduce},
+    {"all_gather", !kReduces, !kRooted, kInPlace, kReplicates, shapeGathering, gathered,
+     factorBlocks, allGather},
+    {"all_gather_v", !kReduces, !kRooted, kInPlace, kReplicates, shapeGatheringV, gathered,
+     factorBlocks, allGatherV},
+    {"reduce_scatter", kReduces, !kRooted, kInPlace, !kReplicates, shapeScattering,
+     ownPartOfReduction, factorBlocks, reduceScatter},
+    {"reduce_scatter_v", kReduces, !kRooted, kInPlace, !kReplicates, shapeScatteringV,
+     ownPartOfReduction, factorBlocks, reduceScatterV},
+    {"broadcast", !kReduces, kRooted, kInPlace, kReplicates, shapeWhole, wholeOfRoot, factorOne,
+     broadcast},
+    {"reduce", kReduces, kRooted, kInPlace, !kReplicates, shapeWhole, reductionAtRoot, factorOne,
+     reduce},
+    {"gather", !kReduces, kRooted, kInPlace, !kReplicates, shapeGather, gatheredAtRoot,
+     factorBlocks, gather},
+    {"scatter", !kReduces, kRooted, kInPlace, !kReplicates, shapeScatter, ownPartOfRoot,
+     factorBlocks, scatter},
+    {"alltoall", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeAllToAll, exchanged,
+     factorBlocks, allToAll},
+    {"sendrecv", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeWhole, fromPrevious, factorOne,
+     sendRecv},
+    {"barrier", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeNothing, nothing, factorOne,
+     barrier},
+}};
+
+}  // namespace
+
+std::span<const Collective> allCollectives() { return kCollectives; }
+
+const Collective& parseCollective(const std::string& name) {
+  std::string names;
+  for (const Collective& collective : kCollectives) {
+    if (name == collective.name || name == std::string(collective.name) + "_perf") {
+      return collective;
+    }
+    names += std::string(" ") + collective.name;
+  }
+  throw std::invalid_argument("unknown collective '" + name + "'; use one of" + names);
+}
+
+Problem makeProblem(const Collective& collective, const TypeInfo& type, const OpInfo& op, int root,
+                    int rank, int ranks, std::size_t bytes, bool roundBlocks) {
+  Problem problem{&collective, type, op, root, rank, ranks};
+  const std::size_t multiple = roundBlocks ? std::size_t{16} / type.bytes : 1;
+  collective.shape(problem, bytes / type.bytes, multiple);
+  return problem;
+}
+
+}  // namespace weft::perf

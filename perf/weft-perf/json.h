@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "perf/weft-perf/options.h"
+#include "perf/weft-perf/report.h"
+
+namespace weft::perf {
+
+// The report with nccl-tests' JSON keys, except that booleans are booleans and that of the
+// environment only WEFT_* and NCCL_TESTS_* are stored, without secrets. The file is replaced as a
+// whole when the run ends, also by an error.
+class JsonReport {
+ public:
+  // Throws std::runtime_error if the file cannot be written.
+  JsonReport(const Options& options, int argc, char** argv);
+  ~JsonReport();
+
+  void head(const std::vector<RankInfo>& ranks);
+  void row(const Row& row);
+  void foot(const Summary& summary, const Memory& memory);
+  void error(const std::string& text);
+  void write();
+
+ private:
+  struct Document;
+  const Options& options_;
+  std::unique_ptr<Document> document_;
+};
+
+}  // namespace weft::perf

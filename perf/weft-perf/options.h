@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: nccl-tests' flags, by their names, and weft's own.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "perf/weft-perf/collective.h"
+#include "perf/weft-perf/stats.h"
+#include "perf/weft-perf/types.h"
+
+namespace weft::perf {
+
+struct Options {
+  static constexpr int kAllRoots = -1;
+
+  const Collective* collective = nullptr;
+
+  // Ranks: threads * perThread in this process, times the processes of the launcher.
+  int threads = 1;
+  int perThread = 1;
+  int localProcesses = 0;  // --ranks: 0 = do not start any
+
+  std::size_t minBytes = 32u << 20;
+  std::size_t maxBytes = 32u << 20;
+  std::size_t stepBytes = 1u << 20;
+  std::size_t factor = 1;
+  bool exactCounts = false;
+
+  int iterations = 20;
+  int warmup = 5;
+  int aggregate = 1;
+  int cycles = 1;  // 0 = endless
+  int checks = 1;
+
+  std::vector<OpInfo> ops;
+  std::vector<TypeInfo> types;
+  int root = 0;
+
+  bool parallelInit = false;
+  bool registerMemory = false;
+  bool useStream = false;
+  std::size_t unalign = 0;  // bytes
+  int timeoutSeconds = 0;   // 0 = the library's default
+
+  Average average = Average::Mean;
+  bool cpuTime = false;
+  bool timestamps = false;
+  bool memoryReport = false;
+  bool perIteration = false;
+  bool percentiles = false;
+  bool explain = false;
+  std::string json;  // file name, empty = none
+
+  std::string algorithm;  // empty = the library chooses
+  std::string transport;
+  bool reproducible = false;
+
+  int ranksPerProcess() const { return threads * perThread; }
+  // Iterations are timed one by one as well when somebody will see it.
+  bool timesIterations() const { return perIteration || percentiles || !json.empty(); }
+};
+
+// Exit codes; those over 63 are of sysexits.h.
+constexpr int kExitWrong = 1;      // wrong data, or slower than NCCL_TESTS_MIN_BW
+constexpr int kExitUsage = 64;     // EX_USAGE
+constexpr int kExitMismatch = 65;  // EX_DATAERR: the ranks disagree
+constexpr int kExitInternal = 70;  // EX_SOFTWARE
+constexpr int kExitPeerLost = 75;  // EX_TEMPFAIL
+
+// The options, or the exit code after help, a list or an error has been printed.
+std::variant<Options, int> parseOptions(int argc, char** argv);
+
+}  // namespace weft::perf

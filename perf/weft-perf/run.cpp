@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/weft-perf/run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "perf/weft-perf/bench.h"
+#include "perf/weft-perf/numbers.h"
+
+namespace weft::perf {
+namespace {
+
+double requiredBusBw() {
+  const char* text = std::getenv("NCCL_TESTS_MIN_BW");
+  return text != nullptr ? std::atof(text) : -1;
+}
+
+class Run {
+ public:
+  Run(const Options& options, Team& team, Reporter* reporter)
+      : options_(options), team_(team), reporter_(reporter), bench_(options, team) {
+    summary_.requiredBusBw = requiredBusBw();
+    const int last = team.group().size() - 1;
+    if (options.root > last) {
+      throw Error(weftInvalidArgument,
+                  fmt::format("-r {}: there are only ranks 0 to {}", options.root, last));
+    }
+    sizes_ = sizeSweep(options.minBytes, options.maxBytes, options.stepBytes, options.factor);
+    if (std::string_view(options.collective->name) == "barrier") sizes_ = {0};
+  }
+
+  bool execute() {
+    const std::vector<RankInfo> ranks = team_.exchange(rankInfo(team_));
+    if (reporter_ != nullptr) reporter_->head(ranks);
+    for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) runCycle();
+    const Memory memory = largestMemory(team_.exchange(rankInfo(team_)));
+    if (reporter_ != nullptr) reporter_->foot(summary_, memory);
+    return summary_.passed() && bench_.wrongHere() == 0;
+  }
+
+ private:
+  std::vector<OpInfo> ops() const {
+    return options_.collective->reduces ? options_.ops : std::vector<OpInfo>{noOp()};
+  }
+
+  std::vector<int> roots() {
+    if (!options_.collective->rooted) return {-1};
+    const int ranks = team_.group().size();
+    if (options_.root != Options::kAllRoots) return {options_.root};
+    std::vector<int> all;
+    for (int root = 0; root < ranks; ++root) all.push_back(root);
+    return all;
+  }
+
+  void runCycle() {
+    for (const TypeInfo& type : options_.types) {
+      for (const OpInfo& op : ops()) {
+        for (int root : roots()) {
+          for (std::size_t size : sizes_) runSize(bench_.problem(type, op, root, size));
+        }
+      }
+    }
+  }
+
+  void runSize(const Problem& problem) {
+    Row row{problem, {}, {}, {}};
+    row.outOfPlace = measure(problem, Placement::OutOfPlace);
+    if (problem.collective->inPlace) row.inPlace = measure(problem, Placement::InPlace);
+    if (options_.explain) row.explanation = explain(problem);
+    summary_.add(row);
+    if (reporter_ != nullptr) reporter_->row(row);
+  }
+
+  Measurement measure(const Problem& problem, Placement placement) {
+    const auto phase = [&](const char* doing) {
+      if (reporter_ == nullptr) return;
+      reporter_->progress(
+          fmt::format("{} {} {} {} {}: {}", problem.collective->name, problem.type.name,
+                      problem.op.name, memoryText(problem.bytes()),
+                      placement == Placement::InPlace ? "in place" : "out of place", doing));
+    };
+    return bench_.measure(problem, placement, phase);
+  }
+
+  std::string explain(const Problem& problem) {
+    std::array<char, 512> text{};
+    const weftComm_t comm = team_.group();
+    check(weftExplain(comm, problem.collective->name, problem.count, problem.type.type, text.data(),
+                      text.size()),
+          comm);
+    return text.data();
+  }
+
+  const Options& options_;
+  Team& team_;
+  Reporter* reporter_;
+  Bench bench_;
+  std::vector<std::size_t> sizes_;
+  Summary summary_;
+};
+
+}  // namespace
+
+bool runRank(const Options& options, Team& team, Reporter* reporter) {
+  return Run(options, team, reporter).execute();
+}
+
+}  // namespace weft::perf
