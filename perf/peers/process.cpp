@@ -29,6 +29,7 @@ namespace {
 [[noreturn]] void becomeProgram(std::vector<std::string> line,
                                 std::vector<std::string> environment) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  setpgid(0, 0);  // Ctrl-C is for weft-peers, which then ends its contenders in order
   dup2(STDERR_FILENO, STDOUT_FILENO);
   for (std::string& entry : environment) putenv(entry.data());
   std::vector<char*> arguments;

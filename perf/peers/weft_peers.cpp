@@ -3,10 +3,12 @@
 // contenders stay alive, asleep; each round visits every point, and at each point every contender
 // in turn, so that what disturbs the machine disturbs all of them. See docs/performance.md.
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -32,6 +34,15 @@ struct Settings {
   std::string table;
   std::string json;
 };
+
+// Ctrl-C or SIGTERM: stop after the point in progress and report what there is.
+std::atomic<bool> stopping{false};
+
+void stopOnSignals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stopping.store(true); };
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
 
 // A folder of our own that goes when we go.
 class ScratchFolder {
@@ -83,7 +94,7 @@ bool isWanted(const Settings& settings, const std::string& contender) {
 bool measurePoint(Fleet& fleet, const Job& job, int ranks, int round,
                   std::vector<Measurement>& measurements) {
   bool isComplete = true;
-  for (std::size_t i = 0; i < fleet.size(); ++i) {
+  for (std::size_t i = 0; i < fleet.size() && !stopping.load(); ++i) {
     const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
     const std::optional<Timing> timing = fleet.run(number, job);
     isComplete = isComplete && timing.has_value();
@@ -104,7 +115,7 @@ bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>&
   const std::vector<Job> jobs = jobsOf(settings);
   bool isComplete = fleet.size() > 0;
   for (int round = 0; round < settings.rounds; ++round) {
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
+    for (std::size_t i = 0; i < jobs.size() && !stopping.load(); ++i) {
       if (isatty(STDERR_FILENO) == 1) {
         fmt::print(stderr, "\r{} ranks, round {} of {}, point {} of {}   ", ranks, round + 1,
                    settings.rounds, i + 1, jobs.size());
@@ -113,7 +124,7 @@ bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>&
     }
   }
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\n");
-  return isComplete;
+  return isComplete && !stopping.load();
 }
 
 void addOptions(CLI::App& app, Settings& settings) {
@@ -161,6 +172,7 @@ int run(int argc, char** argv) {
   if (settings.quick) shorten(settings);
   static_cast<void>(jobsOf(settings));  // a mistyped name is an error before anything starts
 
+  stopOnSignals();
   std::vector<Measurement> measurements;
   bool isComplete = true;
   for (const int ranks : settings.ranks) {
