@@ -139,7 +139,8 @@ Status randomToken(Token* token) {
 Status gatherBytes(const TransportSetup& setup, const Status& mine,
                    std::span<const std::byte> record, std::vector<std::vector<std::byte>>* all) {
   const std::vector<std::byte> blob = pack(mine, record);
-  WEFT_TRY(setup.exchange(blob, all));
+  const Status exchanged = setup.exchange(blob, all);
+  if (!exchanged.ok()) return mine.ok() ? exchanged : mine;
   if (all->size() != setup.ranks)
     return Status::error(Code::InternalError, text("set-up exchange gave ", all->size(),
                                                    " blobs for ", setup.ranks, " ranks"));

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "transports/shm/available.h"
 
 namespace weft {
 namespace {
@@ -32,6 +33,13 @@ Status checkFileLimit(std::size_t bytes) {
                             " limit is ", limit.rlim_cur, " bytes; fix: ulimit -f unlimited"));
 }
 
+// The kernel would rather kill a process than refuse pages of a memfd.
+Status checkAvailable(std::size_t bytes) {
+  const Available available = availableMemory();
+  if (bytes <= available.bytes) return {};
+  return outOfMemory(bytes, text(available.where, " has ", available.bytes, " bytes left"));
+}
+
 Status allocate(int memory, std::size_t bytes) {
   int result = 0;
   do {
@@ -44,6 +52,7 @@ Status allocate(int memory, std::size_t bytes) {
 
 Status createMemory(std::size_t bytes, Fd* memory) {
   WEFT_TRY(checkFileLimit(bytes));
+  WEFT_TRY(checkAvailable(bytes));
   Fd created(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!created) return outOfMemory(bytes, std::strerror(errno));
   WEFT_TRY(allocate(created.get(), bytes));

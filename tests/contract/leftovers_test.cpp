@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made goes away again, and who dies is noticed.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "courier.h"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const Fabric kForked{"shm_processes", true, true, "", 0};
+
+class Leftovers : public testing::TestWithParam<Fabric> {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, Leftovers, testing::ValuesIn(bareFabrics()),
+                         [](const auto& of) { return of.param.name; });
+
+std::size_t entries(const char* directory) {
+  DIR* const open = ::opendir(directory);
+  std::size_t count = 0;
+  while (open != nullptr && ::readdir(open) != nullptr) ++count;
+  if (open != nullptr) ::closedir(open);
+  return count;
+}
+
+std::size_t sockets() {
+  std::size_t count = 0;
+  for (int fd = 0; fd < 1000; ++fd) {
+    struct stat info {};
+    if (::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) ++count;
+  }
+  return count;
+}
+
+struct Footprint {
+  std::size_t descriptors = 0;
+  std::size_t tasks = 0;
+  std::size_t sharedMaps = 0;  // of memfds
+  std::size_t mappedKb = 0;
+
+  // Of the process; where ranks are threads of one, rank 0 looks while the others wait.
+  static Footprint now(Rank& rank) {
+    Footprint print;
+    if (rank.fabric.processes || rank.rank == 0) print = ofProcess();
+    rank.barrier();
+    return print;
+  }
+
+ private:
+  static Footprint ofProcess() {
+    Footprint print{entries("/proc/self/fd"), entries("/proc/self/task"), 0, 0};
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.find("memfd:weft") != std::string::npos) ++print.sharedMaps;
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;)
+      if (word == "VmSize:") status >> print.mappedKb;
+    return print;
+  }
+};
+
+TEST_P(Leftovers, NoneAfterManyLives) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(3);
+    const auto live = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        const auto transport = rank.make(layout);
+        transport->put({.peer = (rank.rank + 1) % 3, .cell = layout.cells(), .word = 1});
+      }
+      rank.barrier();  // all have ended theirs
+    };
+    live(5);
+    const Footprint before = Footprint::now(rank);
+    live(200);
+    const Footprint after = Footprint::now(rank);
+    REQUIRE(after.descriptors == before.descriptors, before.descriptors, " ", after.descriptors);
+    REQUIRE(after.tasks == before.tasks);
+    REQUIRE(after.sharedMaps == 0 && before.sharedMaps == 0, after.sharedMaps);
+    REQUIRE(after.mappedKb < before.mappedKb + 32768, before.mappedKb, " ", after.mappedKb, " KiB");
+  });
+}
+
+TEST_P(Leftovers, NoneAfterFailedSetups) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto fail = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        SegmentLayout layout = smallLayout(3);
+        if (rank.rank == 1) layout.arenaBytes *= 2;
+        std::unique_ptr<Transport> transport;
+        REQUIRE(!rank.tryMake(rank.setup(layout), &transport).ok());
+      }
+      rank.barrier();
+    };
+    fail(5);
+    const Footprint before = Footprint::now(rank);
+    fail(100);
+    const Footprint after = Footprint::now(rank);
+    REQUIRE(after.descriptors == before.descriptors);
+    REQUIRE(after.sharedMaps == 0, after.sharedMaps);
+    REQUIRE(after.mappedKb < before.mappedKb + 32768, before.mappedKb, " ", after.mappedKb, " KiB");
+  });
+}
+
+// Neither a file nor, once set up, a socket.
+TEST_P(Leftovers, NothingHasAName) {
+  runAllWell(GetParam(), 2, [](Rank& rank) {
+    const std::size_t before = sockets();
+    rank.barrier();
+    const auto transport = rank.make(smallLayout(2));
+    rank.barrier();
+    REQUIRE(sockets() == before);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      REQUIRE(line.find("/dev/shm/weft") == std::string::npos, line);
+    rank.barrier();
+  });
+}
+
+// kill -9 makes deathFd readable within 100 ms. On a busy machine a trial may fail; not all may.
+TEST(Death, IsNoticedSoon) {
+  std::string failure = "-";
+  for (int trial = 0; trial < 5 && !failure.empty(); ++trial) {
+    const auto outcomes = runRanks(kForked, 2, [](Rank& rank) {
+      const auto transport = rank.make(smallLayout(2));
+      const auto pids = rank.share(::getpid());
+      if (rank.rank == 1)
+        for (;;) ::pause();
+      pollfd death{transport->deathFd(1), POLLIN, 0};
+      REQUIRE(::poll(&death, 1, 0) == 0, "nobody is dead yet");
+      const Clock::time_point killed = Clock::now();
+      ::kill(pids[1], SIGKILL);
+      REQUIRE(::poll(&death, 1, 10000) == 1);
+      const auto took = std::chrono::ceil<std::chrono::microseconds>(Clock::now() - killed);
+      REQUIRE(took < std::chrono::milliseconds(100), took.count(), " us");
+    });
+    EXPECT_EQ(outcomes[1].signal, SIGKILL);
+    failure = outcomes[0].failure;
+  }
+  EXPECT_EQ(failure, "");
+}
+
+}  // namespace
+}  // namespace weft
