@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sstream>
+#include <stdexcept>
+
 #include "process.h"
 
 namespace weft::peers {
@@ -54,9 +57,25 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
   };
 }
 
+Contender weftVariant(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == 0 || colon == std::string::npos || text.find('=', colon) == std::string::npos) {
+    throw std::invalid_argument(
+        fmt::format("'{}' is not a variant; write label:NAME=value,NAME=value", text));
+  }
+  Contender variant{"weft:" + text.substr(0, colon), "peer_weft", {}, {}};
+  std::istringstream knobs(text.substr(colon + 1));
+  for (std::string knob; std::getline(knobs, knob, ',');) variant.environment.push_back(knob);
+  return variant;
+}
+
 bool Fleet::start(const Contender& contender) {
   if (!std::filesystem::exists(besideMe(contender.program))) {
     fmt::print(stderr, "{}: not built, skipped\n", contender.name);
+    return false;
+  }
+  if (nextGroup_ == kMaxGroups) {
+    fmt::print(stderr, "{}: more than {} contenders, skipped\n", contender.name, kMaxGroups);
     return false;
   }
   Member member;
@@ -80,14 +99,17 @@ void Fleet::launch(const Contender& contender, Member& member) {
   line.insert(line.end(), contender.arguments.begin(), contender.arguments.end());
 
   if (contender.threads || !contender.launcher.empty()) {
-    member.processes = {spawn(line, {})};
+    member.processes = {spawn(line, contender.environment)};
     return;
   }
   const std::string root = fmt::format("127.0.0.1:{}", freePort());
   const std::string secret = randomSecret();
   const int ranks = owner_.page().ranks;
   for (int rank = 0; rank < ranks; ++rank) {
-    member.processes.push_back(spawn(line, weftEnvironment(root, secret, rank, ranks)));
+    std::vector<std::string> environment = weftEnvironment(root, secret, rank, ranks);
+    environment.insert(environment.end(), contender.environment.begin(),
+                       contender.environment.end());
+    member.processes.push_back(spawn(line, environment));
   }
 }
 

@@ -21,11 +21,16 @@ struct Contender {
   std::vector<std::string> launcher;   // "mpirun.openmpi ..."; empty: weft-peers starts the ranks
   std::vector<std::string> arguments;  // after page and group
   bool threads = false;                // one process serves all ranks
+  std::vector<std::string> environment = {};  // "NAME=value", added for all ranks
 };
 
 // What could run here with `ranks` ranks, in the order of the table; `folder` is Gloo's meeting
 // point.
 std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder);
+
+// weft once more, under the name "weft:<label>" and with knobs of its own, to compare settings in
+// one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". Throws std::invalid_argument.
+Contender weftVariant(const std::string& text);
 
 class Fleet {
  public:

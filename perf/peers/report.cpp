@@ -16,7 +16,7 @@
 namespace weft::peers {
 namespace {
 
-constexpr const char* kWeft = "weft";
+constexpr std::string_view kWeft = "weft";
 constexpr std::string_view kFloor = "floor";
 
 using Rounds = std::map<int, double>;                // round -> microseconds
@@ -25,7 +25,8 @@ using TableKey = std::tuple<int, Collective, Mode>;  // ranks, collective, mode
 using Table = std::map<std::uint64_t, Row>;          // bytes -> row
 
 bool isFloor(const std::string& name) { return name.substr(0, kFloor.size()) == kFloor; }
-bool isPeer(const std::string& name) { return name != kWeft && !isFloor(name); }
+bool isWeft(const std::string& name) { return name.substr(0, kWeft.size()) == kWeft; }
+bool isPeer(const std::string& name) { return !isWeft(name) && !isFloor(name); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -88,7 +89,7 @@ std::string rowText(std::uint64_t bytes, const Row& row, const std::vector<std::
   }
   const Rounds peer = fastest(row, isPeer);
   const Rounds floor = fastest(row, isFloor);
-  const auto weft = row.find(kWeft);
+  const auto weft = row.find(std::string(kWeft));
   const Rounds mine = weft == row.end() ? Rounds{} : weft->second;
   text += fmt::format(" {} | {} |", peer.empty() ? "-" : bestPeer(row),
                       floor.empty() ? "-" : usText(median(floor)));
@@ -130,7 +131,7 @@ void writeTables(std::ostream& out, const std::vector<Measurement>& measurements
     if (!known && !isFloor(m.contender)) columns.push_back(m.contender);
   }
   std::sort(columns.begin(), columns.end(), [](const auto& a, const auto& b) {
-    return std::make_tuple(a != kWeft, a) < std::make_tuple(b != kWeft, b);
+    return std::make_tuple(!isWeft(a), a) < std::make_tuple(!isWeft(b), b);
   });
   for (const auto& [key, table] : tables) writeTable(out, key, table, columns);
 }

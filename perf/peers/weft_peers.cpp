@@ -26,7 +26,8 @@ struct Settings {
                                     "256K", "1M", "4M",  "16M", "64M", "256M"};
   std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"};
   std::vector<std::string> modes = {"steady", "fresh"};
-  std::vector<std::string> only;  // prefixes of contenders' names
+  std::vector<std::string> only;      // prefixes of contenders' names
+  std::vector<std::string> variants;  // weftVariant
   std::uint32_t steadyRepeats = 15;
   std::uint32_t freshRepeats = 500;
   std::uint32_t budgetMs = 400;
@@ -112,6 +113,7 @@ bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>&
   for (const Contender& contender : contenders(ranks, folder.path())) {
     if (isWanted(settings, contender.name)) fleet.start(contender);
   }
+  for (const std::string& variant : settings.variants) fleet.start(weftVariant(variant));
   const std::vector<Job> jobs = jobsOf(settings);
   bool isComplete = fleet.size() > 0;
   for (int round = 0; round < settings.rounds; ++round) {
@@ -143,6 +145,8 @@ void addOptions(CLI::App& app, Settings& settings) {
       ->capture_default_str();
   app.add_option("--only", settings.only, "contenders by name or prefix (weft,openmpi,floor)")
       ->delimiter(',');
+  app.add_option("--variant", settings.variants,
+                 "weft once more with knobs: label:WEFT_SEGMENT_KB=64,WEFT_CMA=off; repeatable");
   app.add_flag("--quick", settings.quick, "2 rounds of short visits");
   app.add_option("--table", settings.table, "write the tables to this file too (Markdown)");
   app.add_option("--json", settings.json, "write all measurements to this file");
