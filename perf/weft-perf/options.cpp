@@ -196,6 +196,7 @@ std::string collectiveOfProgram(const char* program) {
 
 std::variant<Options, int> parseOptions(int argc, char** argv) {
   CLI::App app("Times and checks weft's collectives, in the manner of nccl-tests.", "weft-perf");
+  app.option_defaults()->take_last();  // as getopt
   Options options;
   Raw raw;
   raw.collective = collectiveOfProgram(argc > 0 ? argv[0] : "");
