@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 namespace weft {
@@ -29,11 +28,7 @@ class Misaligned {
   const void* data() const { return storage_.data() + begin_; }
 
   bool guardsIntact(size_t written) const {
-    for (size_t i = 0; i < storage_.size(); ++i) {
-      const bool inside = i >= begin_ && i < begin_ + written;
-      if (!inside && storage_[i] != kMark) return false;
-    }
-    return true;
+    return isMarked(0, begin_) && isMarked(begin_ + written, storage_.size());
   }
 
   template <class T>
@@ -46,6 +41,13 @@ class Misaligned {
  private:
   static constexpr size_t kGuard = 128;
   static constexpr unsigned char kMark = 0xA5;
+
+  // Whether storage_[from, to) is untouched: each byte is like the one before.
+  bool isMarked(size_t from, size_t to) const {
+    const unsigned char* bytes = storage_.data() + from;
+    return from == to || (bytes[0] == kMark && std::memcmp(bytes, bytes + 1, to - from - 1) == 0);
+  }
+
   std::vector<unsigned char> storage_;
   size_t begin_;
   size_t bytes_;

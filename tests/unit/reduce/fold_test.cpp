@@ -86,6 +86,7 @@ std::vector<const void*> addresses(const std::vector<Misaligned>& arrays) {
 
 template <class T>
 void expectBits(const Case<T>& test, const Misaligned& dst, size_t count) {
+  if (std::memcmp(dst.data(), test.expected.data(), count * sizeof(T)) == 0) return;
   for (size_t i = 0; i < count; ++i) {
     const T got = dst.at<T>(i);
     ASSERT_EQ(0, std::memcmp(&got, &test.expected[i], sizeof(T)))
