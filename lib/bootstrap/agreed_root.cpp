@@ -44,26 +44,30 @@ Status addressesToListenAt(const IdContent& id, std::vector<Address>* out) {
 
 }  // namespace
 
-Status startAgreedRoot(const IdContent& id, const RootOptions& options, Address* listening) {
-  std::vector<Address> addresses;
-  WEFT_TRY(addressesToListenAt(id, &addresses));
+Status AgreedRoot::start(std::vector<Address>* addresses) {
+  if (done_) return {};
+  std::vector<Address> wanted;
+  WEFT_TRY(addressesToListenAt(id_, &wanted));
   std::vector<Socket> listeners;
-  *listening = id.addresses.front();
   Status failure;
-  for (const Address& address : addresses) {
+  for (const Address& address : wanted) {
     Socket socket;
+    Address bound;
     int error = 0;
-    const Status listened = listenAt(address, &socket, listening, &error);
-    if (listened.ok()) {
-      listeners.push_back(std::move(socket));
-    } else if (error == EADDRINUSE) {
-      logInfo(listened.text(), "; trying to join whoever does");
+    const Status listened = listenAt(address, &socket, &bound, &error);
+    if (error == EADDRINUSE) {
+      if (!saidBusy_) logInfo(listened.text(), "; trying to join whoever does");
+      saidBusy_ = true;
       return {};
-    } else {
-      failure = listened;
     }
+    if (!listened.ok()) failure = listened;
+    if (listened.ok()) listeners.push_back(std::move(socket));
+    if (std::find(addresses->begin(), addresses->end(), address) == addresses->end())
+      addresses->push_back(address);
   }
-  return listeners.empty() ? failure : startRoot(std::move(listeners), id.secret, options);
+  if (listeners.empty()) return failure;
+  done_ = true;
+  return startRoot(std::move(listeners), id_.secret, options_);
 }
 
 }  // namespace weft

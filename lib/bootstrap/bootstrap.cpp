@@ -51,9 +51,8 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
   const Hello hello{{}, idTag(content.secret), rank, ranks, options.wire, options.version};
   Joiner joiner(content, hello, deadline);
   if (content.origin == IdContent::Origin::Address && rank == 0) {
-    Address listening;
-    WEFT_TRY(startAgreedRoot(content, options.root, &listening));
-    joiner.alsoTry(listening);
+    joiner.beforeEachRound([&, agreed = AgreedRoot(content, options.root)](
+                               auto* addresses) mutable { return agreed.start(addresses); });
   }
   const std::size_t maxMessage = std::max(maxRosterBytes(static_cast<std::size_t>(ranks)),
                                           maxPartsBytes(static_cast<std::size_t>(ranks)));

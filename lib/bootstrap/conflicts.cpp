@@ -26,8 +26,10 @@ auto groupBy(const Members& members, ValueOf valueOf) {
   std::map<decltype(valueOf(members[0])), std::vector<int>> groups;
   for (const Member& member : members) groups[valueOf(member)].push_back(member.hello.rank);
   Groups<decltype(valueOf(members[0]))> sorted(groups.begin(), groups.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second.size(), a.second.front()) <
+           std::pair(b.second.size(), b.second.front());
+  });
   return sorted;
 }
 
@@ -98,15 +100,17 @@ std::map<std::string, std::string> parseConfig(std::string_view config) {
 
 // "WEFT_ALGO differs: ring on 0-6, tree on 7", or nothing.
 std::string describeKey(const Members& members, const std::string& key) {
-  const auto groups = groupBy(members, [&](const Member& member) {
+  auto groups = groupBy(members, [&](const Member& member) {
     const auto values = parseConfig(member.card.configText);
     const auto found = values.find(key);
     return found == values.end() ? std::string("(unset)") : found->second;
   });
   if (groups.size() < 2) return {};
+  std::sort(groups.begin(), groups.end(),
+            [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
   std::string said;
   for (const auto& [value, ranks] : groups) {
-    said = text(value, " on ", compactList(ranks), said.empty() ? "" : ", ", said);
+    said += text(said.empty() ? "" : ", ", value, " on ", compactList(ranks));
   }
   return text(key, " differs: ", said);
 }

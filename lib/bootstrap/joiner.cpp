@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 // patience covers a host whose queue of connections overflowed.
 constexpr milliseconds kRefusalPatience{300};
 // At an agreed address the root of a job that is just ending may still answer.
-constexpr milliseconds kForeignPatience{3000};
+constexpr milliseconds kForeignPatience{1000};
 constexpr std::int64_t kFirstAttemptMs = 1000;
 constexpr std::int64_t kLongestAttemptMs = 8000;
 constexpr milliseconds kFirstPause{1};
@@ -60,17 +60,12 @@ bool awaitFlushed(Stream* stream, Deadline deadline, Status* error) {
   }
 }
 
-void Joiner::alsoTry(const Address& address) {
-  if (std::find(id_.addresses.begin(), id_.addresses.end(), address) == id_.addresses.end()) {
-    id_.addresses.push_back(address);
-  }
-}
-
 Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::string* rootName) {
   maxMessage_ = maxMessage;
   std::int64_t attemptMs = kFirstAttemptMs;
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::vector<Attempt> attempts;
+    WEFT_TRY(prepare_(&id_.addresses));
     for (const Address& address : id_.addresses) {
       attempts.push_back(tryOnce(address, Deadline::in(attemptMs).orSooner(deadline_)));
       if (attempts.back().result == Result::Joined) {

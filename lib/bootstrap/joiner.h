@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
@@ -17,8 +19,10 @@ class Joiner {
   Joiner(const IdContent& id, const Hello& hello, Deadline deadline)
       : id_(id), hello_(hello), deadline_(deadline) {}
 
-  // Also tries this address, after the id's: where our own root really listens.
-  void alsoTry(const Address& address);
+  // Is called before each round of attempts; an error ends them. It may add an address to be tried
+  // after the id's own.
+  using Prepare = std::function<Status(std::vector<Address>* addresses)>;
+  void beforeEachRound(Prepare prepare) { prepare_ = std::move(prepare); }
 
   Status run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::string* rootName);
 
@@ -38,6 +42,7 @@ class Joiner {
   IdContent id_;
   Hello hello_;
   Deadline deadline_;
+  Prepare prepare_ = [](std::vector<Address>*) { return Status(); };
   Deadline::Clock::time_point began_ = Deadline::Clock::now();
   std::size_t maxMessage_ = 0;
   std::unique_ptr<Stream> stream_;

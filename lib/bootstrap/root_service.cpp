@@ -231,6 +231,8 @@ void RootService::drop(Connection& connection, std::string_view why) {
 }
 
 void RootService::deliver() {
+  // Closed before anybody hears that we are complete: the next meeting may want the same address.
+  if (meeting_.complete()) listeners_.clear();
   while (auto broadcast = meeting_.takeBroadcast()) {
     for (Connection& connection : connections_) {
       if (!connection.seat || !connection.open) continue;
@@ -244,9 +246,8 @@ void RootService::deliver() {
 }
 
 void RootService::sweep() {
-  const bool closed = meeting_.complete();
-  if (closed) listeners_.clear();
-  std::erase_if(connections_, [&](const Connection& c) { return !c.open || (closed && !c.seat); });
+  std::erase_if(connections_,
+                [&](const Connection& c) { return !c.open || (meeting_.complete() && !c.seat); });
 }
 
 void blockAllSignals(sigset_t* before) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/conflicts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "helpers.h"
+
+namespace weft {
+namespace {
+
+using test::expectHas;
+
+Member member(int rank, int size, std::string config = "", std::string version = "1.2.0") {
+  Member result;
+  result.hello.rank = result.card.rank = rank;
+  result.hello.size = size;
+  result.hello.version = std::move(version);
+  result.card.configText = std::move(config);
+  result.card.host = std::string("a");
+  result.card.pid = 100 + rank;
+  return result;
+}
+
+TEST(Conflicts, CompactLists) {
+  EXPECT_EQ(compactList({}), "");
+  EXPECT_EQ(compactList({3}), "3");
+  EXPECT_EQ(compactList({2, 1, 0, 4}), "0-2,4");
+  EXPECT_EQ(compactList({5, 9, 12}), "5,9,12");
+  EXPECT_EQ(compactList({1, 1, 2}), "1-2");
+}
+
+TEST(Conflicts, NoneAmongEquals) {
+  EXPECT_TRUE(findConflict({member(0, 2, "A=1"), member(1, 2, "A=1")}).ok());
+}
+
+TEST(Conflicts, WorldSizeNamesTheFewFirst) {
+  const Status status = findConflict({member(0, 4), member(1, 4), member(2, 4), member(3, 8)});
+  EXPECT_EQ(status.code(), Code::Mismatch);
+  expectHas(status.text(), "rank 3 says world size 8, ranks 0-2 say 4");
+}
+
+TEST(Conflicts, VersionsNameRanksLibrariesAndProtocols) {
+  Member old = member(3, 4, "", "1.0.1");
+  old.hello.wire = {1, 2};
+  Member current = member(0, 4);
+  current.hello.wire = {3, 4};
+  expectHas(findConflict({current, old}).text(),
+            "rank 0: libweft 1.2.0, rank 3: libweft 1.0.1: protocols 3-4 vs 1-2");
+}
+
+TEST(Conflicts, Duplicates) {
+  Member other = member(2, 4);
+  other.card.host = std::string("b");
+  other.card.pid = 90;
+  expectHas(findConflict({member(0, 4), other, member(2, 4)}).text(),
+            "rank 2 joined twice: host a pid 102 and host b pid 90");
+}
+
+TEST(Conflicts, RankOutOfRange) {
+  expectHas(findConflict({member(0, 4), member(4, 4)}).text(),
+            "rank 4 (host a, pid 104) is outside of its world size 4");
+}
+
+TEST(Conflicts, ConfigurationNamesOnlyTheKeysThatDiffer) {
+  std::vector<Member> members = {member(7, 8, "WEFT_ALGO=tree;X=1")};
+  for (int rank = 0; rank < 7; ++rank) members.push_back(member(rank, 8, "WEFT_ALGO=ring;X=1"));
+  const std::string text = findConflict(members).text();
+  expectHas(text, "WEFT_ALGO differs: ring on 0-6, tree on 7.");
+  EXPECT_EQ(text.find("X differs"), std::string::npos);
+}
+
+TEST(Conflicts, AKeyThatOnlySomeHaveShowsAsUnset) {
+  expectHas(findConflict({member(0, 2, "A=1;B=2"), member(1, 2, "A=1")}).text(),
+            "B differs: 2 on 0, (unset) on 1");
+}
+
+TEST(Conflicts, TheOrderOfArrivalDoesNotMatter) {
+  std::vector<Member> members = {member(0, 4), member(1, 8, "A=2"), member(2, 4), member(2, 8),
+                                 member(9, 4)};
+  const std::string text = findConflict(members).text();
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::shuffle(members.begin(), members.end(), random);
+    EXPECT_EQ(findConflict(members).text(), text);
+  }
+}
+
+}  // namespace
+}  // namespace weft

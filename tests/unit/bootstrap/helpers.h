@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bytes.h"
+#include "bootstrap/socket.h"
+
+namespace weft::test {
+
+// Times that keep the tests of failures short.
+inline RootOptions quickRoot() {
+  RootOptions options;
+  options.handshakeMs = 300;
+  options.lingerMs = 300;
+  return options;
+}
+
+inline UniqueId newId(const RootOptions& options = quickRoot()) {
+  UniqueId id;
+  const Status status = createUniqueId(&id, IdScope::ThisProcess, options);
+  EXPECT_TRUE(status.ok()) << status.text();
+  return id;
+}
+
+inline IdContent contentOf(const UniqueId& id) {
+  IdContent content;
+  EXPECT_TRUE(decodeId(id, &content).ok());
+  return content;
+}
+
+struct Joined {
+  Status status;
+  std::unique_ptr<Bootstrap> bootstrap;
+};
+
+// How one rank of a test joins; the defaults are a healthy one.
+struct Part {
+  int rank = 0;
+  int size = 1;
+  std::string config = {};
+  std::string blob = {};
+  std::int64_t timeoutMs = 10000;
+  std::int64_t delayMs = 0;
+  JoinOptions options = {};
+};
+
+inline Joined join(const UniqueId& id, const Part& part) {
+  Joined result;
+  std::this_thread::sleep_for(std::chrono::milliseconds(part.delayMs));
+  result.status = Bootstrap::join(id, part.size, part.rank, part.config, bytesOf(part.blob),
+                                  Deadline::in(part.timeoutMs), &result.bootstrap, part.options);
+  return result;
+}
+
+// Joins all parts at once, each on its own thread.
+inline std::vector<Joined> joinAll(const UniqueId& id, const std::vector<Part>& parts) {
+  std::vector<Joined> results(parts.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = join(id, parts[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+inline std::vector<Part> healthyParts(int size) {
+  std::vector<Part> parts(static_cast<std::size_t>(size));
+  for (int rank = 0; rank < size; ++rank) {
+    parts[static_cast<std::size_t>(rank)].rank = rank;
+    parts[static_cast<std::size_t>(rank)].size = size;
+  }
+  return parts;
+}
+
+inline void expectAllJoined(const std::vector<Joined>& results) {
+  for (const Joined& result : results) EXPECT_TRUE(result.status.ok()) << result.status.text();
+}
+
+// Everybody failed with this code and one and the same text, which is returned.
+inline std::string expectSameFailure(const std::vector<Joined>& results, Code code) {
+  for (const Joined& result : results) {
+    EXPECT_EQ(result.status.code(), code) << result.status.text();
+    EXPECT_EQ(result.status.text(), results.front().status.text());
+  }
+  return results.front().status.text();
+}
+
+inline void expectHas(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << '"' << part << "\" is not in: " << text;
+}
+
+inline std::size_t entriesIn(const char* folder) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  return count;
+}
+inline std::size_t openFds() { return entriesIn("/proc/self/fd"); }
+inline std::size_t runningThreads() { return entriesIn("/proc/self/task"); }
+
+// True once `condition` holds, within `ms`.
+inline bool eventually(std::int64_t ms, const std::function<bool()>& condition) {
+  for (const Deadline deadline = Deadline::in(ms); !deadline.expired();) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return condition();
+}
+
+}  // namespace weft::test
