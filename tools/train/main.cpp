@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-train: a GPT, data-parallel over weft, on the bytes of any text.
+// weft-train: a GPT, data-parallel over weft, on the bytes of any text. This program starts ranks,
+// or becomes one.
 #include <fmt/format.h>
 
 #include "tools/common/local_ranks.h"
+#include "tools/train/become_rank.h"
 #include "tools/train/corpus.h"
 #include "tools/train/failure.h"
-#include "tools/train/math_libraries.h"
 #include "tools/train/options.h"
-#include "tools/train/run_rank.h"
 #include "tools/train/sampler.h"
 #include "tools/train/scaling.h"
 
@@ -21,7 +21,7 @@ void checkData(const Options& options) {
 }
 
 int run(const Options& options, char** argv) {
-  if (options.scaling.empty() && options.ranks == 0) return runRank(options);
+  if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
   checkData(options);
   if (!options.scaling.empty()) return printScalingTable(options, argv);
   return tools::runLocalRanks(options.ranks, argv);
@@ -31,7 +31,6 @@ int run(const Options& options, char** argv) {
 }  // namespace weft::train
 
 int main(int argc, char** argv) {
-  weft::train::pinMathLibraries(argv);
   try {
     return weft::train::run(weft::train::parseOptions(argc, argv), argv);
   } catch (const weft::train::Failure& failure) {

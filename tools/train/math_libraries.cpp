@@ -5,29 +5,9 @@
 #include <ATen/Version.h>
 #include <dlfcn.h>
 #include <malloc.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 namespace weft::train {
 namespace {
-
-struct Choice {
-  const char* aten;
-  const char* openblas;
-};
-
-Choice choose() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return {"avx512", "SkylakeX"};
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"avx2", "Haswell"};
-#endif
-  return {nullptr, nullptr};  // what the libraries detect is the best guess
-}
 
 // libtorch names its kernels only in a text.
 std::string atenKernels() {
@@ -43,16 +23,6 @@ Function* find(const char* name) {
 }
 
 }  // namespace
-
-void pinMathLibraries(char** argv) {
-  const Choice choice = choose();
-  if (choice.aten == nullptr) return;
-  setenv("ATEN_CPU_CAPABILITY", choice.aten, 0);
-  if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
-  setenv("OPENBLAS_CORETYPE", choice.openblas, 1);
-  execv("/proc/self/exe", argv);
-  std::perror("weft-train: cannot restart itself, so OpenBLAS may be slow");
-}
 
 void setComputeThreads(int threads) {
   at::set_num_threads(threads);

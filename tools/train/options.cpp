@@ -98,6 +98,9 @@ void validate(const Options& options) {
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");
   }
+  if (!options.scaling.empty() && !(options.csv.empty() && options.json.empty())) {
+    throw Failure(Exit::kUsage, "--csv and --json are for one run, and --scaling does several");
+  }
 }
 
 }  // namespace

@@ -102,8 +102,7 @@ class ScalingTable {
     const ResultFile result;
     std::vector<std::string> words = arguments_;
     for (const std::string& word :
-         {std::string("--quiet"), std::string("--csv="), "--json=" + result.path(),
-          fmt::format("--threads={}", threads_),
+         {std::string("--quiet"), "--json=" + result.path(), fmt::format("--threads={}", threads_),
           fmt::format("--seconds={}", options_.scalingSeconds), std::string("--steps=1000000")}) {
       words.push_back(word);
     }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/temporary_folder.h"
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+std::string text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+TEST(Corpus, ReadsAnyBytesOfAFile) {
+  const TemporaryFolder folder;
+  const std::string content(
+      "a\0\xff\r\n\x1a"
+      "b",
+      7);
+  EXPECT_EQ(text(readCorpus(folder.write("file", content))), content);
+}
+
+TEST(Corpus, JoinsTheFilesOfAFolderInOrderOfTheirPaths) {
+  const TemporaryFolder folder;
+  folder.write("b", "2");
+  folder.write("a/z", "1");
+  folder.write("c/a", "3");
+  std::filesystem::create_symlink("b", folder.path("link"));
+  EXPECT_EQ(text(readCorpus(folder.path())), "123");
+}
+
+TEST(Corpus, NamesWhatCannotBeRead) {
+  try {
+    readCorpus("/nowhere/to/be/found");
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "cannot read /nowhere/to/be/found: No such file or directory");
+    EXPECT_EQ(failure.code(), 65);
+  }
+}
+
+}  // namespace
+}  // namespace weft::train

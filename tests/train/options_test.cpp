@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/options.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+Options parse(std::vector<const char*> words) {
+  words.insert(words.begin(), {"weft-train", "--data", "text"});
+  return parseOptions(static_cast<int>(words.size()), words.data());
+}
+
+std::string refusal(const std::vector<const char*>& words) {
+  try {
+    parse(words);
+    return "accepted";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), 64);
+    return failure.what();
+  }
+}
+
+TEST(Options, ReadsWhatIsGiven) {
+  const Options options =
+      parse({"--dtype", "bf16", "--wire=bf16", "--scaling", "1,2", "--seed", "7"});
+  EXPECT_EQ(options.data, "text");
+  EXPECT_TRUE(options.bf16);
+  EXPECT_TRUE(options.wireBf16);
+  EXPECT_EQ(options.scaling, (std::vector<int>{1, 2}));
+  EXPECT_EQ(options.seed, 7u);
+}
+
+TEST(Options, TheLastOfEqualOptionsCounts) {
+  EXPECT_EQ(parse({"--steps", "5", "--steps=9"}).steps, 9);
+}
+
+TEST(Options, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal({"--hidden", "100", "--heads", "3"}), "--heads 3 does not divide --hidden 100");
+  EXPECT_NE(refusal({"--steps", "0"}), "accepted");
+  EXPECT_NE(refusal({"--batch", "-1"}), "accepted");
+  EXPECT_NE(refusal({"--dtype", "fp8"}), "accepted");
+  EXPECT_NE(refusal({"--scaling", "1,0"}), "accepted");
+  EXPECT_NE(refusal({"--scaling", "1,2", "--ranks", "2"}), "accepted");
+  EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
+}
+
+TEST(Options, CommonSettingsTellRunsApart) {
+  const std::string settings = commonSettings(parse({}));
+  EXPECT_EQ(settings, commonSettings(parse({"--csv", "x", "--log-every", "3"})));
+  for (const char* change :
+       {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9", "--bucket-mb=9"}) {
+    EXPECT_NE(settings, commonSettings(parse({change}))) << change;
+  }
+}
+
+}  // namespace
+}  // namespace weft::train
