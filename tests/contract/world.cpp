@@ -149,6 +149,12 @@ std::vector<Fabric> allFabrics() {
   return fabrics;
 }
 
+std::vector<Fabric> forkedFabrics() {
+  std::vector<Fabric> fabrics = allFabrics();
+  std::erase_if(fabrics, [](const Fabric& fabric) { return !fabric.processes; });
+  return fabrics;
+}
+
 void Rank::send(int link, std::span<const std::byte> bytes) {
   const ssize_t sent = ::send(link, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   REQUIRE(sent == static_cast<ssize_t>(bytes.size()), "control plane: ", std::strerror(errno));

@@ -40,6 +40,7 @@ struct Fabric {
 std::ostream& operator<<(std::ostream&, const Fabric&);
 std::vector<Fabric> bareFabrics();
 std::vector<Fabric> allFabrics();
+std::vector<Fabric> forkedFabrics();  // those of all whose ranks are processes
 
 // Seen by the body of one rank, in its own thread or process.
 class Rank {

@@ -89,7 +89,9 @@ Status checkPair(const char* transport, const Card& first, const Card& card) {
     return mismatch(transport, text(nameOf(card), " runs another version of weft (segment version ",
                                     card.version, ", here ", kSegmentVersion,
                                     "); fix: the same libweft on all ranks"));
-  if (std::memcmp(first.bootId, card.bootId, sizeof(card.bootId)) != 0)
+  // Without /proc it is unknown; then the peer will not be found, which is said less well.
+  const bool known = first.bootId[0] != '\0' && card.bootId[0] != '\0';
+  if (known && std::memcmp(first.bootId, card.bootId, sizeof(card.bootId)) != 0)
     return mismatch(transport, text(nameOf(first), " and ", nameOf(card),
                                     " are on different hosts; this transport joins ranks of one"
                                     " host only"));

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <mutex>
 
 #include "base/text.h"
@@ -11,10 +12,10 @@
 namespace weft {
 namespace {
 
-// 0 where /proc is not mounted.
-std::size_t openDescriptors() {
+// `limit` if even the count needs one too many; 0 where /proc is not mounted.
+std::size_t openDescriptors(std::size_t limit) {
   DIR* const directory = ::opendir("/proc/self/fd");
-  if (directory == nullptr) return 0;
+  if (directory == nullptr) return errno == EMFILE ? limit : 0;
   std::size_t entries = 0;
   while (::readdir(directory) != nullptr) ++entries;
   ::closedir(directory);
@@ -26,10 +27,11 @@ std::size_t openDescriptors() {
 Status reserveDescriptors(std::size_t more) {
   static std::mutex mutex;  // several ranks may be threads of this process
   const std::lock_guard lock(mutex);
-  const std::size_t open = openDescriptors();
-  const std::size_t need = open + more;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  const std::size_t open = openDescriptors(limit.rlim_cur);
+  const std::size_t need = open + more;
+  if (limit.rlim_cur >= need) return {};
   if (limit.rlim_max >= need) {
     limit.rlim_cur = need;
     if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return {};

@@ -54,7 +54,11 @@ Status createMemory(std::size_t bytes, Fd* memory) {
   WEFT_TRY(checkFileLimit(bytes));
   WEFT_TRY(checkAvailable(bytes));
   Fd created(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!created) return outOfMemory(bytes, std::strerror(errno));
+  if (!created)
+    return Status::error(Code::SystemError,
+                         text("memfd_create: ", std::strerror(errno),
+                              "; fix: raise the limit of open files (ulimit -n), or let seccomp"
+                              " permit the call"));
   WEFT_TRY(allocate(created.get(), bytes));
   if (::fcntl(created.get(), F_ADD_SEALS, kSeals) != 0)
     return Status::error(Code::SystemError,

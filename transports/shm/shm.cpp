@@ -32,7 +32,7 @@ class ShmSetup {
   Status prepare();
   Status join();
   Status checkHost() const;
-  Status reserve() const;
+  Status reserve(std::size_t ranksHere) const;
   Status mapPeer(const Card&, Guest*, MappedPeer*) const;
   Status tryDirect() const;
   Status tryDirect(const Card&, const MappedPeer&) const;
@@ -78,21 +78,25 @@ Status ShmSetup::prepare() {
 
 Status ShmSetup::checkHost() const {
   WEFT_TRY(checkCards("shm", cards_));
+  const Card& first = cards_[0];
   for (const Card& card : cards_) {
-    if (card.netNamespace == cards_[0].netNamespace) continue;
-    return Status::error(Code::InvalidUsage,
-                         text("shm transport: ", nameOf(cards_[0]), " and ", nameOf(card),
-                              " are in different network namespaces, where UNIX sockets do not"
-                              " meet; fix: one network namespace (docker --network host)"));
+    if (card.uid != first.uid)
+      return Status::error(Code::InvalidUsage,
+                           text("shm transport: ", nameOf(first), " and ", nameOf(card),
+                                " run as different users (uid ", first.uid, " and ", card.uid,
+                                "), who may not share memory; fix: the same user for all ranks"));
+    if (card.netNamespace != first.netNamespace)
+      return Status::error(Code::InvalidUsage,
+                           text("shm transport: ", nameOf(first), " and ", nameOf(card),
+                                " are in different network namespaces, where UNIX sockets do not"
+                                " meet; fix: one network namespace (docker --network host)"));
   }
   return {};
 }
 
 // While the peers are met: a socket and three descriptors each, for every rank of this process.
-Status ShmSetup::reserve() const {
-  const auto here = std::count_if(cards_.begin(), cards_.end(),
-                                  [&](const Card& card) { return card.pid == card_.pid; });
-  return reserveDescriptors(static_cast<std::size_t>(here) * 4 * cards_.size());
+Status ShmSetup::reserve(std::size_t ranksHere) const {
+  return reserveDescriptors(ranksHere * 4 * (std::size_t{setup_.ranks} + 1));
 }
 
 Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const {
@@ -109,7 +113,9 @@ Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const
 }
 
 Status ShmSetup::join() {
-  WEFT_TRY(reserve());
+  const auto here = std::count_if(cards_.begin(), cards_.end(),
+                                  [&](const Card& card) { return card.pid == card_.pid; });
+  if (here > 1) WEFT_TRY(reserve(static_cast<std::size_t>(here)));
   std::vector<std::optional<Guest>> guests;
   WEFT_TRY(rendezvous_.meet(cards_, mine_, deadline_, &guests));
   peers_.resize(cards_.size());
@@ -154,8 +160,9 @@ Status ShmSetup::tryDirect() const {
 }
 
 Status ShmSetup::run(std::unique_ptr<Transport>* out) {
+  const Status roomy = reserve(1);  // first: to describe oneself takes descriptors, too
   card_ = describe(setup_);
-  const Status prepared = prepare();
+  const Status prepared = roomy.ok() ? prepare() : roomy;
   WEFT_TRY(gather(setup_, prepared, card_, &cards_));
   WEFT_TRY(checkHost());
 
