@@ -146,7 +146,7 @@ int FaultyTransport::tell(Event* out, int max) {
 
 void FaultyTransport::sever(std::uint32_t peer) { breakLink(peer, "severed"); }
 
-// Accepted puts that were held end as Failed; the last that is said of the link is LinkDown.
+// Accepted puts that were held end as Failed; LinkDown is told once.
 void FaultyTransport::breakLink(std::uint32_t peer, const std::string& why) {
   if (broken_[peer]) return;
   broken_[peer] = true;

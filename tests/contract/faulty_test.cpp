@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decorator is as bad as it says, in the way that it says. (That it keeps the contract is shown
+// with all other transports.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "courier.h"
+#include "transports/faulty/faulty.h"
+
+namespace weft {
+namespace {
+
+TEST(FaultySpec, ReadsAllKeys) {
+  Faults faults;
+  ASSERT_TRUE(parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
+                          "cut=1000:2", &faults).ok());
+  EXPECT_EQ(faults.seed, 7u);
+  EXPECT_EQ(faults.hold, 0.5);
+  EXPECT_EQ(faults.depth, 16u);
+  EXPECT_EQ(faults.delay, 3u);
+  EXPECT_EQ(faults.again, 0.2);
+  EXPECT_EQ(faults.late, 0.3);
+  EXPECT_TRUE(faults.scribble && faults.check);
+  EXPECT_EQ(faults.cutAt, 1000u);
+  EXPECT_EQ(faults.cutPeer, 2u);
+  EXPECT_TRUE(parseFaults("", &faults).ok());
+  EXPECT_EQ(faults.hold, 0.0);
+}
+
+TEST(FaultySpec, RefusesNonsense) {
+  for (const char* spec : {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5",
+                           "cut=0:1", "cut=5:", "seed=x", "seed=1x", "scribble=2", "sneeze=1",
+                           "seed=1,,hold=1"}) {
+    Faults faults;
+    const Status status = parseFaults(spec, &faults);
+    EXPECT_EQ(status.code(), Code::InvalidArgument) << spec;
+    EXPECT_NE(status.text().find("fix:"), std::string::npos) << status.text();
+  }
+}
+
+Fabric faulty(const std::string& spec) { return {"faulty_local", false, false, spec, 1}; }
+
+// Sends words 1.. to cells 0.. of rank 1 and lists the cells in the order of their arrival.
+std::vector<std::uint32_t> arrivalOrder(const std::string& spec, std::uint32_t puts) {
+  std::vector<std::uint32_t> order;
+  runAllWell(faulty(spec), 2, [&](Rank& rank) {
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    const auto look = [&](Rank& peer) {
+      const Cell* cells = SegmentView(reinterpret_cast<std::byte*>(transport->control(1)),
+                                      transport->layout()).cells();
+      REQUIRE(peer.rank == 0);
+      for (std::uint32_t i = 0; i < puts; ++i)
+        if (cells[i].word.load() != 0 && std::find(order.begin(), order.end(), i) == order.end())
+          order.push_back(i);
+    };
+    if (rank.rank == 0) {
+      Courier courier(*transport);
+      for (std::uint32_t i = 0; i < puts; ++i)
+        courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = i + 1});
+      for (look(rank); order.size() < puts; look(rank)) courier.pump();
+      courier.drain();
+    }
+    rank.barrier();
+  });
+  return order;
+}
+
+TEST(Faulty, PermutesBySeed) {
+  const auto one = arrivalOrder("seed=1,hold=1,depth=64,delay=40", 40);
+  EXPECT_EQ(one, arrivalOrder("seed=1,hold=1,depth=64,delay=40", 40));
+  EXPECT_NE(one, arrivalOrder("seed=2,hold=1,depth=64,delay=40", 40));
+  EXPECT_FALSE(std::is_sorted(one.begin(), one.end()));
+  const auto plain = arrivalOrder("seed=1", 40);
+  EXPECT_TRUE(std::is_sorted(plain.begin(), plain.end()));
+}
+
+TEST(Faulty, HoldsRefusesAndAnswersLate) {
+  runAllWell(faulty("seed=3,hold=1,depth=4,delay=0"), 2, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    if (rank.rank == 0) {
+      const Put put{.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 1};
+      for (int i = 0; i < 4; ++i) REQUIRE(transport->put(put) == PutResult::Pending);
+      REQUIRE(transport->put(put) == PutResult::Again, "depth is 4");
+      REQUIRE(transport->outstanding() == 4);
+      Cell* const cell = SegmentView(reinterpret_cast<std::byte*>(transport->control(1)),
+                                     transport->layout()).cells();
+      REQUIRE(cell->word.load() == 0, "held, and yet it arrived");
+      Event events[8];
+      REQUIRE(transport->poll(events, 8) == 4);
+      REQUIRE(cell->word.load() == 1 && transport->outstanding() == 0);
+    }
+    rank.barrier();
+  });
+  runAllWell(faulty("seed=3,again=0.5,late=1,delay=9"), 2, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    const Put put{.peer = rank.rank, .cell = cellOffset(layout, 0, 0), .word = 1};
+    int again = 0;
+    int pending = 0;
+    for (int i = 0; i < 60; ++i) {
+      const PutResult result = transport->put(put);
+      again += result == PutResult::Again;
+      pending += result == PutResult::Pending;
+    }
+    REQUIRE(again > 15 && again < 45 && again + pending == 60, again, " ", pending);
+    Event events[64];
+    int polls = 0;
+    for (int told = 0; told < pending; ++polls) told += transport->poll(events, 64);
+    REQUIRE(polls > 1 && polls <= 10, polls);
+    rank.barrier();
+  });
+}
+
+TEST(Faulty, ScribblesBeforeTheRealBytes) {
+  runAllWell(faulty("seed=1,hold=1,scribble=1"), 2, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    const std::vector<std::byte> source(200, std::byte{7});
+    if (rank.rank == 0) {
+      const std::byte* const landing =
+          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+              .arena();
+      const Put put{.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 1, .src = source.data(),
+                    .bytes = 200, .target = arenaOffset(layout, 0, 0)};
+      REQUIRE(transport->put(put) == PutResult::Pending);
+      REQUIRE(landing[0] == std::byte{0xa5} && landing[199] == std::byte{0xa5});
+      REQUIRE(landing[200] == std::byte{0});
+      Event event;
+      while (transport->poll(&event, 1) == 0) {
+      }
+      REQUIRE(std::memcmp(landing, source.data(), 200) == 0);
+    }
+    rank.barrier();
+  });
+}
+
+TEST(Faulty, NoticesAChangedSource) {
+  runAllWell(faulty("seed=5,hold=1,check=1"), 1, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(1);
+    const auto transport = rank.make(layout);
+    std::uint64_t payload = 1;
+    Courier courier(*transport);
+    courier.expectFailures = true;
+    courier.send({.peer = 0, .cell = cellOffset(layout, 0, 0), .word = 1,
+                  .src = reinterpret_cast<const std::byte*>(&payload), .bytes = 8,
+                  .target = kInCell});
+    payload = 2;
+    courier.drain();
+    REQUIRE(courier.failed().size() == 1);
+    REQUIRE(transport->lastError().find("seed=5") != std::string::npos, transport->lastError());
+    REQUIRE(transport->lastError().find("bug of the caller") != std::string::npos);
+  });
+}
+
+// The link to rank 1 breaks at the fourth put to it: those that were held fail, others go on.
+TEST(Faulty, CutsOneLink) {
+  runAllWell(faulty("seed=6,hold=1,depth=8,delay=100,cut=4:1"), 3, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(3);
+    const auto transport = rank.make(layout);
+    if (rank.rank == 0) {
+      Courier courier(*transport);
+      courier.expectFailures = true;
+      for (std::uint32_t i = 0; i < 6; ++i) {
+        const bool accepted = courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = 9});
+        REQUIRE(accepted == (i < 3), i);
+      }
+      REQUIRE(courier.send({.peer = 2, .cell = cellOffset(layout, 0, 0), .word = 9}));
+      courier.drain();
+      REQUIRE(courier.failed().size() == 3, courier.failed().size());
+      REQUIRE(courier.linksDown() == std::vector<std::uint32_t>{1});
+      REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
+    }
+    rank.barrier();
+    for (std::uint32_t i = 0; i < 6; ++i)
+      REQUIRE(transport->own().cells()[i].word.load() == (rank.rank == 2 && i == 0 ? 9 : 0));
+  });
+}
+
+}  // namespace
+}  // namespace weft
