@@ -13,7 +13,7 @@ namespace {
 enum class Landing { Choose, Staged, Direct };
 
 std::uint64_t longestBlock(const Call& call) {
-  std::uint64_t count = call.count;
+  std::uint64_t count = call.counts.empty() ? call.count : 0;
   for (const std::size_t n : call.counts) count = std::max<std::uint64_t>(count, n);
   return count * sizeOf(call.type);
 }

@@ -17,6 +17,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{5};         // for dead peers
+constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
 
 // "ranks 0-2,4" of a sorted list.
@@ -126,7 +127,7 @@ std::string Watch::currentCall() const {
 
 Status Watch::disagreement(std::uint32_t peer) {
   // The others enter within moments: wait for their words, but not for long.
-  const Clock::time_point until = Clock::now() + milliseconds(5);
+  const Clock::time_point until = Clock::now() + kWordsPatience;
   std::map<std::string, std::vector<std::uint32_t>> callers;
   do {
     callers.clear();

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "api/handles.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "comm/communicator.h"
+#include "engine/work_stream.h"
+#include "weft/weft.h"
+
+// What every C entry point needs: its objects by handle, and an end for exceptions.
+namespace weft {
+
+using CommHandles = Handles<Communicator, 0x57>;
+using StreamHandles = Handles<WorkStream, 0x58>;
+using EventHandles = Handles<WorkEvent, 0x59>;
+CommHandles& commHandles();
+StreamHandles& streamHandles();
+EventHandles& eventHandles();
+
+// The object behind a handle, or InvalidArgument with a sentence (InvalidUsage for one that was
+// made before this process was forked).
+Status findComm(weftComm_t handle, Communicator** comm);
+Status shareComm(weftComm_t handle, std::shared_ptr<Communicator>* comm);
+Status shareStream(weftStream_t handle, std::shared_ptr<WorkStream>* stream);
+Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event);
+
+// Keeps the text for weftGetLastError of this thread; returns the code as the C API knows it.
+weftResult_t report(const Status& status);
+const char* lastErrorOfThread();
+
+// Runs an entry point: no exception leaves it.
+template <class Body>
+weftResult_t entry(Body&& body) noexcept {
+  try {
+    const Status status = body();
+    return status.ok() ? weftSuccess : report(status);
+  } catch (const std::bad_alloc&) {
+    return report(Status::error(Code::OutOfMemory, "out of memory"));
+  } catch (const std::exception& e) {
+    return report(Status::error(Code::InternalError, text("unexpected: ", e.what())));
+  }
+}
+
+inline Status invalid(std::string why) {
+  return Status::error(Code::InvalidArgument, std::move(why));
+}
+
+}  // namespace weft

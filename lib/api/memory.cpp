@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "api/check.h"
+#include "api/entry.h"
+
+namespace weft {
+namespace {
+
+// What weftMemAlloc gave out, and how long it is.
+struct Allocations {
+  std::mutex mutex;
+  std::map<void*, std::size_t> sizes;
+};
+Allocations& allocations() {
+  static Allocations& all = *new Allocations;  // outlives every user, also at exit
+  return all;
+}
+
+// What weftCommRegister declared. The transports of today need no preparation; the record makes a
+// wrong handle an error.
+struct Registrations {
+  std::mutex mutex;
+  std::map<std::uintptr_t, const Communicator*> owners;
+  std::uintptr_t next = 1;
+};
+Registrations& registrations() {
+  static Registrations& all = *new Registrations;
+  return all;
+}
+
+Status allocate(void** ptr, std::size_t size) {
+  WEFT_TRY(checkPointer(ptr, "ptr"));
+  *ptr = nullptr;
+  if (size == 0) return {};
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return Status::error(Code::OutOfMemory,
+                         text("cannot allocate ", size, " bytes: ", std::strerror(errno)));
+  ::madvise(memory, size, MADV_HUGEPAGE);  // a wish
+  const std::lock_guard lock(allocations().mutex);
+  allocations().sizes[memory] = size;
+  *ptr = memory;
+  return {};
+}
+
+Status release(void* ptr) {
+  if (ptr == nullptr) return {};
+  const std::lock_guard lock(allocations().mutex);
+  const auto found = allocations().sizes.find(ptr);
+  if (found == allocations().sizes.end())
+    return invalid("ptr did not come from weftMemAlloc, or is freed already");
+  ::munmap(ptr, found->second);
+  allocations().sizes.erase(found);
+  return {};
+}
+
+Status declare(weftComm_t handle, void* buff, std::size_t size, void** out) {
+  Communicator* comm = nullptr;
+  WEFT_TRY(findComm(handle, &comm));
+  WEFT_TRY(checkPointer(buff, "buff"));
+  WEFT_TRY(checkPointer(out, "handle"));
+  if (size == 0) return invalid("size is 0");
+  Registrations& all = registrations();
+  const std::lock_guard lock(all.mutex);
+  *out = reinterpret_cast<void*>(all.next);
+  all.owners[all.next++] = comm;
+  return {};
+}
+
+Status withdraw(weftComm_t handle, void* registration) {
+  Communicator* comm = nullptr;
+  WEFT_TRY(findComm(handle, &comm));
+  Registrations& all = registrations();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.owners.find(reinterpret_cast<std::uintptr_t>(registration));
+  if (found == all.owners.end() || found->second != comm)
+    return invalid(
+        "handle did not come from weftCommRegister on this communicator, or is deregistered "
+        "already");
+  all.owners.erase(found);
+  return {};
+}
+
+}  // namespace
+}  // namespace weft
+
+weftResult_t weftMemAlloc(void** ptr, size_t size) {
+  return weft::entry([&] { return weft::allocate(ptr, size); });
+}
+weftResult_t weftMemFree(void* ptr) {
+  return weft::entry([&] { return weft::release(ptr); });
+}
+weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle) {
+  return weft::entry([&] { return weft::declare(comm, buff, size, handle); });
+}
+weftResult_t weftCommDeregister(weftComm_t comm, void* handle) {
+  return weft::entry([&] { return weft::withdraw(comm, handle); });
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/submit.h"
+
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace weft {
+namespace {
+
+struct Pending {
+  std::shared_ptr<Communicator> comm;
+  std::shared_ptr<WorkStream> stream;
+  Operation operation;
+  std::uint64_t ticket = 0;
+};
+
+struct Group {
+  int depth = 0;
+  std::vector<Pending> operations;
+  std::vector<std::function<Status()>> creations;
+};
+
+Group& group() {
+  thread_local Group mine;
+  return mine;
+}
+
+Status usedByTwoThreads(const Communicator& comm) {
+  return Status::error(Code::InvalidUsage,
+                       text("communicator ", comm.name(), " rank ", comm.rank(),
+                            " is used by two threads at once; fix: one thread at a time"));
+}
+
+// What was issued before has deadlines of its own; this one's starts when they are through.
+Status awaitTurn(Communicator& comm, std::uint64_t ticket) {
+  while (!comm.turns().await(ticket, Deadline::in(comm.config().timeoutMs))) {
+    if (const Status verdict = comm.verdict(); !verdict.ok()) return verdict;
+  }
+  return {};
+}
+
+Status takeTicket(Communicator& comm, std::uint64_t* ticket) {
+  if (!comm.turns().beginIssue()) return usedByTwoThreads(comm);
+  *ticket = comm.turns().take();
+  comm.turns().endIssue();
+  return {};
+}
+
+Status runInTurn(const Pending& p) {
+  Status status = awaitTurn(*p.comm, p.ticket);
+  if (status.ok()) status = p.comm->run(p.operation);
+  p.comm->turns().done(p.ticket);
+  return status;
+}
+
+void enqueue(Pending p) {
+  WorkStream& stream = *p.stream;
+  auto held = std::make_shared<Pending>(std::move(p));
+  held->stream.reset();  // the stream must not own itself
+  stream.enqueue([held] { return runInTurn(*held); });
+}
+
+// Sends and receives of one communicator and stream become one batch, where the first of them
+// stands.
+std::vector<Pending> mergePairs(std::vector<Pending> pending) {
+  std::vector<Pending> merged;
+  std::map<std::pair<Communicator*, WorkStream*>, std::size_t> batches;
+  for (Pending& p : pending) {
+    if (!p.operation.isPairs) {
+      merged.push_back(std::move(p));
+      continue;
+    }
+    const auto [at, first] = batches.try_emplace({p.comm.get(), p.stream.get()}, merged.size());
+    if (first) {
+      merged.push_back(std::move(p));
+      continue;
+    }
+    std::vector<PairOp>& batch = merged[at->second].operation.pairs;
+    batch.insert(batch.end(), p.operation.pairs.begin(), p.operation.pairs.end());
+  }
+  return merged;
+}
+
+Status inParallel(std::vector<std::function<Status()>> jobs) {
+  if (jobs.size() == 1) return jobs[0]();
+  std::vector<Status> results(jobs.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    threads.emplace_back([&, i] { results[i] = jobs[i](); });
+  for (std::thread& t : threads) t.join();
+  for (const Status& s : results) WEFT_TRY(s);
+  return {};
+}
+
+// All or none: a ticket that is never used would block its communicator.
+Status takeTickets(std::vector<Pending>& pending) {
+  std::set<Communicator*> comms;
+  Status status;
+  for (const Pending& p : pending) {
+    if (comms.contains(p.comm.get())) continue;
+    if (!p.comm->turns().beginIssue()) {
+      status = usedByTwoThreads(*p.comm);
+      break;
+    }
+    comms.insert(p.comm.get());
+  }
+  if (status.ok()) {
+    for (Pending& p : pending) p.ticket = p.comm->turns().take();
+  }
+  for (Communicator* comm : comms) comm->turns().endIssue();
+  return status;
+}
+
+// Without streams, communicators run side by side: with several ranks in one thread, each waits for
+// the others.
+Status runGroup(std::vector<Pending> pending) {
+  WEFT_TRY(takeTickets(pending));
+  std::map<Communicator*, std::vector<Pending>> direct;
+  for (Pending& p : pending) {
+    if (p.stream)
+      enqueue(std::move(p));
+    else
+      direct[p.comm.get()].push_back(std::move(p));
+  }
+  std::vector<std::function<Status()>> jobs;
+  for (auto& [comm, operations] : direct) {
+    jobs.push_back([&operations = operations] {
+      Status first;
+      for (const Pending& p : operations) {
+        const Status status = runInTurn(p);
+        if (first.ok()) first = status;
+      }
+      return first;
+    });
+  }
+  return jobs.empty() ? Status() : inParallel(std::move(jobs));
+}
+
+}  // namespace
+
+bool inGroup() { return group().depth > 0; }
+
+Status groupStart() {
+  ++group().depth;
+  return {};
+}
+
+Status groupEnd() {
+  if (group().depth == 0)
+    return Status::error(Code::InvalidUsage, "weftGroupEnd without weftGroupStart on this thread");
+  if (--group().depth > 0) return {};
+  Group ended = std::exchange(group(), {});
+  Status status;
+  if (!ended.creations.empty()) status = inParallel(std::move(ended.creations));
+  const Status ran = runGroup(mergePairs(std::move(ended.operations)));
+  return status.ok() ? ran : status;
+}
+
+Status runNow(Communicator& comm, const Call& call, const void* in, void* out, const void* scalar,
+              int timeoutMs, const char* label) {
+  Turns& turns = comm.turns();
+  if (!turns.beginIssue()) return usedByTwoThreads(comm);
+  const std::uint64_t ticket = turns.take();
+  Status status = turns.isTurn(ticket) ? Status() : awaitTurn(comm, ticket);
+  if (status.ok()) status = comm.run(call, in, out, scalar, timeoutMs, label);
+  turns.done(ticket);
+  turns.endIssue();
+  return status;
+}
+
+Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
+              Operation operation) {
+  Pending p{std::move(comm), std::move(stream), std::move(operation)};
+  if (inGroup()) {
+    group().operations.push_back(std::move(p));
+    return {};
+  }
+  WEFT_TRY(takeTicket(*p.comm, &p.ticket));
+  if (!p.stream) return runInTurn(p);
+  enqueue(std::move(p));
+  return {};
+}
+
+Status submitCreation(std::function<Status()> create) {
+  if (!inGroup()) return create();
+  group().creations.push_back(std::move(create));
+  return {};
+}
+
+}  // namespace weft

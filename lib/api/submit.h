@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "engine/work_stream.h"
+
+// From a checked call to its execution: now, in a stream, or at the end of a group.
+namespace weft {
+
+// Must calls of this thread wait for the end of a group?
+bool inGroup();
+Status groupStart();
+// Runs what was collected since the outermost start; the first error.
+Status groupEnd();
+
+// Runs the call on this thread, in turn. The hot path: no allocation.
+Status runNow(Communicator& comm, const Call& call, const void* in, void* out, const void* scalar,
+              int timeoutMs, const char* label);
+
+// In the group if there is one, else on the stream, else (no stream) now.
+Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
+              Operation operation);
+
+// Creations meet in a group: each would wait for the others. Outside of one, `create` runs now.
+Status submitCreation(std::function<Status()> create);
+
+}  // namespace weft

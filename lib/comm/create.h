@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bootstrap/unique_id.h"
+#include "comm/communicator.h"
+
+namespace weft {
+
+// A rank as creation knows it.
+struct RankPlace {
+  std::string host;
+  std::string hostId;  // equal = same host and network namespace
+  int pid = 0;
+};
+
+// The common end of all ways to a communicator: chooses the transport, agrees on what must be equal
+// and builds the parts. Collective over `exchange`.
+Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
+                         const Exchange& exchange, const CommConfig& config,
+                         std::shared_ptr<Communicator>* out);
+
+// Joins as `rank` of `ranks` whoever else holds the id.
+Status joinCommunicator(const UniqueId& id, int ranks, int rank, const CommConfig& config,
+                        std::shared_ptr<Communicator>* out);
+
+// Joins as whoever the launcher says that this process is.
+Status joinFromEnv(const CommConfig& config, std::shared_ptr<Communicator>* out);
+
+// All ranks in this process; each for a thread of its own.
+Status createAll(int ranks, const CommConfig& config,
+                 std::vector<std::shared_ptr<Communicator>>* out);
+
+// Collective over the parent. A negative color takes part and gets a null pointer.
+Status splitCommunicator(Communicator& parent, int color, int key, const CommConfig& config,
+                         std::shared_ptr<Communicator>* out);
+
+// Values of knobs that change what ranks send to each other: "WEFT_ALGO=...;...". Compared at
+// creation.
+std::string semanticConfig(const CommConfig& config);
+
+}  // namespace weft

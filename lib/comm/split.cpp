@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/create.h"
+
+namespace weft {
+namespace {
+
+struct Wish {
+  std::int32_t color = 0;
+  std::int32_t key = 0;
+};
+
+// All-gather over the parent itself, in turn with its other calls.
+template <class Record>
+Status gatherOver(Communicator& parent, const Record& mine, std::vector<Record>* all) {
+  all->resize(parent.ranks());
+  Call call;
+  call.collective = Collective::AllGather;
+  call.count = sizeof(Record);
+  return parent.run(call, &mine, all->data(), nullptr, parent.config().initTimeoutMs, "split");
+}
+
+// The parent's ranks of this rank's color, in the order of the new communicator.
+std::vector<std::uint32_t> group(const std::vector<Wish>& wishes, int color) {
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t r = 0; r < wishes.size(); ++r) {
+    if (wishes[r].color == color) members.push_back(r);
+  }
+  std::ranges::stable_sort(members, {}, [&](std::uint32_t r) { return wishes[r].key; });
+  return members;
+}
+
+}  // namespace
+
+// The first rank of each color makes an id; the parent carries it to the others.
+Status splitCommunicator(Communicator& parent, int color, int key, const CommConfig& config,
+                         std::shared_ptr<Communicator>* out) {
+  std::vector<Wish> wishes;
+  WEFT_TRY(gatherOver(parent, Wish{color, key}, &wishes));
+  const std::vector<std::uint32_t> members = group(wishes, color);
+  UniqueId mine;
+  Status made;
+  if (color >= 0 && members[0] == parent.rank()) made = createUniqueId(&mine);
+  std::vector<UniqueId> ids;
+  WEFT_TRY(gatherOver(parent, mine, &ids));
+  WEFT_TRY(made);
+  if (color < 0) return {};
+  const auto me = std::ranges::find(members, parent.rank());
+  return joinCommunicator(ids[members[0]], static_cast<int>(members.size()),
+                          static_cast<int>(me - members.begin()), config, out);
+}
+
+}  // namespace weft

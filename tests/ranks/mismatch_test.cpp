@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that call different things all get one error that names both calls, and no result.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "world.h"
+
+namespace weft::testing {
+namespace {
+
+struct MismatchedCall {
+  const char* name;
+  std::function<weftResult_t(const Rank&, const float* in, float* out)> make;
+};
+
+constexpr std::size_t kCount = 1000;
+constexpr std::size_t kRoom = 4 * kCount * 8;
+
+const std::vector<MismatchedCall>& calls() {
+  static const std::vector<MismatchedCall> all = {
+      {"allreduce",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, kCount, weftFloat, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"other count",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, kCount + 1, weftFloat, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"zero count",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, 0, weftFloat, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"large count",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, kRoom, weftFloat, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"other type",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, kCount, weftInt32, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"other op",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllReduce(in, out, kCount, weftFloat, weftMax, r.comm, nullptr, nullptr);
+       }},
+      {"other algorithm",
+       [](const Rank& r, const float* in, float* out) {
+         weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+         opts.algorithm = "ring";
+         return weftAllReduce(in, out, kCount, weftFloat, weftSum, r.comm, nullptr, &opts);
+       }},
+      {"broadcast from 0",
+       [](const Rank& r, const float* in, float* out) {
+         return weftBroadcast(in, out, kCount, weftFloat, 0, r.comm, nullptr, nullptr);
+       }},
+      {"broadcast from 1",
+       [](const Rank& r, const float* in, float* out) {
+         return weftBroadcast(in, out, kCount, weftFloat, 1, r.comm, nullptr, nullptr);
+       }},
+      {"reduce",
+       [](const Rank& r, const float* in, float* out) {
+         return weftReduce(in, out, kCount, weftFloat, weftSum, 0, r.comm, nullptr, nullptr);
+       }},
+      {"allgather",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAllGather(in, out, kCount, weftFloat, r.comm, nullptr, nullptr);
+       }},
+      {"reducescatter",
+       [](const Rank& r, const float* in, float* out) {
+         return weftReduceScatter(in, out, kCount, weftFloat, weftSum, r.comm, nullptr, nullptr);
+       }},
+      {"gather",
+       [](const Rank& r, const float* in, float* out) {
+         return weftGather(in, out, kCount, weftFloat, 0, r.comm, nullptr, nullptr);
+       }},
+      {"scatter",
+       [](const Rank& r, const float* in, float* out) {
+         return weftScatter(in, out, kCount, weftFloat, 0, r.comm, nullptr, nullptr);
+       }},
+      {"alltoall",
+       [](const Rank& r, const float* in, float* out) {
+         return weftAlltoAll(in, out, kCount, weftFloat, r.comm, nullptr, nullptr);
+       }},
+      {"barrier",
+       [](const Rank& r, const float*, float*) { return weftBarrier(r.comm, nullptr, nullptr); }},
+  };
+  return all;
+}
+
+// Rank `odd` makes call b, the others call a. Empty if every rank got the mismatch, and the same
+// text.
+std::string checkPair(const World& world, const MismatchedCall& a, const MismatchedCall& b,
+                      int odd) {
+  const std::vector<std::string> texts = run(world, [&](const Rank& r) -> std::string {
+    std::vector<float> in(kRoom, 1.0f), out(kRoom, -7.0f);
+    const weftResult_t result = (r.rank == odd ? b : a).make(r, in.data(), out.data());
+    if (result == weftSuccess) return "succeeded";
+    if (result != weftMismatch) return outcome(result, r.comm);
+    const std::string text = weftGetLastError(r.comm);
+    if (weftBarrier(r.comm, nullptr, nullptr) != weftMismatch) return "the verdict did not stay";
+    return "mismatch: " + text;
+  });
+  for (const std::string& text : texts) {
+    if (text.rfind("mismatch: mismatched collective #1", 0) != 0 || text != texts[0])
+      return std::string(a.name) + " against " + b.name + ": " + text + " | " + texts[0];
+  }
+  return "";
+}
+
+class Mismatch : public ::testing::TestWithParam<std::tuple<Kind, int>> {};
+
+TEST_P(Mismatch, EveryPairOfCallsIsToldApartOnEveryRank) {
+  const auto [kind, ranks] = GetParam();
+  const World world{kind, ranks};
+  for (const MismatchedCall& a : calls()) {
+    for (const MismatchedCall& b : calls()) {
+      if (&a == &b) continue;
+      const std::string failed = checkPair(world, a, b, ranks - 1);
+      ASSERT_EQ(failed, "");
+    }
+  }
+}
+
+std::string nameOfParam(const ::testing::TestParamInfo<std::tuple<Kind, int>>& info) {
+  return nameOf(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
+}
+INSTANTIATE_TEST_SUITE_P(Worlds, Mismatch,
+                         ::testing::Values(std::tuple{Kind::Threads, 2},
+                                           std::tuple{Kind::Threads, 3},
+                                           std::tuple{Kind::Processes, 2},
+                                           std::tuple{Kind::Processes, 4}),
+                         nameOfParam);
+
+// The text names both calls with their arguments.
+TEST(MismatchText, NamesBothCalls) {
+  const std::vector<std::string> texts = run({Kind::Threads, 3}, [](const Rank& r) -> std::string {
+    std::vector<float> in(2000, 1.0f), out(2000);
+    const weftRedOp_t op = r.rank == 2 ? weftMax : weftSum;
+    return outcome(
+        weftAllReduce(in.data(), out.data(), 1000, weftFloat, op, r.comm, nullptr, nullptr),
+        r.comm);
+  });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("ranks 0-1 called all_reduce(count=1000, float, sum)"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("rank 2 called all_reduce(count=1000, float, max)"), std::string::npos)
+        << text;
+  }
+}
+
+// Order: the same two calls, swapped on one rank.
+TEST(MismatchText, OrderIsPartOfTheCall) {
+  const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) -> std::string {
+    std::vector<float> in(64, 1.0f), out(128);
+    const auto gather = [&] {
+      return weftAllGather(in.data(), out.data(), 64, weftFloat, r.comm, nullptr, nullptr);
+    };
+    const auto reduce = [&] {
+      return weftAllReduce(in.data(), out.data(), 64, weftFloat, weftSum, r.comm, nullptr, nullptr);
+    };
+    const weftResult_t first = r.rank == 0 ? gather() : reduce();
+    return first == weftMismatch ? "" : "got " + outcome(first, r.comm);
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST(MismatchText, SendAndReceiveOfDifferentCounts) {
+  const std::vector<std::string> texts = run({Kind::Threads, 2}, [](const Rank& r) -> std::string {
+    std::vector<float> data(200);
+    const weftResult_t result =
+        r.rank == 0 ? weftSend(data.data(), 100, weftFloat, 1, r.comm, nullptr, nullptr)
+                    : weftRecv(data.data(), 200, weftFloat, 0, r.comm, nullptr, nullptr);
+    if (result != weftSuccess) return outcome(result, r.comm);
+    // A send may be over before its receiver has looked; the verdict reaches the next call.
+    return outcome(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+  });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("send(count=100, float)"), std::string::npos) << text;
+    EXPECT_NE(text.find("recv(count=200, float)"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
