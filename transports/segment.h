@@ -86,6 +86,7 @@ struct ControlPage {
   // Owner: number of the call in progress or last made.
   alignas(kLine) std::atomic<std::uint64_t> callSeq{0};
   std::atomic<std::uint32_t> inCall{0};
+  std::atomic<std::uint32_t> left{0};  // 1: destroyed its end; it will make no further call
   Verdict verdict;
   CallRecord calls[kCallRecords];
 };

@@ -58,6 +58,7 @@ class Communicator {
     BindTarget target;
   };
   explicit Communicator(Parts parts);
+  ~Communicator() { watch_.leaveForGood(); }
 
   std::uint32_t rank() const { return parts_.rank; }
   std::uint32_t ranks() const { return parts_.ranks; }

@@ -72,7 +72,7 @@ Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& 
   else
     WEFT_TRY(makeShm(setup, out));
   if (faults.empty()) return {};
-  return makeFaulty(std::move(*out), text(faults, ",rank=", setup.rank), out);
+  return makeFaulty(std::move(*out), faults, out);
 }
 
 // A knob that is "auto" or not set takes `fallback`.

@@ -15,7 +15,7 @@ Status joinFromEnv(const CommConfig& config, std::shared_ptr<Communicator>* out)
     return {};
   }
   UniqueId id;
-  WEFT_TRY(rendezvousId(me, Deadline::in(config.initTimeoutMs), &id));
+  WEFT_TRY(rendezvousId(me, &id, Deadline::in(config.initTimeoutMs)));
   return joinCommunicator(id, me.size, me.rank, config, out);
 }
 

@@ -25,17 +25,19 @@ Liveness::Liveness(Transport& transport, const std::vector<PeerName>& names, War
     const int deathFd = transport.deathFd(i);
     const int statFd = transport.statFd(i);
     if (deathFd < 0 && statFd < 0) continue;
-    peers_.push_back({.name = names[i], .statFd = statFd, .stoppedAt = {}});
+    peers_.push_back({.index = i, .name = names[i], .statFd = statFd, .stoppedAt = {}});
     deaths_.push_back({deathFd, POLLIN, 0});
   }
 }
 
-Status Liveness::check() {
+Status Liveness::check(const Matters& matters) {
   if (!verdict_.ok() || peers_.empty()) return verdict_;
   const Clock::time_point now = Clock::now();
   ::poll(deaths_.data(), deaths_.size(), 0);  // skips entries without a descriptor
-  for (std::size_t i = 0; i < peers_.size() && verdict_.ok(); ++i)
-    verdict_ = look(peers_[i], (deaths_[i].revents & POLLIN) != 0, now);
+  for (std::size_t i = 0; i < peers_.size() && verdict_.ok(); ++i) {
+    const Status status = look(peers_[i], (deaths_[i].revents & POLLIN) != 0, now);
+    if (!status.ok() && (!matters || matters(peers_[i].index))) verdict_ = status;
+  }
   if (verdict_.ok()) lastAlive_ = now;
   return verdict_;
 }

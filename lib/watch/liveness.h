@@ -22,28 +22,32 @@ struct PeerName {
   int pid = 0;
 };
 
-// Do the processes of this host's peers still run? Asks the kernel, not the peers: a pidfd tells the
-// end even where a forked child keeps sockets open, and /proc/PID/stat tells it while the memory of a
-// killed trainer is still being freed, which takes up to 100 ms a GiB and for so long delays the
-// pidfd. Peers without descriptors (threads, other hosts) count as alive. Not thread-safe.
+// Do the processes of this host's peers still run? Asks the kernel, not the peers: a pidfd tells
+// the end even where a forked child keeps sockets open, and /proc/PID/stat tells it while the
+// memory of a killed trainer is still being freed, which takes up to 100 ms a GiB and for so long
+// delays the pidfd. Peers without descriptors (threads, other hosts) count as alive. Not
+// thread-safe.
 class Liveness {
  public:
   using Clock = std::chrono::steady_clock;
   using Warn = std::function<void(const std::string&)>;
 
-  // names[i] is the transport's peer i, oneself included. `warn` is called once each time that a peer
-  // has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
+  // names[i] is the transport's peer i, oneself included. `warn` is called once each time that a
+  // peer has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
   Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
 
   // One poll(2), and one pread(2) of about 3 us a peer: call it every few milliseconds of waiting,
   // never in a hot loop. Once it has failed it keeps its answer: RemoteError, "rank 5 (host b, pid
-  // 4711) was killed by SIGKILL at most 5 ms ago; fix: ...".
-  Status check();
+  // 4711) was killed by SIGKILL at most 5 ms ago; fix: ...". A peer that has ended but does not
+  // matter (index as in `names`; all do by default) is passed over.
+  using Matters = std::function<bool(std::uint32_t peer)>;
+  Status check(const Matters& matters = {});
 
   static constexpr std::chrono::milliseconds kStopPatience{500};
 
  private:
   struct Peer {
+    std::uint32_t index = 0;
     PeerName name;
     int statFd = -1;
     bool stopped = false;

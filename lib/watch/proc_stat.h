@@ -9,10 +9,10 @@ namespace weft {
 
 // What /proc/PID/stat says about life and death; proc(5) numbers the fields.
 struct ProcStat {
-  char state = '?';             // 3
-  std::uint64_t flags = 0;      // 9
-  std::int64_t threads = 0;     // 20, those that are not yet reaped
-  std::int64_t exitCode = 0;    // 52, as for wait(2); also of a signal that is just ending it
+  char state = '?';           // 3
+  std::uint64_t flags = 0;    // 9
+  std::int64_t threads = 0;   // 20, those that are not yet reaped
+  std::int64_t exitCode = 0;  // 52, as for wait(2); also of a signal that is just ending it
 
   // The whole process is on its way out. A main thread that has left by itself (pthread_exit) has
   // the exiting flag as well, but company and no exit code.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -82,9 +83,10 @@ void Watch::beginWait(int timeoutMs, const char* label) {
   timeoutMs_ = timeoutMs;
   label_ = label;
   waiting_ = false;
+  suspicious_ = false;
 }
 
-void Watch::leave() { mine_.inCall.store(0, std::memory_order_relaxed); }
+void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
 
 Status Watch::verdict() const {
   if (!published()) return {};
@@ -205,20 +207,59 @@ Status Watch::trouble(std::uint32_t waitingFor) {
   WEFT_TRY(compareCalls());
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
-    WEFT_TRY(lookAround());
+    WEFT_TRY(lookForDead(true));
+    WEFT_TRY(lookForLeavers());
   }
   if (now - since_ >= milliseconds(timeoutMs_)) return declare(late(waitingFor));
   warnIfLong(waitingFor);
   return {};
 }
 
-Status Watch::lookAround() {
-  if (published()) return declare(verdict());
-  const Status dead = liveness_.check();
+// Does the end of `peer` keep this rank from finishing? Not if the peer has done its part of this
+// call, whose bytes lie here already, or has destroyed its end.
+bool Watch::isMissed(std::uint32_t peer, bool inCall) const {
+  const ControlPage* page = transport_.control(peer);
+  if (page == nullptr) return true;
+  if (!inCall) return page->left.load(std::memory_order_acquire) == 0;
+  if (plan_ == nullptr) return true;
+  const std::uint64_t seq = page->callSeq.load(std::memory_order_acquire);
+  return seq < seq_ || (seq == seq_ && page->inCall.load(std::memory_order_acquire) != 0);
+}
+
+// A loss counts when it is seen twice: in between, everything that the dead had sent is looked at.
+Status Watch::lookForDead(bool inCall) {
+  const Status dead = liveness_.check([&](std::uint32_t peer) {
+    return isMissed(peer, inCall) && std::exchange(suspicious_, true);
+  });
   if (dead.ok()) return {};
   return declare(
-      Status::error(dead.code(), text(dead.text(), " during ", currentCall(),
-                                      "; fix: restart the job from its last checkpoint")));
+      Status::error(dead.code(), text(dead.text(), inCall ? ", during " + currentCall() : "",
+                                      "; restart the job from its last checkpoint")));
+}
+
+Status Watch::lookAround() {
+  if (published()) return declare(verdict());
+  WEFT_TRY(lookForDead(false));
+  return lookForDead(false);
+}
+
+// A rank that has destroyed its end without making this call.
+Status Watch::lookForLeavers() {
+  for (std::uint32_t r = 0; plan_ && r < names_.size(); ++r) {
+    const ControlPage* page = transport_.control(r);
+    if (page == nullptr || page->left.load(std::memory_order_acquire) == 0) continue;
+    if (page->callSeq.load(std::memory_order_acquire) >= seq_) continue;
+    return declare(
+        Status::error(Code::RemoteError,
+                      text(names_[r], " has destroyed its end of the communicator; ", currentCall(),
+                           " waits for it; fix: make the same calls on every rank")));
+  }
+  return {};
+}
+
+void Watch::leaveForGood() {
+  mine_.left.store(1, std::memory_order_release);
+  for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
 }
 
 }  // namespace weft

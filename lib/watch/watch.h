@@ -42,8 +42,10 @@ class Watch {
   // The verdict so far. Any thread.
   Status verdict() const;
   bool isBroken() const { return broken_.load(std::memory_order_relaxed) || published(); }
-  // Looks for dead peers now, outside of any call.
+  // Looks now for peers that are dead, outside of any call.
   Status lookAround();
+  // This rank makes no further call: its end is no failure. Wakes whoever still waits for it.
+  void leaveForGood();
   // Any thread.
   Status abort();
 
@@ -57,6 +59,9 @@ class Watch {
   }
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls();
+  Status lookForDead(bool inCall);
+  bool isMissed(std::uint32_t peer, bool inCall) const;
+  Status lookForLeavers();
   Status late(std::uint32_t waitingFor) const;
   std::string whoIsMissing(std::uint32_t waitingFor) const;
   std::string currentCall() const;
@@ -76,6 +81,8 @@ class Watch {
   const char* label_ = nullptr;
   int timeoutMs_ = 0;
   bool waiting_ = false;  // since_ is valid
+  bool suspicious_ =
+      false;  // the last look saw a loss; what arrived before it may still be on its way
   Clock::time_point since_{};
   Clock::time_point nextLook_{};
   std::chrono::seconds warnAfter_{10};
