@@ -4,6 +4,7 @@
 #include "schedule/hazards.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "schedule/memory_map.h"
 #include "schedule/walk.h"
@@ -31,12 +32,20 @@ struct Location {
   std::vector<Access> reads;  // since the write
 };
 
+// The sender's clock when it issued a Put. Puts with no Wait between them share it, all but the
+// sender's own time.
+struct Issue {
+  std::shared_ptr<const Clock> known;
+  uint32_t time = 0;
+};
+
 class HazardCheck {
  public:
   HazardCheck(const LinkedSchedule& linked, const VerifyOptions& options)
       : l_(linked), s_(linked.schedule), options_(options), map_(s_, options.inPlace) {
     const size_t threads = size_t{s_.ranks} * options.invocations;
     clocks_.assign(threads, Clock(threads, 0));
+    known_.resize(threads);
     issued_.resize(l_.messages.size() * options.invocations);
     waited_.assign(issued_.size(), 0);
     locations_.resize(threads * slotsPerThread());
@@ -108,13 +117,19 @@ class HazardCheck {
     return locations_[thread * slotsPerThread() + offset];
   }
 
+  const std::shared_ptr<const Clock>& knownTo(uint32_t thread) {
+    if (!known_[thread]) known_[thread] = std::make_shared<const Clock>(clocks_[thread]);
+    return known_[thread];
+  }
+
   Status put(ThreadId id, uint32_t index, const Op& op, Clock& clock) {
     learnThatSlotsAreFree(id.invocation, op.peer, clock);
+    if (id.invocation >= kReuseDepth) known_[threadOf(id.invocation, id.rank)].reset();
     if (options_.outAfterEntry && op.dst.buf == Buf::Out &&
         clock[threadOf(id.invocation, op.peer)] == 0)
       return l_.violation(id.rank, index, "writes to Out before its owner has entered the call");
     const size_t message = messageOf(id, index);
-    issued_[message] = clock;
+    issued_[message] = {knownTo(threadOf(id.invocation, id.rank)), index + 1};
     const Access self{id.invocation, id.rank, index, message};
     for (uint32_t c = 0; c < op.chunks; ++c)
       WEFT_TRY(touch(locationOf(id.invocation, id.rank, op.src + c), self, false, clock));
@@ -125,8 +140,13 @@ class HazardCheck {
 
   Status wait(ThreadId id, uint32_t index, const Op& op, Clock& clock) {
     const size_t message = messageOf(id, index);
-    join(clock, issued_[message]);
-    issued_[message] = {};
+    Issue& issue = issued_[message];
+    const uint32_t sender = l_.messages[l_.messageOf[id.rank][index]].sender;
+    uint32_t& sendersTime = clock[threadOf(id.invocation, sender)];
+    join(clock, *issue.known);
+    sendersTime = std::max(sendersTime, issue.time);
+    issue.known.reset();
+    known_[threadOf(id.invocation, id.rank)].reset();
     waited_[message] = index + 1;
     return access(id, index, op.dst, false);
   }
@@ -195,8 +215,9 @@ class HazardCheck {
   const Schedule& s_;
   const VerifyOptions& options_;
   const MemoryMap map_;
-  std::vector<Clock> clocks_;        // [thread]
-  std::vector<Clock> issued_;        // [invocation][message]: the sender's clock, until the Wait
+  std::vector<Clock> clocks_;                        // [thread]
+  std::vector<std::shared_ptr<const Clock>> known_;  // [thread]: its clock after its last Wait
+  std::vector<Issue> issued_;                        // [invocation][message], until the Wait
   std::vector<uint32_t> waited_;     // [invocation][message]: time of the Wait, 0 before
   std::vector<Location> locations_;  // [thread][In, Out, Tmp, Signal]
 };

@@ -2,6 +2,7 @@
 #include "schedule/transforms.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -13,13 +14,18 @@ namespace {
 
 bool landsInOut(const Op& op) { return op.kind == OpKind::Put && op.dst.buf == Buf::Out; }
 
-// The ranks that `program` writes to directly, in the order of their first Put.
-std::vector<uint32_t> receiversOf(const Program& program) {
-  std::vector<uint32_t> receivers;
-  for (const Op& op : program.ops)
-    if (landsInOut(op) && std::find(receivers.begin(), receivers.end(), op.peer) == receivers.end())
-      receivers.push_back(op.peer);
-  return receivers;
+// [rank]: the ranks that put into its Out, starting with the next one.
+std::vector<std::vector<uint32_t>> writersOf(const Schedule& s) {
+  std::vector<std::vector<uint32_t>> writers(s.ranks);
+  for (uint32_t w = 0; w < s.ranks; ++w)
+    for (const Op& op : s.program(w).ops)
+      if (landsInOut(op) && (writers[op.peer].empty() || writers[op.peer].back() != w))
+        writers[op.peer].push_back(w);
+  for (uint32_t r = 0; r < s.ranks; ++r) {
+    const auto next = std::lower_bound(writers[r].begin(), writers[r].end(), r);
+    std::rotate(writers[r].begin(), next, writers[r].end());
+  }
+  return writers;
 }
 
 // `s` with every In slot read from Tmp instead, after `fill` has filled it.
@@ -72,18 +78,14 @@ Schedule stageOut(Schedule s) {
 }
 
 Schedule grantOut(Schedule s) {
-  const uint32_t base = s.signals, n = s.ranks;
+  const uint32_t base = s.signals;
+  auto writers = std::make_shared<const std::vector<std::vector<uint32_t>>>(writersOf(s));
   s.name += "+granted";
-  s.signals += n;
-  s.program = [inner = std::move(s.program), base, n](uint32_t me) {
-    Program p;
-    for (uint32_t k = 1; k < n; ++k) {
-      const uint32_t writer = (me + k) % n;
-      const std::vector<uint32_t> receivers = receiversOf(inner(writer));
-      if (std::find(receivers.begin(), receivers.end(), me) != receivers.end())
-        p.signal(writer, base + me);
-    }
+  s.signals += s.ranks;
+  s.program = [inner = std::move(s.program), writers = std::move(writers), base](uint32_t me) {
     const Program before = inner(me);
+    Program p;
+    for (uint32_t writer : (*writers)[me]) p.signal(writer, base + me);
     std::set<uint32_t> granted;
     for (const Op& op : before.ops) {
       if (landsInOut(op) && granted.insert(op.peer).second) p.waitSignal(base + op.peer);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What generators promise beyond a right result: memory, rounds, and no crowd at one peer.
+#include "schedule/generators.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+
+#include "forms.h"
+
+namespace weft::test {
+namespace {
+
+std::vector<uint32_t> peersOf(const Program& p) {
+  std::vector<uint32_t> peers;
+  for (const Op& op : p.ops)
+    if (op.kind == OpKind::Put) peers.push_back(op.peer);
+  return peers;
+}
+
+// The k-th puts of all ranks go to different peers.
+TEST(Generators, NoTwoRanksPutToOnePeerAtOnce) {
+  for (const Schedule& s : {meshReduceScatter(7), meshAllGather(7), directAllToAll(7),
+                            oneShotAllReduce(7), ringReduceScatter(7), ringAllGather(7)})
+    for (size_t k = 0; k + 1 < s.ranks; ++k) {
+      std::set<uint32_t> peers;
+      for (uint32_t r = 0; r < s.ranks; ++r) peers.insert(peersOf(s.program(r)).at(k));
+      EXPECT_EQ(peers.size(), s.ranks) << s.name << ", put " << k;
+    }
+}
+
+TEST(Generators, CirculantTakesLogarithmicRoundsAndMovesEachBlockOnce) {
+  for (uint32_t n = 1; n <= 64; ++n)
+    for (const Schedule& s : {circulantReduceScatter(n), circulantAllGather(n)})
+      for (uint32_t r = 0; r < n; ++r) {
+        const Program p = s.program(r);
+        const std::vector<uint32_t> peers = peersOf(p);
+        const std::set<uint32_t> rounds(peers.begin(), peers.end());
+        EXPECT_EQ(rounds.size(), static_cast<size_t>(std::bit_width(n - 1))) << s.name << " " << n;
+        uint32_t sent = 0;
+        for (const Op& op : p.ops) sent += op.kind == OpKind::Put ? op.chunks : 0;
+        EXPECT_EQ(sent, n - 1);
+      }
+}
+
+// Forms for large messages need at most three times the message, staged or not.
+TEST(Generators, ScratchMemoryIsBounded) {
+  for (const Algorithm& a : algorithms()) {
+    if (a.name == "one-shot" || a.name == "binomial") continue;
+    for (const Shape& shape : {Shape{6, 1, 2}, Shape{16, 1, 4}, Shape{64, 1, 8}}) {
+      const Schedule s = stageOut(a.make(shape));
+      EXPECT_LE(s.tmpChunks, 3 * s.logicalChunks) << s.name;
+    }
+  }
+}
+
+TEST(Generators, RegistryFindsEachByCollectiveAndName) {
+  for (const Algorithm& a : algorithms()) {
+    EXPECT_EQ(findAlgorithm(a.collective, a.name), &a);
+    const Schedule s = a.make({.ranks = 6, .root = 3, .cards = 2});
+    EXPECT_EQ(s.collective, a.collective);
+    EXPECT_EQ(s.ranks, 6u);
+    EXPECT_EQ(s.root, isRooted(a.collective) ? 3u : 0u);
+  }
+  EXPECT_EQ(findAlgorithm(Collective::Barrier, "mesh"), nullptr);
+}
+
+// One grant for each pair of writer and receiver, however many puts it covers.
+TEST(Generators, GrantsAreSentOnce) {
+  const Schedule s = grantOut(twoLevelAllGather(4, 4, meshAllGather));
+  for (uint32_t r = 0; r < s.ranks; ++r) {
+    std::set<std::pair<uint32_t, uint32_t>> grants;
+    for (const Op& op : s.program(r).ops)
+      if (op.kind == OpKind::Put && op.isSignal()) {
+        EXPECT_TRUE(grants.insert({op.peer, op.dst.index}).second);
+      }
+    EXPECT_EQ(grants.size(), 3u + 3u);  // the others of its node and of its rail
+  }
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the verifier must refuse, one small wrong schedule each.
+#include "schedule/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "forms.h"
+#include "schedule/generators.h"
+
+namespace weft::test {
+namespace {
+
+using Build = std::function<void(Program&, uint32_t me)>;
+
+// All-gather of two ranks, one block each: Tmp(0), Tmp(1) and Signal(0) to play with.
+Schedule pairGather(Build build) {
+  return {.name = "test",
+          .collective = Collective::AllGather,
+          .ranks = 2,
+          .inChunks = 1,
+          .outChunks = 2,
+          .tmpChunks = 2,
+          .signals = 1,
+          .logicalChunks = 2,
+          .program = [build = std::move(build)](uint32_t me) {
+            Program p;
+            build(p, me);
+            return p;
+          }};
+}
+
+// The right way, for tests that add something wrong to it.
+void exchange(Program& p, uint32_t me) {
+  p.put(1 - me, in(0), out(me), {me});
+  p.copy(in(0), out(me), {me});
+  p.wait(out(1 - me), {1 - me});
+}
+
+void expectRefused(const Schedule& s, const char* words, const VerifyOptions& options = {}) {
+  const Status status = verify(s, options);
+  ASSERT_FALSE(status.ok()) << "accepted, expected: " << words;
+  EXPECT_NE(status.text().find(words), std::string::npos) << status.text();
+  EXPECT_NE(status.text().find(s.name), std::string::npos) << status.text();
+}
+
+TEST(Verify, AcceptsTheRightOne) {
+  const Status status = verify(pairGather(exchange));
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
+TEST(Verify, Links) {
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  if (me == 0) p.put(1, in(0), tmp(0), {0});
+                }),
+                "never waited for");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.wait(tmp(0), {0});
+                }),
+                "waits for ever");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.wait(out(1 - me), {1 - me});
+                }),
+                "waited for this arrival already");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.put(1 - me, in(0), out(me), {me});
+                }),
+                "raises the same arrival");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(in(0), tmp(2), {me});
+                }),
+                "has no Tmp(2)");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(out(0), in(0), {me});
+                }),
+                "In is never written");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.put(me, in(0), tmp(0), {me});
+                  p.wait(tmp(0), {me});
+                }),
+                "only to other ranks");
+}
+
+TEST(Verify, RunsAndLengthsAgreeAtBothEnds) {
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  if (me == 0) p.put(1, out(0), tmp(0), {0, 2});
+                  if (me == 1) p.wait(tmp(0), {0, 1});
+                }),
+                "is not the run of");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  if (me == 0) p.put(1, in(0), tmp(0), {0});
+                  if (me == 1) p.wait(tmp(0), {1});
+                }),
+                "expects logical chunk 1");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(out(0), tmp(0), {1});
+                }),
+                "holds logical chunk 0, not 1");
+}
+
+TEST(Verify, Deadlock) {
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  p.waitSignal(0);
+                  p.signal(1 - me, 0);
+                  exchange(p, me);
+                }),
+                "deadlock");
+}
+
+TEST(Verify, Results) {
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  p.put(1 - me, in(0), out(me), {me});
+                  p.wait(out(1 - me), {1 - me});
+                }),
+                "Out(0) was never written");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  if (me == 1) p.copy(out(0), tmp(0), {0});  // rank 0 has put it by then
+                  exchange(p, me);
+                }),
+                "before its Wait");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(tmp(1), tmp(0), {me});
+                }),
+                "Tmp(1), never written");
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(in(0), out(me), {me});
+                }),
+                "written already");
+}
+
+// Sums: a part missing, finished early or twice, not at all.
+Schedule pairSum(Build atRankZero) {
+  Schedule s = oneShotReduce(2, 0);
+  s.name = "test";
+  s.program = [inner = s.program, build = std::move(atRankZero)](uint32_t me) {
+    if (me == 1) return inner(me);
+    Program p;
+    p.wait(tmp(1), {0});
+    build(p, me);
+    return p;
+  };
+  return s;
+}
+
+TEST(Verify, Sums) {
+  expectRefused(pairSum([](Program& p, uint32_t) {
+                  p.copy(in(0), out(0), {0});
+                  p.kernel(KernelId::Finish, out(0), out(0), {0});
+                }),
+                "incomplete sum");
+  expectRefused(pairSum([](Program& p, uint32_t) {
+                  p.reduce(out(0), {in(0), tmp(1)}, {0});
+                  p.kernel(KernelId::Finish, out(0), out(0), {0});
+                  p.kernel(KernelId::Finish, out(0), out(0), {0});
+                }),
+                "finishes a sum twice");
+  expectRefused(pairSum([](Program& p, uint32_t) {
+                  p.reduce(out(0), {in(0), tmp(1)}, {0});
+                }),
+                "is not finished");
+  expectRefused(pairSum([](Program& p, uint32_t) {
+                  p.reduce(out(0), {in(0), tmp(1), tmp(1)}, {0});
+                }),
+                "doubles");
+}
+
+TEST(Verify, OrderOfAdditions) {
+  expectRefused(ringAllReduce(5), "not the sum in rank order", {.order = SumOrder::Rank});
+  Schedule s = oneShotAllReduce(3);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    if (me == 2) std::swap(p.operands[1], p.operands[2]);
+    return p;
+  };
+  expectRefused(s, "other bits than on rank 0");
+}
+
+TEST(Verify, BuffersThatOnlyTheRootHas) {
+  Schedule s = directBroadcast(2, 0);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    if (me == 1) p.copy(in(0), tmp(0), {0});
+    return p;
+  };
+  s.tmpChunks = 1;
+  expectRefused(s, "rank 1 has no In(0)");
+  s = directGather(2, 0);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    if (me == 1) p.copy(in(0), out(1), {1});
+    return p;
+  };
+  expectRefused(s, "rank 1 has no Out(1)");
+}
+
+// Overwriting what a Put may still be reading, though in the walked order it has long been read.
+TEST(Verify, LocalWriteUnderAnAsynchronousPut) {
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  p.copy(in(0), tmp(0), {me});
+                  if (me == 0) p.put(1, tmp(0), tmp(1), {0});
+                  p.reduce(tmp(0), {tmp(0), tmp(0)}, {me});
+                  if (me == 1) p.wait(tmp(1), {0});
+                  exchange(p, me);
+                }),
+                "write races with the read");
+  Schedule s = oneShotAllReduce(3);
+  expectRefused(s, "races with the read", {.inPlace = true});
+  EXPECT_TRUE(verify(stageIn(s), {.order = SumOrder::Rank, .inPlace = true}).ok());
+}
+
+// A landing slot that a peer may fill before this rank has used what it had there.
+TEST(Verify, ReuseNeedsTheCreditRule) {
+  for (const Algorithm& a : algorithms()) {
+    Form form = reused(plain(a, {.ranks = 4, .root = 1, .cards = 2}));
+    const Status with = verify(form.schedule, form.options);
+    EXPECT_TRUE(with.ok()) << with.text();
+    if (form.schedule.tmpChunks + form.schedule.signals == 0) continue;
+    form.options.creditRule = false;
+    expectRefused(form.schedule, "of invocation", form.options);
+  }
+}
+
+TEST(Verify, Promises) {
+  expectRefused(directBroadcast(4, 1), "may complete before rank", {.agreement = true});
+  expectRefused(meshAllGather(3), "before its owner has entered", {.outAfterEntry = true});
+}
+
+// The first Wait of a barrier moved behind its second signal: no slot is wrong, but the news is
+// late.
+TEST(Verify, BarrierThatDoesNotHold) {
+  Schedule s = disseminationBarrier(4);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    if (me == 0) std::swap(p.ops[1], p.ops[2]);
+    return p;
+  };
+  expectRefused(s, "may complete before rank", {.agreement = true});
+}
+
+}  // namespace
+}  // namespace weft::test
