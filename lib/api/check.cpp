@@ -90,39 +90,21 @@ Status readOptions(const Communicator& comm, const weftOpts_t* opts, Options* ou
   return {};
 }
 
-Status checkType(weftDataType_t type) {
-  if (static_cast<unsigned>(type) < weftNumTypes) return {};
+namespace wrong {
+
+Status type(weftDataType_t type) {
   return invalid(
       text("data type ", static_cast<int>(type), " is unknown; fix: one of weftDataType_t"));
 }
 
-Status checkRoot(const Communicator& comm, int root) {
-  if (root >= 0 && static_cast<std::uint32_t>(root) < comm.ranks()) return {};
-  return invalid(
-      text("root is ", root, "; communicator ", comm.name(), " has ranks 0 to ", comm.ranks() - 1));
+Status rank(const Communicator& comm, const char* what, int rank) {
+  return invalid(text(what, " is ", rank, "; communicator ", comm.name(), " has ranks 0 to ",
+                      comm.ranks() - 1));
 }
 
-Status checkPeer(const Communicator& comm, int peer) {
-  if (peer >= 0 && static_cast<std::uint32_t>(peer) < comm.ranks()) return {};
-  return invalid(
-      text("peer is ", peer, "; communicator ", comm.name(), " has ranks 0 to ", comm.ranks() - 1));
-}
+Status null(const char* name) { return invalid(text(name, " is NULL")); }
 
-Status checkPointer(const void* pointer, const char* name) {
-  return pointer ? Status() : invalid(text(name, " is NULL"));
-}
-
-Status checkOp(const Communicator& comm, weftRedOp_t op, weftDataType_t type, RedOp* out,
-               std::array<std::byte, 8>* scalar) {
-  if (static_cast<unsigned>(op) < weftNumOps) {
-    *out = static_cast<RedOp>(op);
-    return {};
-  }
-  *out = RedOp::PreMulSum;
-  return comm.scalarOf(static_cast<int>(op) - weftNumOps, static_cast<DType>(type), scalar);
-}
-
-Status checkCount(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
+Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
   const std::uint64_t most =
       PTRDIFF_MAX / sizeOf(static_cast<DType>(type)) / std::max<std::uint64_t>(1, blocks);
   if (count <= most) return {};
@@ -130,20 +112,14 @@ Status checkCount(std::uint64_t count, std::uint64_t blocks, weftDataType_t type
                       " block(s) exceeds the address space"));
 }
 
-Status checkBuffers(Range send, Range recv, std::int64_t inPlace, bool mayCoincide) {
-  if (send.bytes != 0) WEFT_TRY(checkPointer(send.start, "sendbuff"));
-  if (recv.bytes != 0) WEFT_TRY(checkPointer(recv.start, "recvbuff"));
-  if (send.bytes == 0 || recv.bytes == 0) return {};
-  const auto s = reinterpret_cast<std::uintptr_t>(send.start);
-  const auto r = reinterpret_cast<std::uintptr_t>(recv.start);
-  if (s + send.bytes < s || r + recv.bytes < r)
-    return invalid("a buffer runs past the end of the address space");
-  if (s + send.bytes <= r || r + recv.bytes <= s) return {};
-  if (mayCoincide && s == r + static_cast<std::uintptr_t>(inPlace)) return {};
+Status overlap(bool mayCoincide) {
   return invalid(mayCoincide
                      ? "sendbuff and recvbuff overlap without being exactly in place; fix: see the "
                        "in-place form of this collective in weft.h"
                      : "sendbuff and recvbuff overlap; this collective has no in-place form");
 }
 
+Status wrapsAround() { return invalid("a buffer runs past the end of the address space"); }
+
+}  // namespace wrong
 }  // namespace weft

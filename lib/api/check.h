@@ -26,23 +26,64 @@ Status readConfig(const weftConfig_t* config, CommConfig* out);
 // As readConfig, but what is not set comes from `parent`.
 Status readConfig(const weftConfig_t* config, const CommConfig& parent, CommConfig* out);
 
-Status checkType(weftDataType_t type);
-Status checkRoot(const Communicator& comm, int root);
-Status checkPeer(const Communicator& comm, int peer);
-Status checkPointer(const void* pointer, const char* name);
+// The checks are inline, the sentences are not: a valid call pays for comparisons only.
+namespace wrong {
+Status type(weftDataType_t type);
+Status rank(const Communicator& comm, const char* what, int rank);
+Status null(const char* name);
+Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type);
+Status overlap(bool mayCoincide);
+Status wrapsAround();
+}  // namespace wrong
+
+inline Status checkType(weftDataType_t type) {
+  return static_cast<unsigned>(type) < weftNumTypes ? Status() : wrong::type(type);
+}
+
+inline Status checkRank(const Communicator& comm, const char* what, int rank) {
+  return rank >= 0 && static_cast<std::uint32_t>(rank) < comm.ranks()
+             ? Status()
+             : wrong::rank(comm, what, rank);
+}
+
+inline Status checkPointer(const void* pointer, const char* name) {
+  return pointer ? Status() : wrong::null(name);
+}
+
 // `op` built in, or this communicator's; the latter's factor goes to *scalar.
-Status checkOp(const Communicator& comm, weftRedOp_t op, weftDataType_t type, RedOp* out,
-               std::array<std::byte, 8>* scalar);
-// count * blocks elements of this type must be addressable.
-Status checkCount(std::uint64_t count, std::uint64_t blocks, weftDataType_t type);
+inline Status checkOp(const Communicator& comm, weftRedOp_t op, weftDataType_t type, RedOp* out,
+                      std::array<std::byte, 8>* scalar) {
+  const bool builtIn = static_cast<unsigned>(op) < weftNumOps;
+  *out = builtIn ? static_cast<RedOp>(op) : RedOp::PreMulSum;
+  return builtIn
+             ? Status()
+             : comm.scalarOf(static_cast<int>(op) - weftNumOps, static_cast<DType>(type), scalar);
+}
+
+// count * blocks elements of this type must be addressable; elements have at most 8 bytes.
+inline Status checkCount(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
+  const bool small = count <= UINT32_MAX && blocks <= (std::uint64_t{1} << 28);
+  return small ? Status() : wrong::count(count, blocks, type);
+}
 
 // One buffer of a call on this rank. bytes == 0 if the rank does not use it.
 struct Range {
   const void* start = nullptr;
   std::uint64_t bytes = 0;
 };
+
 // Not null where used; and either apart or exactly in place: send == recv + inPlace (a negative
 // offset where recv lies in send). `mayCoincide`: whether the collective has an in-place form.
-Status checkBuffers(Range send, Range recv, std::int64_t inPlace, bool mayCoincide);
+inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace, bool mayCoincide) {
+  if (send.bytes != 0) WEFT_TRY(checkPointer(send.start, "sendbuff"));
+  if (recv.bytes != 0) WEFT_TRY(checkPointer(recv.start, "recvbuff"));
+  if (send.bytes == 0 || recv.bytes == 0) return {};
+  const auto s = reinterpret_cast<std::uintptr_t>(send.start);
+  const auto r = reinterpret_cast<std::uintptr_t>(recv.start);
+  if (s + send.bytes < s || r + recv.bytes < r) return wrong::wrapsAround();
+  if (s + send.bytes <= r || r + recv.bytes <= s) return {};
+  if (mayCoincide && s == r + static_cast<std::uintptr_t>(inPlace)) return {};
+  return wrong::overlap(mayCoincide);
+}
 
 }  // namespace weft

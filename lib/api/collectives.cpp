@@ -56,7 +56,7 @@ Status checkCommon(Communicator& comm, Request& r, weftDataType_t type, std::uin
   WEFT_TRY(checkType(type));
   WEFT_TRY(checkCount(r.call.count, blocks, type));
   r.call.type = static_cast<DType>(type);
-  if (isRooted(r.call.collective)) WEFT_TRY(checkRoot(comm, r.call.root));
+  if (isRooted(r.call.collective)) WEFT_TRY(checkRank(comm, "root", r.call.root));
   if (isReduction(r.call.collective)) WEFT_TRY(checkOp(comm, r.op, type, &r.call.op, &r.scalar));
   return {};
 }
@@ -67,7 +67,7 @@ std::int64_t ownBlock(const Communicator& comm, const Call& call) {
 }
 
 // Send and receive buffers of equal length.
-Status vectorCall(Request r, weftDataType_t type) {
+Status vectorCall(Request&& r, weftDataType_t type) {
   Communicator* comm = nullptr;
   WEFT_TRY(findComm(r.comm, &comm));
   WEFT_TRY(checkCommon(*comm, r, type, 1));
@@ -82,7 +82,7 @@ Status vectorCall(Request r, weftDataType_t type) {
 }
 
 // One buffer holds a block, the other one of each rank.
-Status blockCall(Request r, weftDataType_t type) {
+Status blockCall(Request&& r, weftDataType_t type) {
   Communicator* comm = nullptr;
   WEFT_TRY(findComm(r.comm, &comm));
   WEFT_TRY(checkCommon(*comm, r, type, comm->ranks()));
@@ -131,7 +131,7 @@ Status checkBlocks(std::span<const std::size_t> counts, const std::size_t* displ
   return {};
 }
 
-Status unevenCall(Request r, const std::size_t* counts, const std::size_t* displs,
+Status unevenCall(Request&& r, const std::size_t* counts, const std::size_t* displs,
                   weftDataType_t type) {
   Communicator* comm = nullptr;
   WEFT_TRY(findComm(r.comm, &comm));
@@ -178,7 +178,7 @@ Status pairCall(bool isSend, void* buffer, std::uint64_t count, weftDataType_t t
   if (streamHandle) WEFT_TRY(shareStream(streamHandle, &stream));
   WEFT_TRY(checkType(type));
   WEFT_TRY(checkCount(count, 1, type));
-  WEFT_TRY(checkPeer(*comm, peer));
+  WEFT_TRY(checkRank(*comm, "peer", peer));
   if (count != 0) WEFT_TRY(checkPointer(buffer, isSend ? "sendbuff" : "recvbuff"));
   Options options;
   WEFT_TRY(readOptions(*comm, opts, &options));

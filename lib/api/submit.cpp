@@ -20,7 +20,6 @@ struct Pending {
 };
 
 struct Group {
-  int depth = 0;
   std::vector<Pending> operations;
   std::vector<std::function<Status()>> creations;
 };
@@ -143,17 +142,17 @@ Status runGroup(std::vector<Pending> pending) {
 
 }  // namespace
 
-bool inGroup() { return group().depth > 0; }
+constinit thread_local int groupDepth = 0;
 
 Status groupStart() {
-  ++group().depth;
+  ++groupDepth;
   return {};
 }
 
 Status groupEnd() {
-  if (group().depth == 0)
+  if (groupDepth == 0)
     return Status::error(Code::InvalidUsage, "weftGroupEnd without weftGroupStart on this thread");
-  if (--group().depth > 0) return {};
+  if (--groupDepth > 0) return {};
   Group ended = std::exchange(group(), {});
   Status status;
   if (!ended.creations.empty()) status = inParallel(std::move(ended.creations));
@@ -168,7 +167,7 @@ Status runNow(Communicator& comm, const Call& call, const void* in, void* out, c
   const std::uint64_t ticket = turns.take();
   Status status = turns.isTurn(ticket) ? Status() : awaitTurn(comm, ticket);
   if (status.ok()) status = comm.run(call, in, out, scalar, timeoutMs, label);
-  turns.done(ticket);
+  turns.doneWhileIssuing(ticket);
   turns.endIssue();
   return status;
 }

@@ -11,8 +11,12 @@
 // From a checked call to its execution: now, in a stream, or at the end of a group.
 namespace weft {
 
+// How many groups are open on this thread. In the first TLS block, so that reading it costs no
+// call.
+extern constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]];
+
 // Must calls of this thread wait for the end of a group?
-bool inGroup();
+inline bool inGroup() { return groupDepth > 0; }
 Status groupStart();
 // Runs what was collected since the outermost start; the first error.
 Status groupEnd();

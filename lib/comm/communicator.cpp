@@ -29,11 +29,11 @@ Status Communicator::settle(const Status& status) {
 Status Communicator::run(const Call& call, const void* in, void* out, const void* scalar,
                          int timeoutMs, const char* label) {
   if (watch_.isBroken()) return watch_.verdict();
-  std::shared_ptr<const Plan> plan;
+  const Plan* plan = nullptr;
   WEFT_TRY(plans_.find(call, &plan));
   planBytes_.store(plans_.bytes(), std::memory_order_relaxed);
   watch_.enter(*plan, timeoutMs, label);
-  return settle(executor_.run({.plan = plan.get(),
+  return settle(executor_.run({.plan = plan,
                                .in = static_cast<const std::byte*>(in),
                                .out = static_cast<std::byte*>(out),
                                .scalar = scalar}));
@@ -57,7 +57,7 @@ Status Communicator::run(const Operation& operation) {
 Status Communicator::explain(const Call& call, std::string* line) {
   PlanCache own(parts_.tuning,
                 parts_.target);  // not the hot path's, which another thread may be using
-  std::shared_ptr<const Plan> plan;
+  const Plan* plan = nullptr;
   WEFT_TRY(own.find(call, &plan));
   *line = text(collectiveName(call.collective), ": ", plan->algorithm, ", ", plan->segments,
                " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(),

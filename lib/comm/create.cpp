@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/knobs.h"
 #include "base/log.h"
@@ -100,20 +101,33 @@ Status readTuning(std::uint32_t ranks, Tuning* tuning) {
   return {};
 }
 
-// Direct puts only if all ranks can: a rank that cannot is known to all before the first call.
-Status agreeOnDirect(const Transport& transport, const Exchange& exchange, bool* direct) {
-  const std::byte mine{transport.caps().direct};
+// What the ranks of a host agree on: direct puts only if all ranks can (a rank that cannot is known
+// to all before the first call), and how many cores they have together to wait on.
+Status agreeOnHost(const Transport& transport, const Exchange& exchange, bool* direct,
+                   std::uint32_t* cores) {
+  struct Offer {
+    cpu_set_t cores;
+    std::uint64_t direct;
+  };
+  const Offer mine{allowedCores(), transport.caps().direct};
   std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(exchange({&mine, 1}, &all));
-  *direct = std::ranges::all_of(
-      all, [](const auto& one) { return one.size() == 1 && one[0] == std::byte{1}; });
+  WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &all));
+  Offer together{mine};
+  for (const std::vector<std::byte>& one : all) {
+    Offer offer{};
+    if (one.size() == sizeof(offer)) std::memcpy(&offer, one.data(), sizeof(offer));
+    together.direct &= offer.direct;
+    CPU_OR(&together.cores, &together.cores, &offer.cores);
+  }
+  *direct = together.direct != 0;
+  *cores = usableCores(together.cores);
   return {};
 }
 
-void announce(const Communicator::Parts& parts) {
+void announce(const Communicator::Parts& parts, std::uint32_t cores) {
   logInfo("communicator ", parts.config.name, ": rank ", parts.rank, " of ", parts.ranks,
           ", transport ", parts.transport->name(), parts.tuning.direct ? " with direct puts" : "",
-          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", usableCores(), " cores");
+          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", cores, " cores");
 }
 
 }  // namespace
@@ -152,15 +166,16 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& membe
   setup.allowDirect = cma;
   setup.timeoutMs = config.initTimeoutMs;
   WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
-  WEFT_TRY(agreeOnDirect(*parts.transport, exchange, &parts.tuning.direct));
-  parts.waiting = tuneWaiting(ranks, usableCores(), spinUs);
+  std::uint32_t cores = 1;
+  WEFT_TRY(agreeOnHost(*parts.transport, exchange, &parts.tuning.direct, &cores));
+  parts.waiting = tuneWaiting(ranks, cores, spinUs);
   parts.target = {.rank = rank,
                   .ranks = ranks,
                   .tags = setup.layout.tags,
                   .budget = {setup.layout.arenaBytes, parts.tuning.landingBytes}};
   for (std::uint32_t r = 0; r < ranks; ++r)
     parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
-  announce(parts);
+  announce(parts, cores);
   *out = std::make_shared<Communicator>(std::move(parts));
   return {};
 }

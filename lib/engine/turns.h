@@ -18,7 +18,12 @@ class Turns {
   // One thread issues at a time; false if another is at it (or runs a call of its own) right now.
   bool beginIssue() { return !issuing_.exchange(true, std::memory_order_acquire); }
   void endIssue() { issuing_.store(false, std::memory_order_release); }
-  std::uint64_t take() { return issued_.fetch_add(1, std::memory_order_relaxed); }
+  // Only between beginIssue and endIssue.
+  std::uint64_t take() {
+    const std::uint64_t ticket = issued_.load(std::memory_order_relaxed);
+    issued_.store(ticket + 1, std::memory_order_release);
+    return ticket;
+  }
 
   // False if the deadline passes first.
   bool await(std::uint64_t ticket, Deadline deadline) {
@@ -30,6 +35,10 @@ class Turns {
   void done(std::uint64_t ticket) {
     current_.store(ticket + 1, std::memory_order_seq_cst);
     if (waiters_.load(std::memory_order_seq_cst) != 0) notify();
+  }
+  // The same before endIssue: no later ticket is out, so no call waits for this one's end.
+  void doneWhileIssuing(std::uint64_t ticket) {
+    current_.store(ticket + 1, std::memory_order_release);
   }
 
   bool allDone() const { return isTurn(issued_.load(std::memory_order_acquire)); }

@@ -269,8 +269,8 @@ Status Binder::run(Plan* plan) {
 }  // namespace
 
 Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
-                    std::shared_ptr<const Plan>* out) {
-  auto plan = std::make_shared<Plan>();
+                    std::unique_ptr<const Plan>* out) {
+  auto plan = std::make_unique<Plan>();
   WEFT_TRY(Binder(schedule, call, target).run(plan.get()));
   plan->ops.shrink_to_fit();
   plan->operands.shrink_to_fit();

@@ -17,24 +17,17 @@ bool PlanCache::same(const Call& a, const Call& b) {
          std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
 }
 
-Status PlanCache::find(const Call& call, std::shared_ptr<const Plan>* plan) {
-  const std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
-  if (slot && same(slot->call, call)) {
-    *plan = slot->plan;
-    return {};
-  }
-  WEFT_TRY(compile(call, plan));
-  keep(call, *plan);
+Status PlanCache::make(const Call& call, const Plan** plan) {
+  Schedule schedule;
+  WEFT_TRY(choose(call, tuning_, &schedule));
+  std::unique_ptr<const Plan> made;
+  WEFT_TRY(bindSchedule(schedule, call, target_, &made));
+  *plan = made.get();
+  keep(call, std::move(made));
   return {};
 }
 
-Status PlanCache::compile(const Call& call, std::shared_ptr<const Plan>* plan) const {
-  Schedule schedule;
-  WEFT_TRY(choose(call, tuning_, &schedule));
-  return bindSchedule(schedule, call, target_, plan);
-}
-
-void PlanCache::keep(const Call& call, std::shared_ptr<const Plan> plan) {
+void PlanCache::keep(const Call& call, std::unique_ptr<const Plan> plan) {
   std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
   if (slot) bytes_ -= slot->plan->bytes();
   bytes_ += plan->bytes();

@@ -20,8 +20,13 @@ class PlanCache {
 
   PlanCache(Tuning tuning, BindTarget target) : tuning_(std::move(tuning)), target_(target) {}
 
-  // The plan stays valid while the caller holds it. `counts` and `displs` of the call are copied.
-  Status find(const Call& call, std::shared_ptr<const Plan>* plan);
+  // The plan stays valid until the next find(). The call's spans and name are copied.
+  Status find(const Call& call, const Plan** plan) {
+    const std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
+    if (!slot || !same(slot->call, call)) return make(call, plan);
+    *plan = slot->plan.get();
+    return {};
+  }
   std::size_t bytes() const { return bytes_; }
   const Tuning& tuning() const { return tuning_; }
 
@@ -30,14 +35,14 @@ class PlanCache {
     Call call;  // its spans and algorithm point into the members below
     std::vector<std::size_t> counts, displs;
     std::string algorithm;
-    std::shared_ptr<const Plan> plan;
+    std::unique_ptr<const Plan> plan;
   };
   static constexpr std::size_t kSlots = 64;
 
   static std::size_t slotOf(const Call& call);
   static bool same(const Call& a, const Call& b);
-  Status compile(const Call& call, std::shared_ptr<const Plan>* plan) const;
-  void keep(const Call& call, std::shared_ptr<const Plan> plan);
+  Status make(const Call& call, const Plan** plan);
+  void keep(const Call& call, std::unique_ptr<const Plan> plan);
 
   Tuning tuning_;
   BindTarget target_;
