@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/text.h"
@@ -27,13 +28,13 @@ std::uint64_t openFds() {
 Status reserveFds(std::uint64_t more) {
   rlimit limit{};
   const std::uint64_t need = openFds() + more;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || need <= limit.rlim_cur) return {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || need + more <= limit.rlim_cur) return {};
   if (need > limit.rlim_max) {
     return Status::error(Code::SystemError,
                          text("need ", need, " file descriptors, hard limit ", limit.rlim_max,
                               ". fix: raise it (ulimit -Hn, LimitNOFILE, docker --ulimit)"));
   }
-  limit.rlim_cur = need;
+  limit.rlim_cur = std::min<rlim_t>(need + more, limit.rlim_max);
   (void)setrlimit(RLIMIT_NOFILE, &limit);  // allowed up to the hard limit
   return {};
 }

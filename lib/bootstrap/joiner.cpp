@@ -73,7 +73,8 @@ Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::st
         *rootName = rootName_;
         return {};
       }
-      lastFailure_ = attempts.back().why;
+      // An attempt that the deadline cut short says less than the one before.
+      if (!deadline_.expired() || lastFailure_.empty()) lastFailure_ = attempts.back().why;
     }
     WEFT_TRY(hopeless(attempts));
     if (deadline_.expired()) return outOfTime();

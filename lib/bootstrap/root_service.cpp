@@ -2,27 +2,25 @@
 #include "bootstrap/root_service.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <exception>
 #include <list>
 #include <memory>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/admission.h"
 #include "bootstrap/fd_limit.h"
+#include "bootstrap/service_threads.h"
 #include "bootstrap/stranger_log.h"
 #include "bootstrap/stream.h"
 
 namespace weft {
 namespace {
+
+constexpr std::int64_t kGoodbyeMs = 300;
 
 struct Connection {
   Connection(Socket socket, const Address& from, Deadline handshakeLimit, const Admission& fresh)
@@ -49,9 +47,9 @@ class RootService {
     introduction_.pid = static_cast<std::int32_t>(getpid());
   }
 
-  void run() {
-    while (!finished()) {
-      wait();
+  void run(const StopSignal& stop) {
+    while (!finished() && !(stop.raised() && handedOver())) {
+      wait(stop);
       acceptWaiting();
       for (Connection& connection : connections_) {
         if (connection.ready) serve(connection);
@@ -66,7 +64,8 @@ class RootService {
 
  private:
   bool finished() const;
-  void wait();
+  bool handedOver();
+  void wait(const StopSignal& stop);
   Deadline nextWake() const;
   void acceptWaiting();
   void makeRoom();
@@ -86,6 +85,7 @@ class RootService {
   Meeting meeting_;
   Deadline end_;                         // while nobody is here
   std::optional<Deadline> acceptAgain_;  // set while connections cannot be taken
+  std::optional<Deadline> goodbye_;      // set once the process exits
   std::list<Connection> connections_;
   StrangerLog strangers_;
 };
@@ -98,6 +98,15 @@ bool RootService::finished() const {
   return end_.expired() || (nobodyHere && meeting_.everybodyCame());
 }
 
+// Nobody waits for bytes that are queued here; or not for long enough to hold up an exiting
+// process.
+bool RootService::handedOver() {
+  if (!goodbye_) goodbye_ = Deadline::in(kGoodbyeMs);
+  return goodbye_->expired() ||
+         std::all_of(connections_.begin(), connections_.end(),
+                     [](Connection& c) { return c.stream.channel().pending().empty(); });
+}
+
 std::size_t RootService::strangersNow() const {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
                                                 [](const Connection& c) { return !c.seat; }));
@@ -107,6 +116,7 @@ Deadline RootService::nextWake() const {
   Deadline wake = meeting_.nextTick();
   if (meeting_.empty() || !meeting_.verdict().ok()) wake = wake.orSooner(end_);
   if (acceptAgain_) wake = wake.orSooner(*acceptAgain_);
+  if (goodbye_) wake = wake.orSooner(*goodbye_);
   for (const Connection& connection : connections_) {
     if (!connection.seat) wake = wake.orSooner(connection.limit);
   }
@@ -114,8 +124,9 @@ Deadline RootService::nextWake() const {
 }
 
 // Sleeps until a socket or the clock has something for us.
-void RootService::wait() {
+void RootService::wait(const StopSignal& stop) {
   std::vector<pollfd> entries;
+  if (!stop.raised()) entries.push_back({stop.fd(), POLLIN, 0});
   if (acceptAgain_ && acceptAgain_->expired()) acceptAgain_.reset();
   if (!acceptAgain_) {
     for (const Socket& listener : listeners_) entries.push_back({listener.fd(), POLLIN, 0});
@@ -125,9 +136,9 @@ void RootService::wait() {
     entries.push_back({connection.stream.socket().fd(),
                        static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  const std::size_t listening = entries.size() - connections_.size();
+  const std::size_t others = entries.size() - connections_.size();
   const int ready = poll(entries.data(), entries.size(), nextWake().pollTimeoutMs());
-  auto entry = entries.begin() + static_cast<std::ptrdiff_t>(listening);
+  auto entry = entries.begin() + static_cast<std::ptrdiff_t>(others);
   for (Connection& connection : connections_)
     connection.ready = ready > 0 && (entry++)->revents != 0;
 }
@@ -250,38 +261,12 @@ void RootService::sweep() {
                 [&](const Connection& c) { return !c.open || (meeting_.complete() && !c.seat); });
 }
 
-void blockAllSignals(sigset_t* before) {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
-void serveMeeting(std::unique_ptr<RootService> service) {
-  pthread_setname_np(pthread_self(), "weft-root");
-  try {
-    service->run();
-  } catch (const std::exception& problem) {
-    // Its connections close now, so every rank gets an error.
-    logError("the communicator's meeting point failed: ", problem.what());
-  }
-}
-
 }  // namespace
 
 Status startRoot(std::vector<Socket> listeners, const Key& secret, const RootOptions& options) {
-  auto service = std::make_unique<RootService>(std::move(listeners), secret, options);
-  sigset_t before;
-  blockAllSignals(&before);
-  Status started;
-  try {
-    std::thread(serveMeeting, std::move(service)).detach();
-  } catch (const std::system_error& problem) {
-    started = Status::error(Code::SystemError,
-                            text("cannot start the meeting point's thread: ", problem.what(),
-                                 ". fix: raise the limit of threads (ulimit -u)"));
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
+  auto service = std::make_shared<RootService>(std::move(listeners), secret, options);
+  return ServiceThreads::get().start("weft-root",
+                                     [service](const StopSignal& stop) { service->run(stop); });
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -99,13 +100,23 @@ inline void expectHas(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << '"' << part << "\" is not in: " << text;
 }
 
-inline std::size_t entriesIn(const char* folder) {
+inline std::size_t openFds() {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++count;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++count;
   return count;
 }
-inline std::size_t openFds() { return entriesIn("/proc/self/fd"); }
-inline std::size_t runningThreads() { return entriesIn("/proc/self/task"); }
+
+// Threads of root services that are still there.
+inline int rootThreads() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(entry.path() / "comm");
+    std::string name;
+    count += std::getline(file, name) && name == "weft-root";
+  }
+  return count;
+}
 
 // True once `condition` holds, within `ms`.
 inline bool eventually(std::int64_t ms, const std::function<bool()>& condition) {

@@ -250,7 +250,7 @@ TEST(JoinFailure, LocalArgumentErrorsAreImmediate) {
 TEST(JoinFailure, StaleIdIsSaidWithinASecond) {
   const UniqueId id = newId();
   expectAllJoined(joinAll(id, healthyParts(1)));
-  ASSERT_TRUE(eventually(5000, [] { return runningThreads() == 1; }));
+  ASSERT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
   const auto start = Deadline::Clock::now();
   const Joined again = join(id, {.rank = 0, .size = 1});
   EXPECT_EQ(again.status.code(), Code::InvalidArgument);
@@ -388,13 +388,13 @@ TEST(Create, OnTheInterfaceOfTheKnob) {
 
 TEST(Leaks, RepeatedJoinsLeaveFdsAndThreadsWhereTheyWere) {
   expectAllJoined(joinAll(newId(), healthyParts(3)));  // libraries open their files now
-  ASSERT_TRUE(eventually(5000, [] { return runningThreads() == 1; }));
+  ASSERT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
   const std::size_t fds = openFds();
   for (int round = 0; round < 200; ++round) {
     std::vector<Joined> results = joinAll(newId(), healthyParts(3));
     expectAllJoined(results);
   }
-  EXPECT_TRUE(eventually(5000, [] { return runningThreads() == 1; })) << runningThreads();
+  EXPECT_TRUE(eventually(5000, [] { return rootThreads() == 0; })) << rootThreads();
   EXPECT_EQ(openFds(), fds);
 }
 
@@ -403,14 +403,14 @@ TEST(Leaks, AFailedMeetingEndsToo) {
   std::vector<Part> parts = healthyParts(3);
   parts[1].size = 7;
   expectSameFailure(joinAll(newId(), parts), Code::Mismatch);
-  EXPECT_TRUE(eventually(5000, [&] { return runningThreads() == 1 && openFds() == fds; }));
+  EXPECT_TRUE(eventually(5000, [&] { return rootThreads() == 0 && openFds() == fds; }));
 }
 
 TEST(Leaks, AnUnusedIdIsGivenUp) {
   RootOptions options = quickRoot();
   options.unusedMs = 50;
   newId(options);
-  EXPECT_TRUE(eventually(5000, [] { return runningThreads() == 1; }));
+  EXPECT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bootstrap/launcher.h"
+
+namespace weft {
+
+// One way to be launched. Each has a file of its own; launcher.cpp lists them in order of
+// precedence.
+struct LauncherSource {
+  const char* name;
+  bool (*present)();                       // are its variables there?
+  Status (*identify)(Identity* identity);  // rank, size, localRank, localSize
+  Status (*meet)(const Identity& identity, Deadline deadline, UniqueId* id);
+};
+
+extern const LauncherSource kWeftSource;
+extern const LauncherSource kTorchrunSource;
+extern const LauncherSource kPmixSource;
+extern const LauncherSource kPmiSource;
+extern const LauncherSource kSlurmSource;
+extern const LauncherSource kAwsBatchSource;
+
+// ---- what they share ----
+
+// The variable's value; empty if it is not set.
+std::string environment(const char* name);
+// The variable as a number from min to max; InvalidArgument if it is missing or anything else.
+Status environmentNumber(const char* name, int min, int max, int* value);
+// The same, but the value stays as it is if the variable is not set.
+Status optionalNumber(const char* name, int min, int max, int* value);
+// Rank and size from two variables, checked against each other.
+Status rankAndSize(const char* rankName, const char* sizeName, Identity* identity);
+
+// A port below the usual ephemeral range, 16384 to 32767, that all ranks of a job derive from its
+// name.
+std::uint16_t portForJob(const std::string& jobName);
+// The id for ranks that know no more than an address and their job's name.
+Status idForJob(const std::string& hostPort, const std::string& jobName, Deadline deadline,
+                UniqueId* id);
+
+// An id as text for key-value stores, without blanks, and back.
+std::string idToHex(const UniqueId& id);
+Status idFromHex(const std::string& hex, UniqueId* id);
+
+}  // namespace weft

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bootstrap/service_threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "bootstrap/crypto.h"
+
+namespace weft {
+namespace {
+
+// For its scope, so that threads that are started in it never run a handler of the application.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+StopSignal::StopSignal() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void StopSignal::raise() {
+  raised_ = true;
+  const std::lock_guard lock(mutex_);
+  if (!event_) return;
+  const std::uint64_t one = 1;
+  (void)!write(event_.fd(), &one, sizeof one);
+}
+
+void StopSignal::close() {
+  const std::lock_guard lock(mutex_);
+  event_.close();
+}
+
+ServiceThreads& ServiceThreads::get() {
+  static ServiceThreads threads;
+  return threads;
+}
+
+// libcrypto and the log register what they do at exit when they are first used: that has to be
+// before us, so that it happens after us.
+ServiceThreads::ServiceThreads() : owner_(getpid()) {
+  (void)sha256({});
+  (void)Log::process();
+}
+
+ServiceThreads::~ServiceThreads() {
+  for (const std::shared_ptr<Service>& service : services_) {
+    if (getpid() != owner_) {
+      service->thread.detach();  // it runs in the parent only
+      continue;
+    }
+    service->stop.raise();
+    service->thread.join();
+  }
+}
+
+void ServiceThreads::reap() {
+  std::erase_if(services_, [](const std::shared_ptr<Service>& service) {
+    if (!service->finished) return false;
+    service->thread.join();
+    return true;
+  });
+}
+
+void ServiceThreads::Service::serve(const char* name) {
+  pthread_setname_np(pthread_self(), name);
+  try {
+    body(stop);
+  } catch (const std::exception& problem) {
+    logError(name, " failed: ", problem.what());
+  }
+  // What it holds is given back now, not when the thread is joined.
+  body = nullptr;
+  stop.close();
+  finished = true;
+}
+
+Status ServiceThreads::start(const char* name, std::function<void(const StopSignal&)> body) {
+  const std::lock_guard lock(mutex_);
+  reap();
+  auto service = std::make_shared<Service>();
+  service->body = std::move(body);
+  const AllSignalsBlocked blocked;
+  try {
+    service->thread = std::thread(&Service::serve, service.get(), name);
+  } catch (const std::system_error& problem) {
+    return Status::error(Code::SystemError,
+                         text("cannot start the thread ", name, ": ", problem.what(),
+                              ". fix: raise the limit of threads (ulimit -u)"));
+  }
+  services_.push_back(std::move(service));
+  return {};
+}
+
+}  // namespace weft

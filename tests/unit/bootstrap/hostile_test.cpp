@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// What strangers, impostors and half-dead peers do to a meeting point, and to a rank.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <random>
+
+#include "bootstrap/handshake.h"
+#include "bootstrap/joiner.h"
+#include "helpers.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+
+Socket connectRaw(const UniqueId& id) {
+  Socket socket;
+  bool refused = false;
+  const Status status =
+      connectTo(contentOf(id).addresses.front(), Deadline::in(5000), &socket, &refused);
+  EXPECT_TRUE(status.ok()) << status.text();
+  return socket;
+}
+
+void sendRaw(const Socket& socket, ByteView bytes) {
+  (void)send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+// The other side ends the connection within `ms`, whatever it says before.
+bool closedWithin(const Socket& socket, std::int64_t ms) {
+  std::byte buffer[1024];
+  const Deadline deadline = Deadline::in(ms);
+  while (waitReadable(socket, deadline)) {
+    const ssize_t got = recv(socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return true;
+  }
+  return false;
+}
+
+Bytes randomNoise(std::mt19937* random, std::size_t size) {
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>((*random)());
+  return bytes;
+}
+
+// The n-th of a mixed crowd: a browser, noise, a half-open handshake, a silent one, a huge claim.
+Socket stranger(const UniqueId& id, std::size_t n, std::mt19937* random) {
+  Socket socket = connectRaw(id);
+  const Bytes hugeFrame = ByteWriter()
+                              .raw(bytesOf("WEFT"))
+                              .number<std::uint32_t>(0x00000101)
+                              .number<std::uint32_t>(0xffffffff)
+                              .take();
+  switch (n % 5) {
+    case 0:
+      sendRaw(socket, bytesOf("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+      break;
+    case 1:
+      sendRaw(socket, randomNoise(random, 200));
+      break;
+    case 2:
+      sendRaw(socket, bytesOf("WEFT\x01\x01"));
+      break;
+    case 3:
+      break;
+    default:
+      sendRaw(socket, hugeFrame);
+  }
+  return socket;
+}
+
+TEST(Hostile, AFloodDuringInitHarmsNobody) {
+  const UniqueId id = newId(RootOptions());  // with the real two seconds of patience
+  std::vector<Part> parts = healthyParts(8);
+  parts[3].delayMs = 150;
+  std::vector<Joined> results;
+  const auto start = Deadline::Clock::now();
+  std::thread ranks([&] { results = joinAll(id, parts); });
+  std::mt19937 random(5);
+  std::vector<Socket> crowd;
+  for (std::size_t n = 0; n < 100; ++n) crowd.push_back(stranger(id, n, &random));
+  ranks.join();
+  expectAllJoined(results);
+  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST(Hostile, SilentConnectionsDoNotKeepRanksOut) {
+  const UniqueId id = newId(RootOptions());
+  std::vector<Socket> silent;
+  for (int n = 0; n < 200; ++n) silent.push_back(connectRaw(id));
+  const auto start = Deadline::Clock::now();
+  expectAllJoined(joinAll(id, healthyParts(4)));
+  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(Hostile, AStrangerIsClosedAtOnceAndASilentOneAfterTheHandshakesTime) {
+  const UniqueId id = newId();
+  const Socket browser = connectRaw(id), silent = connectRaw(id), oversize = connectRaw(id);
+  sendRaw(browser, bytesOf("GET / HTTP/1.1\r\n"));
+  sendRaw(oversize, ByteWriter()
+                        .raw(bytesOf("WEFT"))
+                        .number<std::uint32_t>(0x00000101)
+                        .number<std::uint32_t>(4097)
+                        .take());
+  EXPECT_TRUE(closedWithin(browser, 200));
+  EXPECT_TRUE(closedWithin(oversize, 200));
+  EXPECT_TRUE(closedWithin(silent, 2000));
+  expectAllJoined(joinAll(id, healthyParts(1)));
+}
+
+// A rank that speaks the protocol by hand and keeps what it sent.
+class HandMadeRank {
+ public:
+  HandMadeRank(const UniqueId& id, int rank, int size)
+      : secret_(contentOf(id).secret), stream_(connectRaw(id)) {
+    hello_.rank = rank;
+    hello_.size = size;
+    hello_.version = libraryVersion();
+    hello_.tag = idTag(secret_);
+    (void)randomBytes(hello_.nonce);
+  }
+
+  // Sends Hello and reads the Challenge.
+  bool greet() {
+    helloBytes_ = encode(hello_);
+    send(MessageType::Hello, helloBytes_);
+    Message message{};
+    Status error;
+    if (!awaitMessage(&stream_, Deadline::in(2000), &message, &error)) return false;
+    challenge_ = message.body;
+    return message.type == MessageType::Challenge;
+  }
+  void prove(bool truthfully = true) {
+    Digest proof = rankProof(secret_, helloBytes_, challenge_);
+    if (!truthfully) proof[31] ^= std::byte{1};
+    send(MessageType::Proof, Bytes(proof.begin(), proof.end()));
+    const SessionKeys keys = sessionKeys(secret_, helloBytes_, challenge_);
+    stream_.channel().secure(keys.toRoot, keys.toRank, 1 << 20);
+  }
+  void introduce() {
+    RankCard card = cardOfThisProcess();
+    send(MessageType::Card, encode(CardMessage{card, 10000}));
+  }
+  bool awaits(MessageType type) {
+    Message message{};
+    Status error;
+    return awaitMessage(&stream_, Deadline::in(2000), &message, &error) && message.type == type;
+  }
+
+  const Socket& socket() const { return stream_.socket(); }
+  const Bytes& everythingSent() const { return sent_; }
+
+ private:
+  void send(MessageType type, Bytes body) {
+    stream_.channel().send(type, std::move(body));
+    const ByteView pending = stream_.channel().pending();
+    sent_.insert(sent_.end(), pending.begin(), pending.end());
+    Status error;
+    EXPECT_TRUE(awaitFlushed(&stream_, Deadline::in(2000), &error));
+  }
+  Key secret_;
+  Stream stream_;
+  Hello hello_;
+  Bytes helloBytes_, challenge_, sent_;
+};
+
+TEST(Hostile, AReplayedHandshakeIsRefused) {
+  const UniqueId id = newId();
+  HandMadeRank rank(id, 0, 2);
+  ASSERT_TRUE(rank.greet());
+  rank.prove();
+  rank.introduce();
+  // The root's nonce is another one now, so the recorded proof is worth nothing.
+  const Socket replay = connectRaw(id);
+  sendRaw(replay, rank.everythingSent());
+  EXPECT_TRUE(closedWithin(replay, 1000));
+  const Joined second = join(id, {.rank = 1, .size = 2});
+  EXPECT_TRUE(second.status.ok()) << second.status.text();
+  EXPECT_TRUE(rank.awaits(MessageType::Roster));
+}
+
+TEST(Hostile, AWrongProofIsRefused) {
+  const UniqueId id = newId();
+  HandMadeRank impostor(id, 0, 2);
+  ASSERT_TRUE(impostor.greet());
+  impostor.prove(false);
+  EXPECT_TRUE(closedWithin(impostor.socket(), 1000));
+  expectAllJoined(joinAll(id, healthyParts(2)));
+}
+
+TEST(Hostile, ARankThatStopsBeforeItsCardIsNobody) {
+  const UniqueId id = newId();
+  HandMadeRank half(id, 0, 2);
+  ASSERT_TRUE(half.greet());
+  half.prove();
+  expectAllJoined(joinAll(id, healthyParts(2)));
+}
+
+// ---- impostors on the other side ----
+
+class FakeRoot {
+ public:
+  explicit FakeRoot(std::function<void(Stream*)> answer) : answer_(std::move(answer)) {
+    Address loopback;
+    loopback.ip = {127, 0, 0, 1};
+    int error = 0;
+    EXPECT_TRUE(listenAt(loopback, &listener_, &address_, &error).ok());
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~FakeRoot() {
+    stop_ = true;
+    thread_.join();
+  }
+  UniqueId id() const {
+    IdContent content;
+    content.addresses = {address_};
+    content.secret.fill(std::byte{7});
+    return encodeId(content);
+  }
+
+ private:
+  void serve() {
+    std::vector<std::unique_ptr<Stream>> kept;
+    while (!stop_) {
+      if (!waitReadable(listener_, Deadline::in(10))) continue;
+      Address peer;
+      bool exhausted;
+      Socket socket = acceptFrom(listener_, &peer, &exhausted);
+      if (!socket) continue;
+      kept.push_back(std::make_unique<Stream>(std::move(socket)));
+      answer_(kept.back().get());
+    }
+  }
+  std::function<void(Stream*)> answer_;
+  Socket listener_;
+  Address address_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST(Impostor, ARootWithoutTheSecretIsFound) {
+  FakeRoot root([](Stream* stream) {
+    Challenge challenge;
+    challenge.host = "evil";
+    stream->channel().send(MessageType::Challenge, encode(challenge));
+    (void)stream->flush();
+  });
+  const Joined result = join(root.id(), {.rank = 0, .size = 1});
+  EXPECT_EQ(result.status.code(), Code::InvalidArgument);
+  expectHas(result.status.text(), "could not prove that it holds our secret");
+}
+
+TEST(Impostor, GarbageFromTheRootIsATimeoutThatSaysSo) {
+  FakeRoot root([](Stream* stream) { sendRaw(stream->socket(), bytesOf("220 smtp ready\r\n")); });
+  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
+  EXPECT_EQ(result.status.code(), Code::Timeout);
+  expectHas(result.status.text(), "not weft's");
+}
+
+TEST(Impostor, ASilentRootIsATimeoutThatSaysSo) {
+  FakeRoot root([](Stream*) {});
+  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
+  EXPECT_EQ(result.status.code(), Code::Timeout);
+  expectHas(result.status.text(), "does not answer");
+}
+
+// ---- signals ----
+
+TEST(Signals, AStormOfAlarmsChangesNothing) {
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {};  // without SA_RESTART: every system call may end with EINTR
+  sigaction(SIGALRM, &action, &before);
+  itimerval every{{0, 500}, {0, 500}}, never{};
+  setitimer(ITIMER_REAL, &every, nullptr);
+  for (int round = 0; round < 5; ++round) {
+    std::vector<Part> parts = healthyParts(4);
+    parts[1].delayMs = 20;
+    std::vector<Joined> results = joinAll(newId(), parts);
+    expectAllJoined(results);
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+}
+
+}  // namespace
+}  // namespace weft

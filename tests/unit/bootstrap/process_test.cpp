@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes: how fast they meet, and what the others hear when one dies.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <sstream>
+
+#include "helpers.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+
+// A forked process that runs `body` and hands back its result as text.
+class Child {
+ public:
+  explicit Child(const std::function<std::string()>& body) {
+    int fds[2];
+    if (pipe(fds) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      ::close(fds[0]);
+      const std::string result = body();
+      if (write(fds[1], result.data(), result.size()) < 0) _exit(1);
+      _exit(0);
+    }
+    ::close(fds[1]);
+    fd_ = fds[0];
+  }
+  ~Child() {
+    kill();
+    waitpid(pid_, nullptr, 0);
+    ::close(fd_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill() const { ::kill(pid_, SIGKILL); }
+  pid_t pid() const { return pid_; }
+  // All that it says, once it has ended.
+  std::string result() const {
+    std::string all;
+    char buffer[4096];
+    for (ssize_t n; (n = read(fd_, buffer, sizeof buffer)) > 0;)
+      all.append(buffer, static_cast<std::size_t>(n));
+    return all;
+  }
+  // The first `size` bytes, while it runs.
+  std::string first(std::size_t size) const {
+    std::string bytes(size, '\0');
+    std::size_t got = 0;
+    for (ssize_t n; got < size && (n = read(fd_, bytes.data() + got, size - got)) > 0;)
+      got += static_cast<std::size_t>(n);
+    return bytes.substr(0, got);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int fd_ = -1;
+};
+
+std::string joinInChild(const UniqueId& id, int rank, int size) {
+  const Joined joined = join(id, {.rank = rank, .size = size});
+  return joined.status.ok() ? "ok" : joined.status.text();
+}
+
+std::int64_t nowUs() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             Deadline::Clock::now().time_since_epoch())
+      .count();
+}
+
+// Microseconds from the start of the last of `size` processes until all have joined.
+std::int64_t meetingTimeUs(int size) {
+  const UniqueId id = newId();
+  std::vector<std::unique_ptr<Child>> children;
+  for (int rank = 0; rank < size; ++rank) {
+    children.push_back(std::make_unique<Child>([&, rank] {
+      const std::int64_t start = nowUs();
+      const std::string result = joinInChild(id, rank, size);
+      return result == "ok" ? std::to_string(start) + ' ' + std::to_string(nowUs()) : result;
+    }));
+  }
+  std::int64_t lastStart = 0, lastEnd = 0;
+  for (const auto& child : children) {
+    const std::string result = child->result();
+    std::istringstream stream(result);
+    std::int64_t start = 0, end = 0;
+    EXPECT_TRUE(stream >> start >> end) << result;
+    lastStart = std::max(lastStart, start);
+    lastEnd = std::max(lastEnd, end);
+  }
+  return lastEnd - lastStart;
+}
+
+TEST(Processes, EightMeetWithinATenthOfASecond) {
+  std::vector<std::int64_t> times;
+  for (int round = 0; round < 9; ++round) times.push_back(meetingTimeUs(8));
+  std::sort(times.begin(), times.end());
+  std::printf(
+      "8 processes joined %.1f ms after the last one's start (median of %zu, worst %.1f ms)\n",
+      static_cast<double>(times[times.size() / 2]) / 1e3, times.size(),
+      static_cast<double>(times.back()) / 1e3);
+  EXPECT_LT(times.front(), 100000);
+}
+
+TEST(Processes, AKilledRankIsNamedToTheOthers) {
+  const UniqueId id = newId();
+  Child first([&] { return joinInChild(id, 0, 4); });
+  Child second([&] { return joinInChild(id, 1, 4); });
+  Child victim([&] { return joinInChild(id, 2, 4); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto killed = Deadline::Clock::now();
+  victim.kill();
+  const std::string text = first.result();
+  EXPECT_LT(Deadline::Clock::now() - killed, std::chrono::seconds(1));
+  EXPECT_EQ(text, second.result());
+  expectHas(text, "rank 2 (host ");
+  expectHas(text, ", pid " + std::to_string(victim.pid()) + ") died");
+}
+
+// A process that makes an id, hands it over, and stays.
+std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild) {
+  int fds[2];
+  if (pipe(fds) != 0) std::abort();
+  auto root = std::make_unique<Child>([&] {
+    const UniqueId mine = newId();
+    // What a trainer does: a worker that was forked after the sockets were opened and outlives it.
+    if (withChild && fork() == 0) {
+      sleep(5);
+      _exit(0);
+    }
+    if (write(fds[1], mine.bytes.data(), mine.bytes.size()) < 0) _exit(1);
+    sleep(20);
+    return std::string();
+  });
+  EXPECT_EQ(read(fds[0], id->bytes.data(), id->bytes.size()),
+            static_cast<ssize_t>(id->bytes.size()));
+  ::close(fds[0]);
+  ::close(fds[1]);
+  return root;
+}
+
+void expectRootsDeathIsSeen(bool withChild) {
+  UniqueId id;
+  const std::unique_ptr<Child> root = rootProcess(&id, withChild);
+  Child rank([&] { return joinInChild(id, 1, 3); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto killed = Deadline::Clock::now();
+  root->kill();
+  const std::string text = rank.result();
+  EXPECT_LT(Deadline::Clock::now() - killed, std::chrono::seconds(1));
+  expectHas(text, "meeting point (host ");
+  expectHas(text, ", pid " + std::to_string(root->pid()) + ") died");
+}
+
+TEST(Processes, TheDeathOfTheRootsProcessIsSeenWithinASecond) { expectRootsDeathIsSeen(false); }
+
+TEST(Processes, AlsoIfAForkedChildLivesOn) { expectRootsDeathIsSeen(true); }
+
+TEST(Processes, AnIdWhoseProcessEndedBeforeTheJoinIsStale) {
+  UniqueId id;
+  const std::unique_ptr<Child> root = rootProcess(&id, false);
+  root->kill();
+  root->result();
+  const auto start = Deadline::Clock::now();
+  expectHas(join(id, {.rank = 1, .size = 3}).status.text(), "stale unique id");
+  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
+  Child root([] {
+    const rlimit low{200, 200};
+    setrlimit(RLIMIT_NOFILE, &low);
+    return joinInChild(newId(), 0, 1000);
+  });
+  const std::string text = root.result();
+  expectHas(text, "file descriptors, hard limit 200");
+  expectHas(text, "need 1");
+}
+
+TEST(Processes, TheSoftLimitIsRaisedWhereTheHardOneAllowsIt) {
+  Child root([] {
+    const rlimit low{80, 400};
+    setrlimit(RLIMIT_NOFILE, &low);
+    const UniqueId id = newId();
+    std::vector<Part> parts = healthyParts(100);
+    for (const Joined& joined : joinAll(id, parts)) {
+      if (!joined.status.ok()) return joined.status.text();
+    }
+    return std::string("ok");
+  });
+  EXPECT_EQ(root.result(), "ok");
+}
+
+}  // namespace
+}  // namespace weft
