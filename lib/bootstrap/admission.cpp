@@ -11,6 +11,9 @@ namespace {
 // What a rank may send in one message after the handshake: its card, or its part of a round.
 constexpr std::size_t kMaxFromRank = Channel::kMaxFrameAfter;
 
+// Of a rank whose card we cannot read.
+constexpr std::int64_t kUnknownPatienceMs = 120000;
+
 Status foreign(std::string_view why) { return Status::error(Code::RemoteError, std::string(why)); }
 
 bool overlap(WireRange a, WireRange b) { return std::max(a.min, b.min) <= std::min(a.max, b.max); }
@@ -53,9 +56,10 @@ Status Admission::handleProof(const Message& message, Channel* channel,
   }
   const SessionKeys keys = sessionKeys(secret_, helloBytes_, challengeBytes_);
   channel->secure(keys.toRank, keys.toRoot, kMaxFromRank);
+  channel->send(MessageType::Welcome, Bytes());
   stage_ = Stage::Card;
   if (!overlap(hello_.wire, WireRange())) {
-    *guest = Guest{{hello_, RankCard()}, 0};
+    *guest = Guest{{hello_, RankCard()}, kUnknownPatienceMs};
     (*guest)->member.card.rank = hello_.rank;
   }
   return {};

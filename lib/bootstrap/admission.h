@@ -27,6 +27,8 @@ class Admission {
 
   // Its first message named our id, so it is worth more patience than any stranger.
   bool knowsOurId() const { return stage_ != Stage::Hello; }
+  // It has proved to hold the secret; only its card is missing.
+  bool proven() const { return stage_ == Stage::Card; }
 
  private:
   enum class Stage { Hello, Proof, Card };

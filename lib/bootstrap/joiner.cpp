@@ -106,19 +106,22 @@ Joiner::Attempt Joiner::prove(Stream* stream, Deadline limit) {
     return {Result::Failed,
             error.ok() ? "it accepts connections but does not answer" : error.text()};
   }
-  Attempt attempt = answerChallenge(stream, hello, answer);
-  if (attempt.result == Result::Joined && !awaitFlushed(stream, limit, &error)) {
-    return {Result::Failed, "it closed the connection during the handshake"};
-  }
-  if (attempt.result == Result::Joined) {
-    const SessionKeys keys = sessionKeys(id_.secret, hello, answer.body);
-    stream->channel().secure(keys.toRoot, keys.toRank, maxMessage_);
-  }
-  return attempt;
+  const Attempt attempt = answerChallenge(stream, hello, answer, limit);
+  return attempt.result == Result::Joined ? awaitWelcome(stream, limit) : attempt;
 }
 
-Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello,
-                                        const Message& message) {
+// Only a welcomed rank may not start over: the root has not seen it before.
+Joiner::Attempt Joiner::awaitWelcome(Stream* stream, Deadline limit) {
+  Status error;
+  Message welcome{};
+  if (!awaitMessage(stream, limit, &welcome, &error) || welcome.type != MessageType::Welcome) {
+    return {Result::Failed, "it closed the connection during the handshake"};
+  }
+  return {Result::Joined, ""};
+}
+
+Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello, const Message& message,
+                                        Deadline limit) {
   Challenge challenge;
   if (message.type == MessageType::Refusal)
     return {Result::Foreign, "it serves another unique id or secret"};
@@ -130,6 +133,11 @@ Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello,
   }
   const Digest proof = rankProof(id_.secret, hello, message.body);
   stream->channel().send(MessageType::Proof, Bytes(proof.begin(), proof.end()));
+  Status error;
+  if (!awaitFlushed(stream, limit, &error))
+    return {Result::Failed, "it closed the connection during the handshake"};
+  const SessionKeys keys = sessionKeys(id_.secret, hello, message.body);
+  stream->channel().secure(keys.toRoot, keys.toRank, maxMessage_);
   rootName_ = text("host ", challenge.host, ", pid ", challenge.pid);
   return {Result::Joined, ""};
 }

@@ -34,7 +34,9 @@ class Joiner {
   };
   Attempt tryOnce(const Address& address, Deadline limit);
   Attempt prove(Stream* stream, Deadline limit);
-  Attempt answerChallenge(Stream* stream, const Bytes& hello, const Message& message);
+  Attempt answerChallenge(Stream* stream, const Bytes& hello, const Message& message,
+                          Deadline limit);
+  Attempt awaitWelcome(Stream* stream, Deadline limit);
   Status hopeless(const std::vector<Attempt>& attempts) const;
   Status outOfTime() const;
   std::string where() const;

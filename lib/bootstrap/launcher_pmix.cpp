@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Open MPI's mpirun, and Slurm's srun --mpi=pmix. No address is agreed beforehand; the id travels
 // through the launcher's key-value store, which authenticates the processes of the job.
-#include <atomic>
+#include <mutex>
 
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
@@ -18,18 +18,54 @@ bool present() {
 // Open MPI says all of it in variables; other launchers only in the store.
 bool openMpi() { return !environment("OMPI_COMM_WORLD_SIZE").empty(); }
 
-Status identifyByStore(Identity* identity) {
-  PmixClient client;
-  std::uint32_t size = 0, localRank = 0, localSize = 0;
-  WEFT_TRY(client.open());
-  WEFT_TRY(client.jobNumber(pmix::kJobSize, &size));
-  identity->size = static_cast<int>(size);
-  if (client.ownNumber(pmix::kLocalRank, &localRank).ok())
-    identity->localRank = static_cast<int>(localRank);
-  if (client.jobNumber(pmix::kLocalSize, &localSize).ok())
-    identity->localSize = static_cast<int>(localSize);
-  return environmentNumber("PMIX_RANK", 0, identity->size - 1, &identity->rank);
-}
+// The process's one conversation with the launcher. It lives until exit: a fence fails if a
+// participant of it has finalized, even one that comes back.
+class PmixSession {
+ public:
+  static PmixSession& get() {
+    static PmixSession session;
+    return session;
+  }
+
+  Status identify(Identity* identity) {
+    const std::lock_guard lock(mutex_);
+    WEFT_TRY(opened_);
+    std::uint32_t size = 0, localRank = 0, localSize = 0;
+    WEFT_TRY(client_.jobNumber(pmix::kJobSize, &size));
+    identity->size = static_cast<int>(size);
+    if (client_.ownNumber(pmix::kLocalRank, &localRank).ok())
+      identity->localRank = static_cast<int>(localRank);
+    if (client_.jobNumber(pmix::kLocalSize, &localSize).ok())
+      identity->localSize = static_cast<int>(localSize);
+    return environmentNumber("PMIX_RANK", 0, identity->size - 1, &identity->rank);
+  }
+
+  Status meet(const Identity& identity, Deadline deadline, UniqueId* id) {
+    const std::lock_guard lock(mutex_);
+    WEFT_TRY(opened_);
+    // A new key for each meeting: what was once fetched from the store is cached.
+    const std::string key = text("weft.id.", meetings_++);
+    if (identity.rank == 0) {
+      WEFT_TRY(createUniqueId(id));
+      WEFT_TRY(client_.put(key, idToHex(*id)));
+    }
+    WEFT_TRY(client_.fence(deadline));
+    if (identity.rank == 0) return {};
+    std::string hex;
+    WEFT_TRY(client_.get(0, key, &hex));
+    return idFromHex(hex, id);
+  }
+
+ private:
+  PmixSession() : opened_(client_.open()) {}
+
+  std::mutex mutex_;
+  PmixClient client_;
+  Status opened_;
+  int meetings_ = 0;
+};
+
+Status identifyByStore(Identity* identity) { return PmixSession::get().identify(identity); }
 
 Status identifyByPmix(Identity* identity) {
   if (!openMpi()) return identifyByStore(identity);
@@ -39,21 +75,8 @@ Status identifyByPmix(Identity* identity) {
   return optionalNumber("OMPI_COMM_WORLD_LOCAL_SIZE", 1, identity->size, &identity->localSize);
 }
 
-// A new key for each meeting: what was once fetched from the store is cached.
 Status meet(const Identity& identity, Deadline deadline, UniqueId* id) {
-  static std::atomic<int> meetings{0};
-  const std::string key = text("weft.id.", meetings++);
-  PmixClient client;
-  WEFT_TRY(client.open());
-  if (identity.rank == 0) {
-    WEFT_TRY(createUniqueId(id));
-    WEFT_TRY(client.put(key, idToHex(*id)));
-  }
-  WEFT_TRY(client.fence(deadline));
-  if (identity.rank == 0) return {};
-  std::string hex;
-  WEFT_TRY(client.get(0, key, &hex));
-  return idFromHex(hex, id);
+  return PmixSession::get().meet(identity, deadline, id);
 }
 
 }  // namespace

@@ -17,19 +17,21 @@ namespace weft {
 //   root -> rank   Challenge   nonce; proof that the root holds the id's secret    (or Refusal)
 //   rank -> root   Proof       proof that the rank holds it
 //   ---- from here on every frame is authenticated (channel.h) ----
+//   root -> rank   Welcome     the proof was right; before this the rank may start all over
 //   rank -> root   Card        the rank's card
 //   root -> rank   Roster      all cards                                           (or Verdict)
 //   rank -> root   Gather      one rank's part of a round                          (any number of
 //   rounds) root -> rank   Gathered    all parts                                           (or
 //   Verdict) rank -> root   Bye         I leave; or Failed: I cannot go on, tell everybody
 //
-// Hello to Proof and Verdict never change, so that any two versions can at least agree that they
+// Hello to Welcome and Verdict never change, so that any two versions can at least agree that they
 // differ.
 enum class MessageType : std::uint8_t {
   Hello = 1,
   Challenge,
   Refusal,
   Proof,
+  Welcome,
   Card,
   Roster,
   Verdict,

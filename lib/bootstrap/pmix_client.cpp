@@ -2,6 +2,7 @@
 #include "bootstrap/pmix_client.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -84,7 +85,8 @@ void fenceDone(pmix::Status status, void* context) {
 }  // namespace
 
 PmixClient::~PmixClient() {
-  if (library_) (void)library_->finalize(nullptr, 0);
+  // A forked child is not the process that the launcher knows.
+  if (library_ && owner_ == getpid()) (void)library_->finalize(nullptr, 0);
 }
 
 Status PmixClient::open() {
@@ -98,6 +100,7 @@ Status PmixClient::open() {
   const pmix::Status status = library.init(&self_, nullptr, 0);
   if (status != pmix::kSuccess) return library.error("PMIx_Init", status);
   library_ = &library;
+  owner_ = getpid();
   return {};
 }
 

@@ -38,6 +38,7 @@ class PmixClient {
 
   const Library* library_ = nullptr;
   pmix::Process self_{};
+  int owner_ = 0;  // process id
 };
 
 }  // namespace weft

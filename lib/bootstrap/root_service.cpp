@@ -31,6 +31,7 @@ struct Connection {
   Deadline limit;  // of the handshake
   Admission admission;
   std::optional<Meeting::Seat> seat;  // once a member
+  bool stranger() const { return !seat && !admission.proven(); }
   bool open = true;
   bool ready = true;  // poll(2) has something, or nobody has asked it yet
 };
@@ -109,7 +110,7 @@ bool RootService::handedOver() {
 
 std::size_t RootService::strangersNow() const {
   return static_cast<std::size_t>(std::count_if(connections_.begin(), connections_.end(),
-                                                [](const Connection& c) { return !c.seat; }));
+                                                [](const Connection& c) { return c.stranger(); }));
 }
 
 Deadline RootService::nextWake() const {
@@ -118,7 +119,7 @@ Deadline RootService::nextWake() const {
   if (acceptAgain_) wake = wake.orSooner(*acceptAgain_);
   if (goodbye_) wake = wake.orSooner(*goodbye_);
   for (const Connection& connection : connections_) {
-    if (!connection.seat) wake = wake.orSooner(connection.limit);
+    if (connection.stranger()) wake = wake.orSooner(connection.limit);
   }
   return wake;
 }
@@ -165,7 +166,7 @@ void RootService::makeRoom() {
   if (strangersNow() < kMaxStrangers) return;
   auto victim = connections_.end();
   for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-    if (it->seat || !it->open) continue;
+    if (!it->stranger() || !it->open) continue;
     if (victim == connections_.end()) victim = it;
     if (!it->admission.knowsOurId()) {
       victim = it;
@@ -192,7 +193,7 @@ void RootService::serve(Connection& connection) {
 
 void RootService::dropTheSlow() {
   for (Connection& connection : connections_) {
-    if (connection.seat || !connection.open || !connection.limit.expired()) continue;
+    if (!connection.stranger() || !connection.open || !connection.limit.expired()) continue;
     drop(connection, "it did not finish the handshake");
   }
 }

@@ -173,6 +173,7 @@ TEST(Hostile, AReplayedHandshakeIsRefused) {
   ASSERT_TRUE(rank.greet());
   rank.prove();
   rank.introduce();
+  EXPECT_TRUE(rank.awaits(MessageType::Welcome));
   // The root's nonce is another one now, so the recorded proof is worth nothing.
   const Socket replay = connectRaw(id);
   sendRaw(replay, rank.everythingSent());
@@ -196,6 +197,7 @@ TEST(Hostile, ARankThatStopsBeforeItsCardIsNobody) {
   HandMadeRank half(id, 0, 2);
   ASSERT_TRUE(half.greet());
   half.prove();
+  EXPECT_TRUE(half.awaits(MessageType::Welcome));
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
 
