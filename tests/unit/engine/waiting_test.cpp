@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "engine/turns.h"
+#include "engine/waiter.h"
+#include "engine/work_stream.h"
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Waiter, SpinsThenYieldsThenSleeps) {
+  WaitTuning tuning;
+  tuning.spins = 10;
+  tuning.yieldFor = 3ms;
+  tuning.sleepMax = 4ms;
+  Waiter waiter(tuning);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.pause(), Waiter::Advice::Poll);
+  const auto start = std::chrono::steady_clock::now();
+  int checks = 0;
+  Waiter::Advice advice;
+  while ((advice = waiter.pause()) != Waiter::Advice::Sleep)
+    checks += advice == Waiter::Advice::Check;
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 3ms);
+  EXPECT_LE(checks, 3);
+  EXPECT_EQ(waiter.sleepTime(), 1ms);
+  EXPECT_EQ(waiter.sleepTime(), 2ms);
+  EXPECT_EQ(waiter.sleepTime(), 4ms);
+  EXPECT_EQ(waiter.sleepTime(), 4ms) << "bounded";
+  waiter.progressed();
+  EXPECT_EQ(waiter.pause(), Waiter::Advice::Poll) << "a new wait begins with spinning";
+}
+
+TEST(Waiter, MoreRanksThanCoresHardlySpin) {
+  EXPECT_GT(tuneWaiting(2, 2, -1).spins, 100u);
+  EXPECT_LE(tuneWaiting(8, 2, -1).spins, 10u);
+  EXPECT_EQ(tuneWaiting(8, 2, 5).spins, 100u) << "the knob decides";
+}
+
+TEST(Turns, RunInTheOrderOfIssue) {
+  Turns turns;
+  constexpr int kCalls = 200;
+  std::vector<std::uint64_t> tickets;
+  for (int i = 0; i < kCalls; ++i) {
+    ASSERT_TRUE(turns.beginIssue());
+    EXPECT_FALSE(turns.beginIssue()) << "one at a time";
+    tickets.push_back(turns.take());
+    turns.endIssue();
+  }
+  std::vector<int> order;
+  std::vector<std::thread> threads;
+  for (int t = 3; t >= 0; --t) {
+    threads.emplace_back([&, t] {
+      for (int i = t; i < kCalls; i += 4) {
+        ASSERT_TRUE(turns.await(tickets[static_cast<std::size_t>(i)], Deadline::in(20000)));
+        order.push_back(i);  // in turn, so alone
+        turns.done(tickets[static_cast<std::size_t>(i)]);
+      }
+    });
+  }
+  EXPECT_TRUE(turns.awaitAll(Deadline::in(20000)));
+  for (std::thread& t : threads) t.join();
+  ASSERT_EQ(order.size(), static_cast<std::size_t>(kCalls));
+  for (int i = 0; i < kCalls; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+  EXPECT_TRUE(turns.allDone());
+}
+
+TEST(Turns, WaitHasADeadline) {
+  Turns turns;
+  ASSERT_TRUE(turns.beginIssue());
+  turns.take();
+  const std::uint64_t second = turns.take();
+  turns.endIssue();
+  EXPECT_FALSE(turns.await(second, Deadline::in(20)));
+}
+
+TEST(WorkStream, RunsInOrderAndKeepsTheFirstError) {
+  WorkStream stream;
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) {
+    stream.enqueue([&order, i]() -> Status {
+      order.push_back(i);
+      if (i == 10) return Status::error(Code::Timeout, "ten");
+      if (i == 20) return Status::error(Code::Mismatch, "twenty");
+      return {};
+    });
+  }
+  EXPECT_EQ(stream.synchronize().text(), "ten");
+  EXPECT_TRUE(stream.synchronize().ok()) << "reported once";
+  ASSERT_EQ(order.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
+}
+
+TEST(WorkStream, EndsAfterWhatIsQueued) {
+  std::atomic<int> ran{0};
+  {
+    WorkStream stream;
+    for (int i = 0; i < 50; ++i) {
+      stream.enqueue([&]() -> Status {
+        ++ran;
+        return {};
+      });
+    }
+  }
+  EXPECT_EQ(ran.load(), 50);
+}
+
+TEST(WorkEvent, PassesWhenTheStreamGetsThere) {
+  WorkEvent event;
+  EXPECT_TRUE(event.passed(event.latest())) << "never recorded: nothing to wait for";
+  const std::uint64_t ticket = event.beginRecord();
+  EXPECT_FALSE(event.passed(ticket));
+  std::thread later([&] {
+    std::this_thread::sleep_for(5ms);
+    event.endRecord(ticket);
+  });
+  event.wait(ticket);
+  EXPECT_TRUE(event.passed(ticket));
+  later.join();
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/choose.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/bind.h"
+#include "plan/cache.h"
+
+namespace weft {
+namespace {
+
+Tuning tuning() {
+  Tuning t;
+  t.ranks = 4;
+  t.direct = true;
+  t.oneShotMax = 8 << 10;
+  t.directMin = 16 << 10;
+  t.landingBytes = 256 << 10;
+  return t;
+}
+
+Call callOf(Collective collective, std::uint64_t count) {
+  Call call;
+  call.collective = collective;
+  call.type = DType::F32;
+  call.count = count;
+  return call;
+}
+
+std::string chosen(const Call& call, const Tuning& t = tuning()) {
+  Schedule schedule;
+  const Status status = choose(call, t, &schedule);
+  return status.ok() ? schedule.name : status.text();
+}
+
+TEST(Choose, SmallOneShotLargeMesh) {
+  EXPECT_NE(chosen(callOf(Collective::AllReduce, 2)).find("one-shot"), std::string::npos);
+  EXPECT_NE(chosen(callOf(Collective::AllReduce, 1 << 20)).find("mesh"), std::string::npos);
+}
+
+TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
+  Call call = callOf(Collective::AllReduce, 1 << 20);
+  call.algorithm = "ring";
+  EXPECT_NE(chosen(call).find("ring"), std::string::npos);
+  call.algorithm = "rnig";
+  EXPECT_NE(chosen(call).find("unknown algorithm 'rnig'"), std::string::npos);
+  call.algorithm = "mesh:sideways";
+  EXPECT_NE(chosen(call).find("unknown landing"), std::string::npos);
+  Tuning without = tuning();
+  without.direct = false;
+  call.algorithm = "mesh:direct";
+  EXPECT_NE(chosen(call, without).find("cannot write into its peers' buffers"), std::string::npos);
+}
+
+TEST(Choose, ReproducibleRefusesOtherOrders) {
+  Call call = callOf(Collective::AllReduce, 1 << 20);
+  call.reproducible = true;
+  EXPECT_NE(chosen(call).find("mesh"), std::string::npos);
+  call.algorithm = "circulant";
+  EXPECT_NE(chosen(call).find("rank order"), std::string::npos);
+}
+
+TEST(Choose, UnevenBlocksAreJudgedByTheLongest) {
+  const std::size_t counts[] = {1, 1, 1, 1 << 20};
+  Call call = callOf(Collective::AllGather, (1 << 20) + 3);
+  call.counts = counts;
+  const std::string large = chosen(call);
+  const std::size_t small[] = {1, 1, 1, 1};
+  call.counts = small;
+  EXPECT_NE(chosen(call), large);
+}
+
+// Every algorithm of every collective binds, with both landings, on every rank.
+TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
+  for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 8u, 16u, 33u}) {
+    Tuning t = tuning();
+    t.ranks = ranks;
+    t.cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
+    for (int c = 0; c <= static_cast<int>(Collective::Barrier); ++c) {
+      const auto collective = static_cast<Collective>(c);
+      const std::string names = algorithmNames(collective) + ",";
+      for (std::size_t at = 0; at < names.size(); at = names.find(',', at) + 1) {
+        const std::string name = names.substr(at, names.find(',', at) - at);
+        if (name.starts_with("two-level") && t.cards == 1) continue;
+        for (const char* landing : {":staged", ":direct"}) {
+          const std::string forced = name + landing;
+          Call call = callOf(collective, 1000);
+          call.op = RedOp::PreMulSum;
+          call.algorithm = forced;
+          Schedule schedule;
+          ASSERT_TRUE(choose(call, t, &schedule).ok()) << forced;
+          std::unique_ptr<const Plan> plan;
+          const BindTarget target{.rank = ranks - 1,
+                                  .ranks = ranks,
+                                  .tags = 10 * ranks + 64,
+                                  .budget = {1 << 20, 256 << 10}};
+          const Status bound = bindSchedule(schedule, call, target, &plan);
+          EXPECT_TRUE(bound.ok()) << forced << " on " << ranks << ": " << bound.text();
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanCache, SameCallSamePlanAndBounded) {
+  PlanCache cache(tuning(), {.rank = 0, .ranks = 4, .tags = 104, .budget = {1 << 20, 256 << 10}});
+  const Plan* first = nullptr;
+  const Plan* again = nullptr;
+  ASSERT_TRUE(cache.find(callOf(Collective::AllReduce, 100), &first).ok());
+  ASSERT_TRUE(cache.find(callOf(Collective::AllReduce, 100), &again).ok());
+  EXPECT_EQ(first, again);
+  const std::uint64_t fingerprint = first->fingerprint;
+  for (std::uint64_t count = 0; count < 5000; ++count) {
+    const Plan* other = nullptr;
+    ASSERT_TRUE(cache.find(callOf(Collective::ReduceScatter, count), &other).ok());
+    EXPECT_NE(other->fingerprint, fingerprint);
+    EXPECT_LE(cache.bytes(), PlanCache::kMaxBytes);
+  }
+}
+
+// Whatever ranks must agree on changes the fingerprint.
+TEST(Fingerprint, CoversEveryArgument) {
+  const Call base = callOf(Collective::Reduce, 100);
+  const std::uint64_t same = fingerprintOf(base, 4, "mesh");
+  EXPECT_EQ(fingerprintOf(base, 4, "mesh"), same);
+  Call other = base;
+  other.count = 101;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  other = base;
+  other.type = DType::I32;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  other = base;
+  other.op = RedOp::Max;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  other = base;
+  other.root = 1;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  other = base;
+  other.reproducible = true;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  const std::size_t counts[] = {1, 2, 3, 94};
+  other = base;
+  other.counts = counts;
+  EXPECT_NE(fingerprintOf(other, 4, "mesh"), same);
+  EXPECT_NE(fingerprintOf(base, 4, "ring"), same);
+  EXPECT_NE(fingerprintOf(base, 5, "mesh"), same);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "schedule/registry.h"
+#include "schedule/transforms.h"
+
+namespace weft {
+namespace {
+
+constexpr Budget kBudget{1 << 20, 256 << 10};
+
+Schedule staged(Collective collective, std::string_view name, std::uint32_t ranks) {
+  return stageOut(findAlgorithm(collective, name)->make({.ranks = ranks}));
+}
+
+Call vectorCall(std::uint64_t count, DType type = DType::F32) {
+  Call call;
+  call.collective = Collective::AllReduce;
+  call.type = type;
+  call.count = count;
+  return call;
+}
+
+// Bytes of a chunk in a segment, by the rule of BoundOp.
+std::uint64_t length(const ByteLayout& layout, std::uint32_t chunk, std::uint64_t segment) {
+  const std::uint64_t shift = segment * layout.segmentBytes();
+  const std::uint64_t limit = layout.limit(chunk);
+  return std::min(layout.stride(), limit > shift ? limit - shift : 0);
+}
+
+TEST(ByteLayout, ChunksOfAllSegmentsCoverTheVectorOnce) {
+  std::mt19937_64 random(7);
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::uint32_t ranks = 1 + static_cast<std::uint32_t>(random() % 9);
+    const std::uint64_t count = random() % (trial % 3 == 0 ? 50 : 3000000);
+    const Schedule schedule = staged(Collective::AllReduce, "mesh", ranks);
+    const ByteLayout layout(schedule, vectorCall(count), 0, kBudget);
+    std::uint64_t at = 0;
+    for (std::uint64_t s = 0; s < layout.segments(); ++s) {
+      for (std::uint32_t c = 0; c < ranks; ++c) {
+        const std::uint64_t bytes = length(layout, c, s);
+        if (bytes == 0) continue;
+        EXPECT_EQ(s * layout.segmentBytes() + layout.outOffset(c), at) << count << " on " << ranks;
+        EXPECT_EQ(bytes % 4, 0u);
+        at += bytes;
+      }
+    }
+    EXPECT_EQ(at, count * 4) << ranks << " ranks";
+    EXPECT_LE(layout.tmpBytes(), kBudget.arenaBytes);
+  }
+}
+
+TEST(ByteLayout, LongVectorsKeepTheirLandingInTheSoftBudget) {
+  const Schedule schedule = staged(Collective::AllReduce, "mesh", 4);
+  const ByteLayout layout(schedule, vectorCall(64 << 20), 0, kBudget);
+  EXPECT_GT(layout.segments(), 1u);
+  EXPECT_LE(layout.tmpBytes(), kBudget.landingBytes);
+  EXPECT_EQ(layout.stride() % 64, 0u) << "chunks start on cache lines";
+}
+
+TEST(ByteLayout, UnevenBlocksAreCutInStep) {
+  const std::size_t counts[] = {5, 0, 400000, 17};
+  const std::size_t displs[] = {100, 0, 1000, 20};
+  Call call;
+  call.collective = Collective::AllGather;
+  call.type = DType::F64;
+  call.counts = counts;
+  call.displs = displs;
+  const ByteLayout layout(staged(Collective::AllGather, "mesh", 4), call, 2, kBudget);
+  EXPECT_FALSE(layout.isVector());
+  EXPECT_GT(layout.segments(), 1u);
+  for (std::uint32_t block = 0; block < 4; ++block) {
+    EXPECT_EQ(layout.outOffset(block), displs[block] * 8);
+    std::uint64_t sum = 0;
+    for (std::uint64_t s = 0; s < layout.segments(); ++s) sum += length(layout, block, s);
+    EXPECT_EQ(sum, counts[block] * 8);
+  }
+}
+
+TEST(ByteLayout, EvenPackedBlocksInOneSegmentAreAVector) {
+  Call call;
+  call.collective = Collective::AllGather;
+  call.type = DType::U8;
+  call.count = 12;
+  const ByteLayout layout(staged(Collective::AllGather, "mesh", 3), call, 1, kBudget);
+  EXPECT_TRUE(layout.isVector());
+  EXPECT_EQ(layout.outOffset(2), 24u);
+  EXPECT_EQ(layout.inOffset(0), 0u);
+}
+
+TEST(ByteLayout, EmptyCallsHaveOneSegmentOfNothing) {
+  const ByteLayout layout(staged(Collective::AllReduce, "mesh", 3), vectorCall(0), 0, kBudget);
+  EXPECT_EQ(layout.segments(), 1u);
+  EXPECT_EQ(length(layout, 0, 0), 0u);
+}
+
+}  // namespace
+}  // namespace weft
