@@ -18,8 +18,10 @@ namespace {
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 // Of a segment: four in flight fit half of a common 2 MiB second-level cache.
 constexpr std::int64_t kLandingBytes = 256 << 10;
-constexpr std::int64_t kOneShotMax = 8 << 10;
-constexpr std::int64_t kDirectMin = 16 << 10;
+// Cut-overs of today, measured with two ranks (docs/performance.md): up to here, divided by the ranks
+// because each receives from all, everybody sends everything; from here on a block is worth a direct put.
+constexpr std::int64_t kOneShotMax = 64 << 10;
+constexpr std::int64_t kDirectMin = 32 << 10;
 
 // The most cells that any algorithm of the registry needs, with its transforms, on n ranks.
 std::uint32_t tagsFor(std::uint32_t ranks) { return 10 * ranks + 64; }
@@ -85,7 +87,7 @@ Status numberKnob(Knob knob, std::int64_t fallback, std::int64_t* value) {
 
 Status readTuning(std::uint32_t ranks, Tuning* tuning) {
   std::int64_t oneShot = 0, direct = 0, landingKb = 0;
-  WEFT_TRY(numberKnob(Knob::OneShotMax, kOneShotMax, &oneShot));
+  WEFT_TRY(numberKnob(Knob::OneShotMax, kOneShotMax / ranks, &oneShot));
   WEFT_TRY(numberKnob(Knob::DirectMin, kDirectMin, &direct));
   WEFT_TRY(numberKnob(Knob::SegmentKb, kLandingBytes >> 10, &landingKb));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
