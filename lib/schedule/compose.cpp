@@ -4,7 +4,8 @@
 
 namespace weft {
 
-Schedule reduceScatterAllGather(std::string name, Schedule reduceScatter, Schedule allGather) {
+Schedule reduceScatterAllGather(std::string name, const Schedule& reduceScatter,
+                                const Schedule& allGather) {
   const uint32_t n = reduceScatter.ranks, scratch = reduceScatter.tmpChunks;
   return {.name = std::move(name),
           .collective = Collective::AllReduce,
@@ -24,7 +25,8 @@ Schedule reduceScatterAllGather(std::string name, Schedule reduceScatter, Schedu
           }};
 }
 
-Schedule reduceScatterGather(std::string name, Schedule reduceScatter, Schedule gather) {
+Schedule reduceScatterGather(std::string name, const Schedule& reduceScatter,
+                             const Schedule& gather) {
   const uint32_t n = reduceScatter.ranks, scratch = reduceScatter.tmpChunks, root = gather.root;
   return {.name = std::move(name),
           .collective = Collective::Reduce,

@@ -60,7 +60,9 @@ Schedule twoLevelBroadcast(uint32_t cards, uint32_t nodes, uint32_t root);
 
 // compose.cpp: all-reduce (reduce) made of a reduce-scatter and an all-gather (gather), C = n
 // chunks.
-Schedule reduceScatterAllGather(std::string name, Schedule reduceScatter, Schedule allGather);
-Schedule reduceScatterGather(std::string name, Schedule reduceScatter, Schedule gather);
+Schedule reduceScatterAllGather(std::string name, const Schedule& reduceScatter,
+                                const Schedule& allGather);
+Schedule reduceScatterGather(std::string name, const Schedule& reduceScatter,
+                             const Schedule& gather);
 
 }  // namespace weft

@@ -169,7 +169,9 @@ class Linker {
   struct Target {
     uint64_t key;
     uint32_t message;
-    auto operator<=>(const Target&) const = default;
+    bool operator<(const Target& other) const {
+      return key != other.key ? key < other.key : message < other.message;
+    }
   };
 
   LinkedSchedule& l_;
