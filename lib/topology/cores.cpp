@@ -18,14 +18,6 @@ std::string firstLine(const std::string& path) {
   return line;
 }
 
-std::uint32_t affinityCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    return static_cast<std::uint32_t>(CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
 // The process's own group in the unified hierarchy: "0::/user.slice/...".
 std::string cgroupPath() {
   std::ifstream file("/proc/self/cgroup");
@@ -51,8 +43,17 @@ std::uint32_t coresOfCpuMax(const std::string& line) {
       std::min<std::uint64_t>((quota + period - 1) / period, UINT32_MAX));
 }
 
-std::uint32_t usableCores() {
-  std::uint32_t cores = affinityCores();
+cpu_set_t allowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return set;
+  for (std::size_t core = 0; core < std::max(1u, std::thread::hardware_concurrency()); ++core)
+    CPU_SET(core, &set);
+  return set;
+}
+
+std::uint32_t usableCores(const cpu_set_t& allowed) {
+  auto cores = static_cast<std::uint32_t>(CPU_COUNT(&allowed));
   // A limit may stand at any level above the process.
   for (std::string path = cgroupPath();; path.resize(path.find_last_of('/'))) {
     const std::uint32_t quota = coresOfCpuMax(firstLine("/sys/fs/cgroup" + path + "/cpu.max"));
