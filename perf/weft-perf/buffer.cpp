@@ -36,14 +36,16 @@ Buffer::Buffer(std::size_t bytes, std::size_t unalign, weftComm_t registeredWith
     }
   }
   data_ = static_cast<unsigned char*>(base_) + alignment + unalign;
-  if (comm_ != nullptr) check(weftCommRegister(comm_, data_, bytes, &registration_), comm_);
+  if (comm_ != nullptr && bytes > 0) {
+    check(weftCommRegister(comm_, data_, bytes, &registration_), comm_);
+  }
 }
 
 Buffer::~Buffer() {
   if (comm_ == nullptr) {
     std::free(base_);
   } else {
-    static_cast<void>(weftCommDeregister(comm_, registration_));
+    if (registration_ != nullptr) static_cast<void>(weftCommDeregister(comm_, registration_));
     static_cast<void>(weftMemFree(base_));
   }
 }
