@@ -31,7 +31,12 @@
 //
 // In place and reuse are the same checks with other slots falling together: In with Out, and the
 // Tmp and Signal slots of invocation e with those of e + kReuseDepth (result checks one
-// invocation).
+// invocation). Invocations of different schedules may follow each other in the same slots: every
+// arrival is waited for and completion includes one's own puts, so nothing of e is under way at a
+// rank when e + kReuseDepth starts to write there, whatever their programs are.
+//
+// Beyond a few hundred ranks the clocks of the hazard pass (ranks^2 words) become the cost; there
+// the tests run the first three alone, on programs of the same generators.
 namespace weft {
 
 struct VerifyOptions {
