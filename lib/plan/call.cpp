@@ -47,9 +47,9 @@ std::string describe(Collective collective, std::uint64_t count, DType type, Red
 }
 
 std::string describe(const CallRecord& record) {
-  const std::uint64_t what = record.what.load(std::memory_order_relaxed);
+  const std::uint64_t what = record.what.load(std::memory_order_acquire);
   return describe(static_cast<Collective>(what & 0xff),
-                  record.count.load(std::memory_order_relaxed),
+                  record.count.load(std::memory_order_acquire),
                   static_cast<DType>(what >> 8 & 0xff), static_cast<RedOp>(what >> 16 & 0xff),
                   static_cast<int>(what >> 32), (what & kUnevenBit) != 0);
 }

@@ -34,14 +34,13 @@ std::string rankList(const std::vector<std::uint32_t>& ranks) {
   return line;
 }
 
-// The peer's record of call `seq`, if it has made that call: its fingerprint and its words.
-bool readCall(ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
+// The peer's record of call `seq`, if it has made that call. `words` may be null.
+bool readCall(const ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
               std::string* words) {
-  CallRecord& record = page.calls[seq % kCallRecords];
+  const CallRecord& record = page.calls[seq % kCallRecords];
   if (record.seq.load(std::memory_order_acquire) != seq) return false;
-  *fingerprint = record.fingerprint.load(std::memory_order_relaxed);
-  *words = describe(record);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  *fingerprint = record.fingerprint.load(std::memory_order_acquire);
+  if (words) *words = describe(record);
   return record.seq.load(std::memory_order_relaxed) == seq;
 }
 
@@ -63,11 +62,11 @@ void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
   plan_ = &plan;
   ++seq_;
   CallRecord& record = mine_.calls[seq_ % kCallRecords];
+  // Release each: whoever reads a field of this call no longer finds the number of an older one.
   record.seq.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  record.fingerprint.store(plan.fingerprint, std::memory_order_relaxed);
-  record.count.store(plan.count, std::memory_order_relaxed);
-  record.what.store(plan.what, std::memory_order_relaxed);
+  record.fingerprint.store(plan.fingerprint, std::memory_order_release);
+  record.count.store(plan.count, std::memory_order_release);
+  record.what.store(plan.what, std::memory_order_release);
   record.seq.store(seq_, std::memory_order_release);
   mine_.callSeq.store(seq_, std::memory_order_release);
   mine_.inCall.store(1, std::memory_order_relaxed);
@@ -158,8 +157,7 @@ Status Watch::compareCalls() {
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     ControlPage* page = transport_.control(r);
     std::uint64_t fingerprint = 0;
-    std::string words;
-    if (page && readCall(*page, seq_, &fingerprint, &words) && fingerprint != plan_->fingerprint)
+    if (page && readCall(*page, seq_, &fingerprint, nullptr) && fingerprint != plan_->fingerprint)
       return disagreement(r);
   }
   return {};
