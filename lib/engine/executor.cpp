@@ -4,14 +4,22 @@
 #include <cstring>
 #include <utility>
 
-#include "base/text.h"
+#include "schedule/ir.h"
 #include "transports/mapped/doorbell.h"
 
 namespace weft {
+
+static_assert(kParities == kReuseDepth,
+              "the engine keeps as many invocations in flight as the verifier proves");
+
 namespace {
 
 void copyBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+void streamBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  if (to != from) copyStream(to, from, bytes);
 }
 
 }  // namespace
@@ -177,8 +185,9 @@ void Executor::fold(const Lane& lane, const BoundOp& op) {
   if (bytes == 0) return;
   for (std::uint32_t k = 0; k < op.operands; ++k)
     sources_[k] = at(lane, plan_->operands[op.first + k]);
-  plan_->fold(at(lane, op.dst), sources_.data(), op.operands, bytes / plan_->elementBytes,
-              op.finish ? plan_->divisor : 1);
+  const FoldFn kernel = op.stream ? plan_->foldStream : plan_->fold;
+  kernel(at(lane, op.dst), sources_.data(), op.operands, bytes / plan_->elementBytes,
+         op.finish ? plan_->divisor : 1);
 }
 
 void Executor::compute(const Lane& lane, const BoundOp& op) const {
@@ -191,7 +200,10 @@ void Executor::compute(const Lane& lane, const BoundOp& op) const {
     plan_->scale(dst, src, count, launch_->scalar);
     return;
   }
-  copyBytes(dst, src, bytes);
+  if (op.stream)
+    streamBytes(dst, src, bytes);
+  else
+    copyBytes(dst, src, bytes);
   if (op.kind == BoundOp::Kind::Finish) finish(plan_->type, dst, count, plan_->divisor);
 }
 

@@ -12,6 +12,9 @@ namespace weft {
 namespace {
 
 constexpr std::uint32_t kNobody = ~0u;
+// Results of messages from this size on go past the cache: they would not stay in it until the caller
+// reads them, and a plain store first reads the line that it overwrites.
+constexpr std::uint64_t kStreamMin = 4 << 20;
 
 // Cells are numbered Tmp slots first, then Out slots, then signals.
 std::uint32_t tagOf(const Schedule& s, Slot slot) {
@@ -50,6 +53,8 @@ class Binder {
   void bindWait(Slot dst, BoundOp* bound);
   Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
   bool takeFinish(const Op& op);
+  void streamResults();
+  bool isReadAgain(const BoundOp& result) const;
 
   Place place(Slot slot) const;
   Slot alias(Slot slot) const;
@@ -130,6 +135,8 @@ Slot Binder::alias(Slot slot) const {
   return i == kNoAlias ? slot : out(i);
 }
 
+// The engine waits before such an op until its puts have read their sources. That also makes
+// schedules that are not safe in place by themselves (one-shot) safe, without a copy of the input.
 bool Binder::overwritesSource(Slot dst, std::uint32_t chunks) {
   for (std::uint32_t j = 0; j < chunks; ++j) {
     const Slot slot = alias(dst + j);
@@ -240,6 +247,24 @@ Status Binder::bindOp(const Op& op) {
   return {};
 }
 
+// Is what this op writes the source of a put?
+bool Binder::isReadAgain(const BoundOp& result) const {
+  return std::ranges::any_of(plan_->ops, [&](const BoundOp& op) {
+    const bool puts = op.kind == BoundOp::Kind::Put || op.kind == BoundOp::Kind::PutDirect;
+    return puts && op.src.base == result.dst.base &&
+           op.src.offset < result.dst.offset + result.max &&
+           result.dst.offset < op.src.offset + op.max;
+  });
+}
+
+void Binder::streamResults() {
+  if (layout_.totalBytes() < kStreamMin) return;
+  for (BoundOp& op : plan_->ops) {
+    const bool stores = op.kind == BoundOp::Kind::Copy || op.kind == BoundOp::Kind::Fold;
+    op.stream = stores && op.dst.base == Base::Out && !isReadAgain(op);
+  }
+}
+
 void Binder::describe(Plan* plan) const {
   plan->algorithm = schedule_.name;
   plan->type = call_.type;
@@ -252,6 +277,7 @@ void Binder::describe(Plan* plan) const {
   plan->count = call_.count;
   if (isReduction(schedule_.collective)) {
     plan->fold = foldKernel(call_.type, call_.op);
+    plan->foldStream = foldKernelStream(call_.type, call_.op);
     plan->scale = scaleKernel(call_.type);
   }
 }
@@ -263,6 +289,7 @@ Status Binder::run(Plan* plan) {
   placeArrivals();
   describe(plan);
   for (const Op& op : program_.ops) WEFT_TRY(bindOp(op));
+  streamResults();
   return {};
 }
 
