@@ -3,57 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
-#include <mutex>
 
 #include "base/text.h"
 #include "transports/mapped/mapped_transport.h"
+#include "transports/mapped/offer.h"
 #include "transports/mapped/setup.h"
 
 // Ranks as threads of one process: each finds the others' segments by their random tokens.
 namespace weft {
 namespace {
-
-// The segments on offer while communicators are being set up. A peer that has found a segment shares
-// its ownership, so that it outlives its rank for as long as somebody may still put into it.
-class Registry {
- public:
-  static Registry& instance() {
-    static Registry registry;
-    return registry;
-  }
-  void add(const Token& token, std::shared_ptr<Mapping> segment) {
-    const std::lock_guard lock(mutex_);
-    segments_[token] = std::move(segment);
-  }
-  std::shared_ptr<Mapping> find(const Token& token) {
-    const std::lock_guard lock(mutex_);
-    const auto found = segments_.find(token);
-    return found == segments_.end() ? nullptr : found->second;
-  }
-  void remove(const Token& token) {
-    const std::lock_guard lock(mutex_);
-    segments_.erase(token);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<Token, std::shared_ptr<Mapping>> segments_;
-};
-
-// Offers a segment from construction to destruction.
-class Offer {
- public:
-  Offer(const Token& token, std::shared_ptr<Mapping> segment) : token_(token) {
-    Registry::instance().add(token_, std::move(segment));
-  }
-  Offer(const Offer&) = delete;
-  Offer& operator=(const Offer&) = delete;
-  ~Offer() { Registry::instance().remove(token_); }
-
- private:
-  Token token_;
-};
 
 Status newSegment(const TransportSetup& setup, Card* card, std::shared_ptr<Mapping>* segment) {
   WEFT_TRY(randomToken(&card->token));
@@ -71,7 +29,7 @@ Status findPeers(const std::vector<Card>& cards, std::vector<MappedPeer>* peers)
   for (const Card& card : cards) {
     MappedPeer peer;
     peer.sameProcess = true;
-    peer.segment = Registry::instance().find(card.token);
+    peer.segment = findOffer(card.token);
     if (!peer.segment)
       return Status::error(Code::InvalidUsage,
                            text("local transport: ", nameOf(card), " is not a thread of ",

@@ -21,7 +21,7 @@ Mapping::Mapping(std::size_t bytes, int fd) : bytes_(bytes), owner_(::getpid()) 
 }
 
 Mapping::~Mapping() {
-  if (base_ != nullptr && owner_ == ::getpid()) ::munmap(base_, bytes_);
+  if (present()) ::munmap(base_, bytes_);
 }
 
 }  // namespace weft

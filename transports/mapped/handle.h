@@ -43,6 +43,8 @@ class Mapping {
   ~Mapping();
 
   std::byte* base() const { return base_; }
+  // False in a child of the process that made it.
+  bool present() const { return base_ != nullptr && owner_ == ::getpid(); }
 
  private:
   std::byte* base_ = nullptr;

@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "transports/mapped/direct.h"
 #include "transports/mapped/mapped_transport.h"
+#include "transports/mapped/offer.h"
 #include "transports/mapped/setup.h"
 #include "transports/shm/limits.h"
 #include "transports/shm/memory.h"
@@ -44,6 +46,7 @@ class ShmSetup {
   std::vector<Card> cards_;
   Descriptors mine_;
   std::shared_ptr<Mapping> segment_;
+  std::optional<Offer> offer_;  // to other ranks of this process, which need no second mapping
   Rendezvous rendezvous_;
   std::vector<MappedPeer> peers_;
 };
@@ -63,6 +66,7 @@ Status ShmSetup::prepare() {
   WEFT_TRY(createMemory(setup_.layout.size(), &mine_.memory));
   WEFT_TRY(mapMemory(mine_.memory, setup_.layout.size(), &segment_));
   initControlPage(card_, segment_->base());
+  offer_.emplace(card_.token, segment_);
   card_.base = reinterpret_cast<std::uint64_t>(segment_->base());
   mine_.process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   mine_.stat = Fd(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
@@ -101,10 +105,12 @@ Status ShmSetup::reserve(std::size_t ranksHere) const {
 
 Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const {
   WEFT_TRY(checkMemory(guest->descriptors.memory, setup_.layout.size()));
-  WEFT_TRY(mapMemory(guest->descriptors.memory, setup_.layout.size(), &peer->segment));
+  peer->segment = findOffer(card.token);
+  peer->sameProcess = peer->segment != nullptr;
+  if (!peer->sameProcess)
+    WEFT_TRY(mapMemory(guest->descriptors.memory, setup_.layout.size(), &peer->segment));
   WEFT_TRY(checkControlPage(card, peer->segment->base()));
   guest->descriptors.memory.reset();
-  peer->sameProcess = guest->pid == ::getpid();
   if (peer->sameProcess) return {};
   peer->pid = guest->pid;
   peer->death = std::move(guest->descriptors.process);

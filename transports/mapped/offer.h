@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "transports/mapped/handle.h"
+#include "transports/mapped/setup.h"
+
+// How ranks that are threads of one process find each other's segments: by their random tokens. Any
+// thread.
+namespace weft {
+
+// Offers a segment from construction to destruction. A peer that has found it shares its ownership,
+// so that it outlives its rank for as long as somebody may still put into it.
+class Offer {
+ public:
+  Offer(const Token& token, std::shared_ptr<Mapping> segment);
+  Offer(const Offer&) = delete;
+  Offer& operator=(const Offer&) = delete;
+  ~Offer();
+
+ private:
+  Token token_;
+};
+
+// Null if no rank of this process offers it.
+std::shared_ptr<Mapping> findOffer(const Token& token);
+
+}  // namespace weft
