@@ -164,12 +164,13 @@ TEST_F(Runs, BadInputIsOneSentence) {
 
 TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
   // Rank 1 is killed once the curve shows that training goes on.
-  const std::string csv = folder_.path("csv");
-  const std::string script = fmt::format(
-      "{} & launcher=$!; while [ $(wc -l < {} 2>/dev/null || echo 0) -lt 5 ]; do sleep 0.05; done; "
-      "read rank0 rank1 < /proc/$launcher/task/$launcher/children; kill -9 $rank1; wait $launcher",
-      command(fmt::format("--steps 1000000 --batch 2 --ranks 2 --csv {}", csv)), csv);
-  const Outcome outcome = shell(script);
+  const std::string csv = folder_.write("csv", "");
+  const Outcome outcome = shell(fmt::format(
+      "{{ {} & launcher=$!; while kill -0 $launcher && [ $(cat {} | wc -l) -lt 5 ]; do sleep 0.05; "
+      "done; "
+      "read rank0 rank1 < /proc/$launcher/task/$launcher/children; kill -9 $rank1; wait $launcher; "
+      "}}",
+      command(fmt::format("--steps 1000000 --batch 2 --ranks 2 --csv {}", csv)), csv));
   EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
   EXPECT_NE(outcome.output.find("weft-train: rank 0: "), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("rank 1 (pid "), std::string::npos) << outcome.output;

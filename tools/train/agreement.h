@@ -18,6 +18,6 @@ class SharedFailure : public Failure {
 
 // Collective: throws SharedFailure unless `value`, a fingerprint of `what`, is rank 0's on every
 // rank.
-void agree(Communicator& team, const std::string& what, uint64_t value);
+void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData);
 
 }  // namespace weft::train

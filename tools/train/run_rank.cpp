@@ -108,7 +108,8 @@ void train(const Options& options, Communicator& world) {
   } while (last.step + 1 < options.steps && !last.stop);
 
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
-  if (!options.independent) agree(world, "copy of the final weights", trainer.weightsFingerprint());
+  if (!options.independent)
+    agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
   if (!report) return;
   Summary summary = summarize(options, paces);
   summary.threads = threads;

@@ -61,7 +61,7 @@ Trainer::Trainer(const Options& options, Communicator& team, std::span<const uin
       reducer_(team, stream_, layout_, gradients_.values(),
                options.wireBf16 ? Wire::kBfloat16 : Wire::kFloat32, !options.noOverlap) {
   const std::string settings = commonSettings(options);
-  agree(team, "settings", fingerprint(std::span<const char>(settings)));
+  agree(team, "command line", fingerprint(std::span<const char>(settings)));
   agree(team, "training text", fingerprint(text));
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) { reducer_.ready(parameter); });
@@ -71,7 +71,7 @@ void Trainer::shareInitialWeights() {
   if (team_.rank() == 0) model_.initialize(options_.seed);
   float* weights = weights_.values().data();
   team_.broadcast(weights, weights, layout_.size());
-  agree(team_, "copy of the initial weights", weightsFingerprint());
+  agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
 }
 
 StepReport Trainer::step(bool wantStop) {
