@@ -30,6 +30,7 @@ class ByteLayout {
   std::uint64_t stride() const { return stride_; }  // bytes of a chunk, and of a Tmp slot
   std::uint64_t segments() const { return segments_; }
   std::uint64_t segmentBytes() const { return segmentBytes_; }
+  std::uint64_t totalBytes() const { return total_; }  // of the larger buffer
   std::uint64_t tmpBytes() const { return tmpChunks_ * stride_; }
 
   std::uint64_t inOffset(std::uint32_t slot) const;

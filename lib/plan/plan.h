@@ -42,6 +42,7 @@ struct BoundOp {
   Kind kind;
   bool drain = false;          // writes what an earlier Put reads: wait until those are done
   bool finish = false;         // Fold: divide by plan.divisor while the sum is in registers
+  bool stream = false;         // Copy, Fold: store past the cache
   std::uint32_t peer = 0;      // Put*, Signal: the target; Wait: the rank that puts
   std::uint32_t tag = 0;       // Put*, Signal, Wait: cell index within the parity
   std::uint32_t grant = 0;     // PutDirect: the cell in which the target's Out address came
@@ -59,6 +60,7 @@ struct Plan {
   std::vector<BoundOp> ops;
   std::vector<Place> operands;
   FoldFn fold = nullptr;
+  FoldFn foldStream = nullptr;
   ScaleFn scale = nullptr;
   DType type = DType::U8;
   std::size_t elementBytes = 1;
