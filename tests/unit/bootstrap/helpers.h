@@ -18,11 +18,19 @@
 
 namespace weft::test {
 
+// Sanitizers slow everything down by about ten times.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlowdown = 10;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
 // Times that keep the tests of failures short.
 inline RootOptions quickRoot() {
   RootOptions options;
   options.handshakeMs = 300;
   options.lingerMs = 300;
+  options.unusedMs = 5000;
   return options;
 }
 
@@ -37,6 +45,21 @@ inline IdContent contentOf(const UniqueId& id) {
   IdContent content;
   EXPECT_TRUE(decodeId(id, &content).ok());
   return content;
+}
+
+inline Address loopbackV4() {
+  Address address;
+  address.ip = {127, 0, 0, 1};
+  return address;
+}
+
+// A port that was free a moment ago.
+inline std::uint16_t freePort() {
+  Socket socket;
+  Address bound;
+  int error = 0;
+  EXPECT_TRUE(listenAt(loopbackV4(), &socket, &bound, &error).ok());
+  return bound.port;
 }
 
 struct Joined {

@@ -272,20 +272,6 @@ TEST(JoinFailure, ForeignIdIsSaidAtOnceAndHarmsNobody) {
 
 // ---- ids that are an agreed address ----
 
-std::uint16_t freePort(const Address& loopback) {
-  Socket socket;
-  Address bound;
-  int error = 0;
-  EXPECT_TRUE(listenAt(loopback, &socket, &bound, &error).ok());
-  return bound.port;
-}
-
-Address loopbackV4() {
-  Address address;
-  address.ip = {127, 0, 0, 1};
-  return address;
-}
-
 UniqueId agreedId(const std::string& host, std::uint16_t port, const std::string& secret = "s") {
   UniqueId id;
   const Status status =
@@ -297,15 +283,15 @@ UniqueId agreedId(const std::string& host, std::uint16_t port, const std::string
 TEST(AgreedAddress, RootMayComeLast) {
   std::vector<Part> parts = healthyParts(4);
   parts[0].delayMs = 300;
-  expectAllJoined(joinAll(agreedId("127.0.0.1", freePort(loopbackV4())), parts));
+  expectAllJoined(joinAll(agreedId("127.0.0.1", freePort()), parts));
 }
 
 TEST(AgreedAddress, HostNames) {
-  expectAllJoined(joinAll(agreedId("localhost", freePort(loopbackV4())), healthyParts(3)));
+  expectAllJoined(joinAll(agreedId("localhost", freePort()), healthyParts(3)));
 }
 
 TEST(AgreedAddress, ServesOneMeetingAfterTheOther) {
-  const UniqueId id = agreedId("127.0.0.1", freePort(loopbackV4()));
+  const UniqueId id = agreedId("127.0.0.1", freePort());
   for (int round = 0; round < 20; ++round) {
     std::vector<Joined> results = joinAll(id, healthyParts(3));
     expectAllJoined(results);
@@ -316,12 +302,12 @@ TEST(AgreedAddress, TwoRootsOnOneHostAreOneDuplicate) {
   std::vector<Part> parts = healthyParts(3);
   parts[2].rank = 0;
   for (Part& part : parts) part.options.root = quickRoot();
-  const UniqueId id = agreedId("127.0.0.1", freePort(loopbackV4()));
+  const UniqueId id = agreedId("127.0.0.1", freePort());
   expectHas(expectSameFailure(joinAll(id, parts), Code::Mismatch), "rank 0 joined twice");
 }
 
 TEST(AgreedAddress, WrongSecretIsNamed) {
-  const std::uint16_t port = freePort(loopbackV4());
+  const std::uint16_t port = freePort();
   std::thread healthy([&] {
     std::vector<Part> parts = healthyParts(2);
     parts[1].delayMs = 2000;
@@ -334,7 +320,7 @@ TEST(AgreedAddress, WrongSecretIsNamed) {
 }
 
 TEST(AgreedAddress, NobodyThereIsATimeoutThatSaysWhere) {
-  const std::uint16_t port = freePort(loopbackV4());
+  const std::uint16_t port = freePort();
   const Joined alone = join(agreedId("127.0.0.1", port), {.rank = 1, .size = 2, .timeoutMs = 200});
   EXPECT_EQ(alone.status.code(), Code::Timeout);
   expectHas(alone.status.text(), "127.0.0.1:" + std::to_string(port));
@@ -354,8 +340,7 @@ TEST(AgreedAddress, Ipv6Loopback) {
 }
 
 TEST(AgreedAddress, CommIdKnobNeedsASecret) {
-  ScopedEnv address("WEFT_COMM_ID",
-                    ("127.0.0.1:" + std::to_string(freePort(loopbackV4()))).c_str());
+  ScopedEnv address("WEFT_COMM_ID", ("127.0.0.1:" + std::to_string(freePort())).c_str());
   ScopedEnv none("WEFT_SECRET", nullptr);
   UniqueId id;
   expectHas(createUniqueId(&id).text(), "WEFT_COMM_ID needs a shared secret");

@@ -183,17 +183,19 @@ void expectMeet(
 std::string number(int value) { return std::to_string(value); }
 
 TEST(Launcher, RanksOfWeftRootMeet) {
+  const std::string root = "127.0.0.1:" + number(freePort());
   const Environment environment(
-      {{"WEFT_ROOT", "127.0.0.1:23456"}, {"WEFT_SECRET", "s"}, {"WEFT_SIZE", "3"}});
+      {{"WEFT_ROOT", root.c_str()}, {"WEFT_SECRET", "s"}, {"WEFT_SIZE", "3"}});
   expectMeet(3, [](int rank) {
     return std::vector<std::pair<const char*, std::string>>{{"WEFT_RANK", number(rank)}};
   });
 }
 
 TEST(Launcher, RanksOfTorchrunMeet) {
+  const std::string port = number(freePort() - 1);
   const Environment environment({{"WORLD_SIZE", "3"},
                                  {"MASTER_ADDR", "localhost"},
-                                 {"MASTER_PORT", "23460"},
+                                 {"MASTER_PORT", port.c_str()},
                                  {"TORCHELASTIC_RUN_ID", "r"},
                                  {"WEFT_AUTH", "off"}});
   expectMeet(3, [](int rank) {
@@ -205,7 +207,7 @@ TEST(Launcher, EachGenerationOfTorchrunIsItsOwnJob) {
   const Environment environment({{"RANK", "0"},
                                  {"WORLD_SIZE", "3"},
                                  {"MASTER_ADDR", "localhost"},
-                                 {"MASTER_PORT", "23461"},
+                                 {"MASTER_PORT", "29500"},
                                  {"TORCHELASTIC_RUN_ID", "r"},
                                  {"WEFT_AUTH", "off"}});
   UniqueId ids[2];
@@ -217,9 +219,10 @@ TEST(Launcher, EachGenerationOfTorchrunIsItsOwnJob) {
 }
 
 TEST(Launcher, RanksOfSlurmMeet) {
+  const std::string job = number(getpid());
   const Environment environment({{"SLURM_STEP_NUM_TASKS", "3"},
                                  {"SLURM_STEP_NODELIST", "localhost,n[07-09]"},
-                                 {"SLURM_JOB_ID", "4711"},
+                                 {"SLURM_JOB_ID", job.c_str()},
                                  {"SLURM_STEP_ID", "2"},
                                  {"WEFT_AUTH", "off"}});
   expectMeet(3, [](int rank) {
@@ -242,7 +245,8 @@ TEST(Launcher, NodesOfAwsBatchMeet) {
   if (here.addresses.front().v6) GTEST_SKIP() << "AWS Batch hands over IPv4 addresses only";
   expectMeet(3, [&](int rank) {
     std::vector<std::pair<const char*, std::string>> variables = {
-        {"AWS_BATCH_JOB_NODE_INDEX", number(rank)}, {"AWS_BATCH_JOB_ID", "job#" + number(rank)}};
+        {"AWS_BATCH_JOB_NODE_INDEX", number(rank)},
+        {"AWS_BATCH_JOB_ID", "job" + number(getpid()) + "#" + number(rank)}};
     if (rank > 0)
       variables.emplace_back("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS",
                              address.substr(0, address.find(':')));
@@ -293,7 +297,8 @@ TEST(Secret, FilesMustBeClosedToOthers) {
 // ---- ids as text, PMI's lines ----
 
 TEST(IdText, HexAndBack) {
-  const UniqueId id = encodeId(contentOf(newId()));
+  UniqueId id;
+  ASSERT_TRUE(randomBytes(id.bytes).ok());
   UniqueId back;
   ASSERT_TRUE(idFromHex(idToHex(id), &back).ok());
   EXPECT_EQ(back.bytes, id.bytes);
