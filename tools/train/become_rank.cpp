@@ -37,10 +37,15 @@ void chooseMathKernels() {
   setenv("OPENBLAS_CORETYPE", choice.openblas, 0);
 }
 
+void configureMathLibraries() {
+  chooseMathKernels();
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+}
+
 }  // namespace
 
 void becomeRank(char** argv) {
-  chooseMathKernels();
+  configureMathLibraries();
   const auto program =
       std::filesystem::read_symlink("/proc/self/exe").replace_filename("weft-train-rank");
   execv(program.c_str(), argv);
