@@ -23,7 +23,7 @@ Status Communicator::settle(const Status& status) {
   watch_.leave();
   if (status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage)
     return status;
-  return watch_.declare(status);
+  return status.code() == Code::RemoteError ? watch_.lost(status.text()) : watch_.declare(status);
 }
 
 Status Communicator::run(const Call& call, const void* in, void* out, const void* scalar,

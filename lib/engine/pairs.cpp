@@ -131,7 +131,7 @@ Pairs::Step Pairs::putOrBlock(const Put& put) {
     case PutResult::Again:
       return Step::Blocked;
     default:
-      broken_ = watch_.declare(Status::error(Code::RemoteError, transport_.lastError()));
+      broken_ = watch_.lost(transport_.lastError());
       return Step::Broken;
   }
 }
@@ -194,7 +194,7 @@ Status Pairs::idle(Waiter& waiter) {
     Event events[16];
     for (int n = transport_.poll(events, 16); n > 0; --n) {
       if (events[n - 1].kind != Event::PutDone)
-        return watch_.declare(Status::error(Code::RemoteError, transport_.lastError()));
+        return watch_.lost(transport_.lastError());
     }
   }
   const Waiter::Advice advice = waiter.pause();
@@ -203,7 +203,11 @@ Status Pairs::idle(Waiter& waiter) {
   for (const Transfer& t : transfers_) {
     if (!t.finished) waitingFor = t.op.peer;
   }
-  WEFT_TRY(watch_.trouble(waitingFor));
+  const auto needs = [this](std::uint32_t peer) {
+    return std::ranges::any_of(
+        transfers_, [peer](const Transfer& t) { return !t.finished && t.op.peer == peer; });
+  };
+  WEFT_TRY(watch_.trouble(waitingFor, needs));
   if (advice != Waiter::Advice::Sleep || transport_.caps().polls) return {};
   doorbellWait(own_.control(), waiter.sleepTime(), [this] {
     return std::ranges::any_of(transfers_, [this](const Transfer& t) {

@@ -20,6 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLookEvery{5};         // for dead peers
 constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
+constexpr milliseconds kDeathPatience{100};   // from a lost connection to the news of a death
 
 // "ranks 0-2,4" of a sorted list.
 std::string rankList(const std::vector<std::uint32_t>& ranks) {
@@ -193,7 +194,7 @@ void Watch::warnIfLong(std::uint32_t waitingFor) {
   warnAfter_ *= 2;
 }
 
-Status Watch::trouble(std::uint32_t waitingFor) {
+Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   const Clock::time_point now = Clock::now();
   if (!waiting_) {
     waiting_ = true;
@@ -205,7 +206,7 @@ Status Watch::trouble(std::uint32_t waitingFor) {
   WEFT_TRY(compareCalls());
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
-    WEFT_TRY(lookForDead(true));
+    WEFT_TRY(lookForDead(true, needs));
     WEFT_TRY(lookForLeavers());
   }
   if (now - since_ >= milliseconds(timeoutMs_)) return declare(late(waitingFor));
@@ -215,24 +216,35 @@ Status Watch::trouble(std::uint32_t waitingFor) {
 
 // Does the end of `peer` keep this rank from finishing? Not if the peer has done its part of this
 // call, whose bytes lie here already, or has destroyed its end.
-bool Watch::isMissed(std::uint32_t peer, bool inCall) const {
+bool Watch::isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const {
   const ControlPage* page = transport_.control(peer);
   if (page == nullptr) return true;
   if (!inCall) return page->left.load(std::memory_order_acquire) == 0;
-  if (plan_ == nullptr) return true;
+  if (plan_ == nullptr) return !needs || needs(peer);
   const std::uint64_t seq = page->callSeq.load(std::memory_order_acquire);
   return seq < seq_ || (seq == seq_ && page->inCall.load(std::memory_order_acquire) != 0);
 }
 
 // A loss counts when it is seen twice: in between, everything that the dead had sent is looked at.
-Status Watch::lookForDead(bool inCall) {
+Status Watch::lookForDead(bool inCall, const Needs& needs) {
   const Status dead = liveness_.check([&](std::uint32_t peer) {
-    return isMissed(peer, inCall) && std::exchange(suspicious_, true);
+    return isMissed(peer, inCall, needs) && std::exchange(suspicious_, true);
   });
   if (dead.ok()) return {};
+  if (inCall) WEFT_TRY(lookForLeavers());  // destroyed its end before it ended: says more
   return declare(
       Status::error(dead.code(), text(dead.text(), inCall ? ", during " + currentCall() : "",
                                       "; restart the job from its last checkpoint")));
+}
+
+Status Watch::lost(const std::string& symptom) {
+  const Clock::time_point until = Clock::now() + kDeathPatience;
+  do {
+    if (published()) return declare(verdict());
+    WEFT_TRY(lookForDead(true));
+    std::this_thread::sleep_for(milliseconds(1));
+  } while (Clock::now() < until);
+  return declare(Status::error(Code::RemoteError, symptom));
 }
 
 Status Watch::lookAround() {

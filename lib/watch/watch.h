@@ -33,8 +33,14 @@ class Watch {
   void enterPairs(int timeoutMs, const char* label);
   void leave();
 
-  // Nothing has moved for a millisecond. An error is the communicator's verdict.
-  Status trouble(std::uint32_t waitingFor);
+  // Nothing has moved for a millisecond. An error is the communicator's verdict. `needs` says of
+  // point-to-point work whether a transfer with that peer is unfinished: only then does its end
+  // matter.
+  using Needs = Liveness::Matters;
+  Status trouble(std::uint32_t waitingFor, const Needs& needs = {});
+  // The transport cannot reach a peer. That is mostly the first sign of a death, whose story says
+  // more than the symptom: waits a moment for it.
+  Status lost(const std::string& symptom);
   // The arrival from `peer` is of another call than this rank's.
   Status disagreement(std::uint32_t peer);
   // Makes `cause` the verdict, unless there is one already; returns the one that holds.
@@ -59,8 +65,8 @@ class Watch {
   }
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls();
-  Status lookForDead(bool inCall);
-  bool isMissed(std::uint32_t peer, bool inCall) const;
+  Status lookForDead(bool inCall, const Needs& needs = {});
+  bool isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const;
   Status lookForLeavers();
   Status late(std::uint32_t waitingFor) const;
   std::string whoIsMissing(std::uint32_t waitingFor) const;

@@ -2,11 +2,14 @@
 #include "world.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <chrono>
+#include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace weft::testing {
 namespace {
@@ -64,32 +67,16 @@ std::vector<std::string> runThreads(const World& world, const Body& body) {
   return texts;
 }
 
-// Rank 0 makes the id and hands it to the others through pipes.
-std::vector<std::string> runProcesses(const World& world, const Body& body) {
-  const std::size_t n = static_cast<std::size_t>(world.ranks);
-  std::vector<Pipe> ids(n);
-  std::vector<std::string> texts = forkRanks(world.ranks, [&](int rank) -> std::string {
-    weftUniqueId id;
-    if (rank == 0) {
-      const weftResult_t result = weftGetUniqueId(&id);
-      if (result != weftSuccess) return outcome(result, nullptr);
-      for (std::size_t r = 1; r < n; ++r) writeAll(ids[r].ends[1], &id, sizeof(id));
-    } else if (::read(ids[static_cast<std::size_t>(rank)].ends[0], &id, sizeof(id)) != sizeof(id)) {
-      return "no id";
-    }
-    weftComm_t comm = nullptr;
-    const weftConfig_t config = configOf(world);
-    const weftResult_t made = weftCommInitRankConfig(&comm, world.ranks, id, rank, &config);
-    if (made != weftSuccess) return outcome(made, nullptr);
-    std::string text = body({rank, world.ranks, comm});
-    weftCommDestroy(comm);
-    return text;
-  });
-  for (const Pipe& p : ids) {
-    ::close(p.ends[0]);
-    ::close(p.ends[1]);
-  }
-  return texts;
+std::string runProcess(const World& world, const IdCourier& courier, int rank, const Body& body) {
+  weftUniqueId id;
+  if (std::string failed = courier.exchange(rank, &id); !failed.empty()) return failed;
+  weftComm_t comm = nullptr;
+  const weftConfig_t config = configOf(world);
+  const weftResult_t made = weftCommInitRankConfig(&comm, world.ranks, id, rank, &config);
+  if (made != weftSuccess) return outcome(made, nullptr);
+  std::string text = body({rank, world.ranks, comm});
+  weftCommDestroy(comm);
+  return text;
 }
 
 }  // namespace
@@ -109,40 +96,105 @@ std::string outcome(weftResult_t result, weftComm_t comm) {
   return std::string(weftGetErrorString(result)) + ": " + weftGetLastError(comm);
 }
 
-std::vector<std::string> forkRanks(int n, const std::function<std::string(int)>& body) {
-  std::vector<Pipe> reports(static_cast<std::size_t>(n));
-  std::vector<pid_t> pids;
+Processes::Processes(int n, const std::function<std::string(int)>& body) {
   for (int r = 0; r < n; ++r) {
+    const Pipe report;
     const pid_t pid = ::fork();
     if (pid == 0) {
-      for (const Pipe& p : reports) ::close(p.ends[0]);
+      for (const int fd : reports_) ::close(fd);
+      ::close(report.ends[0]);
       const std::string text = body(r);
-      writeAll(reports[static_cast<std::size_t>(r)].ends[1], text.data(), text.size());
+      writeAll(report.ends[1], text.data(), text.size());
       ::_exit(text.empty() ? 0 : 1);
     }
-    pids.push_back(pid);
+    ::close(report.ends[1]);
+    reports_.push_back(report.ends[0]);
+    pids_.push_back(pid);
   }
-  for (const Pipe& p : reports) ::close(p.ends[1]);
+}
+
+Processes::Processes(const World& world, const Body& body)
+    : Processes(world.ranks, [&world, &body, courier = IdCourier(world.ranks)](int rank) {
+        return runProcess(world, courier, rank, body);
+      }) {}
+
+Processes::~Processes() {
+  for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+  join();
+}
+
+void Processes::signal(int rank, int number) const { ::kill(pid(rank), number); }
+
+std::vector<std::string> Processes::join() {
   std::vector<std::string> texts;
-  for (std::size_t r = 0; r < pids.size(); ++r) {
-    std::string text = readToEnd(reports[r].ends[0]);
-    ::close(reports[r].ends[0]);
-    texts.push_back(endOf(pids[r], std::move(text)));
+  for (std::size_t r = 0; r < pids_.size(); ++r) {
+    std::string text = readToEnd(reports_[r]);
+    ::close(reports_[r]);
+    texts.push_back(endOf(pids_[r], std::move(text)));
   }
+  pids_.clear();
+  reports_.clear();
   return texts;
 }
 
-std::vector<std::string> run(const World& world, const Body& body) {
-  return world.kind == Kind::Threads ? runThreads(world, body) : runProcesses(world, body);
+std::vector<std::string> forkRanks(int n, const std::function<std::string(int)>& body) {
+  return Processes(n, body).join();
 }
 
-std::string failures(const World& world, const Body& body) {
+struct IdCourier::Pipes {
+  std::vector<Pipe> all;
+  explicit Pipes(int ranks) : all(static_cast<std::size_t>(ranks)) {}
+  ~Pipes() {
+    for (const Pipe& p : all) {
+      ::close(p.ends[0]);
+      ::close(p.ends[1]);
+    }
+  }
+};
+
+IdCourier::IdCourier(int ranks) : pipes_(std::make_shared<Pipes>(ranks)) {}
+
+std::string IdCourier::exchange(int rank, weftUniqueId* id) const {
+  if (rank != 0) {
+    // Should rank 0 die before it sends, this rank reads the end of the pipe.
+    for (Pipe& p : pipes_->all) ::close(std::exchange(p.ends[1], -1));
+    const int from = pipes_->all[static_cast<std::size_t>(rank)].ends[0];
+    return ::read(from, id, sizeof(*id)) == sizeof(*id) ? "" : "no id";
+  }
+  if (const weftResult_t made = weftGetUniqueId(id); made != weftSuccess)
+    return outcome(made, nullptr);
+  for (const Pipe& p : pipes_->all) writeAll(p.ends[1], id, sizeof(*id));
+  return "";
+}
+
+std::vector<std::string> run(const World& world, const Body& body) {
+  return world.kind == Kind::Threads ? runThreads(world, body) : Processes(world, body).join();
+}
+
+std::string failuresIn(const std::vector<std::string>& texts) {
   std::string all;
-  const std::vector<std::string> texts = run(world, body);
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (!texts[r].empty()) all += "rank " + std::to_string(r) + ": " + texts[r] + "\n";
   }
   return all;
+}
+
+std::string failures(const World& world, const Body& body) { return failuresIn(run(world, body)); }
+
+void* mapShared(std::size_t bytes) {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  return memory;
+}
+void unmapShared(void* memory, std::size_t bytes) { ::munmap(memory, bytes); }
+
+double nowMs() {
+  return std::chrono::duration<double, std::milli>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+void sleepMs(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
 }
 
 }  // namespace weft::testing

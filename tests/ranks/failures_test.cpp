@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are killed, stopped, late or gone: every other rank gets one error that names the
+// culprit, soon, and nothing is left behind.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "traffic.h"
+#include "world.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr double kPromptMs = 1000 * kSlowdown;
+
+// "rank 2 (host ", then ", pid 4711)": how errors name a rank.
+bool names(const std::string& text, int rank, pid_t pid) {
+  return text.find("rank " + std::to_string(rank) + " (host ") != std::string::npos &&
+         text.find("pid " + std::to_string(pid) + ")") != std::string::npos;
+}
+
+// What a rank saw of a failure, as it goes through a pipe.
+struct Seen {
+  double at = 0;  // nowMs()
+  int result = weftSuccess;
+  std::string text;
+};
+std::string write(weftResult_t result, weftComm_t comm) {
+  std::ostringstream line;
+  line << std::fixed << nowMs() << ' ' << static_cast<int>(result) << ' ' << weftGetLastError(comm);
+  return line.str();
+}
+Seen read(const std::string& line) {
+  Seen seen;
+  std::istringstream in(line);
+  in >> seen.at >> seen.result;
+  std::getline(in, seen.text);
+  return seen;
+}
+
+// Later calls and queries must say the same as the first.
+std::string checkVerdictStays(const Rank& r, const std::string& text) {
+  const weftResult_t first = static_cast<weftResult_t>(read(text).result);
+  if (weftBarrier(r.comm, nullptr, nullptr) != first) return "a later call says otherwise";
+  weftResult_t async = weftSuccess;
+  weftCommGetAsyncError(r.comm, &async);
+  return async == first ? "" : "weftCommGetAsyncError says otherwise";
+}
+
+// Empty if every survivor's line is a remote error within time that names the victim.
+std::string checkSurvivors(const std::vector<std::string>& lines, int victim, pid_t pid,
+                           double killedAt) {
+  for (std::size_t r = 0; r < lines.size(); ++r) {
+    if (static_cast<int>(r) == victim) {
+      if (lines[r] != "killed by signal 9") return "the victim: " + lines[r];
+      continue;
+    }
+    const Seen seen = read(lines[r]);
+    if (seen.result != weftRemoteError || !names(seen.text, victim, pid))
+      return "rank " + std::to_string(r) + ": " + lines[r];
+    if (seen.at - killedAt > kPromptMs)
+      return "rank " + std::to_string(r) + " was told after " + std::to_string(seen.at - killedAt) +
+             " ms: " + lines[r];
+  }
+  return "";
+}
+
+struct Joined {
+  std::atomic<int> ranks{0};
+};
+
+// Kills one rank of a world that is busy with all kinds of calls.
+std::string killOne(int ranks, std::uint64_t seed) {
+  Shared<Joined> joined;
+  const World world{Kind::Processes, ranks};
+  Processes processes(world, [&](const Rank& r) -> std::string {
+    Traffic traffic(seed);
+    joined->ranks.fetch_add(1);
+    weftResult_t result = weftSuccess;
+    while (result == weftSuccess) result = traffic.next(r);
+    const std::string line = write(result, r.comm);
+    const std::string failed = checkVerdictStays(r, line);
+    return failed.empty() ? line : failed;
+  });
+  std::mt19937_64 random(seed);
+  const int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
+  while (joined->ranks.load() < ranks) sleepMs(0.2);
+  sleepMs(static_cast<double>(random() % 15000) / 1000.0);
+  const pid_t pid = processes.pid(victim);
+  const double killedAt = nowMs();
+  processes.signal(victim, SIGKILL);
+  return checkSurvivors(processes.join(), victim, pid, killedAt);
+}
+
+// A process with /tmp and /dev/shm of its own, if the machine allows, that adopts orphans.
+void enterEmptyRoom() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return;
+  ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+  ::mount("tmpfs", "/tmp", "tmpfs", 0, nullptr);
+  ::mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr);
+}
+std::string listOf(const char* folder) {
+  std::string all;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    all += entry.path().string() + "\n";
+  return all;
+}
+
+// Calls `body` in an empty room; afterwards the room must be as empty as before.
+std::string leavesNothing(const std::function<std::string()>& body) {
+  const std::vector<std::string> texts = forkRanks(1, [&](int) -> std::string {
+    enterEmptyRoom();
+    const std::string before = listOf("/tmp") + listOf("/dev/shm");
+    if (std::string failed = body(); !failed.empty()) return failed;
+    if (::waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD) return "a process is left";
+    const std::string after = listOf("/tmp") + listOf("/dev/shm");
+    return after == before ? "" : "left over: " + after;
+  });
+  return texts[0];
+}
+
+class Kill : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Kill, ::testing::Values(2, 3, 4));
+
+// 200 times in all.
+TEST_P(Kill, AtARandomMomentIsToldToAllSurvivors) {
+  const int times = (GetParam() == 2 ? 80 : 60) / kSlowdown;
+  const std::string failed = leavesNothing([&]() -> std::string {
+    for (int i = 0; i < times; ++i) {
+      const std::uint64_t seed = static_cast<std::uint64_t>(1000 * GetParam() + i);
+      if (std::string one = killOne(GetParam(), seed); !one.empty())
+        return "seed " + std::to_string(seed) + ": " + one;
+    }
+    return "";
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// While the communicator is being made. A rank that had not come yet when it died is unknown to the
+// others: they miss it at the deadline of creation. All else is told soon.
+std::string killWhileJoining(int ranks, std::uint64_t seed) {
+  const World world{Kind::Processes, ranks};
+  // The courier's pipes must not stay open here, or nobody would see the end of rank 0.
+  Processes processes(ranks, [&world, ranks, courier = IdCourier(ranks)](int rank) -> std::string {
+    weftUniqueId id;
+    if (!courier.exchange(rank, &id).empty()) return write(weftRemoteError, nullptr);
+    weftComm_t comm = nullptr;
+    weftConfig_t config = configOf(world);
+    config.initTimeoutMs = static_cast<int>(kPromptMs);
+    weftResult_t result = weftCommInitRankConfig(&comm, ranks, id, rank, &config);
+    if (result != weftSuccess) return write(result, nullptr);
+    while (result == weftSuccess) result = weftBarrier(comm, nullptr, nullptr);
+    return write(result, comm);
+  });
+  std::mt19937_64 random(seed);
+  const int victim = static_cast<int>(random() % static_cast<unsigned>(ranks));
+  sleepMs(static_cast<double>(random() % (8000 * kSlowdown)) / 1000.0);
+  const double killedAt = nowMs();
+  processes.signal(victim, SIGKILL);
+  const std::vector<std::string> lines = processes.join();
+  for (std::size_t r = 0; r < lines.size(); ++r) {
+    const Seen seen = read(lines[r]);
+    if (static_cast<int>(r) == victim) continue;
+    const bool told = seen.result == weftRemoteError;
+    const bool missed = seen.result == weftTimeout &&
+                        seen.text.find("waiting for 1 of ") != std::string::npos &&
+                        seen.text.find("ranks: " + std::to_string(victim)) != std::string::npos;
+    // Whoever knocks after the death of rank 0 finds nobody.
+    const bool closed = victim == 0 && seen.text.find("nobody listens") != std::string::npos;
+    if ((!told && !missed && !closed) || seen.at - killedAt > 2 * kPromptMs)
+      return "rank " + std::to_string(r) + " after " + std::to_string(seen.at - killedAt) +
+             " ms, victim " + std::to_string(victim) + ": " + lines[r];
+  }
+  return "";
+}
+TEST(KillWhileJoining, IsToldToAllSurvivors) {
+  for (int i = 0; i < 20 / kSlowdown; ++i) {
+    const std::uint64_t seed = static_cast<std::uint64_t>(7000 + i);
+    ASSERT_EQ(killWhileJoining(2 + i % 3, seed), "") << "seed " << seed;
+  }
+}
+
+// A trainer has data loaders, which hold its sockets open, and memory that takes time to free.
+TEST(KillOfATrainer, WithAChildAndMuchMemory) {
+  Shared<Joined> ready;
+  Shared<std::atomic<pid_t>> child;
+  Processes processes({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
+    std::vector<char> memory;
+    if (r.rank == 1) {
+      memory.assign(std::size_t{512} << 20, 1);
+      const pid_t pid = ::fork();
+      if (pid == 0) {
+        ::pause();
+        ::_exit(0);
+      }
+      child->store(pid);
+    }
+    weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+    ready->ranks.fetch_add(1);
+    while (result == weftSuccess) result = weftBarrier(r.comm, nullptr, nullptr);
+    return write(result, r.comm);
+  });
+  while (ready->ranks.load() < 3) sleepMs(1);
+  const pid_t pid = processes.pid(1);
+  const double killedAt = nowMs();
+  processes.signal(1, SIGKILL);
+  std::thread loader([&] {  // its pipe to this process stays open as long as it lives
+    sleepMs(2 * kPromptMs);
+    ::kill(child->load(), SIGKILL);
+  });
+  const std::vector<std::string> lines = processes.join();
+  loader.join();
+  EXPECT_EQ(checkSurvivors(lines, 1, pid, killedAt), "");
+}
+
+TEST(Stopped, RankIsNamedAtTheDeadlineAndFailsToo) {
+  constexpr double kDeadlineMs = 700;
+  Shared<Joined> joined;
+  Processes processes({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
+    joined->ranks.fetch_add(1);
+    weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+    opts.timeoutMs = static_cast<int>(kDeadlineMs);
+    weftResult_t result = weftSuccess;
+    while (result == weftSuccess) result = weftBarrier(r.comm, nullptr, &opts);
+    return write(result, r.comm);
+  });
+  while (joined->ranks.load() < 3) sleepMs(1);
+  sleepMs(20);
+  const pid_t pid = processes.pid(1);
+  const double stoppedAt = nowMs();
+  processes.signal(1, SIGSTOP);
+  sleepMs(kDeadlineMs + kPromptMs);
+  processes.signal(1, SIGCONT);
+  const std::vector<std::string> lines = processes.join();
+  for (int r = 0; r < 3; ++r) {
+    const Seen seen = read(lines[static_cast<std::size_t>(r)]);
+    EXPECT_EQ(seen.result, weftTimeout) << lines[static_cast<std::size_t>(r)];
+    EXPECT_TRUE(names(seen.text, 1, pid)) << seen.text;
+    if (r == 1) continue;
+    EXPECT_GE(seen.at - stoppedAt, kDeadlineMs);
+    EXPECT_LE(seen.at - stoppedAt, kDeadlineMs + kPromptMs);
+  }
+}
+
+TEST(Stopped, RankThatGoesOnInTimeHarmsNobody) {
+  Shared<Joined> joined;
+  Shared<std::atomic<bool>> enough;
+  Processes processes({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
+    joined->ranks.fetch_add(1);
+    for (float stop = 0; stop == 0;) {
+      const float mine = enough->load() ? 1.0f : 0.0f;
+      const weftResult_t result =
+          weftAllReduce(&mine, &stop, 1, weftFloat, weftSum, r.comm, nullptr, nullptr);
+      if (result != weftSuccess) return outcome(result, r.comm);
+    }
+    return "";
+  });
+  while (joined->ranks.load() < 3) sleepMs(1);
+  for (int i = 0; i < 3; ++i) {
+    processes.signal(i, SIGSTOP);
+    sleepMs(150);
+    processes.signal(i, SIGCONT);
+    sleepMs(20);
+  }
+  enough->store(true);
+  EXPECT_EQ(failuresIn(processes.join()), "");
+}
+
+class Late : public ::testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, Late, ::testing::Values(Kind::Threads, Kind::Processes),
+                         [](const auto& p) { return nameOf(p.param); });
+
+TEST_P(Late, RankThatNeverEntersIsNamedWithWhatItDidLast) {
+  const std::vector<std::string> lines = run({GetParam(), 4}, [](const Rank& r) -> std::string {
+    float value = 1;
+    const weftResult_t first =
+        weftBroadcast(&value, &value, 1, weftFloat, 0, r.comm, nullptr, nullptr);
+    if (first != weftSuccess) return outcome(first, r.comm);
+    if (r.rank == 2) {
+      sleepMs(300 + kPromptMs);
+      return "";
+    }
+    weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+    opts.timeoutMs = 300;
+    opts.label = "layer 7";
+    const double from = nowMs();
+    const weftResult_t result =
+        weftAllReduce(&value, &value, 1, weftFloat, weftSum, r.comm, nullptr, &opts);
+    const double took = nowMs() - from;
+    if (took < 250 || took > 300 + kPromptMs) return "took " + std::to_string(took) + " ms";
+    return outcome(result, r.comm);
+  });
+  ASSERT_EQ(lines.size(), 4u);
+  for (const int r : {0, 1, 3}) {
+    const std::string& line = lines[static_cast<std::size_t>(r)];
+    EXPECT_EQ(line.rfind("timeout: all_reduce(count=1, float, sum) #2", 0), 0u) << line;
+    EXPECT_NE(line.find("layer 7"), std::string::npos) << line;
+    EXPECT_NE(line.find("rank 2 did not call it; rank 2 (host "), std::string::npos) << line;
+    EXPECT_NE(line.find("last did broadcast(count=1, float, root=0) #1"), std::string::npos)
+        << line;
+    EXPECT_NE(line.find("fix: "), std::string::npos) << line;
+  }
+  EXPECT_EQ(lines[2], "");
+}
+
+TEST_P(Late, AbortEndsTheWaitsOfAllRanks) {
+  const World world{GetParam(), 4, "auto", 60000};
+  const std::vector<std::string> lines = run(world, [](const Rank& r) -> std::string {
+    if (r.rank == 3) {  // never calls: aborts from where it is
+      sleepMs(100);
+      weftCommAbort(r.comm);
+      return write(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+    }
+    return write(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+  });
+  ASSERT_EQ(lines.size(), 4u);
+  double first = read(lines[0]).at, last = first;
+  for (const std::string& line : lines) {
+    const Seen seen = read(line);
+    EXPECT_EQ(seen.result, weftAborted) << line;
+    EXPECT_NE(seen.text.find("was aborted by rank 3"), std::string::npos) << line;
+    first = std::min(first, seen.at);
+    last = std::max(last, seen.at);
+  }
+  EXPECT_LE(last - first, kPromptMs / 2);
+}
+
+TEST_P(Late, AbortFromAnotherThreadOfAWaitingRank) {
+  const World world{GetParam(), 3, "auto", 60000};
+  const std::vector<std::string> lines = run(world, [](const Rank& r) -> std::string {
+    if (r.rank == 2) {
+      sleepMs(100 + kPromptMs / 2);
+      return write(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+    }
+    std::thread aborter;
+    if (r.rank == 0)
+      aborter = std::thread([&] {
+        sleepMs(100);
+        weftCommAbort(r.comm);
+      });
+    const double from = nowMs();
+    const std::string line = write(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+    if (aborter.joinable()) aborter.join();
+    return nowMs() - from < 100 + kPromptMs ? line : "abort took too long";
+  });
+  for (const std::string& line : lines) {
+    EXPECT_EQ(read(line).result, weftAborted) << line;
+    EXPECT_NE(line.find("was aborted by rank 0"), std::string::npos) << line;
+  }
+}
+
+TEST_P(Late, DestroyWithQueuedWorkIsBounded) {
+  const World world{GetParam(), 2, "auto", 60000};
+  const std::string failed = failures(world, [](const Rank& r) -> std::string {
+    if (r.rank == 1) {  // waits for a rank that destroys its end
+      const weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+      return result == weftAborted || result == weftRemoteError || result == weftMismatch
+                 ? ""
+                 : "rank 1: " + outcome(result, r.comm);
+    }
+    weftStream_t stream = nullptr;
+    weftStreamCreate(&stream);
+    std::vector<float> data(1000);
+    for (int i = 0; i < 50; ++i)
+      weftAllReduce(data.data(), data.data(), 1000, weftFloat, weftSum, r.comm, stream, nullptr);
+    const double from = nowMs();
+    const weftResult_t destroyed = weftCommDestroy(r.comm);
+    const weftResult_t queued = weftStreamSynchronize(stream);
+    const double took = nowMs() - from;
+    weftStreamDestroy(stream);
+    if (destroyed != weftSuccess) return outcome(destroyed, nullptr);
+    if (queued == weftSuccess) return "queued calls succeeded alone";
+    return took < 2 * kPromptMs ? "" : "took " + std::to_string(took) + " ms";
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// A rank that destroys its end while others still call is to blame, and they learn it at once.
+TEST_P(Late, DestroyedEndIsNamed) {
+  const std::vector<std::string> lines = run({GetParam(), 3}, [](const Rank& r) -> std::string {
+    if (r.rank == 1) return write(weftBarrier(r.comm, nullptr, nullptr), r.comm);
+    weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+    if (r.rank == 0) {
+      weftCommDestroy(r.comm);
+      return "";
+    }
+    while (result == weftSuccess) result = weftBarrier(r.comm, nullptr, nullptr);
+    return write(result, r.comm);
+  });
+  const Seen seen = read(lines[2]);
+  EXPECT_EQ(seen.result, weftRemoteError) << lines[2];
+  EXPECT_NE(seen.text.find("has destroyed its end"), std::string::npos) << lines[2];
+}
+
+// exit() without destroy, in the middle of the others' work.
+TEST(Gone, RankThatExitsIsNamedWithItsCode) {
+  Processes processes({Kind::Processes, 3}, [](const Rank& r) -> std::string {
+    weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+    if (r.rank == 1) ::exit(3);
+    while (result == weftSuccess) result = weftBarrier(r.comm, nullptr, nullptr);
+    return write(result, r.comm);
+  });
+  const pid_t pid = processes.pid(1);
+  const std::vector<std::string> lines = processes.join();
+  EXPECT_EQ(lines[1], "exit 3");
+  for (const int r : {0, 2}) {
+    const Seen seen = read(lines[static_cast<std::size_t>(r)]);
+    EXPECT_EQ(seen.result, weftRemoteError);
+    EXPECT_TRUE(names(seen.text, 1, pid)) << seen.text;
+  }
+}
+
+// Whoever has made its last call may go, destroyed or not, while others are still in theirs.
+class LastCall : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(HowItEnds, LastCall, ::testing::Bool(), [](const auto& p) {
+  return std::string(p.param ? "destroyed" : "exited");
+});
+TEST_P(LastCall, ThenTheEndOfARankHarmsNobody) {
+  const bool destroys = GetParam();
+  for (int kind = 0; kind < Traffic::kKinds; ++kind) {
+    for (const std::size_t count : {1u, 3000u, 100000u}) {
+      const std::string failed = failures({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
+        Traffic traffic(1);
+        weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+        if (result == weftSuccess) result = traffic.call(kind, count, r);
+        if (result == weftSuccess && !destroys) ::_exit(0);
+        return outcome(result, r.comm);
+      });
+      ASSERT_EQ(failed, "") << "kind " << kind << " count " << count;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
