@@ -10,6 +10,7 @@
 #include <exception>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -58,24 +59,32 @@ ServiceThreads& ServiceThreads::get() {
 
 // libcrypto and the log register what they do at exit when they are first used: that has to be
 // before us, so that it happens after us.
-ServiceThreads::ServiceThreads() : owner_(getpid()) {
+ServiceThreads::ServiceThreads() {
   (void)sha256({});
   (void)Log::process();
+  pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); },
+                 [] { get().forgetInChild(); });
 }
 
 ServiceThreads::~ServiceThreads() {
-  for (const std::shared_ptr<Service>& service : services_) {
-    if (getpid() != owner_) {
-      service->thread.detach();  // it runs in the parent only
-      continue;
-    }
+  for (const std::shared_ptr<Service>& service : *services_) {
     service->stop.raise();
     service->thread.join();
   }
+  services_->clear();
+}
+
+// The threads run in the parent only, and were doing anything when the memory was copied: what they
+// left here can be neither used nor freed.
+void ServiceThreads::forgetInChild() {
+  static auto& forgotten = *new std::vector<Services*>();
+  forgotten.push_back(services_);
+  services_ = new Services();
+  mutex_.unlock();
 }
 
 void ServiceThreads::reap() {
-  std::erase_if(services_, [](const std::shared_ptr<Service>& service) {
+  std::erase_if(*services_, [](const std::shared_ptr<Service>& service) {
     if (!service->finished) return false;
     service->thread.join();
     return true;
@@ -108,7 +117,7 @@ Status ServiceThreads::start(const char* name, std::function<void(const StopSign
                          text("cannot start the thread ", name, ": ", problem.what(),
                               ". fix: raise the limit of threads (ulimit -u)"));
   }
-  services_.push_back(std::move(service));
+  services_->push_back(std::move(service));
   return {};
 }
 

@@ -52,12 +52,13 @@ class ServiceThreads {
     std::thread thread;
     void serve(const char* name);
   };
+  using Services = std::list<std::shared_ptr<Service>>;
   ServiceThreads();
   void reap();
+  void forgetInChild();
 
-  int owner_;  // process id
-  std::mutex mutex_;
-  std::list<std::shared_ptr<Service>> services_;
+  std::mutex mutex_;                     // held across fork()
+  Services* services_ = new Services();  // never freed: see forgetInChild()
 };
 
 }  // namespace weft

@@ -20,12 +20,13 @@ class Child {
   explicit Child(const std::function<std::string()>& body) {
     int fds[2];
     if (pipe(fds) != 0) std::abort();
+    std::fflush(stdout);
     pid_ = fork();
     if (pid_ == 0) {
       ::close(fds[0]);
       const std::string result = body();
       if (write(fds[1], result.data(), result.size()) < 0) _exit(1);
-      _exit(0);
+      std::exit(0);  // as a program ends, with services that may still run
     }
     ::close(fds[1]);
     fd_ = fds[0];
