@@ -50,7 +50,7 @@ std::vector<T> reduced(const Recipe& recipe, bool backwards) {
     T weight{};
     std::memcpy(&weight, preMultiplier(recipe, rank).bytes, sizeof(T));
     for (T& term : terms) {
-      if (recipe.op == Op::MulSum) term = static_cast<T>(term * weight);
+      if (recipe.op == Op::MulSum) term = combine(Op::Prod, term, weight);
     }
     if (i == 0) result = terms;
     for (std::size_t k = 0; k < kCount && i > 0; ++k) {
