@@ -147,13 +147,12 @@ void addOptions(CLI::App& app, Settings& settings) {
       ->delimiter(',');
   app.add_option("--variant", settings.variants,
                  "weft once more with knobs: label:WEFT_SEGMENT_KB=64,WEFT_CMA=off; repeatable");
-  app.add_flag("--quick", settings.quick, "2 rounds of short visits");
+  app.add_flag("--quick", settings.quick, "short visits, and 2 rounds unless --rounds says else");
   app.add_option("--table", settings.table, "write the tables to this file too (Markdown)");
   app.add_option("--json", settings.json, "write all measurements to this file");
 }
 
 void shorten(Settings& settings) {
-  settings.rounds = std::min(settings.rounds, 2);
   settings.steadyRepeats = 5;
   settings.freshRepeats = 100;
   settings.budgetMs = 150;
@@ -174,6 +173,7 @@ int run(int argc, char** argv) {
   addOptions(app, settings);
   CLI11_PARSE(app, argc, argv);
   if (settings.quick) shorten(settings);
+  if (settings.quick && app.count("--rounds") == 0) settings.rounds = 2;
   static_cast<void>(jobsOf(settings));  // a mistyped name is an error before anything starts
 
   stopOnSignals();
