@@ -18,13 +18,15 @@ namespace {
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 // Of a segment: four in flight fit half of a common 2 MiB second-level cache.
 constexpr std::int64_t kLandingBytes = 256 << 10;
-// Cut-overs of today, measured with two ranks (docs/performance.md): up to here, divided by the ranks
-// because each receives from all, everybody sends everything; from here on a block is worth a direct put.
+// Cut-overs of today, measured with two ranks (docs/performance.md): up to here, divided by the
+// ranks because each receives from all, everybody sends everything; from here on a block is worth a
+// direct put.
 constexpr std::int64_t kOneShotMax = 64 << 10;
 constexpr std::int64_t kDirectMin = 32 << 10;
 
-// The most cells that any algorithm of the registry needs, with its transforms, on n ranks.
-std::uint32_t tagsFor(std::uint32_t ranks) { return 10 * ranks + 64; }
+// The most cells that any algorithm of the registry needs, with its transforms, from one rank to
+// another, times the ranks: a ring sends all of its 2n messages to one neighbour.
+std::uint32_t tagsFor(std::uint32_t ranks) { return ranks * (4 * ranks + 16); }
 
 SegmentLayout layoutFor(std::uint32_t ranks) {
   SegmentLayout layout;

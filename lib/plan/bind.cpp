@@ -12,23 +12,19 @@ namespace weft {
 namespace {
 
 constexpr std::uint32_t kNobody = ~0u;
-// Results of messages from this size on go past the cache: they would not stay in it until the caller
-// reads them, and a plain store first reads the line that it overwrites.
+// Results of messages from this size on go past the cache: they would not stay in it until the
+// caller reads them, and a plain store first reads the line that it overwrites.
 constexpr std::uint64_t kStreamMin = 4 << 20;
 
-// Cells are numbered Tmp slots first, then Out slots, then signals.
-std::uint32_t tagOf(const Schedule& s, Slot slot) {
-  switch (slot.buf) {
-    case Buf::Out:
-      return s.tmpChunks + slot.index;
-    case Buf::Signal:
-      return s.tmpChunks + s.outChunks + slot.index;
-    default:
-      return slot.index;
-  }
+// Each rank's region in the cells and in the arena of every other.
+std::uint32_t cellsOfRegion(const BindTarget& target) { return target.tags / target.ranks; }
+std::uint64_t bytesOfRegion(const BindTarget& target) {
+  return target.budget.arenaBytes / target.ranks / kLine * kLine;
 }
 
-std::uint32_t tagCount(const Schedule& s) { return s.tmpChunks + s.outChunks + s.signals; }
+Budget regionBudget(const BindTarget& target, const LandingMap& landing) {
+  return {bytesOfRegion(target), target.budget.landingBytes, landing.slotsPerRegion()};
+}
 
 class Binder {
  public:
@@ -36,20 +32,23 @@ class Binder {
       : schedule_(schedule),
         call_(call),
         target_(target),
-        layout_(schedule, call, target.rank, target.budget),
-        program_(schedule.program(target.rank)) {}
+        landing_(schedule, target.rank),
+        layout_(schedule, call, target.rank, regionBudget(target, landing_)),
+        program_(schedule.program(target.rank)),
+        lastSignal_(schedule.ranks, kNobody) {}
 
   Status run(Plan* plan);
 
  private:
   Status checkFits() const;
-  void findWriters();
-  void placeArrivals();
+  void placeTmp();
+  std::uint32_t cellHere(Slot slot) const;
+  Status checkRun(Slot first, std::uint32_t chunks) const;
   void describe(Plan* plan) const;
 
   Status bindOp(const Op& op);
   Status bindPiece(const Op& op, std::uint32_t skip, std::uint32_t chunks);
-  Status bindPut(const Op& op, Slot src, Slot dst, BoundOp* bound);
+  Status bindPut(const Op& op, std::uint32_t skip, BoundOp* bound);
   void bindWait(Slot dst, BoundOp* bound);
   Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
   bool takeFinish(const Op& op);
@@ -60,61 +59,73 @@ class Binder {
   Slot alias(Slot slot) const;
   bool overwritesSource(Slot dst, std::uint32_t chunks);
   std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
+  // Sender and receiver of a run of chunks decide alike.
+  bool fitsCell(std::uint32_t chunks) const {
+    return bytes(chunks) <= kInlineBytes && !(layout_.isVector() && landing_.runsSpanPuts());
+  }
 
   const Schedule& schedule_;
   const Call& call_;
   const BindTarget& target_;
-  ByteLayout layout_;
-  Program program_;
+  const LandingMap landing_;
+  const ByteLayout layout_;
+  const Program program_;
   Plan* plan_ = nullptr;
-  std::vector<std::uint32_t> writer_;                // tag -> the rank that puts there
   std::vector<Place> tmp_;                           // Tmp slot -> where it lies on this rank
   std::vector<std::uint32_t> lastSignal_;            // rank -> tag of its last signal waited for
   std::set<std::pair<Buf, std::uint32_t>> reading_;  // slots that unfinished puts may read
 };
 
 Status Binder::checkFits() const {
-  if (tagCount(schedule_) > target_.tags)
+  if (landing_.cellsPerRegion() > cellsOfRegion(target_))
     return Status::error(
         Code::InvalidUsage,
-        text("algorithm ", schedule_.name, " needs ", tagCount(schedule_), " cells on ",
-             target_.ranks, " ranks; there are ", target_.tags, "; fix: choose another algorithm"));
-  if (layout_.tmpBytes() > target_.budget.arenaBytes)
-    return Status::error(Code::InvalidUsage,
-                         text("algorithm ", schedule_.name, " needs ", layout_.tmpBytes(),
-                              " bytes of landing memory; there are ", target_.budget.arenaBytes,
-                              "; fix: choose another algorithm"));
+        text("algorithm ", schedule_.name, " needs ", landing_.cellsPerRegion(),
+             " cells from one rank to another on ", target_.ranks, " ranks; there are ",
+             cellsOfRegion(target_), "; fix: choose another algorithm"));
+  if (landing_.slotsPerRegion() * layout_.stride() > bytesOfRegion(target_))
+    return Status::error(
+        Code::InvalidUsage,
+        text("algorithm ", schedule_.name, " needs ", landing_.slotsPerRegion() * layout_.stride(),
+             " bytes of landing memory from one rank to another; there are ",
+             bytesOfRegion(target_), "; fix: choose another algorithm"));
   return {};
 }
 
-// Who puts into my slots: a schedule names the target of a Put, an error message needs the source.
-void Binder::findWriters() {
-  writer_.assign(tagCount(schedule_), kNobody);
-  for (std::uint32_t r = 0; r < schedule_.ranks; ++r) {
-    if (r == target_.rank) continue;
-    for (const Op& op : schedule_.program(r).ops) {
-      if (op.kind != OpKind::Put || op.peer != target_.rank) continue;
-      for (std::uint32_t j = 0; j < std::max(1u, op.chunks); ++j)
-        writer_[tagOf(schedule_, op.dst + j)] = r;
-    }
+// Tmp slots lie in the arena, in their writer's region, but for arrivals that fit into their cell.
+void Binder::placeTmp() {
+  for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i) {
+    const LandingMap::Spot spot = landing_.tmp(i);
+    tmp_.push_back(
+        {Base::Arena, spot.writer * bytesOfRegion(target_) + spot.index * layout_.stride()});
   }
-  lastSignal_.assign(schedule_.ranks, kNobody);
-}
-
-// Tmp slots lie in the arena, but for arrivals that fit into their cell.
-void Binder::placeArrivals() {
-  tmp_.resize(schedule_.tmpChunks);
-  for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i)
-    tmp_[i] = {Base::Arena, i * layout_.stride()};
   for (const Op& op : program_.ops) {
     if (op.kind != OpKind::Wait || op.dst.buf != Buf::Tmp) continue;
     const std::uint32_t run = layout_.isVector() ? op.chunks : 1;
-    if (bytes(run) > kInlineBytes) continue;
+    if (!fitsCell(run)) continue;
     for (std::uint32_t j = 0; j < op.chunks; ++j) {
-      const std::uint64_t cell = tagOf(schedule_, op.dst + j / run * run) * sizeof(Cell);
+      const std::uint64_t cell = cellHere(op.dst + j / run * run) * sizeof(Cell);
       tmp_[op.dst.index + j] = {Base::Cells, cell + offsetof(Cell, inlined) + bytes(j % run)};
     }
   }
+}
+
+std::uint32_t Binder::cellHere(Slot slot) const {
+  const LandingMap::Spot spot = landing_.cell(slot);
+  return spot.writer * cellsOfRegion(target_) + spot.index;
+}
+
+// A run of Tmp slots is one op only if it is one piece of memory.
+Status Binder::checkRun(Slot first, std::uint32_t chunks) const {
+  for (std::uint32_t j = 1; first.buf == Buf::Tmp && j < chunks; ++j) {
+    const Place& a = tmp_[first.index];
+    const Place& b = tmp_[first.index + j];
+    if (b.base != a.base || b.offset != a.offset + bytes(j))
+      return Status::error(
+          Code::InternalError,
+          text("algorithm ", schedule_.name, " uses messages of different puts as one run"));
+  }
+  return {};
 }
 
 Place Binder::place(Slot slot) const {
@@ -148,23 +159,24 @@ bool Binder::overwritesSource(Slot dst, std::uint32_t chunks) {
   return false;
 }
 
-Status Binder::bindPut(const Op& op, Slot src, Slot dst, BoundOp* bound) {
+Status Binder::bindPut(const Op& op, std::uint32_t skip, BoundOp* bound) {
+  const std::size_t number = static_cast<std::size_t>(&op - program_.ops.data());
   bound->peer = op.peer;
-  bound->tag = tagOf(schedule_, dst);
+  bound->tag = target_.rank * cellsOfRegion(target_) + landing_.putCell(number) + skip;
   if (op.isSignal()) {
     bound->kind = BoundOp::Kind::Signal;
     return {};
   }
-  bound->src = place(src);
-  const std::uint32_t chunks =
-      static_cast<std::uint32_t>(bound->max / std::max<std::uint64_t>(1, layout_.stride()));
-  for (std::uint32_t j = 0; j < std::max(1u, chunks); ++j) {
-    const Slot read = alias(src + j);
+  const std::uint32_t chunks = layout_.isVector() ? op.chunks : 1;
+  WEFT_TRY(checkRun(op.src + skip, chunks));
+  bound->src = place(op.src + skip);
+  for (std::uint32_t j = 0; j < chunks; ++j) {
+    const Slot read = alias(op.src + skip + j);
     reading_.insert({read.buf, read.index});
   }
-  if (dst.buf == Buf::Out) {
+  if (op.dst.buf == Buf::Out) {
     bound->kind = BoundOp::Kind::PutDirect;
-    bound->dst = {Base::Out, layout_.outOffset(dst.index)};
+    bound->dst = {Base::Out, layout_.outOffset(op.dst.index + skip)};
     bound->grant = lastSignal_[op.peer];
     if (bound->grant == kNobody)
       return Status::error(Code::InternalError,
@@ -172,29 +184,35 @@ Status Binder::bindPut(const Op& op, Slot src, Slot dst, BoundOp* bound) {
                                 "'s receive buffer without its grant"));
     return {};
   }
-  bound->kind = bound->max <= kInlineBytes ? BoundOp::Kind::PutInCell : BoundOp::Kind::Put;
-  bound->dst = {Base::Arena, dst.index * layout_.stride()};
+  bound->kind = fitsCell(chunks) ? BoundOp::Kind::PutInCell : BoundOp::Kind::Put;
+  const std::uint64_t slot = landing_.putSlot(number) + skip;
+  bound->dst = {Base::Arena, target_.rank * bytesOfRegion(target_) + slot * layout_.stride()};
   return {};
 }
 
 void Binder::bindWait(Slot dst, BoundOp* bound) {
   bound->kind = BoundOp::Kind::Wait;
-  bound->tag = tagOf(schedule_, dst);
-  bound->peer = writer_[bound->tag];
+  bound->tag = cellHere(dst);
+  bound->peer = landing_.cell(dst).writer;
   if (dst.buf == Buf::Signal) lastSignal_[bound->peer] = bound->tag;
 }
 
 Status Binder::bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound) {
+  WEFT_TRY(checkRun(op.dst + skip, chunks));
   bound->dst = place(op.dst + skip);
   bound->drain = overwritesSource(op.dst + skip, chunks);
   if (op.kind == OpKind::Reduce) {
     bound->kind = BoundOp::Kind::Fold;
     bound->first = static_cast<std::uint32_t>(plan_->operands.size());
     bound->operands = op.operands;
-    for (std::uint32_t k = 0; k < op.operands; ++k)
-      plan_->operands.push_back(place(program_.operands[op.firstOperand + k] + skip));
+    for (std::uint32_t k = 0; k < op.operands; ++k) {
+      const Slot operand = program_.operands[op.firstOperand + k] + skip;
+      WEFT_TRY(checkRun(operand, chunks));
+      plan_->operands.push_back(place(operand));
+    }
     return {};
   }
+  WEFT_TRY(checkRun(op.src + skip, chunks));
   bound->src = place(op.src + skip);
   if (op.kind == OpKind::Copy)
     bound->kind = BoundOp::Kind::Copy;
@@ -208,7 +226,7 @@ Status Binder::bindPiece(const Op& op, std::uint32_t skip, std::uint32_t chunks)
   bound.max = bytes(chunks);
   bound.limit = op.chunks == 0 ? 0 : layout_.limit(op.shape + skip);
   if (op.kind == OpKind::Put)
-    WEFT_TRY(bindPut(op, op.src + skip, op.dst + skip, &bound));
+    WEFT_TRY(bindPut(op, skip, &bound));
   else if (op.kind == OpKind::Wait)
     bindWait(op.dst + skip, &bound);
   else
@@ -285,8 +303,7 @@ void Binder::describe(Plan* plan) const {
 Status Binder::run(Plan* plan) {
   plan_ = plan;
   WEFT_TRY(checkFits());
-  findWriters();
-  placeArrivals();
+  placeTmp();
   describe(plan);
   for (const Op& op : program_.ops) WEFT_TRY(bindOp(op));
   streamResults();

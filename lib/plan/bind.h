@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "plan/call.h"
+#include "plan/landing.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
 #include "schedule/ir.h"
@@ -15,7 +16,7 @@ namespace weft {
 struct BindTarget {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::uint32_t tags = 0;  // cells per parity
+  std::uint32_t tags = 0;  // cells per parity, for all peers together
   Budget budget;
 };
 

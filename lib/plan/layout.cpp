@@ -33,7 +33,8 @@ ByteLayout::ByteLayout(const Schedule& schedule, const Call& call, std::uint32_t
 // The largest chunk, at most `wanted`, whose landing slots fit the budget.
 std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budget) const {
   if (tmpChunks_ == 0) return wanted;
-  const std::uint64_t hard = budget.arenaBytes / tmpChunks_ / kAlign * kAlign;
+  const std::uint64_t slots = budget.slots != 0 ? budget.slots : tmpChunks_;
+  const std::uint64_t hard = budget.arenaBytes / slots / kAlign * kAlign;
   const std::uint64_t soft = std::max(budget.landingBytes / tmpChunks_ / kAlign * kAlign, kAlign);
   return std::min(wanted, std::min(hard, soft));
 }

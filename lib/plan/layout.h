@@ -12,8 +12,9 @@ namespace weft {
 
 // How many bytes of landing memory an invocation may use, and the largest message in one segment.
 struct Budget {
-  std::uint64_t arenaBytes = 0;    // hard limit: the arena of one parity
+  std::uint64_t arenaBytes = 0;    // hard limit: the memory of one parity
   std::uint64_t landingBytes = 0;  // soft limit: what stays in cache while segments are in flight
+  std::uint32_t slots = 0;         // Tmp slots that share arenaBytes; 0: all of the schedule's
 };
 
 // Where the slots of a schedule lie in bytes, for one call: the bridge between "chunk 3 of Out" and

@@ -33,8 +33,8 @@ std::vector<Run> runs(uint32_t first, uint32_t length, uint32_t n) {
   return result;
 }
 
-// One rank's reduce-scatter. Tmp: the area of round k receives given[k] blocks by offset. The area
-// of round 0 also holds the sums that leave; it has room for all live[1] offsets.
+// One rank's reduce-scatter. Tmp: the area of round k receives given[k] blocks by offset, n-1 in
+// all. The area of round 0 also holds the sums that leave, in place of what arrived there.
 class ReduceScatter {
  public:
   ReduceScatter(uint32_t n, uint32_t me) : n_(n), me_(me), live_(liveBlocks(n)) {
@@ -42,16 +42,16 @@ class ReduceScatter {
     for (size_t k = 0; k + 1 < live_.size(); ++k) {
       given_.push_back(live_[k] - live_[k + 1]);
       area_.push_back(base);
-      base += k == 0 ? live_[1] : given_[k];
+      base += given_[k];
     }
   }
 
   Program program() {
     const size_t rounds = given_.size();
     for (size_t k = 0; k < rounds; ++k) {
-      if (k > 0) sum(live_[k + 1], live_[k], k, tmp(live_[k + 1]));
+      if (k > 0) sum(live_[k + 1], live_[k] - untouched(k), k, tmp(live_[k + 1]));
       send(k);
-      for (Run r : runs(me_, given_[k], n_)) p_.wait(tmp(area_[k] + r.offset), {r.block, r.length});
+      receive(k);
     }
     sum(0, 1, rounds, out(0));
     p_.kernel(KernelId::Finish, out(0), out(0), {me_});
@@ -59,12 +59,24 @@ class ReduceScatter {
   }
 
  private:
+  // With an odd number of ranks, nothing arrives in round 0 for the last block that leaves in round
+  // 1: it leaves as it is.
+  uint32_t untouched(size_t k) const { return k == 1 && given_[0] < live_[1] ? 1 : 0; }
+
   void send(size_t k) {
-    const uint32_t keep = live_[k + 1], peer = (me_ + keep) % n_;
-    for (Run r : runs(peer, given_[k], n_)) {
+    const uint32_t keep = live_[k + 1], peer = (me_ + keep) % n_, sums = given_[k] - untouched(k);
+    for (Run r : runs(peer, sums, n_)) {
       const Slot source = k == 0 ? in(r.block) : tmp(keep + r.offset);
       p_.put(peer, source, tmp(area_[k] + r.offset), {r.block, r.length});
     }
+    const uint32_t last = (peer + sums) % n_;
+    if (untouched(k)) p_.put(peer, in(last), tmp(area_[k] + sums), {last});
+  }
+
+  void receive(size_t k) {
+    const uint32_t sums = given_[k] - untouched(k), last = (me_ + sums) % n_;
+    for (Run r : runs(me_, sums, n_)) p_.wait(tmp(area_[k] + r.offset), {r.block, r.length});
+    if (untouched(k)) p_.wait(tmp(area_[k] + sums), {last});
   }
 
   // Adds up the blocks at offsets [begin, end) with what arrived in the first `rounds` rounds. Only
@@ -110,7 +122,7 @@ Schedule circulantReduceScatter(uint32_t n) {
           .ranks = n,
           .inChunks = n,
           .outChunks = 1,
-          .tmpChunks = n == 1 ? 0 : (n + 1) / 2 * 2 - 1,
+          .tmpChunks = n - 1,
           .logicalChunks = n,
           .program = [n](uint32_t me) { return ReduceScatter(n, me).program(); }};
 }

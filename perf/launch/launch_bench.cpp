@@ -19,7 +19,8 @@ weft::Tuning tuning(std::uint32_t ranks) {
 }
 
 weft::BindTarget target(std::uint32_t ranks) {
-  return {.rank = 0, .ranks = ranks, .tags = 10 * ranks + 64, .budget = {1 << 20, 256 << 10}};
+  return {
+      .rank = 0, .ranks = ranks, .tags = ranks * (4 * ranks + 16), .budget = {1 << 20, 256 << 10}};
 }
 
 weft::Call allReduce(std::uint64_t count) {

@@ -84,7 +84,8 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
         if (name.starts_with("two-level") && t.cards == 1) continue;
         for (const char* landing : {":staged", ":direct"}) {
           const std::string forced = name + landing;
-          Call call = callOf(collective, 1000);
+          Call call =
+              callOf(collective, landing[1] == 's' ? 1000 : 2 * ranks);  // in the arena, in cells
           call.op = RedOp::PreMulSum;
           call.algorithm = forced;
           Schedule schedule;
@@ -92,7 +93,7 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
           std::unique_ptr<const Plan> plan;
           const BindTarget target{.rank = ranks - 1,
                                   .ranks = ranks,
-                                  .tags = 10 * ranks + 64,
+                                  .tags = ranks * (4 * ranks + 16),
                                   .budget = {1 << 20, 256 << 10}};
           const Status bound = bindSchedule(schedule, call, target, &plan);
           EXPECT_TRUE(bound.ok()) << forced << " on " << ranks << ": " << bound.text();
@@ -103,7 +104,7 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
 }
 
 TEST(PlanCache, SameCallSamePlanAndBounded) {
-  PlanCache cache(tuning(), {.rank = 0, .ranks = 4, .tags = 104, .budget = {1 << 20, 256 << 10}});
+  PlanCache cache(tuning(), {.rank = 0, .ranks = 4, .tags = 128, .budget = {1 << 20, 256 << 10}});
   const Plan* first = nullptr;
   const Plan* again = nullptr;
   ASSERT_TRUE(cache.find(callOf(Collective::AllReduce, 100), &first).ok());
