@@ -50,10 +50,12 @@ Status parseForced(std::string_view text, std::string_view* name, Landing* landi
   return {};
 }
 
-// Copies gain from landing in place; a reduction's second half goes through the cache either way.
+// Copies gain from landing in place. A reduction's second half goes through the cache either way,
+// and of a broadcast one rank alone would do the work.
 bool landsDirectly(const Call& call, const Tuning& tuning, Landing wanted) {
   if (wanted != Landing::Choose) return wanted == Landing::Direct;
-  return tuning.direct && !isReduction(call.collective) && longestBlock(call) >= tuning.directMin;
+  const bool gains = !isReduction(call.collective) && call.collective != Collective::Broadcast;
+  return tuning.direct && gains && longestBlock(call) >= tuning.directMin;
 }
 
 Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {
