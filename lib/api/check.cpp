@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "api/entry.h"
@@ -12,10 +13,15 @@
 namespace weft {
 namespace {
 
+// An appendable struct's size lies between its first release's header and this: anything else is
+// memory that was never initialized, and must not be read to its end.
+constexpr std::size_t kLargestStruct = 4096;
+
 // Copies what the caller's version of an appendable struct has; the rest keeps the defaults.
 template <class Struct>
 Status readStruct(const Struct& given, unsigned int magic, const char* what, Struct* out) {
-  if (given.magic != magic)
+  const bool hasHeader = given.size >= offsetof(Struct, timeoutMs) && given.size <= kLargestStruct;
+  if (given.magic != magic || !hasHeader)
     return invalid(text(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER"));
   if (given.size > sizeof(Struct)) {
     // A newer caller: its further fields must not ask for anything that this library does not know.

@@ -112,6 +112,8 @@ Status memStats(weftComm_t handle, weftMemStats_t* stats) {
   Communicator* comm = nullptr;
   WEFT_TRY(findComm(handle, &comm));
   WEFT_TRY(checkPointer(stats, "stats"));
+  if (stats->size < sizeof(stats->size))
+    return invalid(text("stats->size is ", stats->size, "; fix: sizeof(weftMemStats_t)"));
   weftMemStats_t now = {sizeof(now), comm->sharedBytes(), comm->planBytes(), comm->otherBytes()};
   std::memcpy(stats, &now, std::min(stats->size, sizeof(now)));
   return {};

@@ -131,6 +131,11 @@ TEST_F(Arguments, OptionsOfEveryCollective) {
     opts = WEFT_OPTS_INITIALIZER;
     opts.magic = 7;
     refuses(call(), "fix: start from WEFT_OPTS_INITIALIZER");
+    for (const std::size_t size : {std::size_t{0}, std::size_t{8}, SIZE_MAX}) {
+      opts = WEFT_OPTS_INITIALIZER;
+      opts.size = size;
+      refuses(call(), "fix: start from WEFT_OPTS_INITIALIZER");
+    }
   }
   stillWorks();
 }
@@ -206,6 +211,11 @@ TEST_F(Arguments, ConfigsOfAllAges) {
   const auto make = [&] { return weftCommInitAllConfig(&comm, 1, nullptr, &config); };
   config.magic = 1;
   refuses(make(), "WEFT_CONFIG_INITIALIZER");
+  for (const std::size_t size : {std::size_t{0}, std::size_t{8}, SIZE_MAX}) {
+    config = WEFT_CONFIG_INITIALIZER;
+    config.size = size;
+    refuses(make(), "WEFT_CONFIG_INITIALIZER");
+  }
   config = WEFT_CONFIG_INITIALIZER;
   config.transport = "pigeon";
   refuses(make(), "unknown transport 'pigeon'");
@@ -264,6 +274,11 @@ TEST_F(Arguments, HandlesOfEveryEntryPoint) {
   refuses(weftCommCount(comms_[0], nullptr), "count is NULL");
   refuses(weftCommUserRank(comms_[0], nullptr), "rank is NULL");
   refuses(weftCommMemStats(comms_[0], nullptr), "stats is NULL");
+  stats.size = 0;
+  refuses(weftCommMemStats(comms_[0], &stats), "fix: sizeof(weftMemStats_t)");
+  refuses(weftCommLocalRank(comms_[0], nullptr, &number), "localRank is NULL");
+  refuses(weftCommGetAsyncError(comms_[0], nullptr), "result is NULL");
+  refuses(weftGetVersion(nullptr), "version is NULL");
   refuses(weftExplain(comms_[0], "all_reuse", 1, weftFloat, text, 100), "unknown collective");
   stillWorks();
 }
