@@ -17,7 +17,10 @@ using namespace weft::test;
 // A forked process that runs `body` and hands back its result as text.
 class Child {
  public:
-  explicit Child(const std::function<std::string()>& body) {
+  // Orderly: as a program ends, with services that may still run.
+  enum class End { AtOnce, Orderly };
+
+  explicit Child(const std::function<std::string()>& body, End end = End::AtOnce) {
     int fds[2];
     if (pipe(fds) != 0) std::abort();
     std::fflush(stdout);
@@ -26,7 +29,8 @@ class Child {
       ::close(fds[0]);
       const std::string result = body();
       if (write(fds[1], result.data(), result.size()) < 0) _exit(1);
-      std::exit(0);  // as a program ends, with services that may still run
+      if (end == End::Orderly) std::exit(0);
+      _exit(0);
     }
     ::close(fds[1]);
     fd_ = fds[0];
@@ -172,11 +176,13 @@ TEST(Processes, AnIdWhoseProcessEndedBeforeTheJoinIsStale) {
 
 TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
   awaitSingleThread();
-  Child root([] {
-    const rlimit low{200, 200};
-    setrlimit(RLIMIT_NOFILE, &low);
-    return joinInChild(newId(), 0, 1000);
-  });
+  Child root(
+      [] {
+        const rlimit low{200, 200};
+        setrlimit(RLIMIT_NOFILE, &low);
+        return joinInChild(newId(), 0, 1000);
+      },
+      Child::End::Orderly);
   const std::string text = root.result();
   expectHas(text, "file descriptors, hard limit 200");
   expectHas(text, "need 1");
@@ -184,16 +190,18 @@ TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
 
 TEST(Processes, TheSoftLimitIsRaisedWhereTheHardOneAllowsIt) {
   awaitSingleThread();
-  Child root([] {
-    const rlimit low{80, 400};
-    setrlimit(RLIMIT_NOFILE, &low);
-    const UniqueId id = newId();
-    std::vector<Part> parts = healthyParts(100);
-    for (const Joined& joined : joinAll(id, parts)) {
-      if (!joined.status.ok()) return joined.status.text();
-    }
-    return std::string("ok");
-  });
+  Child root(
+      [] {
+        const rlimit low{80, 400};
+        setrlimit(RLIMIT_NOFILE, &low);
+        const UniqueId id = newId();
+        std::vector<Part> parts = healthyParts(100);
+        for (const Joined& joined : joinAll(id, parts)) {
+          if (!joined.status.ok()) return joined.status.text();
+        }
+        return std::string("ok");
+      },
+      Child::End::Orderly);
   EXPECT_EQ(root.result(), "ok");
 }
 
