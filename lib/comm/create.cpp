@@ -23,6 +23,8 @@ constexpr std::int64_t kLandingBytes = 256 << 10;
 // direct put.
 constexpr std::int64_t kOneShotMax = 64 << 10;
 constexpr std::int64_t kDirectMin = 32 << 10;
+// Beyond this the kernel's copy is slower than two copies through landing slots that stay in cache.
+constexpr std::uint64_t kDirectMax = 16 << 20;
 
 // The most cells that any algorithm of the registry needs, with its transforms, from one rank to
 // another, times the ranks: a ring sends all of its 2n messages to one neighbour.
@@ -99,6 +101,7 @@ Status readTuning(std::uint32_t ranks, Tuning* tuning) {
   tuning->oneShotMax =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(oneShot), kArenaBytes / (ranks + 1));
   tuning->directMin = static_cast<std::uint64_t>(direct);
+  tuning->directMax = kDirectMax;
   tuning->landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
   // On one host, two-level algorithms see pairs of ranks as nodes: of use for tests only.
   tuning->cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;

@@ -55,7 +55,8 @@ Status parseForced(std::string_view text, std::string_view* name, Landing* landi
 bool landsDirectly(const Call& call, const Tuning& tuning, Landing wanted) {
   if (wanted != Landing::Choose) return wanted == Landing::Direct;
   const bool gains = !isReduction(call.collective) && call.collective != Collective::Broadcast;
-  return tuning.direct && gains && longestBlock(call) >= tuning.directMin;
+  const std::uint64_t block = longestBlock(call);
+  return tuning.direct && gains && block >= tuning.directMin && block <= tuning.directMax;
 }
 
 Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {

@@ -14,12 +14,13 @@ namespace weft {
 // made, so that every rank chooses alike.
 struct Tuning {
   std::uint32_t ranks = 1;
-  std::uint32_t cards = 1;         // ranks of a node, for two-level algorithms
-  bool direct = false;             // peers' user memory can be written
-  std::uint64_t oneShotMax = 0;    // bytes; up to here everybody sends everything
-  std::uint64_t directMin = 0;     // bytes of a block; from here on puts land in the receive buffer
-  std::uint64_t landingBytes = 0;  // of a segment, on the receiving rank
-  std::string algorithm;           // WEFT_ALGO: as Call::algorithm where that is empty
+  std::uint32_t cards = 1;       // ranks of a node, for two-level algorithms
+  bool direct = false;           // peers' user memory can be written
+  std::uint64_t oneShotMax = 0;  // bytes; up to here everybody sends everything
+  std::uint64_t directMin = 0;   // bytes of a block; from here on puts land in the receive buffer
+  std::uint64_t directMax = ~std::uint64_t{0};  // bytes of a block; beyond it they do not
+  std::uint64_t landingBytes = 0;               // of a segment, on the receiving rank
+  std::string algorithm;                        // WEFT_ALGO: as Call::algorithm where that is empty
 };
 
 // Algorithm, landing and transforms for `call`, a pure function of its arguments.
