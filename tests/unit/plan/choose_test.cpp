@@ -38,6 +38,20 @@ TEST(Choose, SmallOneShotLargeMesh) {
   EXPECT_NE(chosen(callOf(Collective::AllReduce, 1 << 20)).find("mesh"), std::string::npos);
 }
 
+TEST(Choose, DirectBetweenItsLimits) {
+  Tuning t = tuning();
+  t.directMax = 1 << 20;
+  const auto isDirect = [&](std::uint64_t blockBytes) {
+    Schedule schedule;
+    EXPECT_TRUE(choose(callOf(Collective::AllGather, blockBytes / 4), t, &schedule).ok());
+    return schedule.signals > 0;  // grants
+  };
+  EXPECT_FALSE(isDirect(t.directMin - 4));
+  EXPECT_TRUE(isDirect(t.directMin));
+  EXPECT_TRUE(isDirect(t.directMax));
+  EXPECT_FALSE(isDirect(t.directMax + 4));
+}
+
 TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
   Call call = callOf(Collective::AllReduce, 1 << 20);
   call.algorithm = "ring";
