@@ -20,9 +20,9 @@
  * named at each collective are allowed.
  *
  * Errors
- *   weftInvalidArgument, weftInvalidUsage: the call had no effect and the communicator stays usable.
- *   everything else: the communicator is broken; every later call returns the same verdict. Destroy
- *   it. weftGetLastError says in one line who, what, where and how to fix it.
+ *   weftInvalidArgument, weftInvalidUsage: the call had no effect and the communicator stays
+ * usable. everything else: the communicator is broken; every later call returns the same verdict.
+ * Destroy it. weftGetLastError says in one line who, what, where and how to fix it.
  *
  * Threads
  *   Different communicators may be used by different threads at the same time and progress
@@ -117,48 +117,50 @@ typedef struct {
 /* Configuration of a communicator. Fields are only ever appended; start from
  * WEFT_CONFIG_INITIALIZER. WEFT_UNDEF_INT or NULL means: the WEFT_* knob, else the default. */
 typedef struct {
-  size_t size;            /* sizeof(weftConfig_t) of the caller */
-  unsigned int magic;     /* WEFT_CONFIG_MAGIC */
-  unsigned int version;   /* WEFT_VERSION_CODE of the caller */
-  int timeoutMs;          /* WEFT_TIMEOUT_MS: deadline of each operation; default 600000 */
-  int initTimeoutMs;      /* WEFT_INIT_TIMEOUT_MS: deadline of creation; default 120000 */
-  const char* commName;   /* used in messages; default "comm<k>" */
-  const char* transport;  /* WEFT_TRANSPORT: "auto", "local" (threads), "shm", "faulty:SEED"; default auto */
-  int reproducible;       /* WEFT_REPRODUCIBLE: 1 = weftOpts_t.reproducible for every operation; default 0 */
+  size_t size;          /* sizeof(weftConfig_t) of the caller */
+  unsigned int magic;   /* WEFT_CONFIG_MAGIC */
+  unsigned int version; /* WEFT_VERSION_CODE of the caller */
+  int timeoutMs;        /* WEFT_TIMEOUT_MS: deadline of each operation; default 600000 */
+  int initTimeoutMs;    /* WEFT_INIT_TIMEOUT_MS: deadline of creation; default 120000 */
+  const char* commName; /* used in messages; default "comm<k>" */
+  const char*
+      transport; /* WEFT_TRANSPORT: "auto", "local" (threads), "shm", "faulty:SEED"; default auto */
+  int reproducible; /* WEFT_REPRODUCIBLE: 1 = weftOpts_t.reproducible for every operation; default 0
+                     */
 } weftConfig_t;
 
 #define WEFT_CONFIG_MAGIC 0x77656674u
-#define WEFT_CONFIG_INITIALIZER                                                             \
-  {                                                                                         \
-    sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT,             \
-        WEFT_UNDEF_INT, NULL, NULL, WEFT_UNDEF_INT                                          \
+#define WEFT_CONFIG_INITIALIZER                                                                 \
+  {                                                                                             \
+    sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, WEFT_UNDEF_INT, \
+        NULL, NULL, WEFT_UNDEF_INT                                                              \
   }
 
 /* Options of one operation, the trailing argument of each; NULL means all defaults.
  * Fields are only ever appended; start from WEFT_OPTS_INITIALIZER. All ranks must pass the same
  * algorithm and reproducible. */
 typedef struct {
-  size_t size;            /* sizeof(weftOpts_t) of the caller */
-  unsigned int magic;     /* WEFT_OPTS_MAGIC */
-  unsigned int version;   /* WEFT_VERSION_CODE of the caller */
-  int timeoutMs;          /* deadline of this operation */
-  const char* algorithm;  /* force a generator by name ("ring"); an unknown or unfit one is an error,
-                             never a fallback; weft-perf --algo list prints the names */
-  int reproducible;       /* 1: the sum is folded in rank order whatever size and algorithm, so that the
-                             same inputs on the same number of ranks give the same bits always */
-  const char* label;      /* shown in errors and logs */
+  size_t size;           /* sizeof(weftOpts_t) of the caller */
+  unsigned int magic;    /* WEFT_OPTS_MAGIC */
+  unsigned int version;  /* WEFT_VERSION_CODE of the caller */
+  int timeoutMs;         /* deadline of this operation */
+  const char* algorithm; /* force a generator by name ("ring"); an unknown or unfit one is an error,
+                            never a fallback; weft-perf --algo list prints the names */
+  int reproducible;  /* 1: the sum is folded in rank order whatever size and algorithm, so that the
+                        same inputs on the same number of ranks give the same bits always */
+  const char* label; /* shown in errors and logs */
 } weftOpts_t;
 
 #define WEFT_OPTS_MAGIC 0x6f707473u
-#define WEFT_OPTS_INITIALIZER                                                               \
-  {                                                                                         \
-    sizeof(weftOpts_t), WEFT_OPTS_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, NULL,           \
-        WEFT_UNDEF_INT, NULL                                                                \
+#define WEFT_OPTS_INITIALIZER                                                                     \
+  {                                                                                               \
+    sizeof(weftOpts_t), WEFT_OPTS_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, NULL, WEFT_UNDEF_INT, \
+        NULL                                                                                      \
   }
 
 /* ---- Version and errors ------------------------------------------------------------------- */
 
-WEFT_API weftResult_t weftGetVersion(int* version); /* WEFT_VERSION_CODE of the library */
+WEFT_API weftResult_t weftGetVersion(int* version);           /* WEFT_VERSION_CODE of the library */
 WEFT_API const char* weftGetErrorString(weftResult_t result); /* static, never NULL */
 /* The last error's line: of `comm`, or of the calling thread if comm is NULL. Never NULL; valid
  * until the next weft call of this thread. */
@@ -175,8 +177,8 @@ WEFT_API weftResult_t weftGetUniqueId(weftUniqueId* id);
  * joined twice or a different version fails on all ranks with the same text. Between
  * weftGroupStart and weftGroupEnd it is deferred, so one thread can create several ranks. */
 WEFT_API weftResult_t weftCommInitRank(weftComm_t* comm, int nranks, weftUniqueId id, int rank);
-WEFT_API weftResult_t weftCommInitRankConfig(weftComm_t* comm, int nranks, weftUniqueId id, int rank,
-                                             const weftConfig_t* config);
+WEFT_API weftResult_t weftCommInitRankConfig(weftComm_t* comm, int nranks, weftUniqueId id,
+                                             int rank, const weftConfig_t* config);
 
 /* n communicators, ranks 0..n-1 of one group, for threads of this process. devices is NCCL's
  * argument and must be NULL or list host "device" numbers, which are ignored. */
@@ -184,8 +186,9 @@ WEFT_API weftResult_t weftCommInitAll(weftComm_t* comms, int n, const int* devic
 WEFT_API weftResult_t weftCommInitAllConfig(weftComm_t* comms, int n, const int* devices,
                                             const weftConfig_t* config);
 
-/* Rank, size and meeting point from the launcher, the innermost first: WEFT_RANK/WEFT_SIZE/WEFT_ROOT,
- * torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS Batch, else one rank alone. Logged at INFO. */
+/* Rank, size and meeting point from the launcher, the innermost first:
+ * WEFT_RANK/WEFT_SIZE/WEFT_ROOT, torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS Batch, else
+ * one rank alone. Logged at INFO. */
 WEFT_API weftResult_t weftCommInitFromEnv(weftComm_t* comm, const weftConfig_t* config);
 
 /* Collective. Ranks of equal color form a new communicator, ordered by key, then by parent rank;
@@ -202,7 +205,8 @@ WEFT_API weftResult_t weftCommDestroy(weftComm_t comm);
  * so does every later call. The handle must still be given to weftCommDestroy. */
 WEFT_API weftResult_t weftCommAbort(weftComm_t comm);
 
-/* *result: the communicator's verdict, weftSuccess while it is healthy. Also looks for dead peers. */
+/* *result: the communicator's verdict, weftSuccess while it is healthy. Also looks for dead peers.
+ */
 WEFT_API weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result);
 WEFT_API weftResult_t weftCommCount(weftComm_t comm, int* count);
 WEFT_API weftResult_t weftCommUserRank(weftComm_t comm, int* rank);
@@ -211,18 +215,20 @@ WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* lo
 
 /* Bytes that the library itself holds for this rank of the communicator. */
 typedef struct {
-  size_t size;         /* sizeof(weftMemStats_t) of the caller */
-  size_t shared;       /* this rank's own segment: landing slots, flags, control page */
-  size_t plans;        /* cached plans */
-  size_t other;        /* everything else: peer table, queues */
+  size_t size;   /* sizeof(weftMemStats_t) of the caller */
+  size_t shared; /* this rank's own segment: landing slots, flags, control page */
+  size_t plans;  /* cached plans */
+  size_t other;  /* everything else: peer table, queues */
 } weftMemStats_t;
 WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
 
 /* One line saying which algorithm, segment size and transport this call would use. The text is
- * written to `text` (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce"). */
+ * written to `text` (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce").
+ */
 WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count,
                                   weftDataType_t type, char* text, size_t length);
-/* Comma-separated names of the algorithms that weftOpts_t.algorithm accepts for a collective, or all. */
+/* Comma-separated names of the algorithms that weftOpts_t.algorithm accepts for a collective, or
+ * all. */
 WEFT_API const char* weftAlgorithms(const char* collective);
 
 /* ---- Collectives -------------------------------------------------------------------------- */
@@ -254,32 +260,37 @@ WEFT_API weftResult_t weftAllGatherV(const void* sendbuff, void* recvbuff, const
                                      weftStream_t stream, const weftOpts_t* opts);
 WEFT_API weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
                                          const size_t* displs, weftDataType_t type, weftRedOp_t op,
-                                         weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+                                         weftComm_t comm, weftStream_t stream,
+                                         const weftOpts_t* opts);
 
-/* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root. */
+/* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root.
+ */
 WEFT_API weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                     weftDataType_t type, int root, weftComm_t comm,
                                     weftStream_t stream, const weftOpts_t* opts);
-/* The reduction lands in root's recvbuff; recvbuff is ignored elsewhere. In place: equal at root. */
+/* The reduction lands in root's recvbuff; recvbuff is ignored elsewhere. In place: equal at root.
+ */
 WEFT_API weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count,
                                  weftDataType_t type, weftRedOp_t op, int root, weftComm_t comm,
                                  weftStream_t stream, const weftOpts_t* opts);
-/* count elements per rank. Gather: root's recvbuff holds nranks * count; in place: root's sendbuff ==
- * recvbuff + root * count. Scatter is the mirror. */
+/* count elements per rank. Gather: root's recvbuff holds nranks * count; in place: root's sendbuff
+ * == recvbuff + root * count. Scatter is the mirror. */
 WEFT_API weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count,
-                                 weftDataType_t type, int root, weftComm_t comm, weftStream_t stream,
-                                 const weftOpts_t* opts);
+                                 weftDataType_t type, int root, weftComm_t comm,
+                                 weftStream_t stream, const weftOpts_t* opts);
 WEFT_API weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count,
-                                  weftDataType_t type, int root, weftComm_t comm, weftStream_t stream,
-                                  const weftOpts_t* opts);
-/* Block d of my sendbuff becomes block s of rank d's recvbuff; count elements a block. Not in place. */
+                                  weftDataType_t type, int root, weftComm_t comm,
+                                  weftStream_t stream, const weftOpts_t* opts);
+/* Block d of my sendbuff becomes block s of rank d's recvbuff; count elements a block. Not in
+ * place. */
 WEFT_API weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                                    weftDataType_t type, weftComm_t comm, weftStream_t stream,
                                    const weftOpts_t* opts);
 WEFT_API weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
 
-/* Point to point, matched per pair in order of issue; counts and types must agree. A send may wait for
- * its receive: exchanges go between weftGroupStart and weftGroupEnd, where all progress together. */
+/* Point to point, matched per pair in order of issue; counts and types must agree. A send may wait
+ * for its receive: exchanges go between weftGroupStart and weftGroupEnd, where all progress
+ * together. */
 WEFT_API weftResult_t weftSend(const void* sendbuff, size_t count, weftDataType_t type, int peer,
                                weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
 WEFT_API weftResult_t weftRecv(void* recvbuff, size_t count, weftDataType_t type, int peer,
@@ -312,10 +323,12 @@ WEFT_API weftResult_t weftStreamCreate(weftStream_t* stream);
 WEFT_API weftResult_t weftStreamDestroy(weftStream_t stream);
 /* Waits until everything queued so far is done; returns the first error since the last call. */
 WEFT_API weftResult_t weftStreamSynchronize(weftStream_t stream);
-WEFT_API weftResult_t weftStreamQuery(weftStream_t stream); /* weftSuccess, weftInProgress or the error */
+WEFT_API weftResult_t
+weftStreamQuery(weftStream_t stream); /* weftSuccess, weftInProgress or the error */
 /* Work queued later waits for the event's most recent record. */
 WEFT_API weftResult_t weftStreamWaitEvent(weftStream_t stream, weftEvent_t event);
-/* Runs fn(arg) on the worker, in order. fn must not call weft functions that wait for this stream. */
+/* Runs fn(arg) on the worker, in order. fn must not call weft functions that wait for this stream.
+ */
 WEFT_API weftResult_t weftStreamCallback(weftStream_t stream, void (*fn)(void*), void* arg);
 
 WEFT_API weftResult_t weftEventCreate(weftEvent_t* event);

@@ -40,11 +40,11 @@ enum class Knob {
 };
 
 enum class KnobType {
-  Integer,  // decimal, within [min, max]
+  Integer,   // decimal, within [min, max]
   ByteSize,  // as Integer, with an optional suffix K, M or G (powers of 1024)
-  Flag,     // 0 or 1 (also on/off, yes/no, true/false)
-  Choice,   // one of `choices`, case ignored
-  Text,     // anything
+  Flag,      // 0 or 1 (also on/off, yes/no, true/false)
+  Choice,    // one of `choices`, case ignored
+  Text,      // anything
 };
 
 // What readInteger gives for an Integer or ByteSize knob whose value is "auto".

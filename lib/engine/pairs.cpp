@@ -193,8 +193,7 @@ Status Pairs::idle(Waiter& waiter) {
   if (transport_.caps().polls) {
     Event events[16];
     for (int n = transport_.poll(events, 16); n > 0; --n) {
-      if (events[n - 1].kind != Event::PutDone)
-        return watch_.lost(transport_.lastError());
+      if (events[n - 1].kind != Event::PutDone) return watch_.lost(transport_.lastError());
     }
   }
   const Waiter::Advice advice = waiter.pause();

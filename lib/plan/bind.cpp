@@ -33,7 +33,7 @@ class Binder {
         call_(call),
         target_(target),
         landing_(schedule, target.rank),
-        layout_(schedule, call, target.rank, regionBudget(target, landing_)),
+        layout_(schedule, call, regionBudget(target, landing_)),
         program_(schedule.program(target.rank)),
         lastSignal_(schedule.ranks, kNobody) {}
 

@@ -17,10 +17,8 @@ bool cutsBlocks(Collective c) {
 
 }  // namespace
 
-ByteLayout::ByteLayout(const Schedule& schedule, const Call& call, std::uint32_t rank,
-                       const Budget& budget)
+ByteLayout::ByteLayout(const Schedule& schedule, const Call& call, const Budget& budget)
     : collective_(call.collective),
-      rank_(rank),
       chunks_(std::max(1u, schedule.logicalChunks)),
       tmpChunks_(schedule.tmpChunks) {
   const std::uint64_t elementBytes = sizeOf(call.type);

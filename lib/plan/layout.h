@@ -18,14 +18,14 @@ struct Budget {
 };
 
 // Where the slots of a schedule lie in bytes, for one call: the bridge between "chunk 3 of Out" and
-// an offset. A pure function, equal on all ranks but for `rank`.
+// an offset. A pure function, equal on all ranks.
 //
 // Two forms. A *vector* is cut into chunks of `stride` bytes. *Blocks* (one a rank, of any length
 // and place) are not contiguous within a segment, so runs of them are handled one by one. Equal
 // packed blocks in a single segment are a vector.
 class ByteLayout {
  public:
-  ByteLayout(const Schedule& schedule, const Call& call, std::uint32_t rank, const Budget& budget);
+  ByteLayout(const Schedule& schedule, const Call& call, const Budget& budget);
 
   bool isVector() const { return vector_; }
   std::uint64_t stride() const { return stride_; }  // bytes of a chunk, and of a Tmp slot
@@ -35,7 +35,6 @@ class ByteLayout {
   std::uint64_t tmpBytes() const { return tmpChunks_ * stride_; }
 
   std::uint64_t inOffset(std::uint32_t slot) const;
-  // Of any rank's Out: layouts differ between ranks only in which block is their own.
   std::uint64_t outOffset(std::uint32_t slot) const;
   // Bytes from the start of this logical chunk to the end of what it belongs to; see BoundOp.
   std::uint64_t limit(std::uint32_t logical) const;
@@ -46,7 +45,6 @@ class ByteLayout {
   std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
 
   Collective collective_;
-  std::uint32_t rank_;
   std::uint64_t chunks_;
   std::uint64_t tmpChunks_;
   bool vector_ = true;

@@ -14,7 +14,6 @@
 namespace weft {
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{5};         // for dead peers

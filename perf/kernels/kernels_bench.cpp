@@ -76,8 +76,7 @@ void add(const std::string& name, size_t n, size_t bytes, const Work& work) {
   for (int threads : {1, 2}) {
     benchmark::RegisterBenchmark((name + '/' + sizeName(bytes)).c_str(), run)
         ->Threads(threads)
-        ->UseRealTime()
-        ;
+        ->UseRealTime();
   }
 }
 

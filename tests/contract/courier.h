@@ -33,7 +33,7 @@ class Courier {
  private:
   Transport& transport_;
   std::uint64_t lastCookie_ = 0;
-  std::set<std::uint64_t> open_;    // Pending
+  std::set<std::uint64_t> open_;  // Pending
   std::set<std::uint64_t> failed_;
   std::vector<std::uint32_t> linksDown_;
 };

@@ -49,8 +49,12 @@ void exchangeRound(Rank& rank, Transport& transport, std::size_t bytes, std::siz
     std::vector<std::byte>& source = sources.emplace_back(bytes + shift);
     const auto message = std::span(source).subspan(shift);
     fillPattern(message, messageId(rank.rank, peer, epoch));
-    Put put{.peer = peer, .cell = cellOffset(layout, 0, rank.rank), .word = word,
-            .stamp = messageId(rank.rank, peer, epoch), .src = message.data(), .bytes = bytes};
+    Put put{.peer = peer,
+            .cell = cellOffset(layout, 0, rank.rank),
+            .word = word,
+            .stamp = messageId(rank.rank, peer, epoch),
+            .src = message.data(),
+            .bytes = bytes};
     put.target = bytes <= kInlineBytes ? kInCell : arenaOffset(layout, 0, rank.rank * slot + shift);
     courier.send(put);
   }
@@ -58,9 +62,8 @@ void exchangeRound(Rank& rank, Transport& transport, std::size_t bytes, std::siz
     const Cell& cell = transport.own().cells()[from];
     courier.await(cell, word);
     REQUIRE(cell.stamp == messageId(from, rank.rank, epoch));
-    const std::byte* landed = bytes <= kInlineBytes
-                                  ? cell.inlined
-                                  : transport.own().arena() + from * slot + shift;
+    const std::byte* landed =
+        bytes <= kInlineBytes ? cell.inlined : transport.own().arena() + from * slot + shift;
     requirePattern({landed, bytes}, messageId(from, rank.rank, epoch));
   }
   courier.drain();
@@ -93,8 +96,13 @@ TEST_P(Delivery, ArrivesExactlyOnce) {
       const auto* src = reinterpret_cast<const std::byte*>(&payload);
       for (std::uint32_t tag = 0; tag < kTags; ++tag)
         for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
-          courier.send({.peer = peer, .cell = cellOffset(layout, 1, rank.rank * kTags + tag),
-                        .word = word, .stamp = tag, .src = src, .bytes = 8, .target = kInCell});
+          courier.send({.peer = peer,
+                        .cell = cellOffset(layout, 1, rank.rank * kTags + tag),
+                        .word = word,
+                        .stamp = tag,
+                        .src = src,
+                        .bytes = 8,
+                        .target = kInCell});
       for (std::uint32_t tag = 0; tag < rank.ranks * kTags; ++tag) {
         Cell& cell = transport->own().cells()[layout.tags + tag];
         courier.await(cell, word);
@@ -131,9 +139,12 @@ TEST_P(Delivery, ReusesCellsAndLandingByEpoch) {
       fillPattern(sources[parity], messageId(rank.rank, 0, epoch));
       for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
         REQUIRE(peer == rank.rank || epoch <= kParities || seen[peer] + kParities >= epoch);
-        courier.send({.peer = peer, .cell = cellOffset(layout, parity, rank.rank),
-                      .word = arrivalWord(epoch, epoch - 1), .src = sources[parity].data(),
-                      .bytes = kBytes, .target = arenaOffset(layout, parity, rank.rank * 512)});
+        courier.send({.peer = peer,
+                      .cell = cellOffset(layout, parity, rank.rank),
+                      .word = arrivalWord(epoch, epoch - 1),
+                      .src = sources[parity].data(),
+                      .bytes = kBytes,
+                      .target = arenaOffset(layout, parity, rank.rank * 512)});
         cookies[parity].push_back(courier.lastCookie());
       }
       for (std::uint32_t from = 0; from < rank.ranks; ++from) {
@@ -160,14 +171,28 @@ TEST_P(Delivery, TouchesNothingElse) {
 
     std::vector<std::byte> source(100);
     fillPattern(source, 5);
-    const Put puts[] = {
-        {.peer = 1, .cell = cellOffset(layout, 2, 5), .word = 11, .stamp = 1, .src = source.data(),
-         .bytes = kInlineBytes, .target = kInCell},
-        {.peer = 1, .cell = cellOffset(layout, 3, 63), .word = 12, .stamp = 2, .src = source.data(),
-         .bytes = 100, .target = arenaOffset(layout, 3, 65536 - 100)},
-        {.peer = 1, .cell = layout.pairCells() + 7 * sizeof(Cell), .word = 13, .stamp = 3,
-         .src = source.data(), .bytes = 99, .target = layout.pairArena() + 333},
-        {.peer = 1, .cell = layout.pairCells(), .word = 14, .stamp = 4}};
+    const Put puts[] = {{.peer = 1,
+                         .cell = cellOffset(layout, 2, 5),
+                         .word = 11,
+                         .stamp = 1,
+                         .src = source.data(),
+                         .bytes = kInlineBytes,
+                         .target = kInCell},
+                        {.peer = 1,
+                         .cell = cellOffset(layout, 3, 63),
+                         .word = 12,
+                         .stamp = 2,
+                         .src = source.data(),
+                         .bytes = 100,
+                         .target = arenaOffset(layout, 3, 65536 - 100)},
+                        {.peer = 1,
+                         .cell = layout.pairCells() + 7 * sizeof(Cell),
+                         .word = 13,
+                         .stamp = 3,
+                         .src = source.data(),
+                         .bytes = 99,
+                         .target = layout.pairArena() + 333},
+                        {.peer = 1, .cell = layout.pairCells(), .word = 14, .stamp = 4}};
     if (rank.rank == 0) {
       Courier courier(*transport);
       for (const Put& put : puts) courier.send(put);

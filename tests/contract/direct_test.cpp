@@ -51,15 +51,20 @@ TEST_P(Direct, LandsInUserMemory) {
     std::vector<std::byte> source(kSlot);
     const auto addresses = rank.share(reinterpret_cast<std::uint64_t>(landing.data()));
     std::uint64_t epoch = 0;
-    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8},
-                                    std::size_t{4095}, kSlot - 3}) {
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, kSlot - 3}) {
       ++epoch;
       Courier courier(*transport);
       fillPattern(source, epoch + rank.rank);
       for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
-        courier.send({.peer = peer, .cell = cellOffset(layout, 0, rank.rank), .word = epoch,
-                      .stamp = rank.rank, .src = source.data(), .bytes = bytes,
-                      .target = addresses[peer] + rank.rank * kSlot + 3, .direct = true});
+        courier.send({.peer = peer,
+                      .cell = cellOffset(layout, 0, rank.rank),
+                      .word = epoch,
+                      .stamp = rank.rank,
+                      .src = source.data(),
+                      .bytes = bytes,
+                      .target = addresses[peer] + rank.rank * kSlot + 3,
+                      .direct = true});
       for (std::uint32_t from = 0; from < rank.ranks; ++from) {
         courier.await(transport->own().cells()[from], epoch);
         requirePattern({landing.data() + from * kSlot + 3, bytes}, epoch + from);
@@ -92,8 +97,13 @@ TEST_P(DirectBetweenProcesses, NamesABadAddress) {
       std::byte byte{1};
       Courier courier(*transport);
       courier.expectFailures = true;
-      const bool accepted = courier.send({.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 5,
-                                          .src = &byte, .bytes = 1, .target = 64, .direct = true});
+      const bool accepted = courier.send({.peer = 1,
+                                          .cell = cellOffset(layout, 0, 0),
+                                          .word = 5,
+                                          .src = &byte,
+                                          .bytes = 1,
+                                          .target = 64,
+                                          .direct = true});
       courier.drain();
       REQUIRE(!accepted || courier.failed().size() == 1);
       const std::string& error = transport->lastError();
@@ -121,8 +131,13 @@ TEST_P(DirectBetweenProcesses, NeverWritesToTheDead) {
     std::byte bytes[8] = {};
     Courier courier(*transport);
     courier.expectFailures = true;
-    courier.send({.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 5, .src = bytes, .bytes = 8,
-                  .target = reinterpret_cast<std::uint64_t>(&target), .direct = true});
+    courier.send({.peer = 1,
+                  .cell = cellOffset(layout, 0, 0),
+                  .word = 5,
+                  .src = bytes,
+                  .bytes = 8,
+                  .target = reinterpret_cast<std::uint64_t>(&target),
+                  .direct = true});
     courier.drain();
     const std::string& error = transport->lastError();
     REQUIRE(error.find("has ended") != std::string::npos, error);

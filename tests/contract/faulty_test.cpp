@@ -15,7 +15,9 @@ namespace {
 TEST(FaultySpec, ReadsAllKeys) {
   Faults faults;
   ASSERT_TRUE(parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
-                          "cut=1000:2", &faults).ok());
+                          "cut=1000:2",
+                          &faults)
+                  .ok());
   EXPECT_EQ(faults.seed, 7u);
   EXPECT_EQ(faults.hold, 0.5);
   EXPECT_EQ(faults.depth, 16u);
@@ -30,9 +32,9 @@ TEST(FaultySpec, ReadsAllKeys) {
 }
 
 TEST(FaultySpec, RefusesNonsense) {
-  for (const char* spec : {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5",
-                           "cut=0:1", "cut=5:", "seed=x", "seed=1x", "scribble=2", "sneeze=1",
-                           "seed=1,,hold=1"}) {
+  for (const char* spec :
+       {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5", "cut=0:1",
+        "cut=5:", "seed=x", "seed=1x", "scribble=2", "sneeze=1", "seed=1,,hold=1"}) {
     Faults faults;
     const Status status = parseFaults(spec, &faults);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << spec;
@@ -49,8 +51,9 @@ std::vector<std::uint32_t> arrivalOrder(const std::string& spec, std::uint32_t p
     const SegmentLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     const auto look = [&](Rank& peer) {
-      const Cell* cells = SegmentView(reinterpret_cast<std::byte*>(transport->control(1)),
-                                      transport->layout()).cells();
+      const Cell* cells =
+          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+              .cells();
       REQUIRE(peer.rank == 0);
       for (std::uint32_t i = 0; i < puts; ++i)
         if (cells[i].word.load() != 0 && std::find(order.begin(), order.end(), i) == order.end())
@@ -86,8 +89,9 @@ TEST(Faulty, HoldsRefusesAndAnswersLate) {
       for (int i = 0; i < 4; ++i) REQUIRE(transport->put(put) == PutResult::Pending);
       REQUIRE(transport->put(put) == PutResult::Again, "depth is 4");
       REQUIRE(transport->outstanding() == 4);
-      Cell* const cell = SegmentView(reinterpret_cast<std::byte*>(transport->control(1)),
-                                     transport->layout()).cells();
+      Cell* const cell =
+          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+              .cells();
       REQUIRE(cell->word.load() == 0, "held, and yet it arrived");
       Event events[8];
       REQUIRE(transport->poll(events, 8) == 4);
@@ -124,8 +128,12 @@ TEST(Faulty, ScribblesBeforeTheRealBytes) {
       const std::byte* const landing =
           SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
               .arena();
-      const Put put{.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 1, .src = source.data(),
-                    .bytes = 200, .target = arenaOffset(layout, 0, 0)};
+      const Put put{.peer = 1,
+                    .cell = cellOffset(layout, 0, 0),
+                    .word = 1,
+                    .src = source.data(),
+                    .bytes = 200,
+                    .target = arenaOffset(layout, 0, 0)};
       REQUIRE(transport->put(put) == PutResult::Pending);
       REQUIRE(landing[0] == std::byte{0xa5} && landing[199] == std::byte{0xa5});
       REQUIRE(landing[200] == std::byte{0});
@@ -145,8 +153,11 @@ TEST(Faulty, NoticesAChangedSource) {
     std::uint64_t payload = 1;
     Courier courier(*transport);
     courier.expectFailures = true;
-    courier.send({.peer = 0, .cell = cellOffset(layout, 0, 0), .word = 1,
-                  .src = reinterpret_cast<const std::byte*>(&payload), .bytes = 8,
+    courier.send({.peer = 0,
+                  .cell = cellOffset(layout, 0, 0),
+                  .word = 1,
+                  .src = reinterpret_cast<const std::byte*>(&payload),
+                  .bytes = 8,
                   .target = kInCell});
     payload = 2;
     courier.drain();
@@ -165,7 +176,8 @@ TEST(Faulty, CutsOneLink) {
       Courier courier(*transport);
       courier.expectFailures = true;
       for (std::uint32_t i = 0; i < 6; ++i) {
-        const bool accepted = courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = 9});
+        const bool accepted =
+            courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = 9});
         REQUIRE(accepted == (i < 3), i);
       }
       REQUIRE(courier.send({.peer = 2, .cell = cellOffset(layout, 0, 0), .word = 9}));

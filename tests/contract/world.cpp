@@ -219,8 +219,7 @@ std::vector<Outcome> runRanks(const Fabric& fabric, std::uint32_t ranks,
   return fabric.processes ? runProcesses(fabric, ranks, body) : runThreads(fabric, ranks, body);
 }
 
-void runAllWell(const Fabric& fabric, std::uint32_t ranks,
-                const std::function<void(Rank&)>& body) {
+void runAllWell(const Fabric& fabric, std::uint32_t ranks, const std::function<void(Rank&)>& body) {
   const std::vector<Outcome> outcomes = runRanks(fabric, ranks, body);
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     EXPECT_EQ(outcomes[rank].failure, "") << "rank " << rank << " over " << fabric.name;

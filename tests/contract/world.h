@@ -15,18 +15,19 @@
 #include "transports/mapped/handle.h"
 #include "transports/transport.h"
 
-// A little world of ranks for one test: threads, or forked processes that report back through pipes.
+// A little world of ranks for one test: threads, or forked processes that report back through
+// pipes.
 namespace weft {
 
 // A rank's test has failed. Assertions of GoogleTest would not get out of a forked process.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-#define REQUIRE(condition, ...)                                                              \
-  do {                                                                                       \
-    if (!(condition))                                                                        \
-      throw ::weft::Failure(::weft::text(__FILE__, ":", __LINE__, ": " #condition " fails; " \
-                                             __VA_OPT__(, ) __VA_ARGS__));                   \
+#define REQUIRE(condition, ...)                                                                   \
+  do {                                                                                            \
+    if (!(condition))                                                                             \
+      throw ::weft::Failure(::weft::text(__FILE__, ":", __LINE__,                                 \
+                                         ": " #condition " fails; " __VA_OPT__(, ) __VA_ARGS__)); \
   } while (false)
 
 // What is under test.

@@ -11,25 +11,25 @@
 
 namespace weft {
 
-// How badly a faulty transport behaves. Everything it does is legal under transport.h; what it finds
-// are callers that rely on more. Written as "seed=7,hold=0.5,cut=1000:2"; a key left out means 0,
-// except depth and delay. Rates are probabilities for each put.
+// How badly a faulty transport behaves. Everything it does is legal under transport.h; what it
+// finds are callers that rely on more. Written as "seed=7,hold=0.5,cut=1000:2"; a key left out
+// means 0, except depth and delay. Rates are probabilities for each put.
 struct Faults {
   std::uint64_t seed = 0;
-  double hold = 0;            // put is kept back, then issued in random order by poll()
-  double again = 0;           // put is refused for now
-  double late = 0;            // PutDone comes some polls after the put has been issued
-  std::uint32_t depth = 64;   // puts in flight; Again beyond
-  std::uint32_t delay = 8;    // most polls that a held put or a late event waits
-  bool scribble = false;      // garbage in the target before the real bytes, where it is mapped
-  bool check = false;         // a source changed before its PutDone makes the put fail
-  std::uint64_t cutAt = 0;    // cut=N:peer, the link to the peer breaks at the N-th put to it
+  double hold = 0;           // put is kept back, then issued in random order by poll()
+  double again = 0;          // put is refused for now
+  double late = 0;           // PutDone comes some polls after the put has been issued
+  std::uint32_t depth = 64;  // puts in flight; Again beyond
+  std::uint32_t delay = 8;   // most polls that a held put or a late event waits
+  bool scribble = false;     // garbage in the target before the real bytes, where it is mapped
+  bool check = false;        // a source changed before its PutDone makes the put fail
+  std::uint64_t cutAt = 0;   // cut=N:peer, the link to the peer breaks at the N-th put to it
   std::uint32_t cutPeer = 0;
 };
 Status parseFaults(const std::string& spec, Faults* faults);
 
-// Draws all its decisions from one generator, seeded with `seed` and the rank, so that the same calls
-// meet the same faults. Never maps, so that the engine must use put() for all.
+// Draws all its decisions from one generator, seeded with `seed` and the rank, so that the same
+// calls meet the same faults. Never maps, so that the engine must use put() for all.
 class FaultyTransport final : public Transport {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const Faults& faults);
@@ -53,12 +53,12 @@ class FaultyTransport final : public Transport {
  private:
   struct Held {
     Put put;
-    std::uint32_t polls = 0;   // until it may be issued
-    std::uint64_t sum = 0;     // of the source, if checked
+    std::uint32_t polls = 0;  // until it may be issued
+    std::uint64_t sum = 0;    // of the source, if checked
   };
   struct Late {
     Event event;
-    std::uint32_t polls = 0;   // until it may be told
+    std::uint32_t polls = 0;  // until it may be told
   };
 
   bool chance(double rate);

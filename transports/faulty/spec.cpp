@@ -54,10 +54,11 @@ Status parseFaults(const std::string& spec, Faults* faults) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos ||
         !parseItem(item.substr(0, equals), item.substr(equals + 1), &parsed))
-      return Status::error(Code::InvalidArgument,
-                           text("faulty transport: cannot understand '", item, "' in '", spec,
-                                "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N,"
-                                " scribble, check=0|1, cut=N:peer, separated by commas"));
+      return Status::error(
+          Code::InvalidArgument,
+          text("faulty transport: cannot understand '", item, "' in '", spec,
+               "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N,"
+               " scribble, check=0|1, cut=N:peer, separated by commas"));
   }
   *faults = parsed;
   return {};

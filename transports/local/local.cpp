@@ -32,8 +32,8 @@ Status findPeers(const std::vector<Card>& cards, std::vector<MappedPeer>* peers)
     peer.segment = findOffer(card.token);
     if (!peer.segment)
       return Status::error(Code::InvalidUsage,
-                           text("local transport: ", nameOf(card), " is not a thread of ",
-                                "pid ", ::getpid(), "; fix: WEFT_TRANSPORT=shm or auto"));
+                           text("local transport: ", nameOf(card), " is not a thread of ", "pid ",
+                                ::getpid(), "; fix: WEFT_TRANSPORT=shm or auto"));
     WEFT_TRY(checkControlPage(card, peer.segment->base()));
     peers->push_back(std::move(peer));
   }
@@ -52,7 +52,8 @@ Status makeLocal(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   WEFT_TRY(checkCards("local", cards));
 
   MappedParts parts{"local", setup.rank, setup.layout, false, {}};
-  parts.direct = std::all_of(cards.begin(), cards.end(), [](auto& c) { return c.allowDirect != 0; });
+  parts.direct =
+      std::all_of(cards.begin(), cards.end(), [](auto& c) { return c.allowDirect != 0; });
   const Status found = findPeers(cards, &parts.peers);
   chooseBarriers(cards, reinterpret_cast<ControlPage&>(*segment->base()));
   std::vector<std::vector<std::byte>> none;

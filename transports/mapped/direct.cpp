@@ -22,7 +22,8 @@ using Attach = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, uns
 const char* fixFor(int error) {
   switch (error) {
     case EPERM:
-      return "; fix: allow ptrace between these processes (same user, kernel.yama.ptrace_scope <= 1,"
+      return "; fix: allow ptrace between these processes (same user, kernel.yama.ptrace_scope <= "
+             "1,"
              " in containers --cap-add SYS_PTRACE) or set WEFT_CMA=0";
     case ENOSYS:
       return "; fix: set WEFT_CMA=0, this kernel or its seccomp filter lacks the call";

@@ -12,12 +12,12 @@
 namespace weft {
 
 struct Process {
-  pid_t pid = 0;    // as this process sees it
-  int pidfd = -1;   // tells whether that pid still is that process
+  pid_t pid = 0;   // as this process sees it
+  int pidfd = -1;  // tells whether that pid still is that process
 };
 
-// Both check first that the process still lives, so that a recycled pid is never touched. The errors
-// name errno, pid and the fix; the process's rank is for the caller to add.
+// Both check first that the process still lives, so that a recycled pid is never touched. The
+// errors name errno, pid and the fix; the process's rank is for the caller to add.
 Status writeMemory(const Process& to, std::uint64_t address, const void* from, std::size_t bytes);
 Status readMemory(const Process& from, std::uint64_t address, void* to, std::size_t bytes);
 

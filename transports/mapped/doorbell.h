@@ -10,11 +10,11 @@
 // Sleep until somebody has put something, without a lost wake-up and (almost) without a cost for
 // those who put.
 //
-// It is Dekker's game: the sleeper writes `sleeping`, then reads its cells; the putter writes a cell,
-// then reads `sleeping`. Each needs its write to be visible before its read. The sleeper pays for
-// both: membarrier(2) makes every running thread of every registered process execute a full barrier,
-// so a put needs to stop only the compiler. Where membarrier is missing (old kernel, seccomp) the
-// owner leaves ControlPage::ringFence at 1 and every put to it executes the fence.
+// It is Dekker's game: the sleeper writes `sleeping`, then reads its cells; the putter writes a
+// cell, then reads `sleeping`. Each needs its write to be visible before its read. The sleeper pays
+// for both: membarrier(2) makes every running thread of every registered process execute a full
+// barrier, so a put needs to stop only the compiler. Where membarrier is missing (old kernel,
+// seccomp) the owner leaves ControlPage::ringFence at 1 and every put to it executes the fence.
 namespace weft {
 
 // ThreadSanitizer knows neither fences nor membarrier; there the race is decided by
@@ -64,9 +64,10 @@ inline void doorbellRing(ControlPage& sleeper) {
     detail::wakeSleeper(sleeper);
 }
 
-// Sleeps until somebody rings, `max` has passed, or for no reason at all: call it in a loop. Does not
-// sleep when ready() is true after the announcement. Only the owner of the page, one thread at a time.
-// Keep `max` short (milliseconds): a ringer that is killed half-way may leave its wake-up undone.
+// Sleeps until somebody rings, `max` has passed, or for no reason at all: call it in a loop. Does
+// not sleep when ready() is true after the announcement. Only the owner of the page, one thread at
+// a time. Keep `max` short (milliseconds): a ringer that is killed half-way may leave its wake-up
+// undone.
 template <class Ready>
 void doorbellWait(ControlPage& mine, std::chrono::nanoseconds max, Ready&& ready) {
   const std::uint32_t ticket = mine.doorbell.load(std::memory_order_acquire);

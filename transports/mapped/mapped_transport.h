@@ -30,8 +30,8 @@ struct MappedParts {
   std::vector<MappedPeer> peers;  // one a rank, own included
 };
 
-// The data path of ranks that share memory: a put is a copy and a release store, complete on return.
-// How the segments came to be mapped is the business of local/ and shm/.
+// The data path of ranks that share memory: a put is a copy and a release store, complete on
+// return. How the segments came to be mapped is the business of local/ and shm/.
 class MappedTransport final : public Transport {
  public:
   explicit MappedTransport(MappedParts parts) : parts_(std::move(parts)) {}

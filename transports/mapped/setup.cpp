@@ -45,9 +45,9 @@ constexpr std::size_t kMaxText = 1000;
 
 std::vector<std::byte> pack(const Status& status, std::span<const std::byte> record) {
   const std::string text = status.text().substr(0, kMaxText);
-  const Prefix prefix{static_cast<std::uint8_t>(status.code()),
-                      {static_cast<std::uint8_t>(text.size() & 0xff),
-                       static_cast<std::uint8_t>(text.size() >> 8)}};
+  const Prefix prefix{
+      static_cast<std::uint8_t>(status.code()),
+      {static_cast<std::uint8_t>(text.size() & 0xff), static_cast<std::uint8_t>(text.size() >> 8)}};
   std::vector<std::byte> blob(sizeof(prefix) + text.size() + record.size());
   std::memcpy(blob.data(), &prefix, sizeof(prefix));
   if (!text.empty()) std::memcpy(blob.data() + sizeof(prefix), text.data(), text.size());
@@ -131,8 +131,7 @@ Status randomToken(Token* token) {
   while (have < token->size()) {
     const ssize_t got = ::getrandom(token->data() + have, token->size() - have, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      return Status::error(Code::SystemError, text("getrandom: ", std::strerror(errno)));
+    if (got < 0) return Status::error(Code::SystemError, text("getrandom: ", std::strerror(errno)));
     have += static_cast<std::size_t>(got);
   }
   return {};
@@ -175,9 +174,10 @@ Status checkControlPage(const Card& card, const std::byte* base) {
       page.rank == static_cast<std::int32_t>(card.rank) &&
       std::equal(card.token.begin(), card.token.end(), page.token))
     return {};
-  return Status::error(Code::InternalError,
-                       text("the segment of ", nameOf(card), " does not begin with its control"
-                            " page (magic ", page.magic, ", rank ", page.rank, ")"));
+  return Status::error(Code::InternalError, text("the segment of ", nameOf(card),
+                                                 " does not begin with its control"
+                                                 " page (magic ",
+                                                 page.magic, ", rank ", page.rank, ")"));
 }
 
 void chooseBarriers(const std::vector<Card>& cards, ControlPage& mine) {

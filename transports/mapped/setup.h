@@ -27,24 +27,24 @@ struct Card {
   std::uint32_t ranks = 0;
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  std::uint32_t barriers = 0;     // registerForBarriers() succeeded
+  std::uint32_t barriers = 0;  // registerForBarriers() succeeded
   std::uint32_t allowDirect = 0;
   std::uint64_t netNamespace = 0;
-  std::uint64_t base = 0;         // address of the segment in its owner's memory
+  std::uint64_t base = 0;  // address of the segment in its owner's memory
   std::uint64_t layout[5] = {};
   char bootId[40] = {};
   char host[64] = {};
-  Token token = {};               // public name of the segment
-  Token secret = {};              // whoever knows it learned it through the exchange
+  Token token = {};   // public name of the segment
+  Token secret = {};  // whoever knows it learned it through the exchange
 };
 
 // All but base, token and secret.
 Card describe(const TransportSetup&);
 Status randomToken(Token*);
 
-// All-gather of `record` and of each rank's status so far. If any rank has failed, all ranks get the
-// text of the lowest such rank, so that nobody waits for it any longer. Where the exchange itself
-// fails, each rank keeps its own error, else gets that of the exchange.
+// All-gather of `record` and of each rank's status so far. If any rank has failed, all ranks get
+// the text of the lowest such rank, so that nobody waits for it any longer. Where the exchange
+// itself fails, each rank keeps its own error, else gets that of the exchange.
 Status gatherBytes(const TransportSetup&, const Status& mine, std::span<const std::byte> record,
                    std::vector<std::vector<std::byte>>* all);
 
@@ -60,7 +60,8 @@ Status gather(const TransportSetup& setup, const Status& mine, const Record& rec
   return {};
 }
 
-// Same weft, same world, same layout, same host. All ranks judge the same cards and so say the same.
+// Same weft, same world, same layout, same host. All ranks judge the same cards and so say the
+// same.
 Status checkCards(const char* transport, const std::vector<Card>& cards);
 
 // "rank 3 (host b, pid 71)"

@@ -12,8 +12,8 @@ struct Available {
   std::string where;  // what sets this limit, for an error: "this host" or "cgroup /a/b"
 };
 
-// The least of what the host and each cgroup (v2) above this process leave; what is unknown does not
-// limit. Page cache counts as available.
+// The least of what the host and each cgroup (v2) above this process leave; what is unknown does
+// not limit. Page cache counts as available.
 Available availableMemory();
 
 }  // namespace weft

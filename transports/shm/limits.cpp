@@ -38,8 +38,8 @@ Status reserveDescriptors(std::size_t more) {
   }
   return Status::error(Code::SystemError,
                        text("shm transport: need ", need, " open files (", open, " open, ", more,
-                            " for the peers), hard limit ", limit.rlim_max,
-                            "; fix: ulimit -Hn ", need, " (LimitNOFILE=, docker --ulimit nofile=)"));
+                            " for the peers), hard limit ", limit.rlim_max, "; fix: ulimit -Hn ",
+                            need, " (LimitNOFILE=, docker --ulimit nofile=)"));
 }
 
 }  // namespace weft

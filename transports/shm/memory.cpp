@@ -28,9 +28,10 @@ Status outOfMemory(std::size_t bytes, const std::string& why) {
 Status checkFileLimit(std::size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return {};
-  return Status::error(Code::OutOfMemory,
-                       text("cannot allocate ", bytes, " bytes of shared memory: the file size"
-                            " limit is ", limit.rlim_cur, " bytes; fix: ulimit -f unlimited"));
+  return Status::error(Code::OutOfMemory, text("cannot allocate ", bytes,
+                                               " bytes of shared memory: the file size"
+                                               " limit is ",
+                                               limit.rlim_cur, " bytes; fix: ulimit -f unlimited"));
 }
 
 // The kernel would rather kill a process than refuse pages of a memfd.
@@ -73,9 +74,9 @@ Status checkMemory(const Fd& memory, std::size_t bytes) {
   if (::fstat(memory.get(), &info) == 0 && static_cast<std::size_t>(info.st_size) == bytes &&
       seals >= 0 && (seals & kSeals) == kSeals)
     return {};
-  return Status::error(Code::InternalError, text("shared memory of ", info.st_size,
-                                                 " bytes, seals ", seals, ", instead of ", bytes,
-                                                 " bytes sealed against change"));
+  return Status::error(Code::InternalError,
+                       text("shared memory of ", info.st_size, " bytes, seals ", seals,
+                            ", instead of ", bytes, " bytes sealed against change"));
 }
 
 }  // namespace weft

@@ -55,9 +55,7 @@ Status socketError(const std::string& doing) {
                             full ? "; fix: raise the limit of open files (ulimit -n)" : ""));
 }
 
-Fd newSocket() {
-  return Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
+Fd newSocket() { return Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
 bool connectTo(int socket, const Token& token) {
   const Address to = addressOf(token);
@@ -190,9 +188,9 @@ Status Rendezvous::call(std::uint32_t peer, bool* busy) {
   if (!connectTo(link.socket.get(), card.token)) {
     *busy = transient(errno);
     if (*busy) return {};
-    return Status::error(Code::RemoteError,
-                         text("shm transport: ", nameOf(card), " does not answer: ",
-                              std::strerror(errno), "; it has failed or ended during set-up"));
+    return Status::error(Code::RemoteError, text("shm transport: ", nameOf(card),
+                                                 " does not answer: ", std::strerror(errno),
+                                                 "; it has failed or ended during set-up"));
   }
   link.pid = trustedPid(link.socket.get());
   if (link.pid < 0)
@@ -250,9 +248,8 @@ Status Rendezvous::hear(Link& link) {
     return {};
   }
   if (!sound)
-    return Status::error(Code::RemoteError,
-                         text("shm transport: ", nameOf((*cards_)[link.peer]),
-                              " hung up; it has failed or ended during set-up"));
+    return Status::error(Code::RemoteError, text("shm transport: ", nameOf((*cards_)[link.peer]),
+                                                 " hung up; it has failed or ended during set-up"));
   if (received.cut || !received.descriptors.memory)
     return Status::error(Code::SystemError,
                          text("shm transport: descriptors from ", nameOf((*cards_)[hello.rank]),
@@ -288,13 +285,15 @@ std::string Rendezvous::missing() const {
 
 Status Rendezvous::wait(bool busy, Deadline deadline) {
   if (deadline.expired())
-    return Status::error(Code::Timeout, text("shm transport: no shared memory in time from ",
-                                             missing(), "; fix: see why they hang, or a longer"
-                                             " WEFT_INIT_TIMEOUT_MS"));
+    return Status::error(Code::Timeout,
+                         text("shm transport: no shared memory in time from ", missing(),
+                              "; fix: see why they hang, or a longer"
+                              " WEFT_INIT_TIMEOUT_MS"));
   std::vector<pollfd> entries{{listener_.get(), POLLIN, 0}};
   for (const Link& link : links_) entries.push_back({link.socket.get(), POLLIN, 0});
   const int most = busy ? 1 : kTickMs;
-  const int ready = ::poll(entries.data(), entries.size(), std::min(most, deadline.pollTimeoutMs()));
+  const int ready =
+      ::poll(entries.data(), entries.size(), std::min(most, deadline.pollTimeoutMs()));
   return ready == 0 && !busy ? checkMissing() : Status();
 }
 

@@ -26,10 +26,10 @@ struct Guest {
   Descriptors descriptors;
 };
 
-// Ranks of one host hand each other descriptors over abstract UNIX sockets: each listens, connects to
-// all lower ranks and is connected to by all higher ones. The name of a socket is its rank's token;
-// whoever connects must have our uid and know our secret before it is given anything. One loop of
-// non-blocking steps, no thread; the sockets are gone when meet() returns.
+// Ranks of one host hand each other descriptors over abstract UNIX sockets: each listens, connects
+// to all lower ranks and is connected to by all higher ones. The name of a socket is its rank's
+// token; whoever connects must have our uid and know our secret before it is given anything. One
+// loop of non-blocking steps, no thread; the sockets are gone when meet() returns.
 class Rendezvous {
  public:
   // Listens; call before the cards are exchanged, so that nobody connects too soon.

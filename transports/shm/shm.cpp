@@ -19,8 +19,8 @@
 #include "transports/shm/memory.h"
 #include "transports/shm/rendezvous.h"
 
-// Ranks as processes of one host (or as threads in them): each makes its segment in a memfd and maps
-// those of all others.
+// Ranks as processes of one host (or as threads in them): each makes its segment in a memfd and
+// maps those of all others.
 namespace weft {
 namespace {
 
@@ -54,9 +54,9 @@ class ShmSetup {
 Status mapMemory(const Fd& memory, std::size_t bytes, std::shared_ptr<Mapping>* segment) {
   *segment = std::make_shared<Mapping>(bytes, memory.get());
   if ((*segment)->base() != nullptr) return {};
-  return Status::error(Code::OutOfMemory, text("cannot map ", bytes, " bytes of shared memory: ",
-                                               std::strerror(errno),
-                                               "; fix: ulimit -v unlimited, or fewer ranks"));
+  return Status::error(Code::OutOfMemory,
+                       text("cannot map ", bytes, " bytes of shared memory: ", std::strerror(errno),
+                            "; fix: ulimit -v unlimited, or fewer ranks"));
 }
 
 // Everything of our own; nothing of it needs a peer.
@@ -73,8 +73,9 @@ Status ShmSetup::prepare() {
   if (setup_.allowDirect && permitAttach()) {
     static std::once_flag said;
     std::call_once(said, [] {
-      logInfo("kernel.yama.ptrace_scope is 1: processes of this user may now attach to this one,"
-              " for copies without staging (WEFT_CMA=0 avoids it)");
+      logInfo(
+          "kernel.yama.ptrace_scope is 1: processes of this user may now attach to this one,"
+          " for copies without staging (WEFT_CMA=0 avoids it)");
     });
   }
   return rendezvous_.open(card_);
@@ -138,7 +139,8 @@ Status ShmSetup::join() {
 }
 
 bool ShmSetup::directWanted() const {
-  return std::all_of(cards_.begin(), cards_.end(), [](auto& card) { return card.allowDirect != 0; });
+  return std::all_of(cards_.begin(), cards_.end(),
+                     [](auto& card) { return card.allowDirect != 0; });
 }
 
 // Reads the token first, so that nothing is written to a process that is not the peer (a pid of
@@ -160,8 +162,7 @@ Status ShmSetup::tryDirect(const Card& card, const MappedPeer& peer) const {
 }
 
 Status ShmSetup::tryDirect() const {
-  for (std::size_t i = 0; i < cards_.size(); ++i)
-    WEFT_TRY(tryDirect(cards_[i], peers_[i]));
+  for (std::size_t i = 0; i < cards_.size(); ++i) WEFT_TRY(tryDirect(cards_[i], peers_[i]));
   return {};
 }
 

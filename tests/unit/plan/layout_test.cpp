@@ -38,7 +38,7 @@ TEST(ByteLayout, ChunksOfAllSegmentsCoverTheVectorOnce) {
     const std::uint32_t ranks = 1 + static_cast<std::uint32_t>(random() % 9);
     const std::uint64_t count = random() % (trial % 3 == 0 ? 50 : 3000000);
     const Schedule schedule = staged(Collective::AllReduce, "mesh", ranks);
-    const ByteLayout layout(schedule, vectorCall(count), 0, kBudget);
+    const ByteLayout layout(schedule, vectorCall(count), kBudget);
     std::uint64_t at = 0;
     for (std::uint64_t s = 0; s < layout.segments(); ++s) {
       for (std::uint32_t c = 0; c < ranks; ++c) {
@@ -56,7 +56,7 @@ TEST(ByteLayout, ChunksOfAllSegmentsCoverTheVectorOnce) {
 
 TEST(ByteLayout, LongVectorsKeepTheirLandingInTheSoftBudget) {
   const Schedule schedule = staged(Collective::AllReduce, "mesh", 4);
-  const ByteLayout layout(schedule, vectorCall(64 << 20), 0, kBudget);
+  const ByteLayout layout(schedule, vectorCall(64 << 20), kBudget);
   EXPECT_GT(layout.segments(), 1u);
   EXPECT_LE(layout.tmpBytes(), kBudget.landingBytes);
   EXPECT_EQ(layout.stride() % 64, 0u) << "chunks start on cache lines";
@@ -70,7 +70,7 @@ TEST(ByteLayout, UnevenBlocksAreCutInStep) {
   call.type = DType::F64;
   call.counts = counts;
   call.displs = displs;
-  const ByteLayout layout(staged(Collective::AllGather, "mesh", 4), call, 2, kBudget);
+  const ByteLayout layout(staged(Collective::AllGather, "mesh", 4), call, kBudget);
   EXPECT_FALSE(layout.isVector());
   EXPECT_GT(layout.segments(), 1u);
   for (std::uint32_t block = 0; block < 4; ++block) {
@@ -86,14 +86,14 @@ TEST(ByteLayout, EvenPackedBlocksInOneSegmentAreAVector) {
   call.collective = Collective::AllGather;
   call.type = DType::U8;
   call.count = 12;
-  const ByteLayout layout(staged(Collective::AllGather, "mesh", 3), call, 1, kBudget);
+  const ByteLayout layout(staged(Collective::AllGather, "mesh", 3), call, kBudget);
   EXPECT_TRUE(layout.isVector());
   EXPECT_EQ(layout.outOffset(2), 24u);
   EXPECT_EQ(layout.inOffset(0), 0u);
 }
 
 TEST(ByteLayout, EmptyCallsHaveOneSegmentOfNothing) {
-  const ByteLayout layout(staged(Collective::AllReduce, "mesh", 3), vectorCall(0), 0, kBudget);
+  const ByteLayout layout(staged(Collective::AllReduce, "mesh", 3), vectorCall(0), kBudget);
   EXPECT_EQ(layout.segments(), 1u);
   EXPECT_EQ(length(layout, 0, 0), 0u);
 }

@@ -101,7 +101,8 @@ struct Watched {
     descriptors.fds.emplace_back(pidfd, stat);
   }
   Liveness liveness() {
-    return Liveness(descriptors, names, [this](const std::string& line) { warnings.push_back(line); });
+    return Liveness(descriptors, names,
+                    [this](const std::string& line) { warnings.push_back(line); });
   }
 };
 
@@ -118,7 +119,8 @@ Status checkUntilDead(Liveness& liveness, milliseconds most) {
 void expectText(const Status& status, std::initializer_list<std::string> parts) {
   EXPECT_EQ(status.code(), Code::RemoteError) << status.text();
   for (const std::string& part : parts)
-    EXPECT_NE(status.text().find(part), std::string::npos) << part << " is not in " << status.text();
+    EXPECT_NE(status.text().find(part), std::string::npos)
+        << part << " is not in " << status.text();
 }
 
 TEST(Liveness, NobodyToWatch) {
@@ -136,8 +138,8 @@ TEST(Liveness, NamesWhoWasKilledAndHow) {
   const int pid = two.pid();
   two.kill(SIGKILL);
   const Status status = checkUntilDead(liveness, milliseconds(5000));
-  expectText(status, {text("rank 2 (host b, pid ", pid, ")"), "was killed by SIGKILL", "ms ago",
-                      "fix:"});
+  expectText(status,
+             {text("rank 2 (host b, pid ", pid, ")"), "was killed by SIGKILL", "ms ago", "fix:"});
   one.kill(SIGKILL);
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(liveness.check().text(), status.text()) << "the first answer stays";
@@ -166,8 +168,8 @@ TEST(Liveness, SeesABigProcessGoBeforeItIsGone) {
   int early = 0;
   for (int trial = 0; trial < 3 && early == 0; ++trial) {
     const Victim victim([] {
-      void* const at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* const at =
+          ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       ::madvise(at, kBytes, MADV_NOHUGEPAGE);
       std::memset(at, 1, kBytes);
     });
@@ -224,7 +226,8 @@ TEST(Liveness, WarnsOnceOfAStop) {
   EXPECT_TRUE(checkUntilDead(liveness, Liveness::kStopPatience * 3 / 2).ok());
   ASSERT_EQ(watched.warnings.size(), 1u);
   EXPECT_NE(watched.warnings[0].find(text("rank 1 (host b, pid ", victim.pid(), ") is stopped")),
-            std::string::npos) << watched.warnings[0];
+            std::string::npos)
+      << watched.warnings[0];
   victim.kill(SIGCONT);
   EXPECT_TRUE(checkUntilDead(liveness, milliseconds(50)).ok());
   victim.kill(SIGSTOP);
