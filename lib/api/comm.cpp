@@ -83,18 +83,9 @@ Status split(weftComm_t handle, int color, int key, weftComm_t* newcomm,
   CommConfig wanted;
   WEFT_TRY(readConfig(config, parent->config(), &wanted));
   return submitCreation([=]() -> Status {
-    if (!parent->turns().beginIssue())
-      return Status::error(Code::InvalidUsage, text("communicator ", parent->name(),
-                                                    " is used by two threads at once"));
-    const std::uint64_t ticket = parent->turns().take();
-    Status status = parent->turns().await(ticket, Deadline::in(wanted.timeoutMs))
-                        ? Status()
-                        : Status::error(Code::Timeout, "split waited too long for calls in flight");
     std::shared_ptr<Communicator> made;
-    if (status.ok()) status = splitCommunicator(*parent, color, key, wanted, &made);
-    parent->turns().done(ticket);
-    parent->turns().endIssue();
-    WEFT_TRY(status);
+    WEFT_TRY(
+        runInTurn(*parent, [&] { return splitCommunicator(*parent, color, key, wanted, &made); }));
     return made ? publish(std::move(made), newcomm) : Status();
   });
 }

@@ -3,11 +3,11 @@
 
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "base/threads.h"
 
 namespace weft {
 namespace {
@@ -87,13 +87,7 @@ std::vector<Pending> mergePairs(std::vector<Pending> pending) {
 
 Status inParallel(std::vector<std::function<Status()>> jobs) {
   if (jobs.size() == 1) return jobs[0]();
-  std::vector<Status> results(jobs.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < jobs.size(); ++i)
-    threads.emplace_back([&, i] { results[i] = jobs[i](); });
-  for (std::thread& t : threads) t.join();
-  for (const Status& s : results) WEFT_TRY(s);
-  return {};
+  return onThreads(jobs.size(), [&](std::size_t i) { return jobs[i](); });
 }
 
 // All or none: a ticket that is never used would block its communicator.
@@ -169,6 +163,15 @@ Status runNow(Communicator& comm, const Call& call, const void* in, void* out, c
   if (status.ok()) status = comm.run(call, in, out, scalar, timeoutMs, label);
   turns.doneWhileIssuing(ticket);
   turns.endIssue();
+  return status;
+}
+
+Status runInTurn(Communicator& comm, const std::function<Status()>& call) {
+  std::uint64_t ticket = 0;
+  WEFT_TRY(takeTicket(comm, &ticket));
+  Status status = awaitTurn(comm, ticket);
+  if (status.ok()) status = call();
+  comm.turns().done(ticket);
   return status;
 }
 

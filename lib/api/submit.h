@@ -25,6 +25,9 @@ Status groupEnd();
 Status runNow(Communicator& comm, const Call& call, const void* in, void* out, const void* scalar,
               int timeoutMs, const char* label);
 
+// Runs `call` on this thread when all calls that were issued before it are done.
+Status runInTurn(Communicator& comm, const std::function<Status()>& call);
+
 // In the group if there is one, else on the stream, else (no stream) now.
 Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
               Operation operation);

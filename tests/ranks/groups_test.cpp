@@ -37,236 +37,208 @@ weftResult_t receive(Bytes& data, int from, weftComm_t comm, weftStream_t stream
 int right(const Rank& r) { return (r.rank + 1) % r.ranks; }
 int left(const Rank& r) { return (r.rank + r.ranks - 1) % r.ranks; }
 
-class Groups : public ::testing::TestWithParam<World> {};
+class Groups : public ::testing::TestWithParam<World> {
+ protected:
+  void onEveryRank(const Body& body) { EXPECT_EQ(failures(GetParam(), body), ""); }
+};
 
 TEST_P(Groups, RingOfEverySize) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       Steps steps;
-                       for (const std::size_t bytes : kSizes) {
-                         const Bytes out = message(r.rank, right(r), bytes, bytes);
-                         Bytes in(bytes);
-                         steps.ok(weftGroupStart(), "start");
-                         steps.ok(send(out, right(r), r.comm), "send");
-                         steps.ok(receive(in, left(r), r.comm), "receive");
-                         steps.ok(weftGroupEnd(), "end");
-                         steps.expect(in == message(left(r), r.rank, bytes, bytes),
-                                      "wrong " + std::to_string(bytes));
-                       }
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    for (const std::size_t bytes : kSizes) {
+      const Bytes out = message(r.rank, right(r), bytes, bytes);
+      Bytes in(bytes);
+      steps.ok(weftGroupStart(), "start");
+      steps.ok(send(out, right(r), r.comm), "send");
+      steps.ok(receive(in, left(r), r.comm), "receive");
+      steps.ok(weftGroupEnd(), "end");
+      steps.expect(in == message(left(r), r.rank, bytes, bytes), "wrong " + std::to_string(bytes));
+    }
+    return steps.failed();
+  });
 }
 
 // Every rank to every rank, itself included, messages of all sizes in one group.
 TEST_P(Groups, AllPairsAtOnce) {
-  EXPECT_EQ(
-      failures(GetParam(),
-               [](const Rank& r) {
-                 Steps steps;
-                 std::vector<std::vector<Bytes>> out, in;
-                 for (int peer = 0; peer < r.ranks; ++peer) {
-                   out.emplace_back(), in.emplace_back();
-                   for (std::size_t k = 0; k < kSizes.size(); ++k) {
-                     out.back().push_back(message(r.rank, peer, k, kSizes[k]));
-                     in.back().emplace_back(kSizes[k]);
-                   }
-                 }
-                 steps.ok(weftGroupStart(), "start");
-                 for (std::size_t peer = 0; peer < out.size(); ++peer) {
-                   for (const Bytes& data : out[peer])
-                     steps.ok(send(data, static_cast<int>(peer), r.comm), "send");
-                   for (Bytes& data : in[peer])
-                     steps.ok(receive(data, static_cast<int>(peer), r.comm), "receive");
-                 }
-                 steps.ok(weftGroupEnd(), "end");
-                 for (std::size_t peer = 0; peer < in.size(); ++peer) {
-                   for (std::size_t k = 0; k < kSizes.size(); ++k)
-                     steps.expect(
-                         in[peer][k] == message(static_cast<int>(peer), r.rank, k, kSizes[k]),
-                         "wrong message " + std::to_string(k) + " from " + std::to_string(peer));
-                 }
-                 return steps.failed();
-               }),
-      "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    std::vector<std::vector<Bytes>> out, in;
+    for (int peer = 0; peer < r.ranks; ++peer) {
+      out.emplace_back(), in.emplace_back();
+      for (std::size_t k = 0; k < kSizes.size(); ++k) {
+        out.back().push_back(message(r.rank, peer, k, kSizes[k]));
+        in.back().emplace_back(kSizes[k]);
+      }
+    }
+    steps.ok(weftGroupStart(), "start");
+    for (std::size_t peer = 0; peer < out.size(); ++peer) {
+      for (const Bytes& data : out[peer])
+        steps.ok(send(data, static_cast<int>(peer), r.comm), "send");
+      for (Bytes& data : in[peer])
+        steps.ok(receive(data, static_cast<int>(peer), r.comm), "receive");
+    }
+    steps.ok(weftGroupEnd(), "end");
+    for (std::size_t peer = 0; peer < in.size(); ++peer) {
+      for (std::size_t k = 0; k < kSizes.size(); ++k)
+        steps.expect(in[peer][k] == message(static_cast<int>(peer), r.rank, k, kSizes[k]),
+                     "wrong message " + std::to_string(k) + " from " + std::to_string(peer));
+    }
+    return steps.failed();
+  });
 }
 
 // Messages of a pair arrive in the order of the sends, however either side groups them.
 TEST_P(Groups, MessagesOfAPairKeepTheirOrder) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       constexpr std::size_t kMessages = 60;
-                       Steps steps;
-                       const auto sizeOf = [](std::size_t k) {
-                         return k * k * 97 % 3000 + (k % 20 == 7 ? 200000 : 0);
-                       };
-                       if (r.rank == 0) {
-                         for (std::size_t k = 0; k < kMessages; ++k) {
-                           for (int to = 1; to < r.ranks; ++to)
-                             steps.ok(send(message(0, to, k, sizeOf(k)), to, r.comm), "send");
-                         }
-                         return steps.failed();
-                       }
-                       std::vector<Bytes> in;
-                       for (std::size_t k = 0; k < kMessages; ++k) in.emplace_back(sizeOf(k));
-                       for (std::size_t k = 0; k < kMessages;) {
-                         weftGroupStart();
-                         for (const std::size_t end = std::min(k + 7, kMessages); k < end; ++k)
-                           steps.ok(receive(in[k], 0, r.comm), "receive");
-                         steps.ok(weftGroupEnd(), "end");
-                       }
-                       for (std::size_t k = 0; k < kMessages; ++k)
-                         steps.expect(in[k] == message(0, r.rank, k, sizeOf(k)),
-                                      "wrong message " + std::to_string(k));
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    constexpr std::size_t kMessages = 60;
+    Steps steps;
+    const auto sizeOf = [](std::size_t k) {
+      return k * k * 97 % 3000 + (k % 20 == 7 ? 200000 : 0);
+    };
+    if (r.rank == 0) {
+      for (std::size_t k = 0; k < kMessages; ++k) {
+        for (int to = 1; to < r.ranks; ++to)
+          steps.ok(send(message(0, to, k, sizeOf(k)), to, r.comm), "send");
+      }
+      return steps.failed();
+    }
+    std::vector<Bytes> in;
+    for (std::size_t k = 0; k < kMessages; ++k) in.emplace_back(sizeOf(k));
+    for (std::size_t k = 0; k < kMessages;) {
+      weftGroupStart();
+      for (const std::size_t end = std::min(k + 7, kMessages); k < end; ++k)
+        steps.ok(receive(in[k], 0, r.comm), "receive");
+      steps.ok(weftGroupEnd(), "end");
+    }
+    for (std::size_t k = 0; k < kMessages; ++k)
+      steps.expect(in[k] == message(0, r.rank, k, sizeOf(k)), "wrong message " + std::to_string(k));
+    return steps.failed();
+  });
 }
 
 TEST_P(Groups, CollectivesAndTransfersTogether) {
-  EXPECT_EQ(
-      failures(GetParam(),
-               [](const Rank& r) {
-                 Steps steps;
-                 const std::uint64_t n = static_cast<std::uint64_t>(r.ranks);
-                 for (int i = 0; i < 10; ++i) {
-                   std::vector<std::uint64_t> sums(5000, 1), all(n);
-                   const std::uint64_t mine = static_cast<std::uint64_t>(r.rank);
-                   const Bytes out = message(r.rank, right(r), 1, 300000);
-                   Bytes in(out.size());
-                   weftGroupStart();
-                   steps.ok(weftAllReduce(sums.data(), sums.data(), sums.size(), weftUint64,
-                                          weftSum, r.comm, nullptr, nullptr),
-                            "sum");
-                   steps.ok(send(out, right(r), r.comm), "send");
-                   steps.ok(
-                       weftAllGather(&mine, all.data(), 1, weftUint64, r.comm, nullptr, nullptr),
-                       "gather");
-                   steps.ok(receive(in, left(r), r.comm), "receive");
-                   steps.ok(weftGroupEnd(), "end");
-                   steps.expect(in == message(left(r), r.rank, 1, in.size()), "wrong message");
-                   steps.expect(sums == std::vector<std::uint64_t>(sums.size(), n), "wrong sums");
-                   for (std::uint64_t k = 0; k < n; ++k) steps.expect(all[k] == k, "wrong gather");
-                 }
-                 return steps.failed();
-               }),
-      "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const std::uint64_t n = static_cast<std::uint64_t>(r.ranks);
+    for (int i = 0; i < 10; ++i) {
+      std::vector<std::uint64_t> sums(5000, 1), all(n);
+      const std::uint64_t mine = static_cast<std::uint64_t>(r.rank);
+      const Bytes out = message(r.rank, right(r), 1, 300000);
+      Bytes in(out.size());
+      weftGroupStart();
+      steps.ok(weftAllReduce(sums.data(), sums.data(), sums.size(), weftUint64, weftSum, r.comm,
+                             nullptr, nullptr),
+               "sum");
+      steps.ok(send(out, right(r), r.comm), "send");
+      steps.ok(weftAllGather(&mine, all.data(), 1, weftUint64, r.comm, nullptr, nullptr), "gather");
+      steps.ok(receive(in, left(r), r.comm), "receive");
+      steps.ok(weftGroupEnd(), "end");
+      steps.expect(in == message(left(r), r.rank, 1, in.size()), "wrong message");
+      steps.expect(sums == std::vector<std::uint64_t>(sums.size(), n), "wrong sums");
+      for (std::uint64_t k = 0; k < n; ++k) steps.expect(all[k] == k, "wrong gather");
+    }
+    return steps.failed();
+  });
 }
 
 // Nothing starts before the outermost end, and everything is finished after it.
 TEST_P(Groups, NestedGroupsStartAtTheOutermostEnd) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       Steps steps;
-                       const Bytes out = message(r.rank, right(r), 0, 500000);
-                       Bytes in(out.size());
-                       weftGroupStart();
-                       steps.ok(send(out, right(r), r.comm), "send");
-                       weftGroupStart();
-                       steps.ok(receive(in, left(r), r.comm), "receive");
-                       steps.ok(weftGroupEnd(), "inner end");
-                       steps.expect(in == Bytes(in.size()), "the inner end delivered");
-                       steps.ok(weftGroupEnd(), "outer end");
-                       steps.expect(in == message(left(r), r.rank, 0, in.size()), "wrong message");
-                       steps.gives(weftInvalidUsage, weftGroupEnd(), "an end too many");
-                       weftGroupStart();
-                       steps.ok(weftGroupEnd(), "an empty group");
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Bytes out = message(r.rank, right(r), 0, 500000);
+    Bytes in(out.size());
+    weftGroupStart();
+    steps.ok(send(out, right(r), r.comm), "send");
+    weftGroupStart();
+    steps.ok(receive(in, left(r), r.comm), "receive");
+    steps.ok(weftGroupEnd(), "inner end");
+    steps.expect(in == Bytes(in.size()), "the inner end delivered");
+    steps.ok(weftGroupEnd(), "outer end");
+    steps.expect(in == message(left(r), r.rank, 0, in.size()), "wrong message");
+    steps.gives(weftInvalidUsage, weftGroupEnd(), "an end too many");
+    weftGroupStart();
+    steps.ok(weftGroupEnd(), "an empty group");
+    return steps.failed();
+  });
 }
 
 TEST_P(Groups, OnAStream) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       Steps steps;
-                       const Stream stream(steps);
-                       std::vector<Bytes> out, in;
-                       for (std::size_t k = 0; k < 10; ++k) {
-                         out.push_back(message(r.rank, right(r), k, 100000));
-                         in.emplace_back(out[k].size());
-                       }
-                       for (std::size_t k = 0; k < out.size(); ++k) {
-                         weftGroupStart();
-                         steps.ok(send(out[k], right(r), r.comm, stream), "send");
-                         steps.ok(receive(in[k], left(r), r.comm, stream), "receive");
-                         steps.ok(weftGroupEnd(), "end");
-                       }
-                       steps.ok(weftStreamSynchronize(stream), "synchronize");
-                       for (std::size_t k = 0; k < in.size(); ++k)
-                         steps.expect(in[k] == message(left(r), r.rank, k, in[k].size()),
-                                      "wrong message");
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Stream stream(steps);
+    std::vector<Bytes> out, in;
+    for (std::size_t k = 0; k < 10; ++k) {
+      out.push_back(message(r.rank, right(r), k, 100000));
+      in.emplace_back(out[k].size());
+    }
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      weftGroupStart();
+      steps.ok(send(out[k], right(r), r.comm, stream), "send");
+      steps.ok(receive(in[k], left(r), r.comm, stream), "receive");
+      steps.ok(weftGroupEnd(), "end");
+    }
+    steps.ok(weftStreamSynchronize(stream), "synchronize");
+    for (std::size_t k = 0; k < in.size(); ++k)
+      steps.expect(in[k] == message(left(r), r.rank, k, in[k].size()), "wrong message");
+    return steps.failed();
+  });
 }
 
 TEST_P(Groups, ArgumentErrorsAreReportedByTheCallAndTheRestRuns) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       Steps steps;
-                       const Bytes out = message(r.rank, right(r), 0, 1000);
-                       Bytes in(out.size());
-                       weftGroupStart();
-                       steps.gives(weftInvalidArgument, send(out, r.ranks, r.comm), "no such peer");
-                       steps.ok(send(out, right(r), r.comm), "send");
-                       steps.gives(weftInvalidArgument,
-                                   weftRecv(nullptr, 5, weftUint8, 0, r.comm, nullptr, nullptr),
-                                   "no buffer");
-                       steps.gives(weftInvalidArgument, send(out, 0, nullptr), "no comm");
-                       steps.ok(receive(in, left(r), r.comm), "receive");
-                       steps.ok(weftGroupEnd(), "end");
-                       steps.expect(in == message(left(r), r.rank, 0, in.size()), "wrong message");
-                       steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Bytes out = message(r.rank, right(r), 0, 1000);
+    Bytes in(out.size());
+    weftGroupStart();
+    steps.gives(weftInvalidArgument, send(out, r.ranks, r.comm), "no such peer");
+    steps.ok(send(out, right(r), r.comm), "send");
+    steps.gives(weftInvalidArgument, weftRecv(nullptr, 5, weftUint8, 0, r.comm, nullptr, nullptr),
+                "no buffer");
+    steps.gives(weftInvalidArgument, send(out, 0, nullptr), "no comm");
+    steps.ok(receive(in, left(r), r.comm), "receive");
+    steps.ok(weftGroupEnd(), "end");
+    steps.expect(in == message(left(r), r.rank, 0, in.size()), "wrong message");
+    steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
+    return steps.failed();
+  });
 }
 
 TEST_P(Groups, SendsToOneselfMustBeMatched) {
-  EXPECT_EQ(failures(GetParam(),
-                     [](const Rank& r) {
-                       Steps steps;
-                       const Bytes out = message(r.rank, r.rank, 0, 1000);
-                       Bytes in(1000), small(999);
-                       steps.gives(weftInvalidUsage, send(out, r.rank, r.comm), "a send alone");
-                       steps.gives(weftInvalidUsage, receive(in, r.rank, r.comm),
-                                   "a receive alone");
-                       weftGroupStart();
-                       send(out, r.rank, r.comm);
-                       receive(small, r.rank, r.comm);
-                       steps.gives(weftInvalidUsage, weftGroupEnd(), "different counts");
-                       weftGroupStart();
-                       receive(in, r.rank, r.comm);
-                       send(out, r.rank, r.comm);
-                       steps.ok(weftGroupEnd(), "a matched pair");
-                       steps.expect(in == out, "wrong message");
-                       steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
-                       return steps.failed();
-                     }),
-            "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Bytes out = message(r.rank, r.rank, 0, 1000);
+    Bytes in(1000), small(999);
+    steps.gives(weftInvalidUsage, send(out, r.rank, r.comm), "a send alone");
+    steps.gives(weftInvalidUsage, receive(in, r.rank, r.comm), "a receive alone");
+    weftGroupStart();
+    send(out, r.rank, r.comm);
+    receive(small, r.rank, r.comm);
+    steps.gives(weftInvalidUsage, weftGroupEnd(), "different counts");
+    weftGroupStart();
+    receive(in, r.rank, r.comm);
+    send(out, r.rank, r.comm);
+    steps.ok(weftGroupEnd(), "a matched pair");
+    steps.expect(in == out, "wrong message");
+    steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
+    return steps.failed();
+  });
 }
 
 TEST_P(Groups, ReturnTheFirstError) {
-  EXPECT_EQ(
-      failures(GetParam(),
-               [](const Rank& r) {
-                 Steps steps;
-                 std::uint64_t one = 1, all = 0;
-                 std::vector<std::uint64_t> many(2, 1);
-                 weftGroupStart();
-                 steps.ok(
-                     weftAllReduce(&one, &all, 1, weftUint64, weftSum, r.comm, nullptr, nullptr),
-                     "sum");
-                 steps.ok(weftAllReduce(many.data(), many.data(), r.rank == 0 ? 1 : 2, weftUint64,
-                                        weftSum, r.comm, nullptr, nullptr),
-                          "sums of different counts");
-                 steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
-                 steps.gives(weftMismatch, weftGroupEnd(), "end");
-                 steps.gives(weftMismatch, weftBarrier(r.comm, nullptr, nullptr), "afterwards");
-                 return steps.failed();
-               }),
-      "");
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    std::uint64_t one = 1, all = 0;
+    std::vector<std::uint64_t> many(2, 1);
+    weftGroupStart();
+    steps.ok(weftAllReduce(&one, &all, 1, weftUint64, weftSum, r.comm, nullptr, nullptr), "sum");
+    steps.ok(weftAllReduce(many.data(), many.data(), r.rank == 0 ? 1 : 2, weftUint64, weftSum,
+                           r.comm, nullptr, nullptr),
+             "sums of different counts");
+    steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
+    steps.gives(weftMismatch, weftGroupEnd(), "end");
+    steps.gives(weftMismatch, weftBarrier(r.comm, nullptr, nullptr), "afterwards");
+    return steps.failed();
+  });
 }
 
 std::string nameOfWorld(const ::testing::TestParamInfo<World>& info) {
