@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "api/handles.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "base/threads.h"
 #include "comm/communicator.h"
 #include "engine/work_stream.h"
 #include "weft/weft.h"
@@ -37,14 +35,8 @@ const char* lastErrorOfThread();
 // Runs an entry point: no exception leaves it.
 template <class Body>
 weftResult_t entry(Body&& body) noexcept {
-  try {
-    const Status status = body();
-    return status.ok() ? weftSuccess : report(status);
-  } catch (const std::bad_alloc&) {
-    return report(Status::error(Code::OutOfMemory, "out of memory"));
-  } catch (const std::exception& e) {
-    return report(Status::error(Code::InternalError, text("unexpected: ", e.what())));
-  }
+  const Status status = withoutExceptions(body);
+  return status.ok() ? weftSuccess : report(status);
 }
 
 inline Status invalid(std::string why) {

@@ -4,11 +4,11 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include "base/deadline.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "comm/create.h"
 
 namespace weft {
@@ -31,12 +31,22 @@ class Meeting {
       arrived_ = 0;
       ++round_;
       next_.notify_all();
-    } else if (!next_.wait_until(lock, deadline_.at(), [&] { return round_ != round; })) {
+    } else if (!next_.wait_until(lock, deadline_.at(),
+                                 [&] { return round_ != round || !failure_.ok(); })) {
       return Status::error(Code::Timeout, text("rank ", rank, " waits for other threads' ranks; ",
                                                arrived_, " of ", ranks_, " came"));
     }
+    if (round_ == round) return failure_;
     *all = blobs;
     return {};
+  }
+
+  // A rank that failed will not come any more: nobody needs to wait for it.
+  Status leave(const Status& why) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.ok()) failure_ = why;
+    next_.notify_all();
+    return failure_;
   }
 
  private:
@@ -46,6 +56,7 @@ class Meeting {
   std::condition_variable next_;
   std::size_t arrived_ = 0;
   std::uint64_t round_ = 0;
+  Status failure_;  // the first one
   std::vector<std::vector<std::byte>> blobs_[2];
 };
 
@@ -57,20 +68,16 @@ Status createAll(int ranks, const CommConfig& config,
   Meeting meeting(n, Deadline::in(config.initTimeoutMs));
   const std::vector<RankPlace> members(n, RankPlace{hostName(), "this process", ::getpid()});
   out->assign(n, nullptr);
-  std::vector<Status> results(n);
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < n; ++r) {
-    threads.emplace_back([&, r] {
-      const Exchange exchange = [&meeting, r](std::span<const std::byte> mine, auto* all) {
-        return meeting.gather(r, mine, all);
-      };
-      results[r] =
-          buildCommunicator(static_cast<std::uint32_t>(r), members, exchange, config, &(*out)[r]);
+  return onThreads(n, [&](std::size_t r) -> Status {
+    const Exchange exchange = [&meeting, r](std::span<const std::byte> mine, auto* all) {
+      return meeting.gather(r, mine, all);
+    };
+    const Status built = withoutExceptions([&] {
+      return buildCommunicator(static_cast<std::uint32_t>(r), members, exchange, config,
+                               &(*out)[r]);
     });
-  }
-  for (std::thread& t : threads) t.join();
-  for (const Status& s : results) WEFT_TRY(s);
-  return {};
+    return built.ok() ? built : meeting.leave(built);
+  });
 }
 
 }  // namespace weft

@@ -54,11 +54,13 @@ struct Holdings {
   }
 };
 
-void expectNothingLeft(const Holdings& before, const Holdings& after) {
+void expectNothingLeft(const Holdings& before, const Holdings& after, long growthKiB = kKiB) {
   EXPECT_EQ(after.fds, before.fds);
   EXPECT_EQ(after.threads, before.threads);
   // Sanitizers keep freed memory for a while.
-  if (!kSanitized) EXPECT_LT(after.rssKiB - before.rssKiB, kKiB);
+  if (!kSanitized) {
+    EXPECT_LT(after.rssKiB - before.rssKiB, growthKiB);
+  }
   std::printf("  RSS %ld -> %ld KiB, fds %ld, threads %ld\n", before.rssKiB, after.rssKiB,
               after.fds, after.threads);
 }
@@ -71,12 +73,20 @@ void cycleInitAll(int times) {
   }
 }
 
+// A quarter of the promised 10,000 by default, which take a minute on a busy machine.
+int cyclesWanted() {
+  if (kSanitized) return 500;
+  const char* wanted = std::getenv("WEFT_TESTS_CYCLES");
+  return wanted != nullptr ? std::atoi(wanted) : 2500;
+}
+
 TEST(Cycles, OfInitAllLeaveNothing) {
-  const int cycles = kSanitized ? 500 : 10000;
-  cycleInitAll(cycles / 10);
+  const int cycles = cyclesWanted();
+  cycleInitAll(500);
   const Holdings before = Holdings::now();
   cycleInitAll(cycles);
-  expectNothingLeft(before, Holdings::settledTo(before));
+  // At the rate of 1 MiB in 10,000, and the allocator's own noise.
+  expectNothingLeft(before, Holdings::settledTo(before), kKiB * cycles / 10000 + 128);
 }
 
 // Two ranks of this thread meet over a fresh id and add up.
@@ -259,13 +269,14 @@ std::vector<std::string> join(const std::vector<Claim>& claims) {
 void expectSameText(const std::vector<Claim>& claims, const std::string& sentence) {
   const double start = nowMs();
   const std::vector<std::string> texts = join(claims);
+  EXPECT_EQ(texts[0].rfind("mismatched calls: ", 0), 0U) << texts[0];
   EXPECT_NE(texts[0].find(sentence), std::string::npos) << texts[0];
   for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
   EXPECT_LT(nowMs() - start, 5000 * kSlowdown) << "known at once, not at the deadline";
 }
 
 TEST(Joining, WithAWrongWorldSizeIsToldAlikeToAll) {
-  expectSameText({{3, 0}, {3, 1}, {4, 2}}, "ranks 0-1 say world size 3, rank 2 says 4");
+  expectSameText({{3, 0}, {3, 1}, {4, 2}}, "fix: start all ranks with one world size");
 }
 
 TEST(Joining, TwiceAsOneRankIsToldAlikeToAll) {
@@ -355,7 +366,7 @@ TEST(Joining, OfEightProcessesIsQuick) {
       raise(times->lastStart, nowMs());
       const std::string failed = outcome(weftCommInitRank(&comm, kRanks, id, rank), nullptr);
       raise(times->lastJoined, nowMs());
-      return failed;
+      return failed.empty() ? outcome(weftBarrier(comm, nullptr, nullptr), comm) : failed;
     });
     ASSERT_EQ(failuresIn(texts), "");
     best = std::min(best, times->lastJoined - times->lastStart);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <future>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace weft {
+
+// What `body` returns, or its exception as a status.
+template <class Body>
+Status withoutExceptions(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Status::error(Code::OutOfMemory,
+                         "out of memory; fix: raise the limit of memory (ulimit -v, cgroup)");
+  } catch (const std::system_error& e) {
+    return Status::error(
+        Code::SystemError,
+        text(e.what(), "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)"));
+  } catch (const std::exception& e) {
+    return Status::error(Code::InternalError, text("unexpected: ", e.what()));
+  }
+}
+
+// Runs body(0) ... body(n - 1) side by side, each on a thread of its own, and waits for them; the
+// first error in that order. Bodies may wait for each other, so none starts unless all threads can
+// be had.
+inline Status onThreads(std::size_t n, const std::function<Status(std::size_t)>& body) {
+  std::vector<Status> results(n);
+  std::promise<bool> complete;
+  const std::shared_future<bool> start = complete.get_future().share();
+  std::vector<std::thread> threads;
+  threads.reserve(n);
+  const Status made = withoutExceptions([&]() -> Status {
+    for (std::size_t i = 0; i < n; ++i) {
+      threads.emplace_back([&, i] {
+        if (start.get()) results[i] = withoutExceptions([&] { return body(i); });
+      });
+    }
+    return {};
+  });
+  complete.set_value(made.ok());
+  for (std::thread& t : threads) t.join();
+  WEFT_TRY(made);
+  for (const Status& s : results) WEFT_TRY(s);
+  return {};
+}
+
+}  // namespace weft
