@@ -24,15 +24,15 @@ const char* fixFor(int error) {
     case EPERM:
       return "; fix: allow ptrace between these processes (same user, kernel.yama.ptrace_scope <= "
              "1,"
-             " in containers --cap-add SYS_PTRACE) or set WEFT_CMA=0";
+             " in containers --cap-add SYS_PTRACE) or set WEFT_CMA=off";
     case ENOSYS:
-      return "; fix: set WEFT_CMA=0, this kernel or its seccomp filter lacks the call";
+      return "; fix: set WEFT_CMA=off, this kernel or its seccomp filter lacks the call";
     case EFAULT:
       return "; fix: keep the buffer mapped until the collective has completed on all ranks";
     case ESRCH:
       return "; the process has ended";
     default:
-      return "; fix: set WEFT_CMA=0 to copy through shared memory";
+      return "; fix: set WEFT_CMA=off to copy through shared memory";
   }
 }
 
