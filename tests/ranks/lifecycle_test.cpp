@@ -76,7 +76,7 @@ void cycleInitAll(int times) {
 // A quarter of the promised 10,000 by default, which take a minute on a busy machine.
 int cyclesWanted() {
   if (kSanitized) return 500;
-  const char* wanted = std::getenv("WEFT_TESTS_CYCLES");
+  const char* wanted = std::getenv("RANKS_TEST_CYCLES");
   return wanted != nullptr ? std::atoi(wanted) : 2500;
 }
 

@@ -75,7 +75,7 @@ Status ShmSetup::prepare() {
     std::call_once(said, [] {
       logInfo(
           "kernel.yama.ptrace_scope is 1: processes of this user may now attach to this one,"
-          " for copies without staging (WEFT_CMA=0 avoids it)");
+          " for copies without staging (WEFT_CMA=off avoids it)");
     });
   }
   return rendezvous_.open(card_);
