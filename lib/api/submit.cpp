@@ -35,9 +35,12 @@ Status usedByTwoThreads(const Communicator& comm) {
                             " is used by two threads at once; fix: one thread at a time"));
 }
 
-// What was issued before has deadlines of its own; this one's starts when they are through.
+constexpr int kLookForVerdictMs = 20;
+
+// What was issued before has deadlines of its own; this one's starts when they are through. A
+// verdict ends the wait: calls that were issued before may be held up by the application.
 Status awaitTurn(Communicator& comm, std::uint64_t ticket) {
-  while (!comm.turns().await(ticket, Deadline::in(comm.config().timeoutMs))) {
+  while (!comm.turns().await(ticket, Deadline::in(kLookForVerdictMs))) {
     if (const Status verdict = comm.verdict(); !verdict.ok()) return verdict;
   }
   return {};

@@ -32,8 +32,13 @@ class Turns {
   bool isTurn(std::uint64_t ticket) const {
     return current_.load(std::memory_order_acquire) == ticket;
   }
+  // Out of turn only if the communicator is broken, when no call runs any more: turns never go
+  // back.
   void done(std::uint64_t ticket) {
-    current_.store(ticket + 1, std::memory_order_seq_cst);
+    std::uint64_t now = current_.load(std::memory_order_relaxed);
+    while (now <= ticket &&
+           !current_.compare_exchange_weak(now, ticket + 1, std::memory_order_seq_cst)) {
+    }
     if (waiters_.load(std::memory_order_seq_cst) != 0) notify();
   }
   // The same before endIssue: no later ticket is out, so no call waits for this one's end.

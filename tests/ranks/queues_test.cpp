@@ -252,6 +252,26 @@ TEST_P(Queues, DestroyingACommunicatorWithQueuedWorkIsBounded) {
   });
 }
 
+// A call after an abort does not wait for earlier ones that the application holds up.
+TEST_P(Queues, AnAbortedCommunicatorAnswersAtOnce) {
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    Gate gate;
+    const Stream stream(steps);
+    std::uint64_t one = 1, all = 0;
+    gate.holdUp(steps, stream);
+    steps.ok(sum(&one, &all, 1, r.comm, stream), "queue");
+    steps.ok(weftCommAbort(r.comm), "abort");
+    const double start = nowMs();
+    steps.gives(weftAborted, weftBarrier(r.comm, nullptr, nullptr), "behind the held-up call");
+    gate.open();
+    steps.gives(weftAborted, weftStreamSynchronize(stream), "the held-up call");
+    steps.gives(weftAborted, weftBarrier(r.comm, nullptr, nullptr), "afterwards");
+    steps.expect(nowMs() - start < kPromptMs, "too late");
+    return steps.failed();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, Queues,
                          ::testing::Values(World{Kind::Threads, 2}, World{Kind::Threads, 4},
                                            World{Kind::Processes, 3},
