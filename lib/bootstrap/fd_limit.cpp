@@ -16,10 +16,12 @@ struct CloseDir {
   void operator()(DIR* dir) const { closedir(dir); }
 };
 
-std::uint64_t openFds() {
+// Counting takes a descriptor too: if there is none left, all `limit` of them are open.
+std::uint64_t openFds(std::uint64_t limit) {
   const std::unique_ptr<DIR, CloseDir> dir(opendir("/proc/self/fd"));
+  if (!dir) return limit;
   std::uint64_t count = 0;
-  while (dir && readdir(dir.get())) ++count;
+  while (readdir(dir.get())) ++count;
   return count;
 }
 
@@ -27,8 +29,9 @@ std::uint64_t openFds() {
 
 Status reserveFds(std::uint64_t more) {
   rlimit limit{};
-  const std::uint64_t need = openFds() + more;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || need + more <= limit.rlim_cur) return {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  const std::uint64_t need = openFds(limit.rlim_cur) + more;
+  if (need + more <= limit.rlim_cur) return {};
   if (need > limit.rlim_max) {
     return Status::error(Code::SystemError,
                          text("need ", need, " file descriptors, hard limit ", limit.rlim_max,

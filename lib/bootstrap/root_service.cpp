@@ -152,7 +152,12 @@ void RootService::acceptWaiting() {
       Address peer;
       bool exhausted = false;
       Socket socket = acceptFrom(listener, &peer, &exhausted);
-      if (exhausted) acceptAgain_ = Deadline::in(20);
+      if (exhausted) {
+        // Ranks that are threads of this process may have taken the last descriptors before the
+        // first of them could be let in. Where the hard limit is reached, only waiting helps.
+        (void)reserveFds(kMaxStrangers);
+        acceptAgain_ = Deadline::in(20);
+      }
       if (!socket) break;
       makeRoom();
       connections_.emplace_back(std::move(socket), peer, Deadline::in(options_.handshakeMs),
