@@ -320,7 +320,14 @@ TEST(AgreedAddress, WrongSecretIsNamed) {
 }
 
 TEST(AgreedAddress, NobodyThereIsATimeoutThatSaysWhere) {
-  const std::uint16_t port = freePort();
+  // Bound but not listening: it refuses, and nobody else can take it meanwhile.
+  const Socket taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage;
+  socklen_t size = loopbackV4().toSockaddr(&storage);
+  ASSERT_EQ(bind(taken.fd(), reinterpret_cast<sockaddr*>(&storage), size), 0);
+  size = sizeof storage;
+  ASSERT_EQ(getsockname(taken.fd(), reinterpret_cast<sockaddr*>(&storage), &size), 0);
+  const std::uint16_t port = Address::from(reinterpret_cast<sockaddr*>(&storage)).port;
   const Joined alone = join(agreedId("127.0.0.1", port), {.rank = 1, .size = 2, .timeoutMs = 200});
   EXPECT_EQ(alone.status.code(), Code::Timeout);
   expectHas(alone.status.text(), "127.0.0.1:" + std::to_string(port));
