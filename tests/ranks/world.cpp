@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <utility>
@@ -99,13 +100,14 @@ std::string outcome(weftResult_t result, weftComm_t comm) {
 Processes::Processes(int n, const std::function<std::string(int)>& body) {
   for (int r = 0; r < n; ++r) {
     const Pipe report;
+    std::fflush(nullptr);
     const pid_t pid = ::fork();
     if (pid == 0) {
       for (const int fd : reports_) ::close(fd);
       ::close(report.ends[0]);
       const std::string text = body(r);
       writeAll(report.ends[1], text.data(), text.size());
-      ::_exit(text.empty() ? 0 : 1);
+      std::exit(text.empty() ? 0 : 1);
     }
     ::close(report.ends[1]);
     reports_.push_back(report.ends[0]);
