@@ -17,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{5};         // for dead peers
+constexpr std::size_t kMostNamed = 4;         // late ranks told with their last calls
 constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
 constexpr milliseconds kDeathPatience{100};   // from a lost connection to the news of a death
@@ -163,6 +164,19 @@ Status Watch::compareCalls() {
   return {};
 }
 
+// What a rank that has not made this call was last seen to do.
+std::string Watch::lastSeen(std::uint32_t rank) const {
+  const ControlPage& page = *transport_.control(rank);
+  const std::uint64_t last = page.callSeq.load(std::memory_order_acquire);
+  std::uint64_t fingerprint = 0;
+  std::string words;
+  if (last == 0 || !readCall(page, last, &fingerprint, &words))
+    return names_[rank] + " made no call yet";
+  const bool inside = page.inCall.load(std::memory_order_relaxed) != 0;
+  return text(names_[rank], inside ? " is in " : " last did ", words, " #", last);
+}
+
+// Who did not come: one of them holds up the others, and their last calls tell which.
 std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
   std::vector<std::uint32_t> missing;
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
@@ -170,14 +184,10 @@ std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
     if (plan_ && page && page->callSeq.load(std::memory_order_acquire) < seq_) missing.push_back(r);
   }
   if (missing.empty()) return text("waiting for ", names_[waitingFor]);
-  std::string line = text(rankList(missing), " did not call it; ", names_[missing[0]]);
-  ControlPage& page = *transport_.control(missing[0]);
-  const std::uint64_t last = page.callSeq.load(std::memory_order_acquire);
-  std::uint64_t fingerprint = 0;
-  std::string words;
-  if (last == 0 || !readCall(page, last, &fingerprint, &words)) return line + " made no call yet";
-  return line + text(page.inCall.load(std::memory_order_relaxed) ? " is in " : " last did ", words,
-                     " #", last);
+  std::string line = text(rankList(missing), " did not call it");
+  for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
+    line += "; " + lastSeen(missing[i]);
+  return line;
 }
 
 Status Watch::late(std::uint32_t waitingFor) const {

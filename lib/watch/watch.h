@@ -70,6 +70,7 @@ class Watch {
   Status lookForLeavers();
   Status late(std::uint32_t waitingFor) const;
   std::string whoIsMissing(std::uint32_t waitingFor) const;
+  std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
   void warnIfLong(std::uint32_t waitingFor);
 

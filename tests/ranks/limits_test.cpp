@@ -92,6 +92,7 @@ bool isAnswer(const std::string& text) {
 
 // From enough to hardly any: different steps of creation are the one that fails.
 TEST(Limits, FewFileDescriptorsWorkOrAreNamed) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers open pipes of their own to check addresses";
   int worked = 0, named = 0;
   for (rlim_t limit = 200; limit >= 12; limit = limit * 4 / 5) {
     const std::vector<std::string> texts = liveOn(lowered(RLIMIT_NOFILE, limit), 2);
@@ -107,6 +108,7 @@ TEST(Limits, FewFileDescriptorsWorkOrAreNamed) {
 
 // As a rank whose mates are rich: they must not hang either.
 TEST(Limits, OnePoorRankIsToldToAll) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers open pipes of their own to check addresses";
   const IdCourier courier(3);
   const double start = nowMs();
   const std::vector<std::string> texts = forkRanks(3, [&](int rank) -> std::string {
