@@ -175,8 +175,8 @@ WEFT_API weftResult_t weftGetUniqueId(weftUniqueId* id);
 
 /* Joins as `rank` of `nranks`: collective, returns when all have joined. A wrong world size, a rank
  * joined twice or a different version fails on all ranks with the same text. Between
- * weftGroupStart and weftGroupEnd it is deferred, so one thread can create several ranks. The process
- * that made the id must not exit before this call has returned on every rank. */
+ * weftGroupStart and weftGroupEnd it is deferred, so one thread can create several ranks. The
+ * process that made the id must not exit before this call has returned on every rank. */
 WEFT_API weftResult_t weftCommInitRank(weftComm_t* comm, int nranks, weftUniqueId id, int rank);
 WEFT_API weftResult_t weftCommInitRankConfig(weftComm_t* comm, int nranks, weftUniqueId id,
                                              int rank, const weftConfig_t* config);
