@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::uint64_t kUnevenBit = 1u << 24;
 
-bool hasOp(Collective c) { return isReduction(c); }
-
 }  // namespace
 
 std::string_view collectiveName(Collective collective, bool uneven) {
@@ -41,7 +39,7 @@ std::string describe(Collective collective, std::uint64_t count, DType type, Red
                      bool uneven) {
   if (collective == Collective::Barrier) return "barrier()";
   std::string line = text(collectiveName(collective, uneven), "(count=", count, ", ", name(type));
-  if (hasOp(collective)) line += text(", ", name(op));
+  if (isReduction(collective)) line += text(", ", name(op));
   if (isRooted(collective)) line += text(", root=", root);
   return line + ")";
 }
