@@ -59,9 +59,10 @@ struct Event {
 };
 
 struct Caps {
-  bool maps = false;    // view(peer) gives the peer's segment: the engine may store there itself
-  bool direct = false;  // puts into a peer's own memory, by address, work
-  bool polls = false;   // arrivals and PutDone need poll()
+  bool maps = false;       // view(peer) gives the peer's segment: the engine may store there itself
+  bool direct = false;     // puts into a peer's own memory, by address, work
+  bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
+  bool polls = false;      // arrivals and PutDone need poll()
   std::size_t maxPut = ~std::size_t{0};
 };
 
@@ -82,6 +83,13 @@ class Transport {
   // The peer's open /proc/self/stat, to be read with pread: state and flags, also across pid
   // namespaces; or -1.
   virtual int statFd(std::uint32_t peer) const = 0;
+
+  // How the ranks of this host reach memory of this one by loads and stores: a reference for their
+  // reach(), or 0 where they cannot. All ranks of a communicator can or cannot, whatever the rank.
+  virtual std::uint64_t share(const void* memory, std::size_t bytes) const = 0;
+  // Where what `peer` shares lies here. It stays valid until the peer has left the call that it
+  // gave the reference in; what may be read or written when is the engine's business.
+  virtual std::byte* reach(std::uint32_t peer, std::uint64_t reference) const = 0;
 
   virtual PutResult put(const Put&) = 0;
   virtual int poll(Event* out, int max) = 0;

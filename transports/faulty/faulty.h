@@ -43,6 +43,14 @@ class FaultyTransport final : public Transport {
   int deathFd(std::uint32_t peer) const override { return inner_->deathFd(peer); }
   int statFd(std::uint32_t peer) const override { return inner_->statFd(peer); }
 
+  // Loads and stores cannot fail; the signals that order them are puts, and late like all others.
+  std::uint64_t share(const void* memory, std::size_t bytes) const override {
+    return inner_->share(memory, bytes);
+  }
+  std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override {
+    return inner_->reach(peer, reference);
+  }
+
   PutResult put(const Put&) override;
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/mapped/mapped_transport.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 
@@ -21,6 +22,18 @@ void copyIntoCell(Cell& cell, const std::byte* src, std::size_t bytes) {
 }
 
 }  // namespace
+
+MappedTransport::MappedTransport(MappedParts parts) : parts_(std::move(parts)) {
+  sharesAll_ = std::ranges::all_of(parts_.peers, &MappedPeer::sameProcess);
+}
+
+std::uint64_t MappedTransport::share(const void* memory, std::size_t) const {
+  return sharesAll_ ? reinterpret_cast<std::uint64_t>(memory) : 0;
+}
+
+std::byte* MappedTransport::reach(std::uint32_t, std::uint64_t reference) const {
+  return reinterpret_cast<std::byte*>(reference);
+}
 
 PutResult MappedTransport::put(const Put& put) {
   const MappedPeer& peer = parts_.peers[put.peer];

@@ -34,16 +34,21 @@ struct MappedParts {
 // return. How the segments came to be mapped is the business of local/ and shm/.
 class MappedTransport final : public Transport {
  public:
-  explicit MappedTransport(MappedParts parts) : parts_(std::move(parts)) {}
+  explicit MappedTransport(MappedParts parts);
 
   const char* name() const override { return parts_.name; }
-  Caps caps() const override { return {.maps = true, .direct = parts_.direct}; }
+  Caps caps() const override {
+    return {.maps = true, .direct = parts_.direct, .sharesAll = sharesAll_};
+  }
   const SegmentLayout& layout() const override { return parts_.layout; }
   SegmentView own() const override { return view(parts_.rank); }
   SegmentView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
   ControlPage* control(std::uint32_t peer) const override { return &view(peer).control(); }
   int deathFd(std::uint32_t peer) const override { return parts_.peers[peer].death.get(); }
   int statFd(std::uint32_t peer) const override { return parts_.peers[peer].stat.get(); }
+
+  std::uint64_t share(const void* memory, std::size_t bytes) const override;
+  std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override;
 
   PutResult put(const Put&) override;
   int poll(Event*, int) override { return 0; }
@@ -57,6 +62,7 @@ class MappedTransport final : public Transport {
   bool writeDirect(const Put&);
 
   MappedParts parts_;
+  bool sharesAll_ = false;
   std::string lastError_;
 };
 

@@ -72,6 +72,8 @@ class Descriptors final : public Transport {
   const SegmentLayout& layout() const override { return layout_; }
   SegmentView own() const override { return {}; }
   SegmentView view(std::uint32_t) const override { return {}; }
+  std::uint64_t share(const void*, std::size_t) const override { return 0; }
+  std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
   ControlPage* control(std::uint32_t) const override { return nullptr; }
   int deathFd(std::uint32_t peer) const override { return fds[peer].first; }
   int statFd(std::uint32_t peer) const override { return fds[peer].second; }
