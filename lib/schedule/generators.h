@@ -40,6 +40,15 @@ Schedule directGather(uint32_t n, uint32_t root);
 Schedule directScatter(uint32_t n, uint32_t root);
 Schedule directAllToAll(uint32_t n);
 
+// shared.cpp: for ranks that reach each other's In and Out by loads and stores. Each reads what it
+// needs where it lies, and stores its part of the result to everyone: S bytes read and S written a
+// rank, the least there is. Opened (transforms.h). Rank order. No Tmp.
+Schedule sharedAllReduce(uint32_t n);
+Schedule sharedReduceScatter(uint32_t n);
+Schedule sharedAllGather(uint32_t n);
+Schedule sharedBroadcast(uint32_t n, uint32_t root);
+Schedule sharedAllToAll(uint32_t n);
+
 // scatter_all_gather.cpp: large broadcast; the root sends the vector once. No Tmp.
 Schedule scatterAllGatherBroadcast(uint32_t n, uint32_t root);
 

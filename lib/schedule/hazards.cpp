@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "schedule/memory_map.h"
 #include "schedule/walk.h"
@@ -54,6 +55,7 @@ class HazardCheck {
   Status run() {
     Walk walk(l_, options_.invocations, options_.creditRule, *this);
     WEFT_TRY(walk.run());
+    WEFT_TRY(checkReadsOfPeers());
     return options_.agreement ? checkAgreement() : Status();
   }
 
@@ -72,7 +74,7 @@ class HazardCheck {
           WEFT_TRY(access(id, index, l_.operands(id.rank, op)[k], false));
         return access(id, index, op.dst, true);
       case OpKind::Copy:
-        if (map_.resolve(id.rank, op.src) == map_.resolve(id.rank, op.dst)) return {};
+        if (isSelfCopy(id.rank, op)) return {};
         [[fallthrough]];
       case OpKind::Kernel:
         WEFT_TRY(access(id, index, op.src, false));
@@ -87,6 +89,9 @@ class HazardCheck {
   }
   size_t messageOf(ThreadId id, uint32_t index) const {
     return id.invocation * l_.messages.size() + l_.messageOf[id.rank][index];
+  }
+  bool isSelfCopy(uint32_t rank, const Op& op) const {
+    return op.src.owner == kMine && map_.resolve(rank, op.src) == map_.resolve(rank, op.dst);
   }
   size_t slotsPerThread() const {
     return size_t{s_.inChunks} + s_.outChunks + s_.tmpChunks + s_.signals;
@@ -107,6 +112,7 @@ class HazardCheck {
   // In and Out belong to one invocation; Tmp and Signal are shared by those that are a multiple of
   // kReuseDepth apart.
   Location& locationOf(uint32_t invocation, uint32_t rank, Slot slot) {
+    if (slot.owner != kMine) rank = std::exchange(slot.owner, kMine);
     slot = map_.resolve(rank, slot);
     const bool reused = slot.buf == Buf::Tmp || slot.buf == Buf::Signal;
     const uint32_t thread = threadOf(reused ? invocation % kReuseDepth : invocation, rank);
@@ -155,8 +161,26 @@ class HazardCheck {
     const Op& op = l_.op(id.rank, index);
     const uint32_t t = threadOf(id.invocation, id.rank);
     const Access self{id.invocation, id.rank, index};
+    if (slot.owner != kMine) WEFT_TRY(enterPeer(self, slot.owner));
     for (uint32_t c = 0; c < std::max(op.chunks, 1u); ++c)
       WEFT_TRY(touch(locationOf(id.invocation, id.rank, slot + c), self, write, clocks_[t]));
+    return {};
+  }
+
+  // A peer's buffer is there from its first op on, and until it has completed.
+  Status enterPeer(const Access& read, uint32_t owner) {
+    const Clock& clock = clocks_[threadOf(read.invocation, read.rank)];
+    if (clock[threadOf(read.invocation, owner)] == 0)
+      return l_.violation(read.rank, read.op, "reads In before its owner has entered the call");
+    readsOfPeers_.push_back({read, owner});
+    return {};
+  }
+
+  Status checkReadsOfPeers() const {
+    for (const auto& [read, owner] : readsOfPeers_)
+      if (!isThrough(read, false, clocks_[threadOf(read.invocation, owner)]))
+        return l_.violation(read.rank, read.op,
+                            text("rank ", owner, " may complete before this has read its In"));
     return {};
   }
 
@@ -220,6 +244,7 @@ class HazardCheck {
   std::vector<Issue> issued_;                        // [invocation][message], until the Wait
   std::vector<uint32_t> waited_;     // [invocation][message]: time of the Wait, 0 before
   std::vector<Location> locations_;  // [thread][In, Out, Tmp, Signal]
+  std::vector<std::pair<Access, uint32_t>> readsOfPeers_;  // with the owner of what is read
 };
 
 }  // namespace

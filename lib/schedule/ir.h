@@ -29,6 +29,11 @@
 // a schedule never overwrites a Put's source unless a chain of messages proves that Wait. What the
 // schedule leaves to the engine: a call returns only when the sources of its own Puts are read.
 //
+// Shared buffers. A Reduce operand or a Copy source may be an In slot of a peer (Slot::owner),
+// where the ranks reach each other's buffers by loads and stores. Such a read is ordered like any
+// other: the peer has entered the call before, and does not leave it until it knows the read is
+// through.
+//
 // Segments and lanes are the engine's: it cuts a long message into segments and runs this same
 // program once for each (an *invocation*), Tmp and Signal slots being kReuseDepth deep. Its rule:
 // invocation e puts into a peer only after that peer completed invocation e - kReuseDepth.
@@ -47,9 +52,12 @@ enum class KernelId : uint8_t {
 
 enum class Buf : uint8_t { In, Out, Tmp, Signal };
 
+inline constexpr uint32_t kMine = ~0u;
+
 struct Slot {
   Buf buf;
   uint32_t index;
+  uint32_t owner = kMine;  // a peer: its slot, to be read only (see "Shared buffers")
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
@@ -57,7 +65,8 @@ constexpr Slot in(uint32_t i) { return {Buf::In, i}; }
 constexpr Slot out(uint32_t i) { return {Buf::Out, i}; }
 constexpr Slot tmp(uint32_t i) { return {Buf::Tmp, i}; }
 constexpr Slot signalSlot(uint32_t i) { return {Buf::Signal, i}; }
-constexpr Slot operator+(Slot s, uint32_t offset) { return {s.buf, s.index + offset}; }
+constexpr Slot inOf(uint32_t peer, uint32_t i) { return {Buf::In, i, peer}; }
+constexpr Slot operator+(Slot s, uint32_t offset) { return {s.buf, s.index + offset, s.owner}; }
 
 // Consecutive logical chunks first .. first+chunks-1 (never wrapping round).
 struct Span {

@@ -27,7 +27,7 @@ std::string nameOf(const Op& op) {
 }
 
 bool overlapPartially(Slot a, Slot b, uint32_t chunks) {
-  if (a.buf != b.buf || a.index == b.index) return false;
+  if (a.buf != b.buf || a.index == b.index || a.owner != b.owner) return false;
   return a.index < b.index + chunks && b.index < a.index + chunks;
 }
 
@@ -71,8 +71,19 @@ class Linker {
     return l_.violation(r, i, text("rank ", owner, " has no ", nameOf(slot, chunks)));
   }
 
+  // What a Copy or a Reduce reads: an own slot, or an In slot of a peer.
+  Status checkRead(uint32_t r, uint32_t i, Slot slot, uint32_t chunks) const {
+    if (slot.owner == kMine) return checkRun(r, i, r, slot, chunks);
+    if (slot.owner >= s_.ranks || slot.owner == r || slot.buf != Buf::In)
+      return l_.violation(r, i, "of other ranks, only their In may be read");
+    return checkRun(r, i, slot.owner, slot, chunks);
+  }
+
   Status checkOp(uint32_t r, uint32_t i) const {
     const Op& op = l_.op(r, i);
+    if (op.dst.owner != kMine ||
+        (op.src.owner != kMine && op.kind != OpKind::Copy && op.kind != OpKind::Reduce))
+      return l_.violation(r, i, "only Copy and Reduce may name a peer's slot, to read it");
     if (op.isSignal()) return checkSignal(r, i, op);
     if (op.dst.buf == Buf::Signal || op.src.buf == Buf::Signal)
       return l_.violation(r, i, "a Signal slot has no bytes");
@@ -82,7 +93,7 @@ class Linker {
     if (op.kind == OpKind::Put) WEFT_TRY(checkPeer(r, i, op));
     WEFT_TRY(checkRun(r, i, op.kind == OpKind::Put ? op.peer : r, op.dst, op.chunks));
     if (op.kind == OpKind::Reduce) return checkOperands(r, i, op);
-    WEFT_TRY(checkRun(r, i, r, op.src, op.chunks));
+    WEFT_TRY(checkRead(r, i, op.src, op.chunks));
     if (op.kind != OpKind::Put && overlapPartially(op.src, op.dst, op.chunks))
       return l_.violation(r, i, "source and target overlap partially");
     return {};
@@ -106,7 +117,7 @@ class Linker {
     const Slot* operands = l_.operands(r, op);
     for (uint32_t k = 0; k < op.operands; ++k) {
       if (operands[k].buf == Buf::Signal) return l_.violation(r, i, "a Signal slot has no bytes");
-      WEFT_TRY(checkRun(r, i, r, operands[k], op.chunks));
+      WEFT_TRY(checkRead(r, i, operands[k], op.chunks));
       if (overlapPartially(operands[k], op.dst, op.chunks))
         return l_.violation(r, i, text("operand ", k, " overlaps the target partially"));
     }
@@ -185,7 +196,7 @@ std::string nameOf(Slot slot, uint32_t chunks) {
   constexpr const char* kNames[] = {"In(", "Out(", "Tmp(", "Signal("};
   std::string name = text(kNames[static_cast<size_t>(slot.buf)], slot.index);
   if (chunks > 1) name += text("..", slot.index + chunks - 1);
-  return name + ")";
+  return name + (slot.owner == kMine ? ")" : text(") of rank ", slot.owner));
 }
 
 std::string LinkedSchedule::where(uint32_t rank, uint32_t index) const {

@@ -26,37 +26,42 @@ Schedule broadcastTwoLevel(const Shape& s) {
 }
 
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
-constexpr bool kTwoLevel = true;
+constexpr bool kTwoLevel = true, kFlat = false, kShared = true;
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
-    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, false, /*inPlace=*/false},
+    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, false, false, /*inPlace=*/false},
     {"mesh",                AllReduce,     flat<meshAllReduce>,              kRank},
     {"ring",                AllReduce,     flat<ringAllReduce>,              kOwn},
     {"circulant",           AllReduce,     flat<circulantAllReduce>,         kOwn},
     {"two-level-mesh",      AllReduce,     rails<twoLevelAllReduce, meshAllReduce>,               kOwn, kTwoLevel},
     {"two-level-ring",      AllReduce,     rails<twoLevelAllReduce, ringAllReduce>,               kOwn, kTwoLevel},
     {"two-level-circulant", AllReduce,     rails<twoLevelAllReduce, circulantAllReduce>,          kOwn, kTwoLevel},
+    {"shared",              AllReduce,     flat<sharedAllReduce>,           kRank, kFlat, kShared},
     {"mesh",                ReduceScatter, flat<meshReduceScatter>,          kRank},
     {"ring",                ReduceScatter, flat<ringReduceScatter>,          kOwn},
     {"circulant",           ReduceScatter, flat<circulantReduceScatter>,     kOwn},
     {"two-level-mesh",      ReduceScatter, rails<twoLevelReduceScatter, meshReduceScatter>,       kOwn, kTwoLevel},
     {"two-level-circulant", ReduceScatter, rails<twoLevelReduceScatter, circulantReduceScatter>,  kOwn, kTwoLevel},
+    {"shared",              ReduceScatter, flat<sharedReduceScatter>,       kRank, kFlat, kShared},
     {"mesh",                AllGather,     flat<meshAllGather>},
     {"ring",                AllGather,     flat<ringAllGather>},
     {"circulant",           AllGather,     flat<circulantAllGather>},
     {"two-level-mesh",      AllGather,     rails<twoLevelAllGather, meshAllGather>,               kNone, kTwoLevel},
     {"two-level-circulant", AllGather,     rails<twoLevelAllGather, circulantAllGather>,          kNone, kTwoLevel},
+    {"shared",              AllGather,     flat<sharedAllGather>,           kNone, kFlat, kShared},
     {"direct",              Broadcast,     rooted<directBroadcast>},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>},
     {"binomial",            Broadcast,     rooted<binomialBroadcast>},
     {"two-level",           Broadcast,     broadcastTwoLevel,                kNone, kTwoLevel},
+    {"shared",              Broadcast,     rooted<sharedBroadcast>,         kNone, kFlat, kShared},
     {"one-shot",            Reduce,        rooted<oneShotReduce>,            kRank},
     {"mesh",                Reduce,        rooted<meshReduce>,               kRank},
     {"binomial",            Reduce,        rooted<binomialReduce>,           kOwn},
     {"direct",              Gather,        rooted<directGather>},
     {"direct",              Scatter,       rooted<directScatter>},
     {"direct",              AllToAll,      flat<directAllToAll>},
+    {"shared",              AllToAll,      flat<sharedAllToAll>,            kNone, kFlat, kShared},
     {"dissemination",       Barrier,       flat<disseminationBarrier>},
 };
 // clang-format on

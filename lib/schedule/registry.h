@@ -30,6 +30,7 @@ struct Algorithm {
   Schedule (*make)(const Shape&);
   SumOrder order = SumOrder::None;
   bool twoLevel = false;  // uses Shape::cards
+  bool shared = false;    // reaches into the buffers of peers; complete as it is, no transforms
   bool inPlace = true;    // safe with In and Out in one memory; if not, apply stageIn first
 };
 

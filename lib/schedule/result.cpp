@@ -2,6 +2,7 @@
 #include "schedule/result.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/memory_map.h"
 #include "schedule/values.h"
@@ -61,6 +62,7 @@ class ResultCheck {
 
  private:
   Slots& slots(uint32_t rank, Slot& slot) {
+    if (slot.owner != kMine) rank = std::exchange(slot.owner, kMine);
     slot = map_.resolve(rank, slot);
     return slots_[size_t{rank} * 3 + static_cast<size_t>(slot.buf)];
   }
@@ -175,7 +177,8 @@ class ResultCheck {
       if (v.pending || (!v.input && !readsItsTarget(r, op)))
         return l_.violation(r, index, "writes a slot that is written already");
     }
-    const bool keepsInput = op.kind == OpKind::Copy && target == map_.resolve(r, op.src);
+    const bool keepsInput =
+        op.kind == OpKind::Copy && op.src.owner == kMine && target == map_.resolve(r, op.src);
     for (Piece& p : pieces_) p.value.input &= keepsInput;
     at.write(target.index, pieces_);
     return {};

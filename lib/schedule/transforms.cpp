@@ -28,6 +28,33 @@ std::vector<std::vector<uint32_t>> writersOf(const Schedule& s) {
   return writers;
 }
 
+// Does `program` end its use of `peer`'s In with a read, so that nothing tells the peer when it is
+// through?
+bool readsLast(const Program& program, uint32_t peer) {
+  bool reads = false;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::Put) {
+      reads = reads && op.peer != peer;
+      continue;
+    }
+    reads = reads || op.src.owner == peer;
+    for (uint32_t k = 0; k < op.operands; ++k)
+      reads = reads || program.operands[op.firstOperand + k].owner == peer;
+  }
+  return reads;
+}
+
+// [rank]: those who read its In last of all, starting with the next one.
+std::vector<std::vector<uint32_t>> lastReadersOf(const Schedule& s) {
+  std::vector<Program> programs;
+  for (uint32_t r = 0; r < s.ranks; ++r) programs.push_back(s.program(r));
+  std::vector<std::vector<uint32_t>> readers(s.ranks);
+  for (uint32_t r = 0; r < s.ranks; ++r)
+    for (uint32_t k = 1; k < s.ranks; ++k)
+      if (readsLast(programs[(r + k) % s.ranks], r)) readers[r].push_back((r + k) % s.ranks);
+  return readers;
+}
+
 // `s` with every In slot read from Tmp instead, after `fill` has filled it.
 Schedule readFromTmp(Schedule s, OpKind fill, const char* suffix) {
   const uint32_t base = s.tmpChunks;
@@ -91,6 +118,24 @@ Schedule grantOut(Schedule s) {
       if (landsInOut(op) && granted.insert(op.peer).second) p.waitSignal(base + op.peer);
       p.append(op, before);
     }
+    return p;
+  };
+  return s;
+}
+
+Schedule openBuffers(Schedule s) {
+  const uint32_t base = s.signals, n = s.ranks;
+  auto readers = std::make_shared<const std::vector<std::vector<uint32_t>>>(lastReadersOf(s));
+  s.signals += 2 * n;
+  s.program = [inner = std::move(s.program), readers = std::move(readers), base, n](uint32_t me) {
+    const Program before = inner(me);
+    Program p;
+    for (uint32_t k = 1; k < n; ++k) p.signal((me + k) % n, base + me);
+    for (uint32_t k = 1; k < n; ++k) p.waitSignal(base + (me + n - k) % n);
+    for (const Op& op : before.ops) p.append(op, before);
+    for (uint32_t k = 1; k < n; ++k)
+      if (readsLast(before, (me + k) % n)) p.signal((me + k) % n, base + n + me);
+    for (uint32_t reader : (*readers)[me]) p.waitSignal(base + n + reader);
     return p;
   };
   return s;

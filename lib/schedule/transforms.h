@@ -18,6 +18,12 @@ Schedule stageOut(Schedule s);
 // writer). Making a program reads those of all ranks, since a receiver must know its writers.
 Schedule grantOut(Schedule s);
 
+// For schedules that read or write their peers' buffers (Slot::owner, Puts into Out): every rank
+// tells every other that it has entered, and hears so from all, before it touches anything; and
+// who has read a peer's In tells it at the end, unless a later Put of its own says as much. So it
+// also gives agreement. Signals + 2 * ranks. Making a program reads those of all ranks.
+Schedule openBuffers(Schedule s);
+
 // A dissemination barrier before the first Wait of every rank. When a call completes on any rank,
 // every rank has entered it, which rooted collectives do not give by themselves; the fingerprint
 // that rides on the signals then tells each rank that all made the same call. The puts that need no

@@ -102,6 +102,7 @@ class ByteRun {
 
   // The first element of a slot. In place, the smaller buffer is a part of the larger one.
   int64_t* at(uint32_t r, Slot slot) {
+    if (slot.owner != kMine) r = slot.owner;
     Rank& rank = ranks_[r];
     if (slot.buf == Buf::Tmp) return rank.tmp.at(slot.index).data();
     const size_t offset = oneBlock(slot.buf) ? 0 : offsetOf(slot.index);

@@ -33,7 +33,10 @@ struct Form {
 inline bool agreesByNature(Collective c) { return !isRooted(c); }
 
 inline Form plain(const Algorithm& a, const Shape& shape) {
-  return {a.make(shape), {.order = a.order, .agreement = agreesByNature(a.collective)}};
+  return {a.make(shape),
+          {.order = a.order,
+           .agreement = a.shared || agreesByNature(a.collective),
+           .outAfterEntry = a.shared}};
 }
 
 inline Form staged(const Algorithm& a, const Shape& shape) {
@@ -66,9 +69,11 @@ inline Form inPlace(const Algorithm& a, Form f) {
 inline std::vector<Form> allForms(const Algorithm& a, const Shape& shape) {
   std::vector<Form> forms{plain(a, shape)};
   if (a.collective == Collective::Barrier) return forms;
-  forms.push_back(staged(a, shape));
-  forms.push_back(granted(a, shape));
-  if (isReduction(a.collective)) forms.push_back(scaled(a, shape));
+  if (!a.shared) {
+    forms.push_back(staged(a, shape));
+    forms.push_back(granted(a, shape));
+    if (isReduction(a.collective)) forms.push_back(scaled(a, shape));
+  }
   if (!allowsInPlace(a.collective)) return forms;
   for (size_t i = 0, outOfPlace = forms.size(); i < outOfPlace; ++i)
     forms.push_back(inPlace(a, forms[i]));

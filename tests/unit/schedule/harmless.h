@@ -32,7 +32,7 @@ inline std::vector<Touched> touchedBy(const Op& op, const Program& program) {
 }
 
 inline bool conflict(const Touched& a, const Touched& b) {
-  return (a.write || b.write) && a.slot.buf == b.slot.buf &&
+  return (a.write || b.write) && a.slot.buf == b.slot.buf && a.slot.owner == b.slot.owner &&
          a.slot.index < b.slot.index + b.chunks && b.slot.index < a.slot.index + a.chunks;
 }
 

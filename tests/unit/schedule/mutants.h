@@ -24,6 +24,7 @@ enum class Mutation {
   DropOperand,
   SwapOperands,
   Operand,
+  Owner,
 };
 
 struct Mutant {
@@ -118,6 +119,12 @@ class Mutator {
         Program other = program_;
         other.operands[slot].index += by;
         emit(Mutation::Operand, std::move(other), k);
+      }
+      if (program_.operands[slot].owner != kMine) {
+        Program elsewhere = program_;
+        uint32_t& owner = elsewhere.operands[slot].owner;
+        owner = (owner + 1) % s_.ranks;
+        emit(Mutation::Owner, std::move(elsewhere), k);
       }
       if (k + 1 == op.operands) continue;
       Program swapped = program_;

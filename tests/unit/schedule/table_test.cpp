@@ -99,7 +99,7 @@ std::vector<Form> mutatedForms(const Algorithm& a) {
   std::vector<Form> forms;
   for (const Shape& shape : shapes) {
     forms.push_back(plain(a, shape));
-    if (a.collective == Collective::Barrier) continue;
+    if (a.collective == Collective::Barrier || a.shared) continue;
     forms.push_back(granted(a, shape));
     if (shape.ranks > 4) continue;
     forms.push_back(staged(a, shape));
