@@ -18,7 +18,7 @@
 namespace weft::peers {
 
 inline constexpr int kMaxRanks = 16;
-inline constexpr int kMaxGroups = 16;
+inline constexpr int kMaxGroups = 24;
 
 enum class Mode : std::uint32_t { Steady, Fresh, Quit };
 

@@ -40,42 +40,48 @@ std::vector<std::string> weftEnvironment(const std::string& root, const std::str
 std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder) {
   const std::vector<std::string> sm128k = {"--mca", "coll_sm_priority",      "100",
                                            "--mca", "coll_sm_fragment_size", "131072"};
-  const auto meeting = [&](const char* algorithm) {
-    const std::filesystem::path place = folder / algorithm;
-    std::filesystem::create_directories(place);
-    return std::vector<std::string>{place.string(), algorithm};
-  };
+  const auto meeting = [&](const char* name) { return (folder / name).string(); };
   return {
-      {"weft", "peer_weft", {}, {}},
+      {"weft:any", "peer_weft", {}, {}},
+      {"weft:own", "peer_weft", {}, {"own"}},
+      {"weft:threads", "peer_weft", {}, {"threads"}, true},
       {"openmpi:default", "peer_openmpi", openMpi(ranks, {}), {}},
       {"openmpi:sm128k", "peer_openmpi", openMpi(ranks, sm128k), {}},
       {"mpich:default", "peer_mpich", {"mpirun.mpich", "-n", std::to_string(ranks)}, {}},
-      {"gloo:ring", "peer_gloo", {}, meeting("ring")},
-      {"gloo:bcube", "peer_gloo", {}, meeting("bcube")},
+      {"gloo:ring", "peer_gloo", {}, {meeting("ring"), "ring"}},
+      {"gloo:bcube", "peer_gloo", {}, {meeting("bcube"), "bcube"}},
+      {"torch:gloo", "peer_torch", {}, {meeting("torch")}},
       {"floor:plain", "peer_floor", {}, {"plain"}, true},
       {"floor:nontemporal", "peer_floor", {}, {"nontemporal"}, true},
+      {"floor:pull", "peer_floor", {}, {"pull"}, true},
   };
 }
 
 Contender weftVariant(const std::string& text) {
   const std::size_t colon = text.find(':');
-  if (colon == 0 || colon == std::string::npos || text.find('=', colon) == std::string::npos) {
+  const auto refuse = [&] {
     throw std::invalid_argument(
-        fmt::format("'{}' is not a variant; write label:NAME=value,NAME=value", text));
-  }
+        fmt::format("'{}' is not a variant; write label:NAME=value,NAME=value,own,threads", text));
+  };
+  if (colon == 0 || colon == std::string::npos || colon + 1 == text.size()) refuse();
   Contender variant{"weft:" + text.substr(0, colon), "peer_weft", {}, {}};
-  std::istringstream knobs(text.substr(colon + 1));
-  for (std::string knob; std::getline(knobs, knob, ',');) variant.environment.push_back(knob);
+  std::istringstream words(text.substr(colon + 1));
+  for (std::string word; std::getline(words, word, ',');) {
+    const bool isKnob = word.find('=') != std::string::npos;
+    if (!isKnob && word != "own" && word != "threads") refuse();
+    (isKnob ? variant.environment : variant.arguments).push_back(word);
+    variant.threads = variant.threads || word == "threads";
+  }
   return variant;
 }
 
 bool Fleet::start(const Contender& contender) {
   if (!std::filesystem::exists(besideMe(contender.program))) {
-    fmt::print(stderr, "{}: not built, skipped\n", contender.name);
+    fmt::print(stderr, "{}: not built; ./dev peers installs what it needs\n", contender.name);
     return false;
   }
   if (nextGroup_ == kMaxGroups) {
-    fmt::print(stderr, "{}: more than {} contenders, skipped\n", contender.name, kMaxGroups);
+    fmt::print(stderr, "{}: more than {} contenders\n", contender.name, kMaxGroups);
     return false;
   }
   Member member;
@@ -83,7 +89,7 @@ bool Fleet::start(const Contender& contender) {
   member.group = nextGroup_++;
   launch(contender, member);
   if (!await(member, kStartSeconds)) {
-    fmt::print(stderr, "{}: did not start, skipped\n", contender.name);
+    fmt::print(stderr, "{}: did not start\n", contender.name);
     end(member);
     return false;
   }

@@ -24,12 +24,13 @@ struct Contender {
   std::vector<std::string> environment = {};  // "NAME=value", added for all ranks
 };
 
-// What could run here with `ranks` ranks, in the order of the table; `folder` is Gloo's meeting
-// point.
+// What could run here with `ranks` ranks, in the order of the table; `folder` is where Gloo's
+// ranks meet.
 std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder);
 
 // weft once more, under the name "weft:<label>" and with knobs of its own, to compare settings in
-// one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". Throws std::invalid_argument.
+// one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". The words "own" and "threads" among the knobs
+// choose buffers of weftMemAlloc and ranks as threads. Throws std::invalid_argument.
 Contender weftVariant(const std::string& text);
 
 class Fleet {

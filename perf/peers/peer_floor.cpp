@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The floor: what the memory and the cores allow. The ranks are threads of one process that reach
 // every buffer, so a collective is just the loads, adds and stores that nobody can avoid, between
-// two flag exchanges (inputs are ready; outputs are complete). argv[3] is plain or nontemporal: how
-// the outputs are stored. Built for the machine's own instructions.
+// two flag exchanges (inputs are ready; outputs are complete). argv[3] is the form: plain stores to
+// all outputs, nontemporal stores to all outputs, or pull, where each rank stores its own output
+// only. Built for the machine's own instructions.
 #include <fmt/format.h>
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
@@ -11,10 +12,9 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <string>
-#include <thread>
-#include <vector>
+#include <set>
+#include <stdexcept>
+#include <string_view>
 
 #include "rank.h"
 
@@ -23,30 +23,46 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr std::size_t kBlock = 2048;  // elements: fits a first-level cache several times
+
 struct Span {
   std::size_t begin;
   std::size_t end;
 };
 
+enum class Form { Plain, NonTemporal, Pull };
+
+Form parseForm(std::string_view name) {
+  if (name == "plain") return Form::Plain;
+  if (name == "nontemporal") return Form::NonTemporal;
+  if (name == "pull") return Form::Pull;
+  throw std::invalid_argument("the floor's form is plain, nontemporal or pull");
+}
+
 // What the threads see of each other.
 struct Floor {
-  explicit Floor(int n, bool nt) : ranks(n), nonTemporal(nt) {}
+  explicit Floor(int n, Form how) : ranks(n), form(how) {}
 
   struct alignas(64) Flag {
     std::atomic<std::uint32_t> value{0};
   };
   const int ranks;
-  const bool nonTemporal;
+  const Form form;
   std::array<Flag, kMaxRanks> flags;
   std::array<Call, kMaxRanks> calls;
 };
 
+// Ranks that share a core yield at once.
+int spinsFor(const Page& page) {
+  const auto first = page.cores.begin();
+  const std::set<int> cores(first, first + page.ranks);
+  return static_cast<int>(cores.size()) < page.ranks ? 0 : 1000;
+}
+
 class FloorRank : public Library {
  public:
-  FloorRank(Floor& floor, int rank)
-      : floor_(floor),
-        rank_(static_cast<std::size_t>(rank)),
-        spins_(floor.ranks > static_cast<int>(std::thread::hardware_concurrency()) ? 0 : 1000) {}
+  FloorRank(Floor& floor, const Seat& seat)
+      : floor_(floor), rank_(static_cast<std::size_t>(seat.rank)), spins_(spinsFor(*seat.page)) {}
 
   void prepare(const Call& call) override {
     floor_.calls[rank_] = call;
@@ -55,8 +71,12 @@ class FloorRank : public Library {
 
   void run(const Call& call) override {
     exchange();
-    work(call);
-    if (floor_.nonTemporal) hwy::FlushStream();
+    if (floor_.form == Form::Pull) {
+      pull(call);
+    } else {
+      push(call);
+    }
+    if (floor_.form == Form::NonTemporal) hwy::FlushStream();
     exchange();
   }
 
@@ -77,18 +97,19 @@ class FloorRank : public Library {
     }
   }
 
-  void work(const Call& call) {
+  // My share of the sum, or my block, to every output.
+  void push(const Call& call) {
     const std::size_t mine = rank_ * call.block;
     switch (call.collective) {
       case Collective::AllReduce:
-        return reduce(share(call.total), 0, true);
+        return reduceToAll(share(call.total));
       case Collective::AllGather:
         for (std::size_t to = 0; to < count(); ++to) {
           copy(call.in, floor_.calls[to].out + mine, call.block);
         }
         return;
       case Collective::ReduceScatter:
-        return reduce({mine, mine + call.block}, mine, false);
+        return reduce({mine, mine + call.block}, mine, outputs(1));
       case Collective::Broadcast:
         return broadcast(share(call.total));
       case Collective::AllToAll:
@@ -107,39 +128,94 @@ class FloorRank : public Library {
     }
   }
 
-  // Sums [begin, end) of all inputs and stores it at begin - shift: of every output, or of mine.
-  void reduce(Span span, std::size_t shift, bool everywhere) {
-    const hn::ScalableTag<float> wide;
-    std::size_t i = span.begin;
-    for (; i + hn::Lanes(wide) <= span.end; i += hn::Lanes(wide)) {
-      auto sum = hn::LoadU(wide, floor_.calls[0].in + i);
-      for (std::size_t from = 1; from < count(); ++from) {
-        sum = hn::Add(sum, hn::LoadU(wide, floor_.calls[from].in + i));
-      }
-      forOutputs(everywhere, [&](float* out) { storeAt(wide, sum, out + (i - shift)); });
-    }
-    for (; i < span.end; ++i) {
-      float sum = floor_.calls[0].in[i];
-      for (std::size_t from = 1; from < count(); ++from) sum += floor_.calls[from].in[i];
-      forOutputs(everywhere, [&](float* out) { out[i - shift] = sum; });
+  // All of my output.
+  void pull(const Call& call) {
+    const std::size_t mine = rank_ * call.block;
+    switch (call.collective) {
+      case Collective::AllReduce:
+        return reduce({0, call.total}, 0, outputs(1));
+      case Collective::AllGather:
+        for (std::size_t from = 0; from < count(); ++from) {
+          copy(floor_.calls[from].in, call.out + from * call.block, call.block);
+        }
+        return;
+      case Collective::ReduceScatter:
+        return push(call);
+      case Collective::Broadcast:
+        if (rank_ > 0) copy(floor_.calls[0].out, call.out, call.total);
+        return;
+      case Collective::AllToAll:
+        for (std::size_t from = 0; from < count(); ++from) {
+          copy(floor_.calls[from].in + mine, call.out + from * call.block, call.block);
+        }
+        return;
     }
   }
 
-  template <typename Action>
-  void forOutputs(bool everywhere, Action action) {
-    if (!everywhere) return action(floor_.calls[rank_].out);
-    for (std::size_t to = 0; to < count(); ++to) action(floor_.calls[to].out);
+  // Pointers in a row.
+  template <typename Pointer>
+  struct Row {
+    std::array<Pointer, kMaxRanks> of;
+    std::size_t count = 0;
+  };
+
+  // Of so many ranks, mine first.
+  Row<float*> outputs(std::size_t ranks) const {
+    Row<float*> row;
+    for (; row.count < ranks; ++row.count) {
+      row.of[row.count] = floor_.calls[(rank_ + row.count) % count()].out;
+    }
+    return row;
+  }
+
+  Row<const float*> inputs() const {
+    Row<const float*> row;
+    for (std::size_t rank = 0; rank < count(); ++rank) row.of[row.count++] = floor_.calls[rank].in;
+    return row;
+  }
+
+  // Plain stores to another core's lines stall the loads behind them; a block at a time into my own
+  // output and on from there took two thirds of the time at 64 KiB.
+  void reduceToAll(Span span) const {
+    const Row<float*> out = outputs(count());
+    if (floor_.form == Form::NonTemporal) return reduce(span, 0, out);
+    for (std::size_t begin = span.begin; begin < span.end; begin += kBlock) {
+      const std::size_t end = std::min(begin + kBlock, span.end);
+      reduce({begin, end}, 0, outputs(1));
+      for (std::size_t to = 1; to < count(); ++to) {
+        copy(out.of[0] + begin, out.of[to] + begin, end - begin);
+      }
+    }
+  }
+
+  // Sums [begin, end) of all inputs and stores it at begin - shift of the outputs.
+  void reduce(Span span, std::size_t shift, const Row<float*> out) const {
+    const Row<const float*> in = inputs();
+    const hn::ScalableTag<float> wide;
+    std::size_t i = span.begin;
+    for (; i + hn::Lanes(wide) <= span.end; i += hn::Lanes(wide)) {
+      auto sum = hn::LoadU(wide, in.of[0] + i);
+      for (std::size_t from = 1; from < in.count; ++from) {
+        sum = hn::Add(sum, hn::LoadU(wide, in.of[from] + i));
+      }
+      for (std::size_t to = 0; to < out.count; ++to) storeAt(wide, sum, out.of[to] + (i - shift));
+    }
+    for (; i < span.end; ++i) {
+      float sum = in.of[0][i];
+      for (std::size_t from = 1; from < in.count; ++from) sum += in.of[from][i];
+      for (std::size_t to = 0; to < out.count; ++to) out.of[to][i - shift] = sum;
+    }
   }
 
   template <typename Tag>
   void storeAt(Tag tag, hn::Vec<Tag> value, float* to) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(to) % sizeof(value) == 0;
-    if (floor_.nonTemporal && aligned) return hn::Stream(value, tag, to);
+    if (floor_.form == Form::NonTemporal && aligned) return hn::Stream(value, tag, to);
     hn::StoreU(value, tag, to);
   }
 
   void copy(const float* from, float* to, std::size_t elements) const {
-    if (!floor_.nonTemporal) {
+    if (floor_.form != Form::NonTemporal) {
       std::memcpy(to, from, elements * sizeof(float));
       return;
     }
@@ -168,27 +244,16 @@ class FloorRank : public Library {
   std::uint32_t turn_ = 0;
 };
 
-void serveThread(int argc, char** argv, Floor& floor, int rank) {
-  const Seat seat = takeSeat(argc, argv, rank);
-  pinThread(seat);
-  FloorRank library(floor, rank);
-  RankLoop(seat, library).serve();
-}
-
 }  // namespace
 }  // namespace weft::peers
 
 int main(int argc, char** argv) {
   using namespace weft::peers;
   try {
-    const int ranks = takeSeat(argc, argv, 0).ranks;
-    Floor floor(ranks, argc > 3 && std::string(argv[3]) == "nontemporal");
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] { serveThread(argc, argv, floor, rank); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    return EXIT_SUCCESS;
+    Floor floor(takeSeat(argc, argv, 0).ranks, parseForm(argc > 3 ? argv[3] : ""));
+    return serveThreads(argc, argv, [&floor](const Seat& seat) {
+      return std::make_unique<FloorRank>(floor, seat);
+    });
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}: {}\n", argv[0], error.what());
     return EXIT_FAILURE;

@@ -13,6 +13,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class Gloo : public Library {
   Gloo(const Seat& seat, const std::string& folder, Algorithm algorithm)
       : algorithm_(algorithm),
         context_(std::make_shared<gloo::rendezvous::Context>(seat.rank, seat.ranks)) {
+    std::filesystem::create_directories(folder);
     gloo::rendezvous::FileStore store(folder);
     auto device = gloo::transport::tcp::CreateDevice("127.0.0.1");
     context_->connectFullMesh(store, device);

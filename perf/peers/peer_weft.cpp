@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft, through its public header like any application.
+// weft, through its public header like any application. Words after the group: "own" takes buffers
+// from weftMemAlloc, "threads" makes the ranks threads of one process.
+#include <fmt/format.h>
 #include <weft/weft.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
+#include <vector>
 
 #include "rank.h"
 
 namespace weft::peers {
 namespace {
 
+void check(weftResult_t result, weftComm_t comm = nullptr) {
+  if (result != weftSuccess) throw std::runtime_error(weftGetLastError(comm));
+}
+
 class Weft : public Library {
  public:
-  explicit Weft(const Seat& seat) {
-    check(weftCommInitFromEnv(&comm_, nullptr));
+  // Takes the communicator over.
+  Weft(weftComm_t comm, const Seat& seat, bool own) : comm_(comm), own_(own) {
     int rank = -1;
     int ranks = -1;
-    check(weftCommUserRank(comm_, &rank));
-    check(weftCommCount(comm_, &ranks));
+    check(weftCommUserRank(comm_, &rank), comm_);
+    check(weftCommCount(comm_, &ranks), comm_);
     if (rank != seat.rank || ranks != seat.ranks) throw std::runtime_error("wrong weft world");
   }
   ~Weft() override { weftCommDestroy(comm_); }
 
-  void run(const Call& call) override { check(runWeft(call)); }
-
- private:
-  void check(weftResult_t result) const {
-    if (result != weftSuccess) throw std::runtime_error(weftGetLastError(comm_));
+  Memory allocate(std::size_t bytes) override {
+    if (!own_) return Library::allocate(bytes);
+    void* memory = nullptr;
+    check(weftMemAlloc(&memory, bytes));
+    return {memory, weftMemFree};
   }
 
+  void run(const Call& call) override { check(runWeft(call), comm_); }
+
+ private:
   weftResult_t runWeft(const Call& call) const {
     switch (call.collective) {
       case Collective::AllReduce:
@@ -47,13 +60,39 @@ class Weft : public Library {
     return weftInvalidArgument;
   }
 
-  weftComm_t comm_ = nullptr;
+  const weftComm_t comm_;
+  const bool own_;
 };
+
+int serveAsProcess(int argc, char** argv, bool own) {
+  return serveProcess(argc, argv, [own](const Seat& seat) {
+    weftComm_t comm = nullptr;
+    check(weftCommInitFromEnv(&comm, nullptr));
+    return std::make_unique<Weft>(comm, seat, own);
+  });
+}
+
+int serveAsThreads(int argc, char** argv, bool own) {
+  std::vector<weftComm_t> comms(static_cast<std::size_t>(takeSeat(argc, argv, 0).ranks));
+  check(weftCommInitAll(comms.data(), static_cast<int>(comms.size()), nullptr));
+  return serveThreads(argc, argv, [&comms, own](const Seat& seat) {
+    return std::make_unique<Weft>(comms[static_cast<std::size_t>(seat.rank)], seat, own);
+  });
+}
 
 }  // namespace
 }  // namespace weft::peers
 
 int main(int argc, char** argv) {
   using namespace weft::peers;
-  return serveProcess(argc, argv, [](const Seat& seat) { return std::make_unique<Weft>(seat); });
+  const auto isAsked = [&](std::string_view word) {
+    return std::find(argv + 1, argv + argc, word) != argv + argc;
+  };
+  try {
+    const bool own = isAsked("own");
+    return isAsked("threads") ? serveAsThreads(argc, argv, own) : serveAsProcess(argc, argv, own);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return EXIT_FAILURE;
+  }
 }

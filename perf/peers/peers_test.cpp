@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
 
+#include "chart.h"
 #include "report.h"
 #include "workload.h"
 
@@ -110,17 +112,81 @@ Measurement point(const char* contender, int round, double us) {
   return m;
 }
 
-// The ratio is taken in each round: a slow round of everybody does not count as weft's.
+const std::vector<Measurement>& twoRounds() {
+  static const std::vector<Measurement> measurements = {
+      point("weft:any", 0, 2),     point("weft:own", 0, 1),
+      point("weft:threads", 0, 1), point("a", 0, 1),
+      point("b:x", 0, 4),          point("b:y", 0, 2),
+      point("floor:x", 0, 1),      point("weft:any", 1, 10),
+      point("weft:own", 1, 8),     point("weft:threads", 1, 5),
+      point("a", 1, 20),           point("floor:x", 1, 8),
+      point("floor:y", 1, 5)};
+  return measurements;
+}
+
+// The ratio is taken in each round: a slow round of everybody does not count as weft's. A library
+// that took part in one round only is compared there.
 TEST(Report, RatiosArePairedByRound) {
   std::ostringstream out;
-  writeTables(out, {point("weft", 0, 2), point("a", 0, 1), point("b", 0, 4), point("floor:x", 0, 1),
-                    point("weft", 1, 10), point("a", 1, 20), point("b", 1, 40),
-                    point("floor:x", 1, 8), point("floor:y", 1, 5)});
+  writeTables(out, twoRounds());
   const std::string table = out.str();
-  EXPECT_NE(table.find("| weft | a | b |"), std::string::npos) << table;
-  EXPECT_NE(table.find("| 8 | 6.00 | 10.50 | 22.00 | a | 3.00 |"), std::string::npos) << table;
-  EXPECT_NE(table.find("| **1.25** (0.50-2.00) | **2.00** (2.00-2.00) |"), std::string::npos)
+  EXPECT_NE(table.find("| 8 | 6.00 | 4.50 | 3.00 | 10.50 b:y | 3.00 |"), std::string::npos)
       << table;
+  EXPECT_NE(table.find("| **1.25** (0.50-2.00) | **0.70** (0.40-1.00) | **2.00** (2.00-2.00) | "
+                       "**1.30** (1.00-1.60) | **0.50** (0.50-0.50) |"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find("| 8 | 6.00 | 4.50 | 3.00 | 10.50 | 4.00 | 2.00 |"), std::string::npos)
+      << "every contender\n"
+      << table;
+}
+
+TEST(Report, JsonHasTheSummaryAndTheMeasurements) {
+  std::ostringstream out;
+  writeJson(out, twoRounds());
+  const auto json = nlohmann::json::parse(out.str());
+  EXPECT_EQ(json["measurements"].size(), twoRounds().size());
+  ASSERT_EQ(json["summary"].size(), 1u);
+  EXPECT_DOUBLE_EQ(json["summary"][0]["own_us"], 4.5);
+  EXPECT_DOUBLE_EQ(json["summary"][0]["own_to_floor"]["median"], 1.3);
+}
+
+TEST(Report, WhatWasNotMeasuredIsADash) {
+  std::ostringstream out;
+  writeTables(out, {point("weft:any", 0, 2)});
+  EXPECT_NE(out.str().find("| 8 | 2.00 | - | - | - | - | - | - | - | - | - |"), std::string::npos)
+      << out.str();
+}
+
+std::size_t countOf(const std::string& text, const std::string& word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Two sizes, so that a line has a direction.
+TEST(Chart, HasALineForEachFormOfWeftAndEachLibrary) {
+  std::vector<Measurement> measurements = twoRounds();
+  for (Measurement m : twoRounds()) {
+    m.bytes = 1 << 20;
+    measurements.push_back(m);
+  }
+  std::ostringstream out;
+  writeChart(out, measurements);
+  const std::string chart = out.str();
+  EXPECT_EQ(countOf(chart, "<polyline"), 5u) << "any, own, threads, a and the better of b";
+  EXPECT_EQ(countOf(chart, ">1M</text>"), 1u);
+  EXPECT_EQ(countOf(chart, "<svg"), countOf(chart, "</svg>"));
+  EXPECT_EQ(countOf(chart, "nan"), 0u) << chart;
+}
+
+TEST(Chart, NothingMeasuredIsAnEmptyPicture) {
+  std::ostringstream out;
+  writeChart(out, {});
+  EXPECT_EQ(countOf(out.str(), "<polyline"), 0u);
+  EXPECT_NE(out.str().find("</svg>"), std::string::npos);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace weft::peers {
@@ -21,18 +22,6 @@ constexpr double kRepeatUs = 6000;        // a steady repeat lasts at least so l
 constexpr std::uint32_t kMinRepeats = 3;  // even when the budget is spent
 constexpr std::uint32_t kMaxCalls = 1 << 20;
 constexpr int kOrphanCheckMs = 1000;
-
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Buffer = std::unique_ptr<float, Free>;
-
-Buffer allocate(std::size_t count) {
-  const std::size_t bytes = (count * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-  Buffer buffer(static_cast<float*>(std::aligned_alloc(kAlignment, bytes)));
-  if (!buffer) throw std::runtime_error(fmt::format("no memory for a buffer of {} bytes", bytes));
-  return buffer;
-}
 
 Timing summarize(std::vector<double> samples, std::uint32_t calls) {
   std::sort(samples.begin(), samples.end());
@@ -47,7 +36,36 @@ int rankFromEnvironment() {
   throw std::runtime_error("no rank in the environment; start ranks with weft-peers");
 }
 
+void pinThread(const Seat& seat) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(seat.page->cores[static_cast<std::size_t>(seat.rank)]), &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("cannot pin a rank");
+}
+
+// The exit code of a rank's life.
+int serveRank(int argc, char** argv, const std::function<int()>& rank,
+              const MakeLibrary& makeLibrary) {
+  try {
+    const Seat seat = takeSeat(argc, argv, rank());
+    pinThread(seat);
+    const std::unique_ptr<Library> library = makeLibrary(seat);
+    RankLoop(seat, *library).serve();
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return EXIT_FAILURE;
+  }
+}
+
 }  // namespace
+
+Memory Library::allocate(std::size_t bytes) {
+  const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  Memory memory(std::aligned_alloc(kAlignment, whole), std::free);
+  if (!memory) throw std::runtime_error(fmt::format("no memory for a buffer of {} bytes", whole));
+  return memory;
+}
 
 RankLoop::RankLoop(const Seat& seat, Library& library)
     : seat_(seat),
@@ -80,10 +98,10 @@ void RankLoop::finish() {
 
 void RankLoop::perform(const Job& job) {
   Call call = shapeCall(job.collective, job.bytes, seat_.rank, seat_.ranks);
-  const Buffer in = allocate(call.inCount());
-  const Buffer out = allocate(call.outCount());
-  call.in = in.get();
-  call.out = out.get();
+  const Memory in = library_.allocate(call.inCount() * sizeof(float));
+  const Memory out = library_.allocate(call.outCount() * sizeof(float));
+  call.in = static_cast<float*>(in.get());
+  call.out = static_cast<float*>(out.get());
   fillInput(call, 0);
   poisonOutput(call);
   library_.prepare(call);
@@ -178,25 +196,22 @@ Seat takeSeat(int argc, char** argv, int rank) {
   return seat;
 }
 
-void pinThread(const Seat& seat) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(seat.page->cores[static_cast<std::size_t>(seat.rank)]), &set);
-  if (sched_setaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("cannot pin a rank");
+int serveProcess(int argc, char** argv, const MakeLibrary& makeLibrary) {
+  return serveRank(argc, argv, rankFromEnvironment, makeLibrary);
 }
 
-int serveProcess(int argc, char** argv,
-                 const std::function<std::unique_ptr<Library>(const Seat&)>& makeLibrary) {
-  try {
-    const Seat seat = takeSeat(argc, argv, rankFromEnvironment());
-    pinThread(seat);
-    const std::unique_ptr<Library> library = makeLibrary(seat);
-    RankLoop(seat, *library).serve();
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
-    return EXIT_FAILURE;
+// A rank that fails takes the process along: the others would wait for it.
+int serveThreads(int argc, char** argv, const MakeLibrary& makeLibrary) {
+  const int ranks = takeSeat(argc, argv, 0).ranks;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const int code = serveRank(
+          argc, argv, [rank] { return rank; }, makeLibrary);
+      if (code != EXIT_SUCCESS) std::_Exit(code);
+    });
   }
+  return EXIT_SUCCESS;  // once they are joined
 }
 
 }  // namespace weft::peers

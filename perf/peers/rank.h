@@ -12,11 +12,16 @@
 
 namespace weft::peers {
 
-// The whole of what the harness knows about a library. Both may throw; that ends the process, which
+// A buffer that goes the way it came.
+using Memory = std::shared_ptr<void>;
+
+// The whole of what the harness knows about a library. All may throw; that ends the process, which
 // the driver reports.
 class Library {
  public:
   virtual ~Library() = default;
+  // Memory for the buffers of a call; without an override, what malloc gives, at 2 MiB.
+  virtual Memory allocate(std::size_t bytes);
   // Before the first run of a call with these buffers, on every rank; never timed.
   virtual void prepare(const Call&) {}
   // One collective call; returns when this rank may use its buffers.
@@ -54,13 +59,13 @@ class RankLoop {
   bool last_ = false;  // rank 0: the repeat in progress is the last
 };
 
-// main() of a library whose ranks are processes: takes the seat, pins the process to its core,
-// makes the library and serves. Returns the exit code.
-int serveProcess(int argc, char** argv,
-                 const std::function<std::unique_ptr<Library>(const Seat&)>& makeLibrary);
-
-// The parts of serveProcess, for the floor, whose ranks are threads.
+// The seat that the command line names. Throws std::runtime_error.
 Seat takeSeat(int argc, char** argv, int rank);
-void pinThread(const Seat& seat);
+
+// main() of a library: makes it on the core of its rank, and serves. Returns the exit code.
+using MakeLibrary = std::function<std::unique_ptr<Library>(const Seat&)>;
+int serveProcess(int argc, char** argv, const MakeLibrary& makeLibrary);  // one rank
+int serveThreads(int argc, char** argv,
+                 const MakeLibrary& makeLibrary);  // all ranks, a thread each
 
 }  // namespace weft::peers

@@ -4,154 +4,143 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
-#include <tuple>
 
 namespace weft::peers {
 namespace {
 
-constexpr std::string_view kWeft = "weft";
-constexpr std::string_view kFloor = "floor";
-
-using Rounds = std::map<int, double>;                // round -> microseconds
-using Row = std::map<std::string, Rounds>;           // contender -> its rounds
-using TableKey = std::tuple<int, Collective, Mode>;  // ranks, collective, mode
-using Table = std::map<std::uint64_t, Row>;          // bytes -> row
-
-bool isFloor(const std::string& name) { return name.substr(0, kFloor.size()) == kFloor; }
-bool isWeft(const std::string& name) { return name.substr(0, kWeft.size()) == kWeft; }
-bool isPeer(const std::string& name) { return !isWeft(name) && !isFloor(name); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+std::string usText(std::optional<double> us) {
+  if (!us) return "-";
+  return *us < 100 ? fmt::format("{:.2f}", *us) : fmt::format("{:.0f}", *us);
 }
 
-double median(const Rounds& rounds) {
-  std::vector<double> values;
-  for (const auto& [round, us] : rounds) values.push_back(us);
-  return median(std::move(values));
+// "**0.91** (0.85-1.02)"
+std::string ratioText(const std::optional<Ratio>& ratio) {
+  if (!ratio) return "-";
+  return fmt::format("**{:.2f}** ({:.2f}-{:.2f})", ratio->median, ratio->least, ratio->most);
 }
 
-// In each round, the fastest of the contenders that `wanted` names.
-template <typename Predicate>
-Rounds fastest(const Row& row, Predicate wanted) {
-  Rounds best;
-  for (const auto& [name, rounds] : row) {
-    if (!wanted(name)) continue;
-    for (const auto& [round, us] : rounds) {
-      const auto [entry, isNew] = best.emplace(round, us);
-      if (!isNew) entry->second = std::min(entry->second, us);
+std::string peerText(const Summary& s) { return s.peer ? usText(s.peer) + ' ' + s.bestPeer : "-"; }
+
+std::string titleOf(const Series& series) {
+  return fmt::format("**{} fp32, {} ranks, {}**", collectiveName(series.collective), series.ranks,
+                     modeName(series.mode));
+}
+
+void writeHeader(std::ostream& out, const std::vector<std::string>& columns) {
+  for (const std::string& name : columns) out << "| " << name << ' ';
+  out << "|\n";
+  for (std::size_t i = 0; i < columns.size(); ++i) out << "|---";
+  out << "|\n";
+}
+
+void writeRatios(std::ostream& out, const Series& series) {
+  out << '\n' << titleOf(series) << "\n\n";
+  writeHeader(out, {"size", "any", "own", "threads", "best peer", "floor", "any / peer",
+                    "own / peer", "any / floor", "own / floor", "threads / any"});
+  for (const auto& [bytes, point] : series.points) {
+    const Summary s = summarize(point);
+    out << fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                       sizeText(bytes), usText(s.any), usText(s.own), usText(s.threads),
+                       peerText(s), usText(s.floor), ratioText(s.anyToPeer), ratioText(s.ownToPeer),
+                       ratioText(s.anyToFloor), ratioText(s.ownToFloor), ratioText(s.threadsToAny));
+  }
+}
+
+void writeTimes(std::ostream& out, const Series& series, const std::vector<std::string>& names) {
+  out << '\n' << titleOf(series) << "\n\n";
+  std::vector<std::string> columns = {"size"};
+  columns.insert(columns.end(), names.begin(), names.end());
+  writeHeader(out, columns);
+  for (const auto& [bytes, point] : series.points) {
+    out << "| " << sizeText(bytes) << ' ';
+    for (const std::string& name : names) {
+      const auto found = point.find(name);
+      out << "| " << (found == point.end() ? "-" : usText(median(found->second))) << ' ';
     }
+    out << "|\n";
   }
-  return best;
 }
 
-std::string bestPeer(const Row& row) {
-  std::string best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [name, rounds] : row) {
-    if (!isPeer(name) || median(rounds) >= least) continue;
-    least = median(rounds);
-    best = name;
-  }
-  return best;
-}
-
-std::string usText(double us) {
-  return us < 100 ? fmt::format("{:.2f}", us) : fmt::format("{:.0f}", us);
-}
-
-// "0.91 (0.85-1.02)": median and range of a / b, paired by round.
-std::string ratioText(const Rounds& a, const Rounds& b) {
-  std::vector<double> ratios;
-  for (const auto& [round, us] : a) {
-    const auto other = b.find(round);
-    if (other != b.end()) ratios.push_back(us / other->second);
-  }
-  if (ratios.empty()) return "-";
-  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-  return fmt::format("**{:.2f}** ({:.2f}-{:.2f})", median(ratios), *least, *most);
-}
-
-std::string rowText(std::uint64_t bytes, const Row& row, const std::vector<std::string>& columns) {
-  std::string text = fmt::format("| {} |", sizeText(bytes));
-  for (const std::string& name : columns) {
-    const auto cell = row.find(name);
-    text += cell == row.end() ? " - |" : fmt::format(" {} |", usText(median(cell->second)));
-  }
-  const Rounds peer = fastest(row, isPeer);
-  const Rounds floor = fastest(row, isFloor);
-  const auto weft = row.find(std::string(kWeft));
-  const Rounds mine = weft == row.end() ? Rounds{} : weft->second;
-  text += fmt::format(" {} | {} |", peer.empty() ? "-" : bestPeer(row),
-                      floor.empty() ? "-" : usText(median(floor)));
-  text += fmt::format(" {} | {} | {} |\n", ratioText(mine, peer), ratioText(mine, floor),
-                      ratioText(peer, floor));
-  return text;
-}
-
-void writeTable(std::ostream& out, const TableKey& key, const Table& table,
-                const std::vector<std::string>& columns) {
-  const auto& [ranks, collective, mode] = key;
-  out << fmt::format("\n**{} fp32, {} ranks, {}** (us, median over rounds)\n\n| size |",
-                     collectiveName(collective), ranks, modeName(mode));
-  for (const std::string& name : columns) out << ' ' << name << " |";
-  out << " best peer | floor | weft/best peer | weft/floor | best peer/floor |\n|---|";
-  for (std::size_t i = 0; i < columns.size(); ++i) out << "---|";
-  out << "---|---|---|---|---|\n";
-  for (const auto& [bytes, row] : table) out << rowText(bytes, row, columns);
-}
-
-nlohmann::json machine() {
+std::string cpuModel() {
   std::ifstream info("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(info, line) && line.find("model name") != 0) {
+  for (std::string line; std::getline(info, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.find("model name") == 0 && colon != std::string::npos) return line.substr(colon + 2);
   }
-  const std::size_t colon = line.find(": ");
-  return {{"cpu", colon == std::string::npos ? "unknown" : line.substr(colon + 2)},
-          {"cores", sysconf(_SC_NPROCESSORS_ONLN)}};
+  return "unknown processor";
+}
+
+nlohmann::json jsonOf(std::optional<double> us) { return us ? nlohmann::json(*us) : nullptr; }
+
+nlohmann::json jsonOf(const std::optional<Ratio>& ratio) {
+  if (!ratio) return nullptr;
+  return {{"median", ratio->median}, {"min", ratio->least}, {"max", ratio->most}};
+}
+
+nlohmann::json summaryJson(const Series& series, std::uint64_t bytes, const Point& point) {
+  const Summary s = summarize(point);
+  return {{"ranks", series.ranks},
+          {"collective", collectiveName(series.collective)},
+          {"mode", modeName(series.mode)},
+          {"bytes", bytes},
+          {"any_us", jsonOf(s.any)},
+          {"own_us", jsonOf(s.own)},
+          {"threads_us", jsonOf(s.threads)},
+          {"peer_us", jsonOf(s.peer)},
+          {"best_peer", s.bestPeer},
+          {"floor_us", jsonOf(s.floor)},
+          {"any_to_peer", jsonOf(s.anyToPeer)},
+          {"own_to_peer", jsonOf(s.ownToPeer)},
+          {"any_to_floor", jsonOf(s.anyToFloor)},
+          {"own_to_floor", jsonOf(s.ownToFloor)},
+          {"peer_to_floor", jsonOf(s.peerToFloor)},
+          {"threads_to_any", jsonOf(s.threadsToAny)}};
+}
+
+nlohmann::json measurementJson(const Measurement& m) {
+  return {{"ranks", m.ranks},
+          {"round", m.round},
+          {"collective", collectiveName(m.collective)},
+          {"mode", modeName(m.mode)},
+          {"bytes", m.bytes},
+          {"contender", m.contender},
+          {"median_us", m.timing.median},
+          {"min_us", m.timing.min},
+          {"max_us", m.timing.max},
+          {"repeats", m.timing.repeats},
+          {"calls_per_repeat", m.timing.calls}};
 }
 
 }  // namespace
 
 void writeTables(std::ostream& out, const std::vector<Measurement>& measurements) {
-  std::map<TableKey, Table> tables;
-  std::vector<std::string> columns;  // in the order of the run, floors apart
-  for (const Measurement& m : measurements) {
-    tables[{m.ranks, m.collective, m.mode}][m.bytes][m.contender][m.round] = m.timing.median;
-    const bool known = std::find(columns.begin(), columns.end(), m.contender) != columns.end();
-    if (!known && !isFloor(m.contender)) columns.push_back(m.contender);
-  }
-  std::sort(columns.begin(), columns.end(), [](const auto& a, const auto& b) {
-    return std::make_tuple(!isWeft(a), a) < std::make_tuple(!isWeft(b), b);
-  });
-  for (const auto& [key, table] : tables) writeTable(out, key, table, columns);
+  const std::vector<Series> all = arrange(measurements);
+  for (const Series& series : all) writeRatios(out, series);
+  out << "\n## Every contender\n";
+  for (const Series& series : all) writeTimes(out, series, contenderNames(measurements));
 }
 
 void writeJson(std::ostream& out, const std::vector<Measurement>& measurements) {
-  nlohmann::json points = nlohmann::json::array();
-  for (const Measurement& m : measurements) {
-    points.push_back({{"ranks", m.ranks},
-                      {"round", m.round},
-                      {"collective", collectiveName(m.collective)},
-                      {"mode", modeName(m.mode)},
-                      {"bytes", m.bytes},
-                      {"contender", m.contender},
-                      {"median_us", m.timing.median},
-                      {"min_us", m.timing.min},
-                      {"max_us", m.timing.max},
-                      {"repeats", m.timing.repeats},
-                      {"calls_per_repeat", m.timing.calls}});
+  nlohmann::json summaries = nlohmann::json::array();
+  for (const Series& series : arrange(measurements)) {
+    for (const auto& [bytes, point] : series.points) {
+      summaries.push_back(summaryJson(series, bytes, point));
+    }
   }
-  out << nlohmann::json{{"machine", machine()}, {"measurements", points}}.dump(1) << '\n';
+  nlohmann::json points = nlohmann::json::array();
+  for (const Measurement& m : measurements) points.push_back(measurementJson(m));
+  const nlohmann::json machine = {{"cpu", cpuModel()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}};
+  out << nlohmann::json{{"machine", machine}, {"summary", summaries}, {"measurements", points}}
+             .dump(1)
+      << '\n';
+}
+
+std::string machineText() {
+  return fmt::format("{}, {} cores", cpuModel(), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string sizeText(std::uint64_t bytes) {

@@ -12,7 +12,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
+#include <map>
+#include <set>
 
+#include "chart.h"
 #include "fleet.h"
 #include "report.h"
 
@@ -24,7 +28,8 @@ struct Settings {
   int rounds = 4;
   std::vector<std::string> sizes = {"8",    "64", "512", "1K",  "4K",  "16K", "64K",
                                     "256K", "1M", "4M",  "16M", "64M", "256M"};
-  std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"};
+  std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
+                                          "alltoall"};
   std::vector<std::string> modes = {"steady", "fresh"};
   std::vector<std::string> only;      // prefixes of contenders' names
   std::vector<std::string> variants;  // weftVariant
@@ -32,9 +37,16 @@ struct Settings {
   std::uint32_t freshRepeats = 500;
   std::uint32_t budgetMs = 400;
   bool quick = false;
+  bool full = false;
   std::string table;
   std::string json;
+  std::string chart;
 };
+
+// --full leaves out larger sizes: ranks x bytes of all inputs, and as much again of outputs.
+constexpr std::uint64_t kFullBytes = 512 << 20;
+// A library that is so many times slower than the fastest one at a point is not asked there again.
+constexpr double kHopeless = 10;
 
 // Ctrl-C or SIGTERM: stop after the point in progress and report what there is.
 std::atomic<bool> stopping{false};
@@ -65,7 +77,9 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-std::vector<Job> jobsOf(const Settings& settings) {
+std::vector<Job> jobsOf(const Settings& settings, int ranks) {
+  const std::uint64_t limit =
+      settings.full ? kFullBytes / static_cast<std::uint64_t>(ranks) : ~std::uint64_t{0};
   std::vector<Job> jobs;
   for (const std::string& collective : settings.collectives) {
     for (const std::string& size : settings.sizes) {
@@ -73,6 +87,7 @@ std::vector<Job> jobsOf(const Settings& settings) {
         Job job;
         job.collective = parseCollective(collective);
         job.bytes = parseSize(size);
+        if (job.bytes > limit) continue;
         job.mode = mode == "fresh" ? Mode::Fresh : Mode::Steady;
         job.repeats = mode == "fresh" ? settings.freshRepeats : settings.steadyRepeats;
         job.budgetMs = settings.budgetMs;
@@ -90,39 +105,69 @@ bool isWanted(const Settings& settings, const std::string& contender) {
          });
 }
 
+// One point of the run and the contenders that are still asked there.
+struct Stop {
+  Job job;
+  std::set<std::size_t> hopeless;
+};
+
+// After a visit: leaves out the libraries that have no chance of being the fastest there.
+void dropHopeless(Stop& stop, const Fleet& fleet, const std::map<std::size_t, double>& times) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [number, us] : times) {
+    if (isPeer(fleet.name(number))) best = std::min(best, us);
+  }
+  for (const auto& [number, us] : times) {
+    if (isPeer(fleet.name(number)) && us > kHopeless * best) stop.hopeless.insert(number);
+  }
+}
+
 // One visit of all contenders; the order rotates, so that nobody always follows the same one. False
 // if one failed.
-bool measurePoint(Fleet& fleet, const Job& job, int ranks, int round,
-                  std::vector<Measurement>& measurements) {
+bool visit(Stop& stop, Fleet& fleet, int ranks, int round, std::vector<Measurement>& measurements) {
+  const Job& job = stop.job;
+  std::map<std::size_t, double> times;
   bool isComplete = true;
   for (std::size_t i = 0; i < fleet.size() && !stopping.load(); ++i) {
     const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
+    if (stop.hopeless.count(number) > 0) continue;
     const std::optional<Timing> timing = fleet.run(number, job);
     isComplete = isComplete && timing.has_value();
     if (!timing) continue;
+    times[number] = timing->median;
     measurements.push_back(
         {ranks, round, job.collective, job.mode, job.bytes, fleet.name(number), *timing});
+  }
+  dropHopeless(stop, fleet, times);
+  return isComplete;
+}
+
+// False if a contender did not start.
+bool startAll(const Settings& settings, const std::vector<Contender>& wanted, Fleet& fleet) {
+  bool isComplete = true;
+  for (const Contender& contender : wanted) {
+    if (isWanted(settings, contender.name)) isComplete = fleet.start(contender) && isComplete;
+  }
+  for (const std::string& variant : settings.variants) {
+    isComplete = fleet.start(weftVariant(variant)) && isComplete;
   }
   return isComplete;
 }
 
-// False if nothing could be started or a contender failed on the way.
+// False if a contender did not start or failed on the way; the others are measured all the same.
 bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
   const ScratchFolder folder;
   Fleet fleet(ranks);
-  for (const Contender& contender : contenders(ranks, folder.path())) {
-    if (isWanted(settings, contender.name)) fleet.start(contender);
-  }
-  for (const std::string& variant : settings.variants) fleet.start(weftVariant(variant));
-  const std::vector<Job> jobs = jobsOf(settings);
-  bool isComplete = fleet.size() > 0;
+  bool isComplete = startAll(settings, contenders(ranks, folder.path()), fleet);
+  std::vector<Stop> stops;
+  for (const Job& job : jobsOf(settings, ranks)) stops.push_back({job, {}});
   for (int round = 0; round < settings.rounds; ++round) {
-    for (std::size_t i = 0; i < jobs.size() && !stopping.load(); ++i) {
+    for (std::size_t i = 0; i < stops.size() && !stopping.load(); ++i) {
       if (isatty(STDERR_FILENO) == 1) {
         fmt::print(stderr, "\r{} ranks, round {} of {}, point {} of {}   ", ranks, round + 1,
-                   settings.rounds, i + 1, jobs.size());
+                   settings.rounds, i + 1, stops.size());
       }
-      isComplete = measurePoint(fleet, jobs[i], ranks, round, measurements) && isComplete;
+      isComplete = visit(stops[i], fleet, ranks, round, measurements) && isComplete;
     }
   }
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\n");
@@ -136,26 +181,50 @@ void addOptions(CLI::App& app, Settings& settings) {
       ->capture_default_str();
   app.add_option("--rounds", settings.rounds)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--sizes", settings.sizes, "bytes, K or M")->delimiter(',')->capture_default_str();
-  app.add_option("--collectives", settings.collectives, "also broadcast, alltoall")
-      ->delimiter(',')
-      ->capture_default_str();
+  app.add_option("--collectives", settings.collectives)->delimiter(',')->capture_default_str();
   app.add_option("--modes", settings.modes, "steady: calls back to back; fresh: rewritten data")
       ->delimiter(',')
       ->check(CLI::IsMember({"steady", "fresh"}))
       ->capture_default_str();
-  app.add_option("--only", settings.only, "contenders by name or prefix (weft,openmpi,floor)")
+  app.add_option("--only", settings.only, "contenders by name or prefix (weft:own,openmpi,floor)")
       ->delimiter(',');
   app.add_option("--variant", settings.variants,
-                 "weft once more with knobs: label:WEFT_SEGMENT_KB=64,WEFT_CMA=off; repeatable");
+                 "weft once more: label:WEFT_SEGMENT_KB=64,WEFT_CMA=off; the words own and threads "
+                 "may follow; repeatable");
   app.add_flag("--quick", settings.quick, "short visits, and 2 rounds unless --rounds says else");
-  app.add_option("--table", settings.table, "write the tables to this file too (Markdown)");
+  app.add_flag("--full", settings.full,
+               "everything that docs/performance.md shows: 2, 4 and 8 ranks and 3 rounds of short "
+               "visits, up to 512 MiB of inputs");
+  app.add_option("--table", settings.table, "write the tables to this file (Markdown)");
   app.add_option("--json", settings.json, "write all measurements to this file");
+  app.add_option("--chart", settings.chart, "write the ratios to the floor to this file (SVG)");
 }
 
 void shorten(Settings& settings) {
   settings.steadyRepeats = 5;
   settings.freshRepeats = 100;
   settings.budgetMs = 150;
+}
+
+// What --quick and --full mean where no option says else.
+void applyPresets(const CLI::App& app, Settings& settings) {
+  if (settings.quick || settings.full) shorten(settings);
+  if (app.count("--rounds") == 0 && settings.full) settings.rounds = 3;
+  if (app.count("--rounds") == 0 && settings.quick) settings.rounds = 2;
+  if (app.count("--ranks") == 0 && settings.full) settings.ranks = {2, 4, 8};
+}
+
+// A mistyped name is an error before anything starts.
+void checkNames(const Settings& settings) {
+  static_cast<void>(jobsOf(settings, 1));
+  for (const std::string& variant : settings.variants) static_cast<void>(weftVariant(variant));
+  const std::vector<Contender> all = contenders(1, {});
+  for (const std::string& prefix : settings.only) {
+    const bool isKnown = std::any_of(all.begin(), all.end(), [&](const Contender& contender) {
+      return contender.name.rfind(prefix, 0) == 0;
+    });
+    if (!isKnown) throw std::invalid_argument("--only: no contender is called " + prefix);
+  }
 }
 
 template <typename Write>
@@ -167,14 +236,26 @@ void writeFile(const std::string& path, Write write) {
   if (!file) throw std::runtime_error("cannot write " + path);
 }
 
+void writeDocument(std::ostream& out, int argc, char** argv,
+                   const std::vector<Measurement>& measurements) {
+  out << "# Weft and its peers, measured\n\nWritten by `./dev peers";
+  for (int i = 1; i < argc; ++i) out << ' ' << argv[i];
+  out << "` on " << machineText()
+      << ". Microseconds, medians over the rounds; ratios are taken within each round, and shown "
+         "as "
+         "their median and range. `any`: weft with malloc'ed buffers; `own`: with weftMemAlloc's; "
+         "`threads`: ranks as threads of one process. docs/performance.md says how it is "
+         "measured.\n";
+  writeTables(out, measurements);
+}
+
 int run(int argc, char** argv) {
   Settings settings;
   CLI::App app{"The same collectives on weft and its peers, interleaved, in one run"};
   addOptions(app, settings);
   CLI11_PARSE(app, argc, argv);
-  if (settings.quick) shorten(settings);
-  if (settings.quick && app.count("--rounds") == 0) settings.rounds = 2;
-  static_cast<void>(jobsOf(settings));  // a mistyped name is an error before anything starts
+  applyPresets(app, settings);
+  checkNames(settings);
 
   stopOnSignals();
   std::vector<Measurement> measurements;
@@ -183,8 +264,11 @@ int run(int argc, char** argv) {
     isComplete = measureRanks(settings, ranks, measurements) && isComplete;
   }
   writeTables(std::cout, measurements);
-  writeFile(settings.table, [&](std::ostream& out) { writeTables(out, measurements); });
+  writeFile(settings.table,
+            [&](std::ostream& out) { writeDocument(out, argc, argv, measurements); });
   writeFile(settings.json, [&](std::ostream& out) { writeJson(out, measurements); });
+  writeFile(settings.chart, [&](std::ostream& out) { writeChart(out, measurements); });
+  if (!isComplete) fmt::print(stderr, "weft-peers: not everything was measured; see above\n");
   return isComplete ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
