@@ -61,6 +61,7 @@ struct Event {
 struct Caps {
   bool maps = false;       // view(peer) gives the peer's segment: the engine may store there itself
   bool direct = false;     // puts into a peer's own memory, by address, work
+  bool shares = false;     // share() works for memory from weftMemAlloc, on all ranks
   bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
   bool polls = false;      // arrivals and PutDone need poll()
   std::size_t maxPut = ~std::size_t{0};

@@ -310,10 +310,20 @@ WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
 
 /* ---- Memory ------------------------------------------------------------------------------- */
 
-/* Page-aligned memory for communication, not tied to a communicator. */
+/* Memory for communication that the ranks of this host reach directly: where all ranks of a call
+ * pass such buffers, collectives read and write them in place, without staging, and are faster.
+ * Zeroed, and there from the start: weftOutOfMemory if it cannot be had, never a fault later.
+ * Aligned to 4 KiB, from 2 MiB on to 2 MiB. Not tied to a communicator; any thread. size 0 gives
+ * NULL. It is part of one mapping a process, which other processes map when they join (address
+ * space, no memory); where that cannot be had (ulimit -v) it is ordinary memory, which works alike
+ * and slower. It is shared with forked children, who see each other's stores, unlike malloc's; a
+ * child's weftMemFree of its parent's memory does nothing. Not in core dumps. */
 WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
+/* No call that uses the memory may be in progress, on any rank. NULL is a no-op. */
 WEFT_API weftResult_t weftMemFree(void* ptr);
-/* Declares memory that will be used often, so that a transport may prepare it once. */
+/* Declares memory that will be used often, for transports that prepare it once. Those of today do
+ * not: it is recorded only, and makes nothing faster (weftMemAlloc does). Ends with the
+ * communicator at the latest. */
 WEFT_API weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle);
 WEFT_API weftResult_t weftCommDeregister(weftComm_t comm, void* handle);
 

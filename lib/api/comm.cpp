@@ -95,6 +95,7 @@ Status destroy(weftComm_t handle) {
   std::shared_ptr<Communicator> comm;
   WEFT_TRY(shareComm(handle, &comm));
   comm->shutDown();
+  dropRegistrations(*comm);
   commHandles().remove(handle);
   return {};
 }

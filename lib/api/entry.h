@@ -28,6 +28,9 @@ Status shareComm(weftComm_t handle, std::shared_ptr<Communicator>* comm);
 Status shareStream(weftStream_t handle, std::shared_ptr<WorkStream>* stream);
 Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event);
 
+// Forgets what weftCommRegister declared of a communicator that is destroyed.
+void dropRegistrations(const Communicator& comm);
+
 // Keeps the text for weftGetLastError of this thread; returns the code as the C API knows it.
 weftResult_t report(const Status& status);
 const char* lastErrorOfThread();

@@ -8,17 +8,18 @@
 
 #include "api/check.h"
 #include "api/entry.h"
+#include "transports/shm/heap.h"
 
 namespace weft {
 namespace {
 
-// What weftMemAlloc gave out, and how long it is.
-struct Allocations {
+// Pages of this process alone, where the heap cannot be had or has no room.
+struct PrivatePages {
   std::mutex mutex;
   std::map<void*, std::size_t> sizes;
 };
-Allocations& allocations() {
-  static Allocations& all = *new Allocations;  // outlives every user, also at exit
+PrivatePages& privatePages() {
+  static PrivatePages& all = *new PrivatePages;  // outlives every user, also at exit
   return all;
 }
 
@@ -34,29 +35,37 @@ Registrations& registrations() {
   return all;
 }
 
-Status allocate(void** ptr, std::size_t size) {
-  WEFT_TRY(checkPointer(ptr, "ptr"));
-  *ptr = nullptr;
-  if (size == 0) return {};
+Status allocatePrivate(void** ptr, std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
     return Status::error(Code::OutOfMemory,
-                         text("cannot allocate ", size, " bytes: ", std::strerror(errno)));
+                         text("cannot allocate ", size, " bytes: ", std::strerror(errno),
+                              "; fix: ask for less, or ulimit -v unlimited"));
   ::madvise(memory, size, MADV_HUGEPAGE);  // a wish
-  const std::lock_guard lock(allocations().mutex);
-  allocations().sizes[memory] = size;
+  const std::lock_guard lock(privatePages().mutex);
+  privatePages().sizes[memory] = size;
   *ptr = memory;
   return {};
 }
 
+Status allocate(void** ptr, std::size_t size) {
+  WEFT_TRY(checkPointer(ptr, "ptr"));
+  *ptr = nullptr;
+  if (size == 0) return {};
+  if (Heap* const heap = Heap::own()) WEFT_TRY(heap->allocate(size, ptr));
+  return *ptr != nullptr ? Status() : allocatePrivate(ptr, size);
+}
+
 Status release(void* ptr) {
-  if (ptr == nullptr) return {};
-  const std::lock_guard lock(allocations().mutex);
-  const auto found = allocations().sizes.find(ptr);
-  if (found == allocations().sizes.end())
+  if (ptr == nullptr || Heap::isParents(ptr)) return {};
+  Heap* const heap = Heap::existing();
+  if (heap != nullptr && heap->contains(ptr)) return heap->release(ptr);
+  const std::lock_guard lock(privatePages().mutex);
+  const auto found = privatePages().sizes.find(ptr);
+  if (found == privatePages().sizes.end())
     return invalid("ptr did not come from weftMemAlloc, or is freed already");
   ::munmap(ptr, found->second);
-  allocations().sizes.erase(found);
+  privatePages().sizes.erase(found);
   return {};
 }
 
@@ -88,6 +97,13 @@ Status withdraw(weftComm_t handle, void* registration) {
 }
 
 }  // namespace
+
+void dropRegistrations(const Communicator& comm) {
+  Registrations& all = registrations();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.owners, [&](const auto& entry) { return entry.second == &comm; });
+}
+
 }  // namespace weft
 
 weftResult_t weftMemAlloc(void** ptr, size_t size) {

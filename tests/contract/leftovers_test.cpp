@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "courier.h"
+#include "transports/shm/heap.h"
 
 namespace weft {
 namespace {
@@ -49,7 +50,7 @@ std::size_t sockets(Rank& rank) {
 struct Footprint {
   std::size_t descriptors = 0;
   std::size_t tasks = 0;
-  std::size_t sharedMaps = 0;  // of memfds
+  std::size_t sharedMaps = 0;  // of memfds, but for the process's heap
   std::size_t mappedKb = 0;
 
   // Of the process; where ranks are threads of one, rank 0 looks while the others wait.
@@ -61,11 +62,16 @@ struct Footprint {
   }
 
  private:
+  static bool isOwnHeap(const std::string& line) {
+    const auto* const start = reinterpret_cast<void*>(std::stoull(line, nullptr, 16));
+    const Heap* const heap = Heap::existing();
+    return Heap::isParents(start) || (heap != nullptr && heap->contains(start));
+  }
   static Footprint ofProcess() {
     Footprint print{entries("/proc/self/fd"), entries("/proc/self/task"), 0, 0};
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);)
-      if (line.find("memfd:weft") != std::string::npos) ++print.sharedMaps;
+      if (line.find("memfd:weft") != std::string::npos && !isOwnHeap(line)) ++print.sharedMaps;
     std::ifstream status("/proc/self/status");
     for (std::string word; status >> word;)
       if (word == "VmSize:") status >> print.mappedKb;

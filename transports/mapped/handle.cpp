@@ -7,10 +7,19 @@
 
 namespace weft {
 
-Mapping::Mapping(std::size_t bytes, int fd) : bytes_(bytes), owner_(::getpid()) {
+namespace {
+
+void* mapNow(std::size_t bytes, int fd) {
   const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_POPULATE, fd, 0);
-  if (at == MAP_FAILED) return;
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_POPULATE, fd, 0);
+}
+
+}  // namespace
+
+Mapping::Mapping(std::size_t bytes, int fd) : Mapping(mapNow(bytes, fd), bytes) {}
+
+Mapping::Mapping(void* at, std::size_t bytes) : bytes_(bytes), owner_(::getpid()) {
+  if (at == nullptr || at == MAP_FAILED) return;
   if (::madvise(at, bytes, MADV_DONTFORK) != 0) {
     const int error = errno;
     ::munmap(at, bytes);

@@ -38,6 +38,8 @@ class Mapping {
  public:
   // A null base with errno set when mmap or madvise fails. fd < 0: private anonymous memory.
   Mapping(std::size_t bytes, int fd);
+  // Takes over what is mapped already; null or MAP_FAILED is nothing.
+  Mapping(void* at, std::size_t bytes);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();

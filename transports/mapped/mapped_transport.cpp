@@ -27,12 +27,19 @@ MappedTransport::MappedTransport(MappedParts parts) : parts_(std::move(parts)) {
   sharesAll_ = std::ranges::all_of(parts_.peers, &MappedPeer::sameProcess);
 }
 
-std::uint64_t MappedTransport::share(const void* memory, std::size_t) const {
-  return sharesAll_ ? reinterpret_cast<std::uint64_t>(memory) : 0;
+// In one process the address itself, else one more than the offset in this process's heap.
+std::uint64_t MappedTransport::share(const void* memory, std::size_t bytes) const {
+  const auto address = reinterpret_cast<std::uint64_t>(memory);
+  if (sharesAll_) return address;
+  const std::span<std::byte> heap = parts_.peers[parts_.rank].heap;
+  const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(heap.data());
+  return offset < heap.size() && bytes <= heap.size() - offset ? offset + 1 : 0;
 }
 
-std::byte* MappedTransport::reach(std::uint32_t, std::uint64_t reference) const {
-  return reinterpret_cast<std::byte*>(reference);
+std::byte* MappedTransport::reach(std::uint32_t peer, std::uint64_t reference) const {
+  if (sharesAll_) return reinterpret_cast<std::byte*>(reference);
+  const std::span<std::byte> heap = parts_.peers[peer].heap;
+  return reference - 1 < heap.size() ? heap.data() + (reference - 1) : nullptr;
 }
 
 PutResult MappedTransport::put(const Put& put) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct MappedPeer {
   Fd death;                  // pidfd of another process
   Fd stat;                   // its /proc/self/stat
   bool severed = false;
+  // Its heap (shm/heap.h) as it lies here; empty unless all ranks have each other's.
+  std::span<std::byte> heap;
+  std::shared_ptr<Mapping> heapView;  // keeps another process's heap mapped
 };
 
 struct MappedParts {
@@ -38,7 +42,8 @@ class MappedTransport final : public Transport {
 
   const char* name() const override { return parts_.name; }
   Caps caps() const override {
-    return {.maps = true, .direct = parts_.direct, .sharesAll = sharesAll_};
+    const bool shares = sharesAll_ || !parts_.peers[parts_.rank].heap.empty();
+    return {.maps = true, .direct = parts_.direct, .shares = shares, .sharesAll = sharesAll_};
   }
   const SegmentLayout& layout() const override { return parts_.layout; }
   SegmentView own() const override { return view(parts_.rank); }

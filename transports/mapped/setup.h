@@ -32,13 +32,15 @@ struct Card {
   std::uint64_t netNamespace = 0;
   std::uint64_t base = 0;  // address of the segment in its owner's memory
   std::uint64_t layout[5] = {};
+  std::uint64_t heapBytes = 0;  // of the process's heap (shm); 0 if it has none
+  Token heapToken = {};         // names that heap, which all ranks of its process share
   char bootId[40] = {};
   char host[64] = {};
   Token token = {};   // public name of the segment
   Token secret = {};  // whoever knows it learned it through the exchange
 };
 
-// All but base, token and secret.
+// All but base, heap, token and secret.
 Card describe(const TransportSetup&);
 Status randomToken(Token*);
 

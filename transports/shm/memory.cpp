@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "base/text.h"
@@ -17,11 +19,10 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Status outOfMemory(std::size_t bytes, const std::string& why) {
+Status outOfMemory(std::size_t bytes, const std::string& why, const char* fix) {
   return Status::error(Code::OutOfMemory,
                        text("cannot allocate ", bytes, " bytes of shared memory (memfd): ", why,
-                            "; fix: raise the memory limit of this cgroup or container, run fewer"
-                            " ranks a host or set a smaller WEFT_SEGMENT_KB"));
+                            "; fix: raise the memory limit of this cgroup or container, ", fix));
 }
 
 // Growing a file beyond RLIMIT_FSIZE would not only fail but raise SIGXFSZ.
@@ -34,38 +35,64 @@ Status checkFileLimit(std::size_t bytes) {
                                                limit.rlim_cur, " bytes; fix: ulimit -f unlimited"));
 }
 
-// The kernel would rather kill a process than refuse pages of a memfd.
-Status checkAvailable(std::size_t bytes) {
-  const Available available = availableMemory();
-  if (bytes <= available.bytes) return {};
-  return outOfMemory(bytes, text(available.where, " has ", available.bytes, " bytes left"));
-}
-
-Status allocate(int memory, std::size_t bytes) {
+int allocate(int memory, int mode, std::size_t offset, std::size_t bytes) {
   int result = 0;
   do {
-    result = ::fallocate(memory, 0, 0, static_cast<off_t>(bytes));
+    result = ::fallocate(memory, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (result != 0 && errno == EINTR);
-  return result == 0 ? Status() : outOfMemory(bytes, std::strerror(errno));
+  return result;
 }
 
 }  // namespace
 
-Status createMemory(std::size_t bytes, Fd* memory) {
+Status createSparseMemory(std::size_t bytes, Fd* memory) {
   WEFT_TRY(checkFileLimit(bytes));
-  WEFT_TRY(checkAvailable(bytes));
   Fd created(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!created)
     return Status::error(Code::SystemError,
                          text("memfd_create: ", std::strerror(errno),
                               "; fix: raise the limit of open files (ulimit -n), or let seccomp"
                               " permit the call"));
-  WEFT_TRY(allocate(created.get(), bytes));
-  if (::fcntl(created.get(), F_ADD_SEALS, kSeals) != 0)
-    return Status::error(Code::SystemError,
-                         text("cannot seal shared memory: ", std::strerror(errno)));
+  if (::ftruncate(created.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(created.get(), F_ADD_SEALS, kSeals) != 0)
+    return Status::error(
+        Code::SystemError,
+        text("cannot size and seal ", bytes, " bytes of shared memory: ", std::strerror(errno)));
   *memory = std::move(created);
   return {};
+}
+
+Status createMemory(std::size_t bytes, Fd* memory) {
+  constexpr const char* kFix = "run fewer ranks a host or set a smaller WEFT_SEGMENT_KB";
+  WEFT_TRY(checkAvailable(bytes, kFix));
+  WEFT_TRY(createSparseMemory(bytes, memory));
+  return allocatePages(*memory, 0, bytes, kFix);
+}
+
+// The kernel would rather kill a process than refuse pages of a memfd.
+Status checkAvailable(std::size_t bytes, const char* fix) {
+  const Available available = availableMemory();
+  if (bytes <= available.bytes) return {};
+  return outOfMemory(bytes, text(available.where, " has ", available.bytes, " bytes left"), fix);
+}
+
+// In pieces, because a signal undoes the piece that it comes in, and signals may come steadily.
+Status allocatePages(const Fd& memory, std::size_t offset, std::size_t bytes, const char* fix) {
+  constexpr std::size_t kPiece = 4 * kHugePage;
+  for (std::size_t done = 0; done < bytes; done += kPiece) {
+    if (allocate(memory.get(), 0, offset + done, std::min(kPiece, bytes - done)) == 0) continue;
+    const int error = errno;
+    static_cast<void>(freePages(memory, offset, bytes));
+    return outOfMemory(bytes, std::strerror(error), fix);
+  }
+  return {};
+}
+
+Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes) {
+  if (allocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0)
+    return {};
+  return Status::error(Code::SystemError, text("cannot free ", bytes,
+                                               " bytes of shared memory: ", std::strerror(errno)));
 }
 
 Status checkMemory(const Fd& memory, std::size_t bytes) {
@@ -77,6 +104,30 @@ Status checkMemory(const Fd& memory, std::size_t bytes) {
   return Status::error(Code::InternalError,
                        text("shared memory of ", info.st_size, " bytes, seals ", seals,
                             ", instead of ", bytes, " bytes sealed against change"));
+}
+
+// First without access and unlocked: where mlockall(MCL_FUTURE) is in force, the kernel would
+// otherwise fill all of it with pages.
+std::byte* mapSparse(const Fd& memory, std::size_t bytes) {
+  void* const room = ::mmap(nullptr, bytes + kHugePage, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  auto* const start = static_cast<std::byte*>(room);
+  const std::size_t gap = -reinterpret_cast<std::uintptr_t>(room) & (kHugePage - 1);
+  std::byte* const base = start + gap;
+  if (gap != 0) ::munmap(start, gap);
+  if (gap != kHugePage) ::munmap(base + bytes, kHugePage - gap);
+  const int kind = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(base, bytes, PROT_NONE, kind, memory.get(), 0) == MAP_FAILED ||
+      ::munlock(base, bytes) != 0 || ::mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
+    const int error = errno;
+    ::munmap(base, bytes);
+    errno = error;
+    return nullptr;
+  }
+  ::madvise(base, bytes, MADV_HUGEPAGE);  // both are wishes
+  ::madvise(base, bytes, MADV_DONTDUMP);
+  return base;
 }
 
 }  // namespace weft

@@ -13,8 +13,21 @@ namespace weft {
 // All pages are allocated at once, near the calling thread: a lack of memory is an error here,
 // never a SIGBUS later.
 Status createMemory(std::size_t bytes, Fd* memory);
+// Without pages: they come with allocatePages(), or with the first access.
+Status createSparseMemory(std::size_t bytes, Fd* memory);
+
+// Could `bytes` more be had without anybody being killed for it? `fix` ends the error's text.
+Status checkAvailable(std::size_t bytes, const char* fix);
+// Gives pages to a part of the memory: all of it or, with an error, none.
+Status allocatePages(const Fd& memory, std::size_t offset, std::size_t bytes, const char* fix);
+// Takes them away again, wherever they are mapped. The next ones are zero.
+Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes);
 
 // Is it exactly `bytes` long, and can its sender no longer change that?
 Status checkMemory(const Fd& memory, std::size_t bytes);
+
+// Maps all of a sparse memory at a multiple of kHugePage, without any page: nullptr with errno.
+std::byte* mapSparse(const Fd& memory, std::size_t bytes);
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 }  // namespace weft

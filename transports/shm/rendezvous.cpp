@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t kDescriptors = 3;
+constexpr std::size_t kDescriptors = 4;
 constexpr int kTickMs = 100;  // how often silent peers are checked
 
 // The one message of each side.
@@ -24,7 +24,7 @@ struct Hello {
   std::uint32_t magic = kSegmentMagic;
   std::uint32_t rank = 0;
   Token secret = {};         // of the one that is spoken to
-  std::uint8_t present = 0;  // bit i: descriptor i of memory, process, stat is attached
+  std::uint8_t present = 0;  // bit i: descriptor i of memory, process, stat, heap is attached
 };
 
 struct Address {
@@ -78,7 +78,7 @@ union Control {
 bool sendHello(int socket, Hello hello, const Descriptors& mine) {
   std::array<int, kDescriptors> fds{};
   std::size_t count = 0;
-  const Fd* const all[] = {&mine.memory, &mine.process, &mine.stat};
+  const Fd* const all[] = {&mine.memory, &mine.process, &mine.stat, &mine.heap};
   for (std::size_t i = 0; i < kDescriptors; ++i) {
     if (!*all[i]) continue;
     fds[count++] = all[i]->get();
@@ -135,7 +135,7 @@ ssize_t receiveHello(int socket, Received* received) {
   std::vector<Fd> fds = takeDescriptors(message);
   received->cut = (message.msg_flags & MSG_CTRUNC) != 0;
   Fd* const all[] = {&received->descriptors.memory, &received->descriptors.process,
-                     &received->descriptors.stat};
+                     &received->descriptors.stat, &received->descriptors.heap};
   std::size_t next = 0;
   for (std::size_t i = 0; i < kDescriptors; ++i)
     if ((received->hello.present & 1u << i) != 0 && next < fds.size())

@@ -19,6 +19,7 @@ struct Descriptors {
   Fd memory;   // its segment
   Fd process;  // its own pidfd, if this kernel has them
   Fd stat;     // its /proc/self/stat, if /proc is there
+  Fd heap;     // its process's heap, if it has one
 };
 
 struct Guest {

@@ -15,6 +15,7 @@
 #include "transports/mapped/mapped_transport.h"
 #include "transports/mapped/offer.h"
 #include "transports/mapped/setup.h"
+#include "transports/shm/heap.h"
 #include "transports/shm/limits.h"
 #include "transports/shm/memory.h"
 #include "transports/shm/rendezvous.h"
@@ -36,6 +37,9 @@ class ShmSetup {
   Status checkHost() const;
   Status reserve(std::size_t ranksHere) const;
   Status mapPeer(const Card&, Guest*, MappedPeer*) const;
+  void offerHeap();
+  Status mapHeap(const Card&, const Fd& memory, MappedPeer*) const;
+  Status mapHeaps(const std::vector<std::optional<Guest>>&);
   Status tryDirect() const;
   Status tryDirect(const Card&, const MappedPeer&) const;
   bool directWanted() const;
@@ -49,6 +53,13 @@ class ShmSetup {
   std::optional<Offer> offer_;  // to other ranks of this process, which need no second mapping
   Rendezvous rendezvous_;
   std::vector<MappedPeer> peers_;
+  Status shared_;  // are the heaps of all ranks mapped here?
+};
+
+// What a rank can do when it is set up. The communicator can what all ranks can.
+struct Abilities {
+  std::uint8_t direct = 0;
+  std::uint8_t shares = 0;
 };
 
 Status mapMemory(const Fd& memory, std::size_t bytes, std::shared_ptr<Mapping>* segment) {
@@ -70,6 +81,7 @@ Status ShmSetup::prepare() {
   card_.base = reinterpret_cast<std::uint64_t>(segment_->base());
   mine_.process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   mine_.stat = Fd(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
+  offerHeap();
   if (setup_.allowDirect && permitAttach()) {
     static std::once_flag said;
     std::call_once(said, [] {
@@ -79,6 +91,14 @@ Status ShmSetup::prepare() {
     });
   }
   return rendezvous_.open(card_);
+}
+
+void ShmSetup::offerHeap() {
+  const Heap* const heap = Heap::own();
+  if (heap == nullptr) return;
+  card_.heapBytes = heap->memory().size();
+  card_.heapToken = heap->token();
+  mine_.heap = Fd(::fcntl(heap->descriptor().get(), F_DUPFD_CLOEXEC, 0));
 }
 
 Status ShmSetup::checkHost() const {
@@ -99,9 +119,9 @@ Status ShmSetup::checkHost() const {
   return {};
 }
 
-// While the peers are met: a socket and three descriptors each, for every rank of this process.
+// While the peers are met: a socket and four descriptors each, for every rank of this process.
 Status ShmSetup::reserve(std::size_t ranksHere) const {
-  return reserveDescriptors(ranksHere * 4 * (std::size_t{setup_.ranks} + 1));
+  return reserveDescriptors(ranksHere * 5 * (std::size_t{setup_.ranks} + 1));
 }
 
 Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const {
@@ -134,7 +154,28 @@ Status ShmSetup::join() {
       WEFT_TRY(mapPeer(cards_[i], &*guests[i], &peers_[i]));
     }
   }
+  shared_ = mapHeaps(guests);
   chooseBarriers(cards_, reinterpret_cast<ControlPage&>(*segment_->base()));
+  return {};
+}
+
+Status ShmSetup::mapHeap(const Card& card, const Fd& memory, MappedPeer* peer) const {
+  if (peer->sameProcess) {
+    peer->heap = Heap::own()->memory();
+    return {};
+  }
+  WEFT_TRY(viewHeap(card.heapToken, memory, card.heapBytes, &peer->heapView));
+  peer->heap = {peer->heapView->base(), card.heapBytes};
+  return {};
+}
+
+// One rank without a heap makes all the others' useless.
+Status ShmSetup::mapHeaps(const std::vector<std::optional<Guest>>& guests) {
+  for (const Card& card : cards_)
+    if (card.heapBytes == 0)
+      return Status::error(Code::OutOfMemory, text(nameOf(card), " has no heap"));
+  for (std::size_t i = 0; i < cards_.size(); ++i)
+    WEFT_TRY(mapHeap(cards_[i], guests[i] ? guests[i]->descriptors.heap : mine_.heap, &peers_[i]));
   return {};
 }
 
@@ -178,10 +219,14 @@ Status ShmSetup::run(std::unique_ptr<Transport>* out) {
   if (joined.ok() && directWanted()) direct = tryDirect();
   if (!direct.ok()) logInfo("shm transport: no direct writes: ", direct.text());
 
-  const std::uint8_t mine = directWanted() && direct.ok();
-  std::vector<std::uint8_t> all;
+  if (!shared_.ok()) logInfo("shm transport: memory of weftMemAlloc is copied: ", shared_.text());
+
+  const Abilities mine{directWanted() && direct.ok(), shared_.ok()};
+  std::vector<Abilities> all;
   WEFT_TRY(gather(setup_, joined, mine, &all));
-  const bool everywhere = std::all_of(all.begin(), all.end(), [](auto can) { return can != 0; });
+  const bool everywhere = std::ranges::all_of(all, [](auto can) { return can.direct != 0; });
+  if (!std::ranges::all_of(all, [](auto can) { return can.shares != 0; }))
+    for (MappedPeer& peer : peers_) peer.heap = {}, peer.heapView.reset();
   *out = std::make_unique<MappedTransport>(
       MappedParts{"shm", setup_.rank, setup_.layout, everywhere, std::move(peers_)});
   return {};

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of weftMemAlloc: it works like any other in every collective, whoever else maps it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "steps.h"
+#include "world.h"
+
+namespace weft::testing {
+namespace {
+
+class OwnMemory : public ::testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, OwnMemory, ::testing::Values(Kind::Threads, Kind::Processes),
+                         [](const auto& of) { return nameOf(of.param); });
+
+// `count` ints of weftMemAlloc.
+class Ints {
+ public:
+  Ints(Steps& steps, std::size_t count) : count_(count) {
+    steps.ok(weftMemAlloc(reinterpret_cast<void**>(&data_), count * sizeof(int)), "allocate");
+  }
+  ~Ints() { weftMemFree(data_); }
+  Ints(const Ints&) = delete;
+  Ints& operator=(const Ints&) = delete;
+  int* data() const { return data_; }
+  void fill(int value) { std::fill_n(data_, count_, value); }
+  bool all(int value) const {
+    return std::all_of(data_, data_ + count_, [&](int x) { return x == value; });
+  }
+
+ private:
+  std::size_t count_;
+  int* data_ = nullptr;
+};
+
+// The sum of all ranks' numbers from 1, in and out of place, and everybody's number.
+void addAndGather(Steps& steps, weftComm_t comm, Ints& in, Ints& out, std::size_t count) {
+  int rank = -1, ranks = 0;
+  steps.ok(weftCommUserRank(comm, &rank), "rank");
+  steps.ok(weftCommCount(comm, &ranks), "count");
+  const int sum = ranks * (ranks + 1) / 2;
+  in.fill(rank + 1);
+  out.fill(-1);
+  steps.ok(weftAllReduce(in.data(), out.data(), count, weftInt, weftSum, comm, nullptr, nullptr),
+           "out of place");
+  steps.expect(out.all(sum) && in.all(rank + 1), "a wrong sum, or the input was touched");
+  steps.ok(weftAllReduce(in.data(), in.data(), count, weftInt, weftSum, comm, nullptr, nullptr),
+           "in place");
+  steps.expect(in.all(sum), "a wrong sum in place");
+  const std::size_t share = count / static_cast<std::size_t>(ranks);
+  in.fill(rank);
+  steps.ok(weftAllGather(in.data(), out.data(), share, weftInt, comm, nullptr, nullptr), "gather");
+  for (int r = 0; r < ranks; ++r)
+    steps.expect(out.data()[static_cast<std::size_t>(r) * share + share - 1] == r, "gathered");
+}
+
+TEST_P(OwnMemory, WorksInCollectives) {
+  const std::string failed = failures({GetParam(), 3}, [](const Rank& r) {
+    Steps steps;
+    for (const std::size_t count : {3u, 3000u, 300000u}) {
+      Ints in(steps, count), out(steps, count);
+      steps.expect(in.all(0) && out.all(0), "not zeroed");
+      for (int round = 0; round < 3; ++round) addAndGather(steps, r.comm, in, out, count);
+    }
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// One rank's buffers are its own, others' come from malloc: whatever is chosen must suit all.
+TEST_P(OwnMemory, MixesWithOtherMemory) {
+  const std::string failed = failures({GetParam(), 3}, [](const Rank& r) {
+    Steps steps;
+    constexpr std::size_t kCount = 100000;
+    Ints own(steps, kCount);
+    std::vector<int> other(kCount);
+    int* const data = r.rank == 1 ? own.data() : other.data();
+    for (int round = 0; round < 3; ++round) {
+      std::fill_n(data, kCount, r.rank);
+      steps.ok(weftAllReduce(data, data, kCount, weftInt, weftSum, r.comm, nullptr, nullptr),
+               "sum");
+      steps.expect(std::count(data, data + kCount, 3) == kCount, "a wrong sum");
+    }
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// The same buffers in the parent and in its halves, made before and freed after both.
+TEST_P(OwnMemory, IsNotTiedToACommunicator) {
+  const std::string failed = failures({GetParam(), 4}, [](const Rank& r) {
+    Steps steps;
+    constexpr std::size_t kCount = 40000;
+    Ints in(steps, kCount), out(steps, kCount);
+    weftComm_t half = nullptr;
+    steps.ok(weftCommSplit(r.comm, r.rank % 2, 0, &half, nullptr), "split");
+    for (int round = 0; round < 2; ++round) {
+      addAndGather(steps, r.comm, in, out, kCount);
+      addAndGather(steps, half, in, out, kCount);
+    }
+    steps.ok(weftCommDestroy(half), "destroy");
+    addAndGather(steps, r.comm, in, out, kCount);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST(OwnMemoryAndFork, ChildSharesTheBytesAndFreesNothing) {
+  int* memory = nullptr;
+  ASSERT_EQ(weftMemAlloc(reinterpret_cast<void**>(&memory), 8192), weftSuccess);
+  memory[0] = 1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int* own = nullptr;
+    const bool made = weftMemAlloc(reinterpret_cast<void**>(&own), 8192) == weftSuccess;
+    memory[1] = memory[0] + 1;
+    const bool apart = made && own[0] == 0 && own != memory;
+    ::_exit(apart && weftMemFree(memory) == weftSuccess && weftMemFree(own) == weftSuccess ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(memory[0], 1);
+  EXPECT_EQ(memory[1], 2);
+  EXPECT_EQ(weftMemFree(memory), weftSuccess);
+  EXPECT_EQ(weftMemFree(memory), weftInvalidArgument);
+}
+
+// A registration ends with its communicator, whoever gets its address afterwards.
+TEST(Registrations, EndWithTheirCommunicator) {
+  int buffer[4] = {};
+  void* handle = nullptr;
+  for (int round = 0; round < 3; ++round) {
+    weftComm_t comm = nullptr;
+    ASSERT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess);
+    if (round > 0) {
+      EXPECT_EQ(weftCommDeregister(comm, handle), weftInvalidArgument);
+    }
+    ASSERT_EQ(weftCommRegister(comm, buffer, sizeof(buffer), &handle), weftSuccess);
+    ASSERT_EQ(weftCommDestroy(comm), weftSuccess);
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/shm/heap.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "transports/mapped/doorbell.h"
+#include "transports/shm/memory.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGiB = std::size_t{1} << 30;
+constexpr std::size_t kLeast = std::size_t{64} << 20;  // not worth having below
+
+std::atomic<Heap*> current{nullptr};
+std::atomic<Heap*> parents{nullptr};
+
+std::size_t softLimit(__rlimit_resource what) {
+  rlimit limit{};
+  const bool known = ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? static_cast<std::size_t>(limit.rlim_cur) : ~std::size_t{0};
+}
+
+// The machine's memory. But the heaps of all ranks of a host must fit into each one's address space
+// (47 bits on x86-64), and should leave most of it to others, also with two ranks a core.
+std::size_t wantedBytes() {
+  const auto pages = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_PHYS_PAGES)));
+  const std::size_t ram = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t rounded = (ram + kGiB - 1) / kGiB * kGiB;
+  const auto cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  const std::size_t space = std::min(std::size_t{1} << 47, softLimit(RLIMIT_AS));
+  std::size_t wanted = std::min({rounded, space / (4 * cores), softLimit(RLIMIT_FSIZE)});
+  // ThreadSanitizer knows 1.5 TiB for all mappings.
+  if (kTsan) wanted = std::min(wanted, 4 * kGiB);
+  return wanted / kHugePage * kHugePage;
+}
+
+std::size_t roundToPages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+Heap::Heap(std::size_t bytes, Fd fd, std::byte* base)
+    : bytes_(bytes), base_(base), fd_(std::move(fd)), free_(bytes) {}
+
+Heap::~Heap() { ::munmap(base_, bytes_); }
+
+Status Heap::create(std::size_t bytes, std::unique_ptr<Heap>* out) {
+  Token token;
+  WEFT_TRY(randomToken(&token));
+  Fd memory;
+  WEFT_TRY(createSparseMemory(bytes, &memory));
+  std::byte* const base = mapSparse(memory, bytes);
+  if (base == nullptr)
+    return Status::error(Code::OutOfMemory, text("cannot map ", bytes,
+                                                 " bytes of address space: ", std::strerror(errno),
+                                                 "; fix: ulimit -v unlimited"));
+  out->reset(new Heap(bytes, std::move(memory), base));
+  (*out)->token_ = token;
+  return {};
+}
+
+std::unique_ptr<Heap> Heap::createLargest() {
+  std::unique_ptr<Heap> made;
+  const std::size_t wanted = wantedBytes();
+  Status status = Status::error(Code::OutOfMemory,
+                                text("there is room for ", wanted, " bytes only, worth having are ",
+                                     kLeast, "; fix: ulimit -v unlimited, ulimit -f unlimited"));
+  for (std::size_t bytes = wanted; bytes >= kLeast && !made; bytes /= 2)
+    status = create(bytes / kHugePage * kHugePage, &made);
+  if (made) return made;
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    logInfo("weftMemAlloc gives memory that other processes cannot reach: ", status.text());
+  });
+  return nullptr;
+}
+
+// Without a lock, which a fork could leave locked in the child: of several that are made at the
+// same time one stays.
+Heap* Heap::own() {
+  if (Heap* const made = existing()) return made;
+  std::unique_ptr<Heap> mine = createLargest();
+  Heap* winner = nullptr;
+  if (!mine) return existing();
+  if (current.compare_exchange_strong(winner, mine.get(), std::memory_order_acq_rel))
+    return mine.release();
+  return winner;
+}
+
+Heap* Heap::existing() { return current.load(std::memory_order_acquire); }
+
+// In a forked child. What the parent allocated stays mapped and shared, but both handing out the
+// same places would end badly.
+void Heap::leaveToParent() {
+  Heap* const heap = current.exchange(nullptr, std::memory_order_acq_rel);
+  if (heap == nullptr) return;
+  heap->fd_.reset();
+  heap->older_ = parents.load(std::memory_order_relaxed);
+  parents.store(heap, std::memory_order_relaxed);
+}
+
+const int Heap::forkHandler_ = ::pthread_atfork(nullptr, nullptr, leaveToParent);
+
+bool Heap::isParents(const void* memory) {
+  for (const Heap* heap = parents.load(std::memory_order_relaxed); heap != nullptr;
+       heap = heap->older_)
+    if (heap->contains(memory)) return true;
+  return false;
+}
+
+bool Heap::contains(const void* memory) const {
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(base_);
+  return offset < bytes_;
+}
+
+// Through the mapping, which gives huge pages where they are given on advice only, and enters them
+// into the page table; before Linux 5.14 through the file. Both report a lack of memory.
+Status Heap::fill(std::size_t offset, std::size_t bytes) {
+  constexpr const char* kFix = "or weftMemFree what is not needed";
+  WEFT_TRY(checkAvailable(bytes, kFix));
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(base_ + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
+#endif
+  return allocatePages(fd_, offset, bytes, kFix);
+}
+
+Status Heap::allocate(std::size_t bytes, void** memory) {
+  *memory = nullptr;
+  if (bytes > bytes_) return {};
+  bytes = roundToPages(bytes);
+  std::optional<std::size_t> offset;
+  {
+    const std::lock_guard lock(mutex_);
+    offset = free_.take(bytes, bytes < kHugePage ? kPage : kHugePage);
+  }
+  if (!offset) return {};
+  const Status filled = fill(*offset, bytes);
+  const std::lock_guard lock(mutex_);
+  if (filled.ok()) {
+    used_[*offset] = bytes;
+    *memory = base_ + *offset;
+  } else {
+    free_.give(*offset, bytes);
+  }
+  return filled;
+}
+
+// The place is free again only when its pages are gone: they would not be zero.
+Status Heap::release(void* memory) {
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - base_);
+  std::size_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = used_.find(offset);
+    if (found == used_.end())
+      return Status::error(Code::InvalidArgument,
+                           "ptr did not come from weftMemAlloc, or is freed already");
+    bytes = found->second;
+    used_.erase(found);
+  }
+  WEFT_TRY(freePages(fd_, offset, bytes));
+  const std::lock_guard lock(mutex_);
+  free_.give(offset, bytes);
+  return {};
+}
+
+namespace {
+
+struct Views {
+  std::mutex mutex;
+  std::map<Token, std::weak_ptr<Mapping>> byToken;
+};
+
+Views& views() {
+  static Views& all = *new Views;
+  return all;
+}
+
+}  // namespace
+
+Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
+                std::shared_ptr<Mapping>* view) {
+  const std::lock_guard lock(views().mutex);
+  std::erase_if(views().byToken, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<Mapping>& known = views().byToken[token];
+  *view = known.lock();
+  if (*view && (*view)->present()) return {};
+  WEFT_TRY(checkMemory(memory, bytes));
+  *view = std::make_shared<Mapping>(mapSparse(memory, bytes), bytes);
+  if ((*view)->base() == nullptr)
+    return Status::error(Code::OutOfMemory, text("cannot map ", bytes,
+                                                 " bytes of address space: ", std::strerror(errno),
+                                                 "; fix: ulimit -v unlimited"));
+  known = *view;
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "base/status.h"
+#include "transports/mapped/handle.h"
+#include "transports/mapped/setup.h"
+#include "transports/shm/free_ranges.h"
+
+// The memory of weftMemAlloc, which the other ranks of this host map, too: one large sparse memfd a
+// process, mapped whole and once by each process that joins a communicator with it, so that any
+// part of it is reachable without another word. It lives until the process ends.
+namespace weft {
+
+class Heap {
+ public:
+  // This process's, made when first asked for; nullptr where it cannot be had (said once, at INFO).
+  static Heap* own();
+  // The same, or nullptr while nobody has asked.
+  static Heap* existing();
+  // Does it lie in a heap that a child inherited? It stays usable and is its parent's to free.
+  static bool isParents(const void* memory);
+
+  static Status create(std::size_t bytes, std::unique_ptr<Heap>* out);
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  // Zeroed memory that is there already, at a multiple of 4 KiB, or of 2 MiB from that size on.
+  // nullptr without an error if the heap has no room for it. Any thread.
+  Status allocate(std::size_t bytes, void** memory);
+  Status release(void* memory);
+
+  bool contains(const void* memory) const;
+  std::span<std::byte> memory() const { return {base_, bytes_}; }
+  const Token& token() const { return token_; }
+  const Fd& descriptor() const { return fd_; }
+
+ private:
+  Heap(std::size_t bytes, Fd fd, std::byte* base);
+  Status fill(std::size_t offset, std::size_t bytes);
+  static void leaveToParent();
+  static const int forkHandler_;
+  static std::unique_ptr<Heap> createLargest();
+
+  const std::size_t bytes_;
+  std::byte* const base_;
+  Fd fd_;
+  Token token_ = {};
+  Heap* older_ = nullptr;  // of the process that was forked before
+  std::mutex mutex_;
+  FreeRanges free_;
+  std::map<std::size_t, std::size_t> used_;  // offset -> bytes
+};
+
+// Another process's heap, mapped here once however many communicators join with it.
+Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
+                std::shared_ptr<Mapping>* view);
+
+}  // namespace weft
