@@ -25,6 +25,8 @@ constexpr std::int64_t kOneShotMax = 64 << 10;
 constexpr std::int64_t kDirectMin = 32 << 10;
 // Beyond this the kernel's copy is slower than two copies through landing slots that stay in cache.
 constexpr std::uint64_t kDirectMax = 16 << 20;
+// Shared buffers cost one exchange more than one shot.
+constexpr std::uint64_t kSharedMin = 2 << 10;
 
 // The most cells that any algorithm of the registry needs, with its transforms, from one rank to
 // another, times the ranks: a ring sends all of its 2n messages to one neighbour.
@@ -102,6 +104,7 @@ Status readTuning(std::uint32_t ranks, Tuning* tuning) {
       std::min<std::uint64_t>(static_cast<std::uint64_t>(oneShot), kArenaBytes / (ranks + 1));
   tuning->directMin = static_cast<std::uint64_t>(direct);
   tuning->directMax = kDirectMax;
+  tuning->sharedMin = kSharedMin;
   tuning->landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
   // On one host, two-level algorithms see pairs of ranks as nodes: of use for tests only.
   tuning->cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
@@ -175,6 +178,8 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& membe
   WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
   std::uint32_t cores = 1;
   WEFT_TRY(agreeOnHost(*parts.transport, exchange, &parts.tuning.direct, &cores));
+  parts.tuning.shares = parts.transport->caps().shares;
+  parts.tuning.sharesAll = parts.transport->caps().sharesAll;
   parts.waiting = tuneWaiting(ranks, cores, spinUs);
   parts.target = {.rank = rank,
                   .ranks = ranks,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/text.h"
 #include "schedule/ir.h"
 #include "transports/mapped/doorbell.h"
 
@@ -34,13 +36,32 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
       own_(transport.own()),
       cells_(own_.cells()),
       completedBy_(layout_.ranks, 0),
-      sources_(layout_.ranks) {
+      sources_(layout_.ranks),
+      peerIn_(layout_.ranks),
+      peerOut_(layout_.ranks) {
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) controls_.push_back(transport.control(r));
 }
 
 Status Executor::run(const Launch& launch) {
-  plan_ = launch.plan;
   launch_ = &launch;
+  refused_ = false;
+  enter(launch);
+  WEFT_TRY(runPlan(*launch.plan, launch));
+  return refused_ ? runPlan(*launch.plan->otherwise, launch) : Status();
+}
+
+void Executor::enter(const Launch& launch) {
+  const Plan& plan = *launch.plan;
+  entry_.out = launch.out;
+  if (plan.opening == 0) return;
+  entry_.sharedIn = plan.sharedIn != 0 ? transport_.share(launch.in, plan.sharedIn) : 0;
+  entry_.sharedOut = plan.sharedOut != 0 ? transport_.share(launch.out, plan.sharedOut) : 0;
+  entry_.willing = (plan.sharedIn == 0 || entry_.sharedIn != 0) &&
+                   (plan.sharedOut == 0 || entry_.sharedOut != 0);
+}
+
+Status Executor::runPlan(const Plan& plan, const Launch& launch) {
+  plan_ = &plan;
   Waiter waiter(tuning_);
   std::uint64_t opened = 0;
   std::uint64_t closed = 0;
@@ -95,10 +116,44 @@ Executor::Step Executor::advance(Lane& lane) {
     if (step == Step::Broken) return step;
     if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
     ++lane.next;
+    if (lane.next <= plan_->opening && openBuffers(lane) == Step::Broken) return Step::Broken;
   }
   if (lane.pending != 0) return lane.next == before ? Step::Blocked : Step::Moved;
   close(lane);
   return Step::Done;
+}
+
+// The opening of a plan on shared buffers. A rank whose own are not shared tells so and goes on to
+// the other plan; the others go there once they have heard of it. So all ranks run the same one,
+// and only those that may gain by it wait. Signals that are on their way meanwhile do no harm: only
+// their sender writes to their cells, in order.
+Executor::Step Executor::openBuffers(Lane& lane) {
+  const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
+  if (lane.next == plan_->tells && entry_.willing == 0) refused_ = true;
+  if (lane.next == plan_->opening) {
+    for (std::uint32_t i = plan_->tells; i < plan_->opening; ++i) {
+      if (!admit(lane, plan_->ops[i])) return Step::Broken;
+    }
+  }
+  if (refused_) lane.next = end;
+  return Step::Moved;
+}
+
+// Takes down where the peer's buffers are. False: it tells of memory that it does not have.
+bool Executor::admit(const Lane& lane, const BoundOp& wait) {
+  Entry theirs;
+  std::memcpy(&theirs, cell(lane, wait.tag).inlined, sizeof(theirs));
+  refused_ = refused_ || theirs.willing == 0;
+  if (theirs.willing == 0) return true;
+  std::byte*& in = peerIn_[wait.peer];
+  std::byte*& out = peerOut_[wait.peer];
+  in = theirs.sharedIn != 0 ? transport_.reach(wait.peer, theirs.sharedIn) : nullptr;
+  out = theirs.sharedOut != 0 ? transport_.reach(wait.peer, theirs.sharedOut) : nullptr;
+  if ((in != nullptr) == (theirs.sharedIn != 0) && (out != nullptr) == (theirs.sharedOut != 0))
+    return true;
+  broken_ = Status::error(Code::InternalError,
+                          text("rank ", wait.peer, " shares memory that is not in its heap"));
+  return false;
 }
 
 Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
@@ -107,6 +162,7 @@ Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
     case BoundOp::Kind::Put:
     case BoundOp::Kind::PutInCell:
     case BoundOp::Kind::PutDirect:
+    case BoundOp::Kind::Raise:
     case BoundOp::Kind::Signal:
       return put(lane, op);
     case BoundOp::Kind::Wait:
@@ -137,9 +193,10 @@ Executor::Step Executor::put(Lane& lane, const BoundOp& op) {
   put.stamp = plan_->fingerprint;
   put.cookie = lane.parity;
   if (op.kind == BoundOp::Kind::Signal) {
-    // Every signal tells where this rank's Out is: that is what makes it a grant for a direct put.
-    put.src = reinterpret_cast<const std::byte*>(&launch_->out);
-    put.bytes = sizeof(launch_->out);
+    put.src = reinterpret_cast<const std::byte*>(&entry_);
+    put.bytes = plan_->opening != 0 ? sizeof(entry_) : sizeof(entry_.out);
+    put.target = kInCell;
+  } else if (op.kind == BoundOp::Kind::Raise) {
     put.target = kInCell;
   } else {
     put.src = at(lane, op.src);
@@ -183,16 +240,47 @@ Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
 void Executor::fold(const Lane& lane, const BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return;
-  for (std::uint32_t k = 0; k < op.operands; ++k)
+  std::byte* const dst = at(lane, op.dst);
+  bool stream = op.stream;
+  for (std::uint32_t k = 0; k < op.operands; ++k) {
     sources_[k] = at(lane, plan_->operands[op.first + k]);
-  const FoldFn kernel = op.stream ? plan_->foldStream : plan_->fold;
-  kernel(at(lane, op.dst), sources_.data(), op.operands, bytes / plan_->elementBytes,
+    stream = stream && sources_[k] != dst;  // in place, its lines are in the cache already
+  }
+  if (op.spread != 0) return spread(lane, op, bytes, stream);
+  const FoldFn kernel = stream ? plan_->foldStream : plan_->fold;
+  kernel(dst, sources_.data(), op.operands, bytes / plan_->elementBytes,
          op.finish ? plan_->divisor : 1);
 }
 
-void Executor::compute(const Lane& lane, const BoundOp& op) const {
+// Computes tile by tile and stores each to all who want it while it is in the first-level cache.
+// Tiles that are to go past the cache are made in one that stays there.
+void Executor::spread(const Lane& lane, const BoundOp& op, std::uint64_t bytes, bool stream) {
+  const auto store = stream ? streamBytes : copyBytes;
+  const bool folds = op.kind == BoundOp::Kind::Fold;
+  std::byte* const dst = at(lane, op.dst);
+  const std::byte* const src = folds ? nullptr : at(lane, op.src);
+  for (std::uint64_t done = 0; done < bytes; done += sizeof(tile_)) {
+    const std::uint64_t n = std::min<std::uint64_t>(sizeof(tile_), bytes - done);
+    const std::byte* made = folds && stream ? tile_.bytes : folds ? dst + done : src + done;
+    if (folds) foldTile(op, const_cast<std::byte*>(made), n);
+    store(dst + done, made, n);
+    for (std::uint32_t k = 0; k < op.spread; ++k)
+      store(at(lane, plan_->operands[op.firstSpread + k]) + done, made, n);
+  }
+}
+
+// Adds the next tile of all sources.
+void Executor::foldTile(const BoundOp& op, std::byte* dst, std::uint64_t bytes) {
+  plan_->fold(dst, sources_.data(), op.operands, bytes / plan_->elementBytes,
+              op.finish ? plan_->divisor : 1);
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    sources_[k] = static_cast<const std::byte*>(sources_[k]) + bytes;
+}
+
+void Executor::compute(const Lane& lane, const BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return;
+  if (op.spread != 0) return spread(lane, op, bytes, op.stream);
   std::byte* dst = at(lane, op.dst);
   const std::byte* src = at(lane, op.src);
   const std::size_t count = bytes / plan_->elementBytes;

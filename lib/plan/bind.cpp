@@ -50,6 +50,10 @@ class Binder {
   Status bindPiece(const Op& op, std::uint32_t skip, std::uint32_t chunks);
   Status bindPut(const Op& op, std::uint32_t skip, BoundOp* bound);
   void bindWait(Slot dst, BoundOp* bound);
+  void bindStore(const Op& op, std::uint32_t skip, BoundOp* bound);
+  void openShared();
+  void shareWith(std::uint32_t peer);
+  std::uint64_t lengthOf(std::uint32_t logical, std::uint32_t chunks) const;
   Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
   bool takeFinish(const Op& op);
   void streamResults();
@@ -97,7 +101,7 @@ void Binder::placeTmp() {
   for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i) {
     const LandingMap::Spot spot = landing_.tmp(i);
     tmp_.push_back(
-        {Base::Arena, spot.writer * bytesOfRegion(target_) + spot.index * layout_.stride()});
+        {Base::Arena, 0, spot.writer * bytesOfRegion(target_) + spot.index * layout_.stride()});
   }
   for (const Op& op : program_.ops) {
     if (op.kind != OpKind::Wait || op.dst.buf != Buf::Tmp) continue;
@@ -105,7 +109,7 @@ void Binder::placeTmp() {
     if (!fitsCell(run)) continue;
     for (std::uint32_t j = 0; j < op.chunks; ++j) {
       const std::uint64_t cell = cellHere(op.dst + j / run * run) * sizeof(Cell);
-      tmp_[op.dst.index + j] = {Base::Cells, cell + offsetof(Cell, inlined) + bytes(j % run)};
+      tmp_[op.dst.index + j] = {Base::Cells, 0, cell + offsetof(Cell, inlined) + bytes(j % run)};
     }
   }
 }
@@ -131,9 +135,10 @@ Status Binder::checkRun(Slot first, std::uint32_t chunks) const {
 Place Binder::place(Slot slot) const {
   switch (slot.buf) {
     case Buf::In:
-      return {Base::In, layout_.inOffset(slot.index)};
+      if (slot.owner != kMine) return {Base::PeerIn, slot.owner, layout_.inOffset(slot.index)};
+      return {Base::In, 0, layout_.inOffset(slot.index)};
     case Buf::Out:
-      return {Base::Out, layout_.outOffset(slot.index)};
+      return {Base::Out, 0, layout_.outOffset(slot.index)};
     default:
       return tmp_[slot.index];
   }
@@ -170,13 +175,17 @@ Status Binder::bindPut(const Op& op, std::uint32_t skip, BoundOp* bound) {
   const std::uint32_t chunks = layout_.isVector() ? op.chunks : 1;
   WEFT_TRY(checkRun(op.src + skip, chunks));
   bound->src = place(op.src + skip);
+  if (schedule_.shared) {
+    bindStore(op, skip, bound);
+    return {};
+  }
   for (std::uint32_t j = 0; j < chunks; ++j) {
     const Slot read = alias(op.src + skip + j);
     reading_.insert({read.buf, read.index});
   }
   if (op.dst.buf == Buf::Out) {
     bound->kind = BoundOp::Kind::PutDirect;
-    bound->dst = {Base::Out, layout_.outOffset(op.dst.index + skip)};
+    bound->dst = {Base::Out, 0, layout_.outOffset(op.dst.index + skip)};
     bound->grant = lastSignal_[op.peer];
     if (bound->grant == kNobody)
       return Status::error(Code::InternalError,
@@ -186,8 +195,61 @@ Status Binder::bindPut(const Op& op, std::uint32_t skip, BoundOp* bound) {
   }
   bound->kind = fitsCell(chunks) ? BoundOp::Kind::PutInCell : BoundOp::Kind::Put;
   const std::uint64_t slot = landing_.putSlot(number) + skip;
-  bound->dst = {Base::Arena, target_.rank * bytesOfRegion(target_) + slot * layout_.stride()};
+  bound->dst = {Base::Arena, 0, target_.rank * bytesOfRegion(target_) + slot * layout_.stride()};
   return {};
+}
+
+// What has just been computed goes to the peer while it is in the first-level cache: the op that
+// computes it stores it there, too, and only the arrival is left to raise.
+void Binder::bindStore(const Op& op, std::uint32_t skip, BoundOp* bound) {
+  const Place there{Base::PeerOut, op.peer, layout_.outOffset(op.dst.index + skip)};
+  bound->kind = BoundOp::Kind::Raise;
+  auto made = std::find_if(plan_->ops.rbegin(), plan_->ops.rend(), [](const BoundOp& before) {
+    return before.kind != BoundOp::Kind::Raise;
+  });
+  const bool computes = made != plan_->ops.rend() &&
+                        (made->kind == BoundOp::Kind::Copy || made->kind == BoundOp::Kind::Fold);
+  if (!computes || !(made->dst == bound->src) || made->max != bound->max) {
+    BoundOp store = *bound;
+    store.kind = BoundOp::Kind::Store;
+    store.dst = there;
+    plan_->ops.push_back(store);
+    return;
+  }
+  if (made->spread == 0) made->firstSpread = static_cast<std::uint32_t>(plan_->operands.size());
+  plan_->operands.push_back(there);
+  ++made->spread;
+}
+
+std::uint64_t Binder::lengthOf(std::uint32_t logical, std::uint32_t chunks) const {
+  return std::min(layout_.limit(logical), bytes(chunks));
+}
+
+// How far `peer` reaches into this rank's buffers.
+void Binder::shareWith(std::uint32_t peer) {
+  const Program theirs = schedule_.program(peer);
+  const auto reads = [&](const Op& op, Slot slot) {
+    if (slot.owner != target_.rank || op.chunks == 0) return;
+    for (std::uint32_t j = 0; j < op.chunks; ++j)
+      plan_->sharedIn =
+          std::max(plan_->sharedIn, layout_.inOffset(slot.index + j) + lengthOf(op.shape + j, 1));
+  };
+  for (const Op& op : theirs.ops) {
+    if (op.kind != OpKind::Put) reads(op, op.src);
+    for (std::uint32_t k = 0; k < op.operands; ++k) reads(op, theirs.operands[op.firstOperand + k]);
+    for (std::uint32_t j = 0; op.kind == OpKind::Put && op.peer == target_.rank && j < op.chunks;
+         ++j)
+      plan_->sharedOut = std::max(plan_->sharedOut,
+                                  layout_.outOffset(op.dst.index + j) + lengthOf(op.shape + j, 1));
+  }
+}
+
+void Binder::openShared() {
+  plan_->tells = schedule_.ranks - 1;
+  plan_->opening = 2 * plan_->tells;
+  for (std::uint32_t r = 0; r < schedule_.ranks; ++r) {
+    if (r != target_.rank) shareWith(r);
+  }
 }
 
 void Binder::bindWait(Slot dst, BoundOp* bound) {
@@ -268,7 +330,8 @@ Status Binder::bindOp(const Op& op) {
 // Is what this op writes the source of a put?
 bool Binder::isReadAgain(const BoundOp& result) const {
   return std::ranges::any_of(plan_->ops, [&](const BoundOp& op) {
-    const bool puts = op.kind == BoundOp::Kind::Put || op.kind == BoundOp::Kind::PutDirect;
+    const bool puts = op.kind == BoundOp::Kind::Put || op.kind == BoundOp::Kind::PutDirect ||
+                      op.kind == BoundOp::Kind::Store;
     return puts && op.src.base == result.dst.base &&
            op.src.offset < result.dst.offset + result.max &&
            result.dst.offset < op.src.offset + op.max;
@@ -279,7 +342,8 @@ void Binder::streamResults() {
   if (layout_.totalBytes() < kStreamMin) return;
   for (BoundOp& op : plan_->ops) {
     const bool stores = op.kind == BoundOp::Kind::Copy || op.kind == BoundOp::Kind::Fold;
-    op.stream = stores && op.dst.base == Base::Out && !isReadAgain(op);
+    op.stream =
+        op.kind == BoundOp::Kind::Store || (stores && op.dst.base == Base::Out && !isReadAgain(op));
   }
 }
 
@@ -307,13 +371,14 @@ Status Binder::run(Plan* plan) {
   describe(plan);
   for (const Op& op : program_.ops) WEFT_TRY(bindOp(op));
   streamResults();
+  if (schedule_.shared) openShared();
   return {};
 }
 
 }  // namespace
 
 Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
-                    std::unique_ptr<const Plan>* out) {
+                    std::unique_ptr<Plan>* out) {
   auto plan = std::make_unique<Plan>();
   WEFT_TRY(Binder(schedule, call, target).run(plan.get()));
   plan->ops.shrink_to_fit();

@@ -24,6 +24,6 @@ struct BindTarget {
 // where they are contiguous, a final Reduce takes its Finish along, short payloads move into the
 // cells. InvalidUsage if the schedule needs more cells or landing memory than the communicator has.
 Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
-                    std::unique_ptr<const Plan>* out);
+                    std::unique_ptr<Plan>* out);
 
 }  // namespace weft

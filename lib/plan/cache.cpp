@@ -18,10 +18,18 @@ bool PlanCache::same(const Call& a, const Call& b) {
 }
 
 Status PlanCache::make(const Call& call, const Plan** plan) {
-  Schedule schedule;
-  WEFT_TRY(choose(call, tuning_, &schedule));
-  std::unique_ptr<const Plan> made;
-  WEFT_TRY(bindSchedule(schedule, call, target_, &made));
+  const std::optional<Schedule> shared = chooseShared(call, tuning_);
+  std::unique_ptr<Plan> made, otherwise;
+  if (shared) WEFT_TRY(bindSchedule(*shared, call, target_, &made));
+  if (!shared || !tuning_.sharesAll) {
+    Schedule schedule;
+    WEFT_TRY(choose(call, tuning_, &schedule));
+    WEFT_TRY(bindSchedule(schedule, call, target_, &otherwise));
+  }
+  if (made)
+    made->otherwise = std::move(otherwise);
+  else
+    made = std::move(otherwise);
   *plan = made.get();
   keep(call, std::move(made));
   return {};

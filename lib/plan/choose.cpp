@@ -36,6 +36,21 @@ std::string_view bestName(const Call& call, const Tuning& tuning) {
   }
 }
 
+std::uint64_t longestBuffer(const Call& call, std::uint32_t ranks) {
+  const bool blocks = call.collective == Collective::AllGather ||
+                      call.collective == Collective::ReduceScatter ||
+                      call.collective == Collective::AllToAll;
+  std::uint64_t count = call.counts.empty() ? call.count * (blocks ? ranks : 1) : 0;
+  for (const std::size_t n : call.counts) count += n;
+  return count * sizeOf(call.type);
+}
+
+constexpr std::string_view kShared = "shared";
+
+std::string_view forcedName(const Call& call, const Tuning& tuning) {
+  return call.algorithm.empty() ? std::string_view(tuning.algorithm) : call.algorithm;
+}
+
 // Splits "mesh:direct".
 Status parseForced(std::string_view text, std::string_view* name, Landing* landing) {
   const std::size_t colon = text.find(':');
@@ -83,9 +98,21 @@ std::string algorithmNames(Collective collective) {
   return names;
 }
 
+std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning) {
+  const std::string_view wanted = forcedName(call, tuning);
+  const Algorithm* algorithm = findAlgorithm(call.collective, kShared);
+  const bool can = algorithm != nullptr && tuning.ranks > 1 &&
+                   (tuning.shares || tuning.sharesAll) && call.op != RedOp::PreMulSum;
+  const bool want =
+      wanted.empty() ? longestBuffer(call, tuning.ranks) >= tuning.sharedMin : wanted == kShared;
+  if (!can || !want) return {};
+  return algorithm->make({.ranks = tuning.ranks, .root = static_cast<std::uint32_t>(call.root)});
+}
+
+// 'shared' says what to do if all buffers are shared; this is what to do if not.
 Status choose(const Call& call, const Tuning& tuning, Schedule* out) {
-  const std::string_view forced =
-      call.algorithm.empty() ? std::string_view(tuning.algorithm) : call.algorithm;
+  std::string_view forced = forcedName(call, tuning);
+  if (forced == kShared) forced = {};
   std::string_view name = bestName(call, tuning);
   Landing landing = Landing::Choose;
   if (!forced.empty()) WEFT_TRY(parseForced(forced, &name, &landing));
@@ -95,6 +122,9 @@ Status choose(const Call& call, const Tuning& tuning, Schedule* out) {
         Code::InvalidUsage,
         text("unknown algorithm '", name, "' for ", collectiveName(call.collective),
              "; fix: use one of ", algorithmNames(call.collective)));
+  if (algorithm->shared)
+    return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name,
+                                                  "' lands nowhere; fix: name it alone"));
   WEFT_TRY(checkFits(*algorithm, call, tuning));
   if (landing == Landing::Direct && !tuning.direct)
     return Status::error(Code::InvalidUsage,

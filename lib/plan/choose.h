@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -16,6 +17,9 @@ struct Tuning {
   std::uint32_t ranks = 1;
   std::uint32_t cards = 1;       // ranks of a node, for two-level algorithms
   bool direct = false;           // peers' user memory can be written
+  bool shares = false;           // memory from weftMemAlloc can be reached by loads and stores
+  bool sharesAll = false;        // all memory can
+  std::uint64_t sharedMin = 0;   // bytes of the longer buffer; from here on shared buffers gain
   std::uint64_t oneShotMax = 0;  // bytes; up to here everybody sends everything
   std::uint64_t directMin = 0;   // bytes of a block; from here on puts land in the receive buffer
   std::uint64_t directMax = ~std::uint64_t{0};  // bytes of a block; beyond it they do not
@@ -29,6 +33,11 @@ struct Tuning {
 // "mesh:direct". InvalidUsage if the name is unknown for this collective or does not fit the call;
 // there is no fallback.
 Status choose(const Call& call, const Tuning& tuning, Schedule* out);
+
+// With which schedule `call` runs where all ranks' buffers are shared, if it gains by that. Where
+// they are not, or are not to be, choose() has the answer; so 'shared', forced, is a wish. Sums
+// have the same bits as those of the default algorithms.
+std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning);
 
 // The names that may be forced for a collective, separated by commas.
 std::string algorithmNames(Collective collective);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,19 @@ namespace weft {
 // Where an operand lies. Offsets are in bytes from the base; In and Out also move by one segment
 // for each segment of a large message.
 enum class Base : std::uint8_t {
-  In,     // the caller's send buffer
-  Out,    // the caller's receive buffer
-  Arena,  // own landing arena, of the invocation's parity
-  Cells,  // own cells, of the invocation's parity: payloads small enough to travel inside
+  In,       // the caller's send buffer
+  Out,      // the caller's receive buffer
+  Arena,    // own landing arena, of the invocation's parity
+  Cells,    // own cells, of the invocation's parity: payloads small enough to travel inside
+  PeerIn,   // the send buffer of Place::peer, where ranks share their buffers
+  PeerOut,  // its receive buffer
 };
 
 struct Place {
   Base base = Base::In;
+  std::uint32_t peer = 0;  // PeerIn, PeerOut
   std::uint64_t offset = 0;
+  friend bool operator==(const Place&, const Place&) = default;
 };
 
 // One op of a schedule with bytes bound to it. Its length in segment s is
@@ -32,6 +37,8 @@ struct BoundOp {
     Put,
     PutInCell,
     PutDirect,
+    Store,  // into a peer's buffer; a Raise follows
+    Raise,  // the arrival of what has been stored
     Signal,
     Wait,
     Copy,
@@ -48,6 +55,8 @@ struct BoundOp {
   std::uint32_t grant = 0;     // PutDirect: the cell in which the target's Out address came
   std::uint32_t operands = 0;  // Fold: plan.operands[first .. first + operands)
   std::uint32_t first = 0;
+  std::uint32_t spread = 0;  // Copy, Fold: the result also goes to plan.operands[firstSpread ..]
+  std::uint32_t firstSpread = 0;
   Place src;  // Put*, Copy, Scale
   Place dst;  // Put: offset in the peer's arena; PutDirect: in the peer's Out
   std::uint64_t max = 0;
@@ -71,8 +80,18 @@ struct Plan {
   std::uint64_t what = 0;          // CallRecord::what
   std::uint64_t count = 0;
 
+  // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,
+  // `opening` ops in all. In them each rank says whether its own buffers can be reached. Where one
+  // cannot, all run `otherwise`.
+  std::uint32_t tells = 0;
+  std::uint32_t opening = 0;
+  std::uint64_t sharedIn = 0;  // bytes from the start of In that peers read, 0: none
+  std::uint64_t sharedOut = 0;
+  std::unique_ptr<const Plan> otherwise;  // null: the ranks share all memory
+
   std::size_t bytes() const {
-    return sizeof(*this) + ops.capacity() * sizeof(BoundOp) + operands.capacity() * sizeof(Place);
+    return sizeof(*this) + ops.capacity() * sizeof(BoundOp) + operands.capacity() * sizeof(Place) +
+           (otherwise ? otherwise->bytes() : 0);
   }
 };
 

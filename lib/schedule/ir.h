@@ -122,6 +122,7 @@ struct Schedule {
   uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
+  bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Kernel(Scale)
   std::function<Program(uint32_t rank)> program =
       nullptr;  // pure: the same answer on every machine

@@ -127,6 +127,7 @@ Schedule openBuffers(Schedule s) {
   const uint32_t base = s.signals, n = s.ranks;
   auto readers = std::make_shared<const std::vector<std::vector<uint32_t>>>(lastReadersOf(s));
   s.signals += 2 * n;
+  s.shared = true;
   s.program = [inner = std::move(s.program), readers = std::move(readers), base, n](uint32_t me) {
     const Program before = inner(me);
     Program p;

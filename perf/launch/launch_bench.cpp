@@ -47,7 +47,7 @@ void compilePlan(benchmark::State& state) {
   weft::Schedule schedule;
   if (!weft::choose(allReduce(1 << 20), tuning(ranks), &schedule).ok()) std::abort();
   for (auto _ : state) {
-    std::unique_ptr<const weft::Plan> plan;
+    std::unique_ptr<weft::Plan> plan;
     if (!weft::bindSchedule(schedule, allReduce(1 << 20), target(ranks), &plan).ok())
       state.SkipWithError("no plan");
     benchmark::DoNotOptimize(plan);

@@ -124,7 +124,8 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   std::istringstream list(weftAlgorithms(nameOf(form)));
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
   const char* landings[] = {"", ":staged", ":direct"};
-  return names[random() % names.size()] + landings[random() % 3];
+  const std::string& name = names[random() % names.size()];
+  return name == "shared" ? name : name + landings[random() % 3];
 }
 
 }  // namespace

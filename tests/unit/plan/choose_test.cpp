@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/bind.h"
 #include "plan/cache.h"
 
@@ -96,6 +98,7 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
       for (std::size_t at = 0; at < names.size(); at = names.find(',', at) + 1) {
         const std::string name = names.substr(at, names.find(',', at) - at);
         if (name.starts_with("two-level") && t.cards == 1) continue;
+        if (name == "shared") continue;
         for (const char* landing : {":staged", ":direct"}) {
           const std::string forced = name + landing;
           Call call =
@@ -104,7 +107,7 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
           call.algorithm = forced;
           Schedule schedule;
           ASSERT_TRUE(choose(call, t, &schedule).ok()) << forced;
-          std::unique_ptr<const Plan> plan;
+          std::unique_ptr<Plan> plan;
           const BindTarget target{.rank = ranks - 1,
                                   .ranks = ranks,
                                   .tags = ranks * (4 * ranks + 16),
@@ -115,6 +118,73 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
       }
     }
   }
+}
+
+Tuning sharing(bool all) {
+  Tuning t = tuning();
+  t.shares = true;
+  t.sharesAll = all;
+  t.sharedMin = 4096;
+  return t;
+}
+
+TEST(ChooseShared, FromItsLimitOnWhereMemoryIsShared) {
+  const Call small = callOf(Collective::AllReduce, 1000),
+             large = callOf(Collective::AllReduce, 1024);
+  EXPECT_FALSE(chooseShared(small, sharing(true)).has_value());
+  EXPECT_TRUE(chooseShared(large, sharing(true)).has_value());
+  EXPECT_TRUE(chooseShared(large, sharing(false)).has_value());
+  EXPECT_FALSE(chooseShared(large, tuning()).has_value());
+  EXPECT_FALSE(chooseShared(callOf(Collective::Barrier, 0), sharing(true)).has_value());
+  Call scaled = large;
+  scaled.op = RedOp::PreMulSum;
+  EXPECT_FALSE(chooseShared(scaled, sharing(true)).has_value());
+}
+
+TEST(ChooseShared, ForcedIsAWishAndTakesNoLanding) {
+  Call call = callOf(Collective::AllReduce, 1);
+  call.algorithm = "shared";
+  EXPECT_TRUE(chooseShared(call, sharing(true)).has_value());
+  Schedule schedule;
+  ASSERT_TRUE(choose(call, sharing(false), &schedule).ok());
+  EXPECT_FALSE(schedule.shared);
+  call.algorithm = "shared:direct";
+  EXPECT_FALSE(choose(call, sharing(true), &schedule).ok());
+  call.algorithm = "mesh";
+  EXPECT_FALSE(chooseShared(call, sharing(true)).has_value());
+}
+
+TEST(BindShared, StoresWhatItComputesAtOnceAndKnowsHowFarPeersReach) {
+  constexpr std::uint32_t kRanks = 4;
+  const BindTarget target{
+      .rank = 1, .ranks = kRanks, .tags = kRanks * 32, .budget = {1 << 20, 1 << 18}};
+  const Call call = callOf(Collective::AllReduce, 40000);
+  std::unique_ptr<Plan> plan;
+  ASSERT_TRUE(bindSchedule(*chooseShared(call, sharing(true)), call, target, &plan).ok());
+  EXPECT_EQ(plan->segments, 1u);
+  EXPECT_EQ(plan->tells, kRanks - 1);
+  EXPECT_EQ(plan->opening, 2 * (kRanks - 1));
+  EXPECT_EQ(plan->sharedIn, 160000u);
+  EXPECT_EQ(plan->sharedOut, 160000u);
+  const auto fold = std::ranges::find(plan->ops, BoundOp::Kind::Fold, &BoundOp::kind);
+  ASSERT_NE(fold, plan->ops.end());
+  EXPECT_EQ(fold->operands, kRanks);
+  EXPECT_EQ(fold->spread, kRanks - 1);
+  EXPECT_EQ(std::ranges::count(plan->ops, BoundOp::Kind::Raise, &BoundOp::kind), kRanks - 1);
+  EXPECT_EQ(std::ranges::count(plan->ops, BoundOp::Kind::Store, &BoundOp::kind), 0);
+}
+
+TEST(BindShared, CachedWithWhatToDoOtherwise) {
+  const BindTarget target{.rank = 0, .ranks = 2, .tags = 64, .budget = {1 << 20, 1 << 18}};
+  Tuning t = sharing(false);
+  t.ranks = 2;
+  PlanCache cache(t, target);
+  const Plan* plan = nullptr;
+  ASSERT_TRUE(cache.find(callOf(Collective::ReduceScatter, 100000), &plan).ok());
+  EXPECT_NE(plan->opening, 0u);
+  ASSERT_NE(plan->otherwise, nullptr);
+  EXPECT_EQ(plan->otherwise->opening, 0u);
+  EXPECT_NE(plan->otherwise->fingerprint, plan->fingerprint);
 }
 
 TEST(PlanCache, SameCallSamePlanAndBounded) {

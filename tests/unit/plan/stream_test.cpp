@@ -20,7 +20,7 @@ std::vector<BoundOp> stores(Collective collective, std::uint64_t bytes, BoundOp:
   tuning.landingBytes = 256 << 10;
   Schedule schedule;
   EXPECT_TRUE(choose(call, tuning, &schedule).ok());
-  std::unique_ptr<const Plan> plan;
+  std::unique_ptr<Plan> plan;
   const BindTarget target{
       .rank = 1, .ranks = 2, .tags = 64, .budget = {std::uint64_t{1} << 20, 256 << 10}};
   EXPECT_TRUE(bindSchedule(schedule, call, target, &plan).ok());
