@@ -20,7 +20,7 @@ constexpr double kPageWidth = 960;
 constexpr double kMaxPanelWidth = 480;
 constexpr double kPanelHeight = 190;
 constexpr double kLegendHeight = 44;
-constexpr double kLeft = 44, kRight = 12, kTop = 24, kBottom = 38;  // around a plot
+constexpr double kLeft = 50, kRight = 12, kTop = 24, kBottom = 38;  // around a plot
 constexpr double kTickSpace = 38;                                   // between labels of sizes
 // Ratios to the floor that a plot shows; a line beyond leaves the plot.
 constexpr double kLeastRatio = 0.25;
@@ -115,8 +115,8 @@ class Chart {
       fmt::print(out_, "<text x=\"{:.0f}\" y=\"18\">{}</text>\n", x + 30, lines_[line]);
     }
     fmt::print(out_,
-               "<text x=\"{:.0f}\" y=\"36\">Time over that of the floor program, by size in bytes. "
-               "Lower is better; a line that leaves a plot at its top is beyond {}.</text>\n",
+               "<text x=\"{:.0f}\" y=\"36\">Time over that of the floor program. Lower is better; "
+               "a line that leaves a plot at its top is beyond {}.</text>\n",
                kLeft / 2, kMostRatio);
   }
 
@@ -138,6 +138,12 @@ class Chart {
       fmt::print(out_, "<text x=\"-6\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
                  down(tick) + 4, tick);
     }
+    fmt::print(out_,
+               "<text transform=\"translate(-34 {:.1f}) rotate(-90)\" text-anchor=\"middle\">"
+               "time / floor</text>\n",
+               plotHeight() / 2);
+    fmt::print(out_, "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">bytes</text>\n",
+               plotWidth() / 2, plotHeight() + 29);
     double last = -kTickSpace;
     for (const std::uint64_t size : sizes_) {
       if (across(size) - last < kTickSpace) continue;

@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 namespace weft::peers {
 namespace {
@@ -14,34 +15,76 @@ namespace {
 constexpr std::array<const char*, kCollectives> kNames = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall"};
 
-// Input element i of a rank: no two neighbouring blocks look alike, so misplaced data shows.
-float value(int rank, std::size_t i, std::uint32_t turn) {
-  const auto hash = (static_cast<std::uint32_t>(i) * 2654435761u) >> 24;
-  return static_cast<float>(hash + static_cast<std::uint32_t>(rank) * 3 + (turn & 15));
+// Input element i of rank r is pattern(i) + 3 r + turn: no two neighbouring blocks look alike, so
+// misplaced data shows.
+std::int32_t pattern(std::size_t i) {
+  return static_cast<std::int32_t>((static_cast<std::uint32_t>(i) * 2654435761u) >> 24);
 }
 
-float sumAt(int ranks, std::size_t i, std::uint32_t turn) {
-  float sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += value(rank, i, turn);
+std::int32_t offsetOf(int rank, std::uint32_t turn) {
+  return rank * 3 + static_cast<std::int32_t>(turn & 15);
+}
+
+// Elements out[at] to out[at + count): times * pattern(from), pattern(from + 1), ... + offset.
+struct Expected {
+  std::size_t at = 0;
+  std::size_t count = 0;
+  std::size_t from = 0;
+  std::int32_t times = 1;
+  std::int32_t offset = 0;
+
+  float operator()(std::size_t i) const {
+    return static_cast<float>(times * pattern(from + i) + offset);
+  }
+};
+
+Expected sumOf(const Call& call, std::size_t from, std::uint32_t turn) {
+  Expected sum{0, call.outCount(), from, call.ranks, 0};
+  for (int rank = 0; rank < call.ranks; ++rank) sum.offset += offsetOf(rank, turn);
   return sum;
 }
 
-float expectedAt(const Call& call, std::size_t i, std::uint32_t turn) {
+// A block from each rank, which begins at element `from` of its input.
+std::vector<Expected> blocks(const Call& call, std::size_t from, std::uint32_t turn) {
+  std::vector<Expected> all;
+  for (int rank = 0; rank < call.ranks; ++rank) {
+    const std::size_t at = static_cast<std::size_t>(rank) * call.block;
+    all.push_back({at, call.block, from, 1, offsetOf(rank, turn)});
+  }
+  return all;
+}
+
+std::vector<Expected> expected(const Call& call, std::uint32_t turn) {
   const std::size_t mine = static_cast<std::size_t>(call.rank) * call.block;
-  const int source = static_cast<int>(i / call.block);
   switch (call.collective) {
     case Collective::AllReduce:
-      return sumAt(call.ranks, i, turn);
+      return {sumOf(call, 0, turn)};
     case Collective::AllGather:
-      return value(source, i % call.block, turn);
+      return blocks(call, 0, turn);
     case Collective::ReduceScatter:
-      return sumAt(call.ranks, mine + i, turn);
+      return {sumOf(call, mine, turn)};
     case Collective::Broadcast:
-      return value(0, i, turn);
+      return {{0, call.total, 0, 1, offsetOf(0, turn)}};
     case Collective::AllToAll:
-      return value(source, mine + i % call.block, turn);
+      return blocks(call, mine, turn);
   }
-  return std::numeric_limits<float>::quiet_NaN();
+  return {};
+}
+
+// The first element that is not as expected, or expected.count. Without an early way out of the
+// inner loop, which is so a loop of vector instructions.
+std::size_t firstWrong(const float* out, const Expected& expected) {
+  constexpr std::size_t kStep = 4096;
+  for (std::size_t begin = 0; begin < expected.count; begin += kStep) {
+    const std::size_t end = std::min(begin + kStep, expected.count);
+    std::int32_t wrong = 0;
+    for (std::size_t i = begin; i < end; ++i) wrong |= out[expected.at + i] != expected(i);
+    if (wrong == 0) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (out[expected.at + i] != expected(i)) return i;
+    }
+  }
+  return expected.count;
 }
 
 bool isRoot(const Call& call) { return call.collective == Collective::Broadcast && call.rank == 0; }
@@ -83,7 +126,9 @@ Call shapeCall(Collective collective, std::size_t bytes, int rank, int ranks) {
 void fillInput(const Call& call, std::uint32_t turn) {
   if (call.collective == Collective::Broadcast && !isRoot(call)) return;
   float* input = call.input();
-  for (std::size_t i = 0; i < call.inCount(); ++i) input[i] = value(call.rank, i, turn);
+  const std::size_t count = call.inCount();
+  const Expected mine{0, count, 0, 1, offsetOf(call.rank, turn)};
+  for (std::size_t i = 0; i < count; ++i) input[i] = mine(i);
 }
 
 void poisonOutput(const Call& call) {
@@ -92,12 +137,12 @@ void poisonOutput(const Call& call) {
 }
 
 std::string checkOutput(const Call& call, std::uint32_t turn) {
-  for (std::size_t i = 0; i < call.outCount(); ++i) {
-    const float expected = expectedAt(call, i, turn);
-    if (call.out[i] == expected) continue;
+  for (const Expected& part : expected(call, turn)) {
+    const std::size_t i = firstWrong(call.out, part);
+    if (i == part.count) continue;
     return fmt::format("{} of {} elements: rank {} has {} at element {}, expected {}",
-                       collectiveName(call.collective), call.total, call.rank, call.out[i], i,
-                       expected);
+                       collectiveName(call.collective), call.total, call.rank,
+                       call.out[part.at + i], part.at + i, part(i));
   }
   return {};
 }
