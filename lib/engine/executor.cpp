@@ -20,9 +20,8 @@ void copyBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (to != from && bytes != 0) std::memcpy(to, from, bytes);
 }
 
-void streamBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  if (to != from) copyStream(to, from, bytes);
-}
+// Bytes at once where results go to several places: a few fit a first-level cache.
+constexpr std::uint64_t kTile = 8 << 10;
 
 }  // namespace
 
@@ -39,6 +38,7 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
       sources_(layout_.ranks),
       peerIn_(layout_.ranks),
       peerOut_(layout_.ranks) {
+  targets_.reserve(layout_.ranks);
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) controls_.push_back(transport.control(r));
 }
 
@@ -240,32 +240,38 @@ Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
 void Executor::fold(const Lane& lane, const BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return;
-  std::byte* const dst = at(lane, op.dst);
-  bool stream = op.stream;
+  targetsOf(lane, op);
+  bool inPlace = false;  // then its lines are in the cache already
   for (std::uint32_t k = 0; k < op.operands; ++k) {
     sources_[k] = at(lane, plan_->operands[op.first + k]);
-    stream = stream && sources_[k] != dst;  // in place, its lines are in the cache already
+    inPlace = inPlace || std::ranges::find(targets_, sources_[k]) != targets_.end();
   }
-  if (op.spread != 0) return spread(lane, op, bytes, stream);
-  const FoldFn kernel = stream ? plan_->foldStream : plan_->fold;
-  kernel(dst, sources_.data(), op.operands, bytes / plan_->elementBytes,
-         op.finish ? plan_->divisor : 1);
+  const std::uint64_t divisor = op.finish ? plan_->divisor : 1;
+  const std::size_t count = bytes / plan_->elementBytes;
+  if (op.stream && !inPlace && plan_->spread != nullptr)
+    plan_->spread(targets_.data(), targets_.size(), sources_.data(), op.operands, count, divisor);
+  else if (op.spread != 0)
+    spread(op, nullptr, bytes);
+  else
+    plan_->fold(targets_[0], sources_.data(), op.operands, count, divisor);
 }
 
-// Computes tile by tile and stores each to all who want it while it is in the first-level cache.
-// Tiles that are to go past the cache are made in one that stays there.
-void Executor::spread(const Lane& lane, const BoundOp& op, std::uint64_t bytes, bool stream) {
-  const auto store = stream ? streamBytes : copyBytes;
-  const bool folds = op.kind == BoundOp::Kind::Fold;
-  std::byte* const dst = at(lane, op.dst);
-  const std::byte* const src = folds ? nullptr : at(lane, op.src);
-  for (std::uint64_t done = 0; done < bytes; done += sizeof(tile_)) {
-    const std::uint64_t n = std::min<std::uint64_t>(sizeof(tile_), bytes - done);
-    const std::byte* made = folds && stream ? tile_.bytes : folds ? dst + done : src + done;
-    if (folds) foldTile(op, const_cast<std::byte*>(made), n);
-    store(dst + done, made, n);
-    for (std::uint32_t k = 0; k < op.spread; ++k)
-      store(at(lane, plan_->operands[op.firstSpread + k]) + done, made, n);
+// Where the results of the op go.
+void Executor::targetsOf(const Lane& lane, const BoundOp& op) {
+  targets_.assign(1, at(lane, op.dst));
+  for (std::uint32_t k = 0; k < op.spread; ++k)
+    targets_.push_back(at(lane, plan_->operands[op.firstSpread + k]));
+}
+
+// Copies `src`, or adds the sources if it is null, tile by tile; each tile is stored to all targets
+// while it is in the first-level cache.
+void Executor::spread(const BoundOp& op, const std::byte* src, std::uint64_t bytes) {
+  auto* const first = static_cast<std::byte*>(targets_[0]);
+  for (std::uint64_t done = 0; done < bytes; done += kTile) {
+    const std::uint64_t n = std::min<std::uint64_t>(kTile, bytes - done);
+    if (src == nullptr) foldTile(op, first + done, n);
+    const std::byte* made = (src == nullptr ? first : src) + done;
+    for (void* target : targets_) copyBytes(static_cast<std::byte*>(target) + done, made, n);
   }
 }
 
@@ -280,19 +286,18 @@ void Executor::foldTile(const BoundOp& op, std::byte* dst, std::uint64_t bytes) 
 void Executor::compute(const Lane& lane, const BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return;
-  if (op.spread != 0) return spread(lane, op, bytes, op.stream);
-  std::byte* dst = at(lane, op.dst);
+  targetsOf(lane, op);
   const std::byte* src = at(lane, op.src);
   const std::size_t count = bytes / plan_->elementBytes;
-  if (op.kind == BoundOp::Kind::Scale) {
-    plan_->scale(dst, src, count, launch_->scalar);
-    return;
-  }
+  if (op.kind == BoundOp::Kind::Scale)
+    return plan_->scale(targets_[0], src, count, launch_->scalar);
   if (op.stream)
-    streamBytes(dst, src, bytes);
+    copyStream(targets_.data(), targets_.size(), src, bytes);
+  else if (op.spread != 0)
+    spread(op, src, bytes);
   else
-    copyBytes(dst, src, bytes);
-  if (op.kind == BoundOp::Kind::Finish) finish(plan_->type, dst, count, plan_->divisor);
+    copyBytes(static_cast<std::byte*>(targets_[0]), src, bytes);
+  if (op.kind == BoundOp::Kind::Finish) finish(plan_->type, targets_[0], count, plan_->divisor);
 }
 
 // Invocations complete in order: a later one that is done first waits for its turn.

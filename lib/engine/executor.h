@@ -68,7 +68,8 @@ class Executor {
   Step wait(Lane& lane, const BoundOp& op);
   void fold(const Lane& lane, const BoundOp& op);
   void compute(const Lane& lane, const BoundOp& op);
-  void spread(const Lane& lane, const BoundOp& op, std::uint64_t bytes, bool stream);
+  void targetsOf(const Lane& lane, const BoundOp& op);
+  void spread(const BoundOp& op, const std::byte* src, std::uint64_t bytes);
   void foldTile(const BoundOp& op, std::byte* dst, std::uint64_t bytes);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool ready(const Lane& lane);
@@ -100,6 +101,7 @@ class Executor {
   std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<ControlPage*> controls_;
   std::vector<const void*> sources_;  // of a fold
+  std::vector<void*> targets_;        // of the op
   std::array<Lane, kParities> lanes_;
   std::uint64_t lastEpoch_ = 0;
   std::uint64_t completed_ = 0;
@@ -108,9 +110,6 @@ class Executor {
   Entry entry_;
   bool refused_ = false;                      // a buffer of somebody's is not shared
   std::vector<std::byte*> peerIn_, peerOut_;  // by rank: shared buffers of the call
-  struct alignas(kLine) Tile {
-    std::byte bytes[8 << 10];  // two or three of them, and a few sources, fit a first-level cache
-  } tile_;
   Status broken_;
 };
 

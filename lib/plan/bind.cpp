@@ -359,7 +359,7 @@ void Binder::describe(Plan* plan) const {
   plan->count = call_.count;
   if (isReduction(schedule_.collective)) {
     plan->fold = foldKernel(call_.type, call_.op);
-    plan->foldStream = foldKernelStream(call_.type, call_.op);
+    plan->spread = spreadKernel(call_.type, call_.op);
     plan->scale = scaleKernel(call_.type);
   }
 }

@@ -69,7 +69,7 @@ struct Plan {
   std::vector<BoundOp> ops;
   std::vector<Place> operands;
   FoldFn fold = nullptr;
-  FoldFn foldStream = nullptr;
+  SpreadFn spread = nullptr;  // null: there is no such kernel
   ScaleFn scale = nullptr;
   DType type = DType::U8;
   std::size_t elementBytes = 1;

@@ -15,11 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-void streamBytes(void* dst, const void* src, size_t bytes) {
+constexpr size_t kTile = 8 << 10;
+
+void streamTo(uint8_t* to, const uint8_t* from, size_t bytes) {
   const hn::ScalableTag<uint8_t> d;
   const size_t step = hn::Lanes(d);
-  auto* to = static_cast<uint8_t*>(dst);
-  const auto* from = static_cast<const uint8_t*>(src);
   const size_t head = std::min(bytes, (0 - reinterpret_cast<uintptr_t>(to)) % step);
   std::memcpy(to, from, head);
   size_t at = head;
@@ -34,6 +34,17 @@ void streamBytes(void* dst, const void* src, size_t bytes) {
     hn::Stream(v3, d, to + at + 3 * step);
   }
   std::memcpy(to + at, from + at, bytes - at);
+}
+
+// To one target after the other while a tile is in the first-level cache.
+void streamTiles(void* const* dst, size_t targets, const void* src, size_t bytes) {
+  const auto* from = static_cast<const uint8_t*>(src);
+  for (size_t at = 0; at < bytes; at += kTile) {
+    for (size_t t = 0; t < targets; ++t) {
+      auto* to = static_cast<uint8_t*>(dst[t]);
+      if (to != from) streamTo(to + at, from + at, std::min(kTile, bytes - at));
+    }
+  }
   hwy::FlushStream();
 }
 
@@ -43,10 +54,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weft {
 
-HWY_EXPORT(streamBytes);
+HWY_EXPORT(streamTiles);
 
-void copyStream(void* dst, const void* src, size_t bytes) {
-  if (bytes != 0) HWY_DYNAMIC_DISPATCH(streamBytes)(dst, src, bytes);
+void copyStream(void* const* dst, size_t targets, const void* src, size_t bytes) {
+  if (bytes != 0) HWY_DYNAMIC_DISPATCH(streamTiles)(dst, targets, src, bytes);
 }
 
 }  // namespace weft

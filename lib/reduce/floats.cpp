@@ -18,8 +18,8 @@ FoldFn resolveFloatFold(DType type, RedOp op) {
   return type == DType::F32 ? floatKernel<Floats<float>>(op) : floatKernel<Floats<double>>(op);
 }
 
-FoldFn resolveFloatStream(DType type) {
-  return type == DType::F32 ? foldFloatsStream<Floats<float>, Sum> : nullptr;
+SpreadFn resolveFloatSpread(DType type) {
+  return type == DType::F32 ? spreadFloats<Floats<float>, Sum> : spreadFloats<Floats<double>, Sum>;
 }
 
 ScaleFn resolveFloatScale(DType type) {
@@ -33,11 +33,11 @@ HWY_AFTER_NAMESPACE();
 namespace weft {
 
 HWY_EXPORT(resolveFloatFold);
-HWY_EXPORT(resolveFloatStream);
+HWY_EXPORT(resolveFloatSpread);
 HWY_EXPORT(resolveFloatScale);
 
 FoldFn floatFold(DType type, RedOp op) { return HWY_DYNAMIC_DISPATCH(resolveFloatFold)(type, op); }
-FoldFn floatFoldStream(DType type) { return HWY_DYNAMIC_DISPATCH(resolveFloatStream)(type); }
+SpreadFn floatSpread(DType type) { return HWY_DYNAMIC_DISPATCH(resolveFloatSpread)(type); }
 ScaleFn floatScale(DType type) { return HWY_DYNAMIC_DISPATCH(resolveFloatScale)(type); }
 
 }  // namespace weft

@@ -79,13 +79,31 @@ struct Scale {
   }
 };
 
-template <class P, bool kStream, size_t kCount>
-HWY_INLINE void storePackets(const std::array<typename P::Value, kCount>& values, std::byte* to) {
-  for (size_t i = 0; i < kCount; ++i) {
-    if constexpr (kStream) {
-      P::stream(values[i], to + i * P::kBytes);
-    } else {
-      P::store(values[i], to + i * P::kBytes);
+// Where the results go: known to be one place, the hot case, or any number.
+struct OneTarget {
+  std::byte* target;
+  static constexpr size_t size() { return 1; }
+  std::byte* operator[](size_t) const { return target; }
+};
+
+struct ManyTargets {
+  void* const* target;
+  size_t count;
+  size_t size() const { return count; }
+  std::byte* operator[](size_t t) const { return static_cast<std::byte*>(target[t]); }
+};
+
+template <class P, bool kStream, size_t kCount, class Targets>
+HWY_INLINE void storePackets(const std::array<typename P::Value, kCount>& values,
+                             const Targets& targets, size_t at) {
+  for (size_t t = 0; t < targets.size(); ++t) {
+    std::byte* to = targets[t] + at;
+    for (size_t i = 0; i < kCount; ++i) {
+      if constexpr (kStream) {
+        P::stream(values[i], to + i * P::kBytes);
+      } else {
+        P::store(values[i], to + i * P::kBytes);
+      }
     }
   }
 }
@@ -98,15 +116,15 @@ HWY_INLINE size_t bytesToBorder(const std::byte* dst) {
   return head % P::One::kBytes == 0 ? head : 0;
 }
 
-template <class P, bool kStream, size_t kCount, class Compute>
-HWY_INLINE void storeAt(std::byte* dst, size_t at, const Compute& compute) {
-  storePackets<P, kStream, kCount>(compute.template packets<P, kCount>(at), dst + at);
+template <class P, bool kStream, size_t kCount, class Targets, class Compute>
+HWY_INLINE void storeAt(const Targets& dst, size_t at, const Compute& compute) {
+  storePackets<P, kStream, kCount>(compute.template packets<P, kCount>(at), dst, at);
 }
 
 // Less than a packet: narrow ones, of which the last may overlap the one before, or single
 // elements.
-template <class P, class Compute>
-HWY_INLINE void forFew(std::byte* dst, size_t bytes, const Compute& compute) {
+template <class P, class Targets, class Compute>
+HWY_INLINE void forFew(const Targets& dst, size_t bytes, const Compute& compute) {
   using Narrow = typename P::Narrow;
   using One = typename P::One;
   if (Narrow::kBytes < P::kBytes && bytes >= Narrow::kBytes) {
@@ -115,34 +133,34 @@ HWY_INLINE void forFew(std::byte* dst, size_t bytes, const Compute& compute) {
     for (size_t at = 0; at < end; at += Narrow::kBytes) {
       storeAt<Narrow, false, 1>(dst, at, compute);
     }
-    storePackets<Narrow, false, 1>(last, dst + end);
+    storePackets<Narrow, false, 1>(last, dst, end);
   } else {
     for (size_t at = 0; at < bytes; at += One::kBytes) storeAt<One, false, 1>(dst, at, compute);
   }
 }
 
-// Writes `bytes` of results to dst. The body is whole packets, on packet borders of dst; the first
-// and the last packet cover its ragged ends and may overlap it. They are computed before anything
-// is stored, because dst may be a source, and stored after the body.
-template <class P, bool kStream, class Compute>
-HWY_INLINE void forAll(std::byte* dst, size_t bytes, const Compute& compute) {
+// Writes `bytes` of results to all targets. The body is whole packets, on packet borders of the
+// first; the first and the last packet cover its ragged ends and may overlap it. They are computed
+// before anything is stored, because a target may be a source, and stored after the body.
+template <class P, bool kStream, class Targets, class Compute>
+HWY_INLINE void forAll(const Targets& dst, size_t bytes, const Compute& compute) {
   if (bytes < P::kBytes) return forFew<P>(dst, bytes, compute);
   const auto first = compute.template packets<P, 1>(0);
   const auto last = compute.template packets<P, 1>(bytes - P::kBytes);
-  size_t at = bytesToBorder<P>(dst);
+  size_t at = bytesToBorder<P>(dst[0]);
   for (; at + kUnroll * P::kBytes <= bytes; at += kUnroll * P::kBytes) {
     storeAt<P, kStream, kUnroll>(dst, at, compute);
   }
   for (; at + P::kBytes <= bytes; at += P::kBytes) {
     storeAt<P, false, 1>(dst, at, compute);
   }
-  storePackets<P, false, 1>(first, dst);
-  storePackets<P, false, 1>(last, dst + bytes - P::kBytes);
+  storePackets<P, false, 1>(first, dst, 0);
+  storePackets<P, false, 1>(last, dst, bytes - P::kBytes);
 }
 
-template <class P, class Op, bool kStream, class Last>
-HWY_INLINE void foldAll(void* dst, const void* const* src, size_t n, size_t count, Last last) {
-  auto* to = static_cast<std::byte*>(dst);
+template <class P, class Op, bool kStream, class Targets, class Last>
+HWY_INLINE void foldAll(const Targets& to, const void* const* src, size_t n, size_t count,
+                        Last last) {
   const size_t bytes = count * P::One::kBytes;
   const ManySources many{src, n};
   if (n == 2) {
@@ -151,6 +169,8 @@ HWY_INLINE void foldAll(void* dst, const void* const* src, size_t n, size_t coun
     forAll<P, kStream>(to, bytes, Fold<Op, ManySources, Last>{many, last});
   }
 }
+
+inline OneTarget only(void* dst) { return {static_cast<std::byte*>(dst)}; }
 
 // A fold of one source without a division.
 inline void copyElements(void* dst, const void* src, size_t bytes) {
@@ -161,7 +181,7 @@ inline void copyElements(void* dst, const void* src, size_t bytes) {
 template <class P, class Op>
 void foldFloats(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
   if (n == 1 && divisor == 1) return copyElements(dst, src[0], count * P::One::kBytes);
-  foldAll<P, Op, false>(dst, src, n, count, Divide<typename P::Lane>(divisor));
+  foldAll<P, Op, false>(only(dst), src, n, count, Divide<typename P::Lane>(divisor));
 }
 
 // The kernel of a float type for each operator.
@@ -182,18 +202,30 @@ FoldFn floatKernel(RedOp op) {
   return nullptr;
 }
 
-// A store past the caches needs packet borders, and is slower where the line was just read.
+// Do stores past the caches find packet borders? They do in all targets at once, or in none.
 template <class P>
-bool streamingPays(const void* dst, const void* const* src, size_t n) {
-  const bool hasBorders = reinterpret_cast<uintptr_t>(dst) % P::One::kBytes == 0;
-  return hasBorders && n > 1 && std::find(src, src + n, dst) == src + n;
+bool hasBorders(const ManyTargets& to) {
+  const auto past = [&](size_t t) { return reinterpret_cast<uintptr_t>(to[t]) % P::kBytes; };
+  if (past(0) % P::One::kBytes != 0) return false;
+  for (size_t t = 1; t < to.size(); ++t) {
+    if (past(t) != past(0)) return false;
+  }
+  return true;
 }
 
-// The FoldFn of a float type with non-temporal stores.
+// The SpreadFn of a float type.
 template <class P, class Op>
-void foldFloatsStream(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
-  if (!streamingPays<P>(dst, src, n)) return foldFloats<P, Op>(dst, src, n, count, divisor);
-  foldAll<P, Op, true>(dst, src, n, count, Divide<typename P::Lane>(divisor));
+void spreadFloats(void* const* dst, size_t targets, const void* const* src, size_t n, size_t count,
+                  uint64_t divisor) {
+  if (n == 1 && divisor == 1) return copyStream(dst, targets, src[0], count * P::One::kBytes);
+  const ManyTargets to{dst, targets};
+  const Divide<typename P::Lane> last(divisor);
+  if (!hasBorders<P>(to)) return foldAll<P, Op, false>(to, src, n, count, last);
+  if (targets == 1) {
+    foldAll<P, Op, true>(only(dst[0]), src, n, count, last);
+  } else {
+    foldAll<P, Op, true>(to, src, n, count, last);
+  }
   hwy::FlushStream();
 }
 
@@ -212,7 +244,7 @@ template <class P, class Last>
 HWY_INLINE void scaleAll(void* dst, const void* src, size_t count, const void* scalar, Last last) {
   const typename P::Lane factor = firstLane(P::One::load(static_cast<const std::byte*>(scalar)));
   const Scale<typename P::Lane, Last> scale{static_cast<const std::byte*>(src), factor, last};
-  forAll<P, false>(static_cast<std::byte*>(dst), count * P::One::kBytes, scale);
+  forAll<P, false>(only(dst), count * P::One::kBytes, scale);
 }
 
 template <class P>

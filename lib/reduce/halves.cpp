@@ -18,8 +18,8 @@ FoldFn resolveHalfFold(DType type, RedOp op) {
   return type == DType::F16 ? floatKernel<F16Packet>(op) : floatKernel<BF16Packet>(op);
 }
 
-FoldFn resolveHalfStream(DType type) {
-  return type == DType::BF16 ? foldFloatsStream<BF16Packet, Sum> : nullptr;
+SpreadFn resolveHalfSpread(DType type) {
+  return type == DType::F16 ? spreadFloats<F16Packet, Sum> : spreadFloats<BF16Packet, Sum>;
 }
 
 ScaleFn resolveHalfScale(DType type) {
@@ -33,11 +33,11 @@ HWY_AFTER_NAMESPACE();
 namespace weft {
 
 HWY_EXPORT(resolveHalfFold);
-HWY_EXPORT(resolveHalfStream);
+HWY_EXPORT(resolveHalfSpread);
 HWY_EXPORT(resolveHalfScale);
 
 FoldFn halfFold(DType type, RedOp op) { return HWY_DYNAMIC_DISPATCH(resolveHalfFold)(type, op); }
-FoldFn halfFoldStream(DType type) { return HWY_DYNAMIC_DISPATCH(resolveHalfStream)(type); }
+SpreadFn halfSpread(DType type) { return HWY_DYNAMIC_DISPATCH(resolveHalfSpread)(type); }
 ScaleFn halfScale(DType type) { return HWY_DYNAMIC_DISPATCH(resolveHalfScale)(type); }
 
 }  // namespace weft

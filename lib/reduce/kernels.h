@@ -10,11 +10,11 @@ FoldFn integerFold(DType type, RedOp op);
 ScaleFn integerScale(DType type);
 
 FoldFn floatFold(DType type, RedOp op);  // F32, F64
-FoldFn floatFoldStream(DType type);      // the sum of F32
+SpreadFn floatSpread(DType type);        // their sum
 ScaleFn floatScale(DType type);
 
 FoldFn halfFold(DType type, RedOp op);  // F16, BF16
-FoldFn halfFoldStream(DType type);      // the sum of BF16
+SpreadFn halfSpread(DType type);        // their sum
 ScaleFn halfScale(DType type);
 
 }  // namespace weft

@@ -170,6 +170,9 @@ struct Float16 {
 
   static HWY_INLINE Value load(const std::byte* from) { return widened(loadAny(Bits(), from)); }
   static HWY_INLINE void store(Value v, std::byte* to) { storeAny(rounded(v), Bits(), to); }
+  static HWY_INLINE void stream(Value v, std::byte* to) {
+    hn::Stream(rounded(v), Bits(), reinterpret_cast<uint16_t*>(to));
+  }
   static HWY_INLINE Value splat(float x) { return hn::Set(D(), x); }
 
  private:

@@ -51,10 +51,9 @@ FoldFn foldKernel(DType type, RedOp op) {
   return nullptr;
 }
 
-FoldFn foldKernelStream(DType type, RedOp op) {
-  if (isSum(op) && type == DType::F32) return floatFoldStream(type);
-  if (isSum(op) && type == DType::BF16) return halfFoldStream(type);
-  return foldKernel(type, op);
+SpreadFn spreadKernel(DType type, RedOp op) {
+  if (!isSum(op) || traits(type).family == Family::Integer) return nullptr;
+  return traits(type).family == Family::Half ? halfSpread(type) : floatSpread(type);
 }
 
 ScaleFn scaleKernel(DType type) {

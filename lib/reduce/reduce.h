@@ -42,14 +42,13 @@ using FoldFn = void (*)(void* dst, const void* const* src, size_t n, size_t coun
                         uint64_t divisor);
 FoldFn foldKernel(DType type, RedOp op);
 
-// The same results, written with non-temporal stores where there is such a kernel (the sum of F32
-// and BF16), else foldKernel's. For big outputs that are not read again soon; in place it stores as
-// usual, because that is faster. The stores are ordered before the return: the caller needs no
-// fence. Measured, GB/s of results of two sources, both cores of a 2-core AVX-512 machine busy,
-// plain -> stream:
-//   F32 19 -> 27 (1 MiB), 16 -> 22 (4 MiB), 9.1 -> 12.7 (64 MiB)
-//   BF16 17 -> 23, 15 -> 20, 8.3 -> 9.9; in L2 (64 KiB) it loses: 32 -> 13
-FoldFn foldKernelStream(DType type, RedOp op);
+// The same results stored to dst[0] .. dst[targets - 1], past the caches: for big outputs that are
+// not read again soon. No target may be a source: in place, plain stores are faster. Non-temporal
+// if the targets lie alike to a vector's border. The stores are ordered before the return: the
+// caller needs no fence. Sums of floats have such kernels; nullptr for others.
+using SpreadFn = void (*)(void* const* dst, size_t targets, const void* const* src, size_t n,
+                          size_t count, uint64_t divisor);
+SpreadFn spreadKernel(DType type, RedOp op);
 
 // dst[i] = src[i] * *scalar; the scalar is one element of the same type. The pre-multiply of
 // PreMulSum.
@@ -59,9 +58,8 @@ ScaleFn scaleKernel(DType type);
 // data[i] = data[i] / divisor, divided as in FoldFn: the last step of Avg by itself.
 void finish(DType type, void* data, size_t count, uint64_t divisor);
 
-// memcpy with non-temporal stores, for big destinations that are not read again soon. Ordered as
-// above. Measured as above, memcpy -> copyStream: 46 -> 41 (1 MiB), 26 -> 32 (4 MiB), 13 -> 20 (16
-// and 64 MiB).
-void copyStream(void* dst, const void* src, size_t bytes);
+// Copies to dst[0] .. dst[targets - 1] with non-temporal stores, for big destinations that are not
+// read again soon; one that is the source is left alone. Ordered as above.
+void copyStream(void* const* dst, size_t targets, const void* src, size_t bytes);
 
 }  // namespace weft

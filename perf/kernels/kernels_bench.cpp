@@ -93,7 +93,8 @@ void addCopies() {
   }
   for (size_t bytes : kBigSizes) {
     add("copyStream", 1, bytes, [bytes](const Arrays& arrays) {
-      weft::copyStream(arrays.dst.data(), arrays.src[0], bytes);
+      void* dst = arrays.dst.data();
+      weft::copyStream(&dst, 1, arrays.src[0], bytes);
     });
   }
 }
@@ -108,11 +109,18 @@ void addFolds() {
   }
 }
 
-void addStreamFolds() {
-  for (DType type : {DType::F32, DType::BF16}) {
-    for (size_t bytes : kBigSizes) {
-      addFold("foldStream", weft::foldKernelStream(type, RedOp::Sum), type, 2, bytes);
-    }
+void addSpread(DType type, size_t bytes) {
+  const weft::SpreadFn spread = weft::spreadKernel(type, RedOp::Sum);
+  const size_t count = bytes / weft::sizeOf(type);
+  add(std::string("spread/") + weft::name(type) + "/n:2", 2, bytes, [=](const Arrays& arrays) {
+    void* dst = arrays.dst.data();
+    spread(&dst, 1, arrays.src.data(), 2, count, 1);
+  });
+}
+
+void addSpreads() {
+  for (DType type : {DType::F32, DType::BF16, DType::F16}) {
+    for (size_t bytes : kBigSizes) addSpread(type, bytes);
   }
 }
 
@@ -121,7 +129,7 @@ void addStreamFolds() {
 int main(int argc, char** argv) {
   addCopies();
   addFolds();
-  addStreamFolds();
+  addSpreads();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -27,7 +27,7 @@ using reference::randomSources;
 
 constexpr size_t kMaxCount = 1000;
 constexpr size_t kInPlaceCounts[] = {1, 17, 64, 65, 257, kMaxCount};
-constexpr size_t kCopyCounts[] = {0, 1, 15, 63, 64, 65, 255, 256, 257, 1000, 2999, 3000};
+constexpr size_t kCopyCounts[] = {0, 1, 15, 63, 64, 65, 255, 256, 257, 1000, 2999, 8192, 8193, 20000};
 constexpr RedOp kOps[] = {RedOp::Sum, RedOp::Prod, RedOp::Max,
                           RedOp::Min, RedOp::Avg,  RedOp::PreMulSum};
 
@@ -155,12 +155,49 @@ TEST_P(FoldTest, DestinationMayBeAnySource) {
   });
 }
 
-TEST_P(FoldTest, StreamGivesTheSameBits) {
+template <class T>
+void checkSpread(SpreadFn spread, const Case<T>& test, Shifts shifts, size_t targets) {
+  const std::vector<Misaligned> sources = test.placed(shifts.src);
+  const std::vector<const void*> src = addresses(sources);
+  for (size_t count : counts()) {
+    std::vector<Misaligned> outs;
+    std::vector<void*> dst;
+    for (size_t t = 0; t < targets; ++t) outs.emplace_back(kMaxCount * sizeof(T), shifts.dst);
+    for (Misaligned& out : outs) dst.push_back(out.data());
+    spread(dst.data(), targets, src.data(), src.size(), count, test.divisor);
+    for (Misaligned& out : outs) {
+      expectBits(test, out, count);
+      ASSERT_TRUE(out.guardsIntact(count * sizeof(T))) << test.describe(count);
+    }
+  }
+}
+
+TEST_P(FoldTest, SpreadGivesTheSameBitsToAll) {
   forEachCase({1, 2, 3}, []<class T>(const Case<T>& test) {
-    const FoldFn fold = foldKernelStream(dtypeOf<T>(), test.op);
-    for (Shifts shifts : kShifts) checkShape(fold, test, shifts);
-    for (size_t shift : {size_t{0}, size_t{4}}) checkInPlace(fold, test, shift);
+    const SpreadFn spread = spreadKernel(dtypeOf<T>(), test.op);
+    if (spread == nullptr) return;
+    for (Shifts shifts : kShifts) checkSpread(spread, test, shifts, 1);
+    checkSpread(spread, test, kShifts[0], 3);
+    checkSpread(spread, test, kShifts[4], 2);
   });
+}
+
+// Targets that lie differently to a vector's border have none in common.
+TEST_P(FoldTest, SpreadReachesTargetsAnywhere) {
+  const Case<float> test(RedOp::Sum, 2, 1);
+  const std::vector<Misaligned> sources = test.placed(0);
+  std::vector<Misaligned> outs;
+  for (size_t shift : {size_t{0}, size_t{4}, size_t{1}}) outs.emplace_back(kMaxCount * sizeof(float), shift);
+  void* const dst[] = {outs[0].data(), outs[1].data(), outs[2].data()};
+  spreadKernel(DType::F32, RedOp::Sum)(dst, 3, addresses(sources).data(), 2, kMaxCount, 1);
+  for (Misaligned& out : outs) expectBits(test, out, kMaxCount);
+}
+
+TEST(SpreadTest, SumsOfFloatsHaveKernels) {
+  for (DType type : {DType::F16, DType::BF16, DType::F32, DType::F64})
+    EXPECT_NE(spreadKernel(type, RedOp::Avg), nullptr) << name(type);
+  EXPECT_EQ(spreadKernel(DType::I32, RedOp::Sum), nullptr);
+  EXPECT_EQ(spreadKernel(DType::F32, RedOp::Max), nullptr);
 }
 
 TEST_P(FoldTest, FinishDividesInPlace) {
@@ -193,15 +230,18 @@ TEST_P(FoldTest, ScaleMatchesReference) {
   });
 }
 
-TEST_P(FoldTest, CopyStreamCopies) {
-  const std::vector<uint8_t> bytes = randomElements<uint8_t>(3000, 1);
+TEST_P(FoldTest, CopyStreamCopiesToAll) {
+  const std::vector<uint8_t> bytes = randomElements<uint8_t>(20000, 1);
   for (size_t count : kCopyCounts) {
     for (Shifts shifts : kShifts) {
-      const Misaligned src(bytes, shifts.src);
-      Misaligned dst(bytes.size(), shifts.dst);
-      copyStream(dst.data(), src.data(), count);
-      ASSERT_EQ(0, std::memcmp(dst.data(), bytes.data(), count)) << count;
-      ASSERT_TRUE(dst.guardsIntact(count)) << count;
+      Misaligned src(bytes, shifts.src);
+      Misaligned one(bytes.size(), shifts.dst), other(bytes.size(), shifts.src);
+      void* const dst[] = {one.data(), src.data(), other.data()};
+      copyStream(dst, 3, src.data(), count);
+      for (Misaligned* copy : {&one, &other}) {
+        ASSERT_EQ(0, std::memcmp(copy->data(), bytes.data(), count)) << count;
+        ASSERT_TRUE(copy->guardsIntact(count)) << count;
+      }
     }
   }
 }
