@@ -7,6 +7,7 @@
 
 #include "base/knobs.h"
 #include "base/log.h"
+#include "bootstrap/fd_limit.h"
 #include "bootstrap/interfaces.h"
 
 namespace weft {
@@ -48,6 +49,7 @@ Status AgreedRoot::start(std::vector<Address>* addresses) {
   if (done_) return {};
   std::vector<Address> wanted;
   WEFT_TRY(addressesToListenAt(id_, &wanted));
+  WEFT_TRY(reserveFds(wanted.size() + kRootFds));
   std::vector<Socket> listeners;
   Status failure;
   for (const Address& address : wanted) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "bootstrap/agreed_root.h"
+#include "bootstrap/fd_limit.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/job.h"
 #include "bootstrap/joiner.h"
@@ -19,6 +20,8 @@ constexpr int kMaxRanks = 1 << 20;
 constexpr std::int64_t kGraceMs = 1000;
 // Good-byes are small; a root that does not take one is dead, and its kernel tells it that we left.
 constexpr std::int64_t kByeMs = 100;
+// Without a connection nobody can be told what is wrong; with one, everybody will be.
+constexpr std::uint64_t kJoinFds = 1;
 
 Status checkArguments(int ranks, int rank, std::size_t configBytes, std::size_t blobBytes) {
   if (ranks < 1 || ranks > kMaxRanks) {
@@ -47,6 +50,7 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
   IdContent content;
   WEFT_TRY(decodeId(id, &content));
   WEFT_TRY(checkSameJob(content));
+  WEFT_TRY(reserveFds(kJoinFds));
 
   const Hello hello{{}, idTag(content.secret), rank, ranks, options.wire, options.version};
   Joiner joiner(content, hello, deadline);
@@ -56,11 +60,11 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
   }
   const std::size_t maxMessage = std::max(maxRosterBytes(static_cast<std::size_t>(ranks)),
                                           maxPartsBytes(static_cast<std::size_t>(ranks)));
+  RankCard card = cardOfThisProcess();  // opens files, perhaps with the last descriptor
   std::unique_ptr<Stream> stream;
   std::string rootName;
   WEFT_TRY(joiner.run(maxMessage, &stream, &rootName));
 
-  RankCard card = cardOfThisProcess();
   card.rank = rank;
   card.configText = std::move(configText);
   card.blob.assign(blob.begin(), blob.end());

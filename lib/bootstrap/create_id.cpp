@@ -6,6 +6,7 @@
 #include "base/knobs.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/fd_limit.h"
 #include "bootstrap/interfaces.h"
 #include "bootstrap/job.h"
 #include "bootstrap/secret.h"
@@ -46,6 +47,8 @@ Status createUniqueId(UniqueId* id, IdScope scope, const RootOptions& options) {
   if (scope == IdScope::Network && isSet(Knob::CommId)) return idFromCommIdKnob(id);
   std::vector<Address> addresses;
   WEFT_TRY(addressesFor(scope, &addresses));
+  // Said now, while nobody waits for a root that could not let them in.
+  WEFT_TRY(reserveFds(addresses.size() + kRootFds + kMaxStrangers));
   IdContent content;
   std::vector<Socket> listeners;
   Status failure;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/status.h"
 
@@ -12,5 +13,10 @@ namespace weft {
 // root's process use both ends of a connection). SystemError with the numbers if the hard limit is
 // too low.
 Status reserveFds(std::uint64_t more);
+
+// Is this errno of a call that makes a descriptor no fault of what was asked for? Asking again does
+// not help then, and fixFor() has the end of a sentence that does.
+bool outOfResources(int error);
+std::string fixFor(int error);
 
 }  // namespace weft

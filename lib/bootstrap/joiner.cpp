@@ -2,12 +2,14 @@
 #include "bootstrap/joiner.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <optional>
 #include <thread>
 
 #include "base/text.h"
+#include "bootstrap/fd_limit.h"
 #include "bootstrap/handshake.h"
 
 namespace weft {
@@ -85,9 +87,11 @@ Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::st
 
 Joiner::Attempt Joiner::tryOnce(const Address& address, Deadline limit) {
   Socket socket;
-  bool refused = false;
-  const Status connected = connectTo(address, limit, &socket, &refused);
-  if (!connected.ok()) return {refused ? Result::Refused : Result::Failed, connected.text()};
+  int error = 0;
+  const Status connected = connectTo(address, limit, &socket, &error);
+  if (outOfResources(error)) return {Result::Poor, connected.text()};
+  if (error == ECONNREFUSED) return {Result::Refused, connected.text()};
+  if (!connected.ok()) return {Result::Failed, connected.text()};
   auto stream = std::make_unique<Stream>(std::move(socket));
   Attempt attempt = prove(stream.get(), limit);
   if (attempt.result == Result::Joined) stream_ = std::move(stream);
@@ -142,8 +146,13 @@ Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello, cons
   return {Result::Joined, ""};
 }
 
-// An error once more attempts make no sense: every address said no for long enough.
+// An error once more attempts make no sense: this process has nothing to make them with, or every
+// address said no for long enough.
 Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
+  for (const Attempt& attempt : attempts) {
+    if (attempt.result == Result::Poor)
+      return Status::error(Code::SystemError, text("rank ", hello_.rank, ": ", attempt.why));
+  }
   const auto all = [&](Result result) {
     return std::all_of(attempts.begin(), attempts.end(),
                        [&](const Attempt& a) { return a.result == result; });

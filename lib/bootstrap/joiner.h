@@ -27,7 +27,7 @@ class Joiner {
   Status run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::string* rootName);
 
  private:
-  enum class Result { Joined, Refused, Foreign, Failed };
+  enum class Result { Joined, Refused, Foreign, Failed, Poor };
   struct Attempt {
     Result result;
     std::string why;

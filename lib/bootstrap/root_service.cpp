@@ -99,11 +99,12 @@ bool RootService::finished() const {
   return end_.expired() || (nobodyHere && meeting_.everybodyCame());
 }
 
-// Nobody waits for bytes that are queued here; or not for long enough to hold up an exiting
-// process.
+// Nobody waits for bytes that are queued here, and nobody is still to come who should hear why the
+// meeting failed; or not for long enough to hold up an exiting process.
 bool RootService::handedOver() {
   if (!goodbye_) goodbye_ = Deadline::in(kGoodbyeMs);
-  return goodbye_->expired() ||
+  if (goodbye_->expired()) return true;
+  return (meeting_.verdict().ok() || meeting_.everybodyCame()) &&
          std::all_of(connections_.begin(), connections_.end(),
                      [](Connection& c) { return c.stream.channel().pending().empty(); });
 }

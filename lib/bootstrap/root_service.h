@@ -21,6 +21,10 @@ struct RootOptions {
 // Connections that have not proved to be ours; more than this and the oldest stranger has to go.
 inline constexpr std::size_t kMaxStrangers = 64;
 
+// What a root needs besides its listeners to tell at least the ranks of its own process what is
+// wrong: a way to stop it, and both ends of a connection.
+inline constexpr std::uint64_t kRootFds = 3;
+
 // Serves one meeting at these listeners on a thread of its own, which ends when all members have
 // left, when the failed meeting's verdict is told, or when nobody ever comes. All signals are
 // blocked there. Whatever strangers send or do not send costs them their connection and the log one

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "bootstrap/fd_limit.h"
 
 namespace weft {
 namespace {
@@ -66,10 +67,8 @@ void tune(int fd) {
 }
 
 Status systemError(std::string_view what, const Address& address, int error) {
-  const char* fix =
-      error == EMFILE || error == ENFILE ? ". fix: raise the limit of open files (ulimit -n)" : "";
   return Status::error(Code::SystemError,
-                       text(what, ' ', address.text(), ": ", std::strerror(error), fix));
+                       text(what, ' ', address.text(), ": ", std::strerror(error), fixFor(error)));
 }
 
 bool waitFor(const Socket& socket, short events, Deadline deadline) {
@@ -152,23 +151,25 @@ Socket acceptFrom(const Socket& listener, Address* peer, bool* exhausted) {
   return Socket(fd);
 }
 
-Status connectTo(const Address& address, Deadline deadline, Socket* out, bool* refused) {
-  *refused = false;
+Status connectTo(const Address& address, Deadline deadline, Socket* out, int* error) {
+  *error = 0;
   sockaddr_storage storage;
   const socklen_t size = address.toSockaddr(&storage);
   Socket socket(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket) return systemError("no socket for", address, errno);
+  if (!socket) {
+    *error = errno;
+    return systemError("no socket for", address, *error);
+  }
   tune(socket.fd());
-  int error = connect(socket.fd(), reinterpret_cast<sockaddr*>(&storage), size) == 0 ? 0 : errno;
+  *error = connect(socket.fd(), reinterpret_cast<sockaddr*>(&storage), size) == 0 ? 0 : errno;
   // EINTR does not undo a connect: it goes on like one in progress.
-  if (error == EINPROGRESS || error == EINTR) {
+  if (*error == EINPROGRESS || *error == EINTR) {
     if (!waitWritable(socket, deadline)) {
       return Status::error(Code::Timeout, text("no answer from ", address.text()));
     }
-    error = connectError(socket);
+    *error = connectError(socket);
   }
-  *refused = error == ECONNREFUSED;
-  if (error != 0) return systemError("cannot connect to", address, error);
+  if (*error != 0) return systemError("cannot connect to", address, *error);
   *out = std::move(socket);
   return {};
 }

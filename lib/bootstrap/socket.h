@@ -36,8 +36,8 @@ Status listenAt(const Address& address, Socket* out, Address* bound, int* error)
 // (then *exhausted is set: no file descriptor or memory left).
 Socket acceptFrom(const Socket& listener, Address* peer, bool* exhausted);
 
-// Connects; Timeout at the deadline, SystemError with *refused set if nobody listens there.
-Status connectTo(const Address& address, Deadline deadline, Socket* out, bool* refused);
+// Connects; Timeout at the deadline, else SystemError with its errno in *error.
+Status connectTo(const Address& address, Deadline deadline, Socket* out, int* error);
 
 // poll(2) on one socket, safe against EINTR. False: the deadline passed.
 bool waitReadable(const Socket& socket, Deadline deadline);

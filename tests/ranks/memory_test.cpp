@@ -43,6 +43,7 @@ void addAndGather(Steps& steps, weftComm_t comm, Ints& in, Ints& out, std::size_
   int rank = -1, ranks = 0;
   steps.ok(weftCommUserRank(comm, &rank), "rank");
   steps.ok(weftCommCount(comm, &ranks), "count");
+  if (!steps.failed().empty()) return;
   const int sum = ranks * (ranks + 1) / 2;
   in.fill(rank + 1);
   out.fill(-1);

@@ -18,9 +18,9 @@ using namespace weft::test;
 
 Socket connectRaw(const UniqueId& id) {
   Socket socket;
-  bool refused = false;
+  int error = 0;
   const Status status =
-      connectTo(contentOf(id).addresses.front(), Deadline::in(5000), &socket, &refused);
+      connectTo(contentOf(id).addresses.front(), Deadline::in(5000), &socket, &error);
   EXPECT_TRUE(status.ok()) << status.text();
   return socket;
 }

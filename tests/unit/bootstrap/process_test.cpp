@@ -8,6 +8,7 @@
 
 #include <sstream>
 
+#include "bootstrap/joiner.h"
 #include "helpers.h"
 
 namespace weft {
@@ -186,8 +187,28 @@ TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
     return joinInChild(newId(), 0, 1000);
   });
   const std::string text = root.result();
-  expectHas(text, "file descriptors, hard limit 200");
+  expectHas(text, " for the bootstrap), hard limit 200. fix: ");
   expectHas(text, "need 1");
+}
+
+// Asking again would not help: it says so at once, whoever took the last one.
+TEST(Processes, ARankWithoutADescriptorToConnectWithSaysSoAtOnce) {
+  awaitSingleThread();
+  Child poor([] {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    IdContent id;
+    id.addresses.push_back(loopbackV4());
+    Joiner joiner(id, Hello{{}, {}, 1, 2, {}, {}}, Deadline::in(60000));
+    std::unique_ptr<Stream> stream;
+    std::string rootName;
+    return joiner.run(1000, &stream, &rootName).text();
+  });
+  const auto start = Deadline::Clock::now();
+  const std::string text = poor.result();
+  EXPECT_LT(Deadline::Clock::now() - start, kSlowdown * std::chrono::seconds(2));
+  expectHas(text, "rank 1: no socket for 127.0.0.1:");
+  expectHas(text, "fix: raise the limit of open files");
 }
 
 TEST(Processes, TheSoftLimitIsRaisedWhereTheHardOneAllowsIt) {
