@@ -298,7 +298,9 @@ WEFT_API weftResult_t weftRecv(void* recvbuff, size_t count, weftDataType_t type
                                weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
 
 /* Calls of this thread between the two are collected and start at the outermost weftGroupEnd, which
- * returns the first error. Argument errors are reported by the call itself. */
+ * returns the first error. Argument errors are reported by the call itself. A communicator's sends
+ * and receives in a group start when all their streams have come to it, and these go on when all
+ * are done; if one has no stream, weftGroupEnd returns when all are done. */
 WEFT_API weftResult_t weftGroupStart(void);
 WEFT_API weftResult_t weftGroupEnd(void);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/submit.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,15 +9,22 @@
 
 #include "base/text.h"
 #include "base/threads.h"
+#include "engine/junction.h"
 
 namespace weft {
 namespace {
 
+using Streams = std::vector<std::shared_ptr<WorkStream>>;
+
+// An operation and where it runs: on this thread if a call of it had no stream, else on the first
+// of its streams. The others wait at the junction until it is done.
 struct Pending {
   std::shared_ptr<Communicator> comm;
-  std::shared_ptr<WorkStream> stream;
+  Streams streams;
   Operation operation;
+  bool onThisThread = true;
   std::uint64_t ticket = 0;
+  std::shared_ptr<Junction> junction;
 };
 
 struct Group {
@@ -53,37 +61,62 @@ Status takeTicket(Communicator& comm, std::uint64_t* ticket) {
   return {};
 }
 
+// The same for what was queued on the operation's streams.
+Status awaitStreams(Communicator& comm, Junction& junction) {
+  while (!junction.awaitStreams(Deadline::in(kLookForVerdictMs))) {
+    if (const Status verdict = comm.verdict(); !verdict.ok()) return verdict;
+  }
+  return {};
+}
+
 Status runInTurn(const Pending& p) {
   Status status = awaitTurn(*p.comm, p.ticket);
+  if (status.ok() && p.junction) status = awaitStreams(*p.comm, *p.junction);
   if (status.ok()) status = p.comm->run(p.operation);
   p.comm->turns().done(p.ticket);
+  if (p.junction) p.junction->open(status);
   return status;
 }
 
-void enqueue(Pending p) {
-  WorkStream& stream = *p.stream;
-  auto held = std::make_shared<Pending>(std::move(p));
-  held->stream.reset();  // the stream must not own itself
-  stream.enqueue([held] { return runInTurn(*held); });
+// Queues what streams have to do with the operation. Returns it if this thread must run it.
+std::shared_ptr<Pending> enqueue(Pending p) {
+  const Streams streams = std::exchange(p.streams, {});  // a stream must not own itself
+  const auto held = std::make_shared<Pending>(std::move(p));
+  const std::size_t waiting = streams.size() - (held->onThisThread ? 0 : 1);
+  if (waiting != 0) held->junction = std::make_shared<Junction>(waiting);
+  std::vector<std::pair<WorkStream*, WorkStream::Work>> pieces;
+  for (const auto& stream : streams)
+    pieces.emplace_back(stream.get(), [at = held->junction] { return at->pass(); });
+  if (!held->onThisThread) pieces.front().second = [held] { return runInTurn(*held); };
+  WorkStream::enqueueTogether(std::move(pieces));
+  return held->onThisThread ? held : nullptr;
 }
 
-// Sends and receives of one communicator and stream become one batch, where the first of them
-// stands.
+void append(Pending& batch, const Pending& p) {
+  batch.operation.pairs.insert(batch.operation.pairs.end(), p.operation.pairs.begin(),
+                               p.operation.pairs.end());
+  batch.onThisThread = batch.onThisThread || p.onThisThread;
+  for (const auto& stream : p.streams) {
+    if (std::ranges::find(batch.streams, stream) == batch.streams.end())
+      batch.streams.push_back(stream);
+  }
+}
+
+// Sends and receives of one communicator become one batch, where the first of them stands: as two,
+// on two streams, one would wait for the other's peer, and a pair's messages could change places.
 std::vector<Pending> mergePairs(std::vector<Pending> pending) {
   std::vector<Pending> merged;
-  std::map<std::pair<Communicator*, WorkStream*>, std::size_t> batches;
+  std::map<Communicator*, std::size_t> batches;
   for (Pending& p : pending) {
     if (!p.operation.isPairs) {
       merged.push_back(std::move(p));
       continue;
     }
-    const auto [at, first] = batches.try_emplace({p.comm.get(), p.stream.get()}, merged.size());
-    if (first) {
+    const auto [at, first] = batches.try_emplace(p.comm.get(), merged.size());
+    if (first)
       merged.push_back(std::move(p));
-      continue;
-    }
-    std::vector<PairOp>& batch = merged[at->second].operation.pairs;
-    batch.insert(batch.end(), p.operation.pairs.begin(), p.operation.pairs.end());
+    else
+      append(merged[at->second], p);
   }
   return merged;
 }
@@ -116,19 +149,17 @@ Status takeTickets(std::vector<Pending>& pending) {
 // the others.
 Status runGroup(std::vector<Pending> pending) {
   WEFT_TRY(takeTickets(pending));
-  std::map<Communicator*, std::vector<Pending>> direct;
+  std::map<Communicator*, std::vector<std::shared_ptr<Pending>>> direct;
   for (Pending& p : pending) {
-    if (p.stream)
-      enqueue(std::move(p));
-    else
-      direct[p.comm.get()].push_back(std::move(p));
+    Communicator* const comm = p.comm.get();
+    if (auto mine = enqueue(std::move(p))) direct[comm].push_back(std::move(mine));
   }
   std::vector<std::function<Status()>> jobs;
   for (auto& [comm, operations] : direct) {
     jobs.push_back([&operations = operations] {
       Status first;
-      for (const Pending& p : operations) {
-        const Status status = runInTurn(p);
+      for (const auto& p : operations) {
+        const Status status = runInTurn(*p);
         if (first.ok()) first = status;
       }
       return first;
@@ -180,13 +211,17 @@ Status runInTurn(Communicator& comm, const std::function<Status()>& call) {
 
 Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
               Operation operation) {
-  Pending p{std::move(comm), std::move(stream), std::move(operation)};
+  Pending p;
+  p.comm = std::move(comm);
+  p.operation = std::move(operation);
+  p.onThisThread = stream == nullptr;
+  if (stream) p.streams.push_back(std::move(stream));
   if (inGroup()) {
     group().operations.push_back(std::move(p));
     return {};
   }
   WEFT_TRY(takeTicket(*p.comm, &p.ticket));
-  if (!p.stream) return runInTurn(p);
+  if (p.onThisThread) return runInTurn(p);
   enqueue(std::move(p));
   return {};
 }

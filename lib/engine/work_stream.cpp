@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weft {
@@ -78,6 +79,16 @@ void WorkStream::enqueue(Work work) {
   const std::lock_guard lock(mutex_);
   queue_.push_back(std::move(work));
   changed_.notify_one();
+}
+
+void WorkStream::enqueueTogether(std::vector<std::pair<WorkStream*, Work>> pieces) {
+  std::ranges::sort(pieces, {}, [](const auto& piece) { return piece.first; });  // for all the same
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (const auto& [stream, work] : pieces) locks.emplace_back(stream->mutex_);
+  for (auto& [stream, work] : pieces) {
+    stream->queue_.push_back(std::move(work));
+    stream->changed_.notify_one();
+  }
 }
 
 Status WorkStream::synchronize() {

@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/status.h"
 
@@ -49,6 +51,9 @@ class WorkStream {
   WorkStream& operator=(const WorkStream&) = delete;
 
   void enqueue(Work work);
+  // One piece of work for each of several streams, at once: whatever else is queued by whomever
+  // comes before all of them or after all of them.
+  static void enqueueTogether(std::vector<std::pair<WorkStream*, Work>> pieces);
   Status synchronize();
   // Is everything done? If so *first is the first error since synchronize(), which it does not
   // clear.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -180,6 +182,104 @@ TEST_P(Groups, OnAStream) {
     steps.ok(weftStreamSynchronize(stream), "synchronize");
     for (std::size_t k = 0; k < in.size(); ++k)
       steps.expect(in[k] == message(left(r), r.rank, k, in[k].size()), "wrong message");
+    return steps.failed();
+  });
+}
+
+// As two batches, each rank's send would hold up the receive that the other's send waits for.
+TEST_P(Groups, SendAndReceiveOnTwoStreams) {
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Stream sending(steps), receiving(steps);
+    const Bytes out = message(r.rank, right(r), 0, 3 << 20);
+    Bytes in(out.size());
+    for (int i = 0; i < 3; ++i) {
+      // The streams do their parts in different orders.
+      const bool swapped = (r.rank + i) % 2 != 0;
+      std::fill(in.begin(), in.end(), std::uint8_t{0});
+      weftGroupStart();
+      if (!swapped) steps.ok(send(out, right(r), r.comm, sending), "send");
+      steps.ok(receive(in, left(r), r.comm, receiving), "receive");
+      if (swapped) steps.ok(send(out, right(r), r.comm, sending), "send");
+      steps.ok(weftGroupEnd(), "end");
+      steps.ok(weftStreamSynchronize(receiving), "synchronize the receives");
+      steps.expect(in == message(left(r), r.rank, 0, in.size()), "wrong message");
+      steps.ok(weftStreamSynchronize(sending), "synchronize the sends");
+    }
+    return steps.failed();
+  });
+}
+
+TEST_P(Groups, MessagesOfAPairKeepTheirOrderAcrossStreams) {
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Stream one(steps), other(steps);
+    const std::array<weftStream_t, 3> streams = {one, other, nullptr};
+    std::vector<Bytes> out, in(9, Bytes(70000));
+    for (std::size_t k = 0; k < in.size(); ++k)
+      out.push_back(message(r.rank, right(r), k, in[k].size()));
+    weftGroupStart();
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      steps.ok(send(out[k], right(r), r.comm, streams[k % 3]), "send");
+      steps.ok(receive(in[k], left(r), r.comm, streams[(k + static_cast<std::size_t>(r.rank)) % 3]),
+               "receive");
+    }
+    steps.ok(weftGroupEnd(), "end");  // some have no stream: then all are done
+    for (std::size_t k = 0; k < in.size(); ++k)
+      steps.expect(in[k] == message(left(r), r.rank, k, in[k].size()),
+                   "wrong message " + std::to_string(k));
+    steps.ok(weftStreamSynchronize(one), "synchronize one");
+    steps.ok(weftStreamSynchronize(other), "synchronize the other");
+    return steps.failed();
+  });
+}
+
+// What stands before and after a group in either of its streams runs before and after it.
+TEST_P(Groups, StreamsOfAGroupStayInOrder) {
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Stream one(steps), other(steps);
+    std::vector<std::uint64_t> mine(60000, 1), theirs(mine.size()), sums(mine.size());
+    const auto addUp = [&](const auto& x, auto& y, weftStream_t stream) {
+      steps.ok(
+          weftAllReduce(x.data(), y.data(), x.size(), weftUint64, weftSum, r.comm, stream, nullptr),
+          "sum");
+    };
+    addUp(mine, mine, one);
+    weftGroupStart();
+    steps.ok(weftSend(mine.data(), mine.size(), weftUint64, right(r), r.comm, one, nullptr),
+             "send");
+    steps.ok(weftRecv(theirs.data(), theirs.size(), weftUint64, left(r), r.comm, other, nullptr),
+             "receive");
+    steps.ok(weftGroupEnd(), "end");
+    addUp(theirs, sums, other);
+    steps.ok(weftStreamSynchronize(other), "synchronize the other");
+    const std::uint64_t n = static_cast<std::uint64_t>(r.ranks);
+    steps.expect(sums == std::vector<std::uint64_t>(sums.size(), n * n), "wrong sums");
+    steps.ok(weftStreamSynchronize(one), "synchronize one");
+    return steps.failed();
+  });
+}
+
+// One of its streams may be held up by the application: abort ends what waits for it.
+TEST_P(Groups, AbortEndsTheWaitForAStream) {
+  onEveryRank([](const Rank& r) {
+    Steps steps;
+    const Stream one(steps), other(steps);
+    std::atomic<bool> released{false};
+    const auto hold = [](void* flag) {
+      while (!static_cast<std::atomic<bool>*>(flag)->load()) sleepMs(1);
+    };
+    Bytes out(10), in(10);
+    steps.ok(weftStreamCallback(other, hold, &released), "callback");
+    weftGroupStart();
+    steps.ok(send(out, right(r), r.comm, one), "send");
+    steps.ok(receive(in, left(r), r.comm, other), "receive");
+    steps.ok(weftGroupEnd(), "end");
+    steps.ok(weftCommAbort(r.comm), "abort");
+    steps.gives(weftAborted, weftStreamSynchronize(one), "synchronize one");
+    released = true;
+    steps.gives(weftAborted, weftStreamSynchronize(other), "synchronize the other");
     return steps.failed();
   });
 }
