@@ -54,7 +54,8 @@ Watch::Watch(Transport& transport, std::uint32_t rank, std::vector<PeerName> nam
       commName_(std::move(commName)),
       mine_(transport.own().control()),
       verdict_(&transport.control(0)->verdict),
-      liveness_(transport, names) {
+      liveness_(transport, names),
+      endSeen_(names.size(), 0) {
   for (const PeerName& n : names)
     names_.push_back(text("rank ", n.rank, " (host ", n.host, ", pid ", n.pid, ")"));
 }
@@ -83,7 +84,6 @@ void Watch::beginWait(int timeoutMs, const char* label) {
   timeoutMs_ = timeoutMs;
   label_ = label;
   waiting_ = false;
-  suspicious_ = false;
 }
 
 void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
@@ -216,7 +216,7 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
     WEFT_TRY(lookForDead(true, needs));
-    WEFT_TRY(lookForLeavers());
+    WEFT_TRY(lookForLeavers(needs));
   }
   if (now - since_ >= milliseconds(timeoutMs_)) return declare(late(waitingFor));
   warnIfLong(waitingFor);
@@ -234,13 +234,18 @@ bool Watch::isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const 
   return seq < seq_ || (seq == seq_ && page->inCall.load(std::memory_order_acquire) != 0);
 }
 
+bool Watch::endSeenBefore(std::uint32_t peer) {
+  if (endSeen_[peer] == 0) endSeen_[peer] = looks_;
+  return endSeen_[peer] < looks_;
+}
+
 // A loss counts when it is seen twice: in between, everything that the dead had sent is looked at.
 Status Watch::lookForDead(bool inCall, const Needs& needs) {
-  const Status dead = liveness_.check([&](std::uint32_t peer) {
-    return isMissed(peer, inCall, needs) && std::exchange(suspicious_, true);
-  });
+  ++looks_;
+  const Status dead = liveness_.check(
+      [&](std::uint32_t peer) { return isMissed(peer, inCall, needs) && endSeenBefore(peer); });
   if (dead.ok()) return {};
-  if (inCall) WEFT_TRY(lookForLeavers());  // destroyed its end before it ended: says more
+  if (inCall) WEFT_TRY(lookForLeavers(needs));  // destroyed its end before it ended: says more
   return declare(
       Status::error(dead.code(), text(dead.text(), inCall ? ", during " + currentCall() : "",
                                       "; restart the job from its last checkpoint")));
@@ -262,16 +267,24 @@ Status Watch::lookAround() {
   return lookForDead(false);
 }
 
-// A rank that has destroyed its end without making this call.
-Status Watch::lookForLeavers() {
-  for (std::uint32_t r = 0; plan_ && r < names_.size(); ++r) {
+// Has a rank that has destroyed its end not made this call, or not its part of a transfer?
+bool Watch::isAwaited(std::uint32_t leaver, const Needs& needs) {
+  if (plan_ != nullptr)
+    return transport_.control(leaver)->callSeq.load(std::memory_order_acquire) < seq_;
+  return needs && needs(leaver) && endSeenBefore(leaver);
+}
+
+Status Watch::lookForLeavers(const Needs& needs) {
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
     const ControlPage* page = transport_.control(r);
     if (page == nullptr || page->left.load(std::memory_order_acquire) == 0) continue;
-    if (page->callSeq.load(std::memory_order_acquire) >= seq_) continue;
-    return declare(
-        Status::error(Code::RemoteError,
-                      text(names_[r], " has destroyed its end of the communicator; ", currentCall(),
-                           " waits for it; fix: make the same calls on every rank")));
+    if (!isAwaited(r, needs)) continue;
+    return declare(Status::error(
+        Code::RemoteError,
+        text(names_[r], " has destroyed its end of the communicator; ", currentCall(),
+             " waits for it; fix: ",
+             plan_ != nullptr ? "make the same calls on every rank"
+                              : "match each send with a receive before destroying an end")));
   }
   return {};
 }

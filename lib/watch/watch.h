@@ -67,7 +67,9 @@ class Watch {
   Status compareCalls();
   Status lookForDead(bool inCall, const Needs& needs = {});
   bool isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const;
-  Status lookForLeavers();
+  bool endSeenBefore(std::uint32_t peer);
+  bool isAwaited(std::uint32_t leaver, const Needs& needs);
+  Status lookForLeavers(const Needs& needs);
   Status late(std::uint32_t waitingFor) const;
   std::string whoIsMissing(std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
@@ -88,8 +90,10 @@ class Watch {
   const char* label_ = nullptr;
   int timeoutMs_ = 0;
   bool waiting_ = false;  // since_ is valid
-  bool suspicious_ =
-      false;  // the last look saw a loss; what arrived before it may still be on its way
+  // By peer: the look that saw its end first, 0 = none. What it had sent before lies here since, so
+  // whatever a later look finds missing never comes.
+  std::vector<std::uint64_t> endSeen_;
+  std::uint64_t looks_ = 0;
   Clock::time_point since_{};
   Clock::time_point nextLook_{};
   std::chrono::seconds warnAfter_{10};

@@ -405,6 +405,50 @@ TEST_P(Late, DestroyedEndIsNamed) {
   EXPECT_NE(seen.text.find("has destroyed its end"), std::string::npos) << lines[2];
 }
 
+// The same of a message that will not come, and of one that nobody will take.
+TEST_P(Late, DestroyedEndOfATransferIsNamed) {
+  for (const bool receives : {true, false}) {
+    const std::vector<std::string> lines = run({GetParam(), 3}, [&](const Rank& r) -> std::string {
+      weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
+      if (result != weftSuccess || r.rank == 2) return write(result, r.comm);
+      if (r.rank == 0) {
+        weftCommDestroy(r.comm);
+        return "";
+      }
+      std::vector<char> data(1 << 20);
+      const double from = nowMs();
+      result = receives ? weftRecv(data.data(), data.size(), weftInt8, 0, r.comm, nullptr, nullptr)
+                        : weftSend(data.data(), data.size(), weftInt8, 0, r.comm, nullptr, nullptr);
+      return nowMs() - from < kPromptMs ? write(result, r.comm) : "too late";
+    });
+    const Seen seen = read(lines[1]);
+    EXPECT_EQ(seen.result, weftRemoteError) << lines[1];
+    EXPECT_EQ(seen.text.rfind(" rank 0 (host ", 0), 0u) << lines[1];
+    EXPECT_NE(seen.text.find("has destroyed its end"), std::string::npos) << lines[1];
+    EXPECT_NE(seen.text.find("fix: "), std::string::npos) << lines[1];
+  }
+}
+
+// A leaver is not to blame for what it had sent: up to four pieces wait for their receiver.
+TEST_P(Late, WhatALeaverHadSentStillArrives) {
+  for (int i = 0; i < 20 / kSlowdown; ++i) {
+    const std::string failed = failures({GetParam(), 3}, [&](const Rank& r) -> std::string {
+      std::vector<char> data(r.rank == 0 ? 0 : 200000, static_cast<char>(r.rank)), both(400000);
+      if (r.rank != 0)
+        return outcome(weftSend(data.data(), data.size(), weftInt8, 0, r.comm, nullptr, nullptr),
+                       r.comm);
+      sleepMs(i);
+      weftGroupStart();
+      weftRecv(both.data(), 200000, weftInt8, 1, r.comm, nullptr, nullptr);
+      weftRecv(both.data() + 200000, 200000, weftInt8, 2, r.comm, nullptr, nullptr);
+      const weftResult_t result = weftGroupEnd();
+      if (result != weftSuccess) return outcome(result, r.comm);
+      return both.front() == 1 && both.back() == 2 ? "" : "wrong bytes";
+    });
+    ASSERT_EQ(failed, "") << "round " << i;
+  }
+}
+
 // exit() without destroy, in the middle of the others' work.
 TEST(Gone, RankThatExitsIsNamedWithItsCode) {
   Processes processes({Kind::Processes, 3}, [](const Rank& r) -> std::string {
