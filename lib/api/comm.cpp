@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "api/check.h"
@@ -23,13 +24,20 @@ Status checkWorld(int nranks, int rank) {
   return {};
 }
 
-Status publish(std::shared_ptr<Communicator> made, weftComm_t* comm) {
-  const std::uintptr_t handle = commHandles().add(std::move(made));
-  if (handle == 0)
-    return Status::error(Code::InvalidUsage, text("this process has ", CommHandles::kCapacity,
-                                                  " communicators already; fix: destroy some"));
-  *comm = reinterpret_cast<weftComm_t>(handle);
+// All or none.
+Status publish(std::span<std::shared_ptr<Communicator>> made, weftComm_t* comms) {
+  std::vector<std::uintptr_t> handles(made.size());
+  if (!commHandles().addAll(made, handles.data()))
+    return Status::error(Code::InvalidUsage,
+                         text("this process has ", CommHandles::kCapacity,
+                              " communicators, or would have more; fix: destroy some"));
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    comms[i] = reinterpret_cast<weftComm_t>(handles[i]);
   return {};
+}
+
+Status publish(std::shared_ptr<Communicator> made, weftComm_t* comm) {
+  return publish(std::span(&made, 1), comm);
 }
 
 Status initRank(weftComm_t* comm, int nranks, const weftUniqueId& handle, int rank,
@@ -56,9 +64,7 @@ Status initAll(weftComm_t* comms, int n, const weftConfig_t* config) {
   WEFT_TRY(readConfig(config, &wanted));
   std::vector<std::shared_ptr<Communicator>> made;
   WEFT_TRY(createAll(n, wanted, &made));
-  for (int r = 0; r < n; ++r)
-    WEFT_TRY(publish(std::move(made[static_cast<std::size_t>(r)]), &comms[r]));
-  return {};
+  return publish(made, comms);
 }
 
 Status initFromEnv(weftComm_t* comm, const weftConfig_t* config) {

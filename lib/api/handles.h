@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace weft {
@@ -24,19 +25,16 @@ class Handles {
 
   // 0 if kCapacity are alive.
   std::uintptr_t add(std::shared_ptr<Object> object) {
-    const std::lock_guard lock(mutex_);
-    const std::size_t place = free_.empty() ? used_ : free_.back();
-    if (place == kCapacity) return 0;
-    if (free_.empty())
-      ++used_;
-    else
-      free_.pop_back();
-    Slot& slot = slots_[place];
-    slot.object = std::move(object);
-    slot.forks = forkCount();
-    const std::uintptr_t handle = encode(place, ++slot.generation);
-    slot.handle.store(handle, std::memory_order_release);
+    std::uintptr_t handle = 0;
+    addAll(std::span(&object, std::size_t{1}), &handle);
     return handle;
+  }
+  // All or, if that makes more than kCapacity, none.
+  bool addAll(std::span<std::shared_ptr<Object>> objects, std::uintptr_t* handles) {
+    const std::lock_guard lock(mutex_);
+    if (objects.size() > kCapacity - used_ + free_.size()) return false;
+    for (std::shared_ptr<Object>& object : objects) *handles++ = fill(takePlace(), object);
+    return true;
   }
 
   // nullptr if there is no such object (any more).
@@ -76,6 +74,21 @@ class Handles {
     std::uint32_t forks = 0;
     std::shared_ptr<Object> object;
   };
+
+  std::size_t takePlace() {
+    if (free_.empty()) return used_++;
+    const std::size_t place = free_.back();
+    free_.pop_back();
+    return place;
+  }
+  std::uintptr_t fill(std::size_t place, std::shared_ptr<Object>& object) {
+    Slot& slot = slots_[place];
+    slot.object = std::move(object);
+    slot.forks = forkCount();
+    const std::uintptr_t handle = encode(place, ++slot.generation);
+    slot.handle.store(handle, std::memory_order_release);
+    return handle;
+  }
 
   static std::uintptr_t encode(std::size_t place, std::uint32_t generation) {
     return std::uintptr_t{kTable} << 56 | std::uintptr_t{generation} << 16 | place << 4 | 1;

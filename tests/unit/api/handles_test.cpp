@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/handles.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace weft {
+
+namespace {
+std::uint32_t forks = 0;
+}
+std::uint32_t forkCount() { return forks; }
+
+namespace {
+
+using Table = Handles<int, 7>;
+constexpr std::size_t kCapacity = Table::kCapacity;
+
+void* pointer(std::uintptr_t handle) { return reinterpret_cast<void*>(handle); }
+
+class HandlesTest : public ::testing::Test {
+ protected:
+  std::uintptr_t add(int value) { return table_->add(std::make_shared<int>(value)); }
+  void fill(std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) ASSERT_NE(add(static_cast<int>(i)), 0u);
+  }
+
+  std::unique_ptr<Table> table_ = std::make_unique<Table>();
+};
+
+TEST_F(HandlesTest, FindTheirObjectUntilItIsRemoved) {
+  const std::uintptr_t one = add(1), two = add(2);
+  EXPECT_EQ(*table_->find(pointer(one)), 1);
+  EXPECT_EQ(*table_->share(pointer(two)), 2);
+  EXPECT_EQ(*table_->remove(pointer(one)), 1);
+  EXPECT_EQ(table_->find(pointer(one)), nullptr);
+  EXPECT_EQ(table_->remove(pointer(one)), nullptr);
+  const std::uintptr_t three = add(3);  // at the same place
+  EXPECT_NE(three, one);
+  EXPECT_EQ(table_->find(pointer(one)), nullptr);
+  EXPECT_EQ(*table_->find(pointer(three)), 3);
+}
+
+TEST_F(HandlesTest, MadeUpOnesFindNothing) {
+  const std::uintptr_t handle = add(1);
+  for (const std::uintptr_t wrong :
+       {std::uintptr_t{0}, handle + 16, handle ^ 2, ~std::uintptr_t{0}})
+    EXPECT_EQ(table_->find(pointer(wrong)), nullptr) << wrong;
+}
+
+TEST_F(HandlesTest, AFullTableTakesNoMoreUntilOneIsRemoved) {
+  fill(kCapacity - 1);
+  const std::uintptr_t last = add(1);
+  EXPECT_NE(last, 0u);
+  EXPECT_EQ(add(2), 0u);
+  EXPECT_EQ(*table_->remove(pointer(last)), 1);
+  EXPECT_NE(add(3), 0u);
+  EXPECT_EQ(add(4), 0u);
+}
+
+// As when weftCommInitAll finds the table nearly full: no communicator stays behind.
+TEST_F(HandlesTest, SeveralAreTakenTogetherOrNotAtAll) {
+  fill(kCapacity - 3);
+  std::vector<std::shared_ptr<int>> four(4, std::make_shared<int>(5));
+  const std::weak_ptr<int> watch = four[0];
+  std::vector<std::uintptr_t> handles(4, 0);
+  EXPECT_FALSE(table_->addAll(four, handles.data()));
+  EXPECT_EQ(handles, std::vector<std::uintptr_t>(4, 0));
+  four.clear();
+  EXPECT_TRUE(watch.expired());
+
+  std::vector<std::shared_ptr<int>> three(3, std::make_shared<int>(6));
+  EXPECT_TRUE(table_->addAll(three, handles.data()));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(*table_->find(pointer(handles[i])), 6);
+  EXPECT_EQ(add(7), 0u);
+}
+
+TEST_F(HandlesTest, OfTheParentAreNotTheChilds) {
+  const std::uintptr_t handle = add(1);
+  EXPECT_FALSE(table_->isParents(pointer(handle)));
+  ++forks;
+  EXPECT_TRUE(table_->isParents(pointer(handle)));
+  EXPECT_EQ(table_->find(pointer(handle)), nullptr);
+  --forks;
+}
+
+}  // namespace
+}  // namespace weft
