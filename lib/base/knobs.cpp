@@ -47,19 +47,25 @@ constexpr std::array kTable = {
     KnobInfo{Knob::SegmentKb, "WEFT_SEGMENT_KB", KnobType::Integer, "auto",
              "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
              "", 1, 1 << 20},
-    KnobInfo{Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::ByteSize, "auto",
-             "Largest message that takes the one-shot all-reduce. Must agree on all ranks.", "", 0,
-             kMaxBytes},
+    KnobInfo{
+        Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::ByteSize, "auto",
+        "Largest message that takes the one-shot all-reduce; auto: as the model of the calibrated "
+        "machine says. Must agree on all ranks.",
+        "", 0, kMaxBytes},
     KnobInfo{
         Knob::DirectMin, "WEFT_DIRECT_MIN", KnobType::ByteSize, "auto",
         "Smallest message that is written straight into the receiver's buffer where the transport "
-        "can. Must agree on all ranks.",
+        "can; auto: as the model of the calibrated machine says. Must agree on all ranks.",
         "", 0, kMaxBytes},
     KnobInfo{
         Knob::Cma, "WEFT_CMA", KnobType::Choice, "auto",
         "Copies between processes by the kernel (process_vm_readv): auto where measured to win, or "
         "off.",
         "auto|off"},
+    KnobInfo{
+        Knob::TuneFile, "WEFT_TUNE_FILE", KnobType::Text, "auto",
+        "File that keeps the calibration of this machine for later processes: auto is a file in "
+        "$XDG_CACHE_HOME/weft or ~/.cache/weft; off keeps none."},
     KnobInfo{Knob::SpinUs, "WEFT_SPIN_US", KnobType::Integer, "auto",
              "Microseconds that a wait spins before it yields and sleeps.", "", 0, 1000000},
     KnobInfo{

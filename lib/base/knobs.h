@@ -26,6 +26,7 @@ enum class Knob {
   OneShotMax,
   DirectMin,
   Cma,
+  TuneFile,
   SpinUs,
   SocketIfname,
   CommId,

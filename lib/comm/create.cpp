@@ -2,13 +2,16 @@
 #include "comm/create.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "topology/cores.h"
+#include "tune/this_machine.h"
 
 namespace weft {
 namespace {
@@ -16,18 +19,6 @@ namespace {
 // Landing memory of one parity. Four of them, and 256 KiB a peer for point to point, stay under the
 // promised 8 MiB + 1 MiB a peer.
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
-// Of a segment: four in flight fit half of a common 2 MiB second-level cache.
-constexpr std::int64_t kLandingBytes = 256 << 10;
-// Cut-overs of today, measured with two ranks (docs/performance.md): up to here, divided by the
-// ranks because each receives from all, everybody sends everything; from here on a block is worth a
-// direct put.
-constexpr std::int64_t kOneShotMax = 64 << 10;
-constexpr std::int64_t kDirectMin = 32 << 10;
-// Beyond this the kernel's copy is slower than two copies through landing slots that stay in cache.
-constexpr std::uint64_t kDirectMax = 16 << 20;
-// Shared buffers cost one exchange more than one shot.
-constexpr std::uint64_t kSharedMin = 2 << 10;
-
 // The most cells that any algorithm of the registry needs, with its transforms, from one rank to
 // another, times the ranks: a ring sends all of its 2n messages to one neighbour.
 std::uint32_t tagsFor(std::uint32_t ranks) { return ranks * (4 * ranks + 16); }
@@ -91,53 +82,84 @@ Status numberKnob(Knob knob, std::int64_t fallback, std::int64_t* value) {
   return {};
 }
 
+// A limit that is set only where the knob is.
+Status limitKnob(Knob knob, std::optional<std::uint64_t>* limit) {
+  std::int64_t value = 0;
+  WEFT_TRY(readInteger(knob, &value));
+  if (value != kKnobAuto) *limit = static_cast<std::uint64_t>(value);
+  return {};
+}
+
 Status readTuning(std::uint32_t ranks, Tuning* tuning) {
-  std::int64_t oneShot = 0, direct = 0, landingKb = 0;
-  WEFT_TRY(numberKnob(Knob::OneShotMax, kOneShotMax / ranks, &oneShot));
-  WEFT_TRY(numberKnob(Knob::DirectMin, kDirectMin, &direct));
-  WEFT_TRY(numberKnob(Knob::SegmentKb, kLandingBytes >> 10, &landingKb));
+  WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
+  WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
   if (tuning->algorithm == "auto") tuning->algorithm.clear();
   tuning->ranks = ranks;
-  // Everybody sends everything: the arena must hold a whole message from each.
-  tuning->oneShotMax =
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(oneShot), kArenaBytes / (ranks + 1));
-  tuning->directMin = static_cast<std::uint64_t>(direct);
-  tuning->directMax = kDirectMax;
-  tuning->sharedMin = kSharedMin;
-  tuning->landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
   // On one host, two-level algorithms see pairs of ranks as nodes: of use for tests only.
   tuning->cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
   return {};
 }
 
-// What the ranks of a host agree on: direct puts only if all ranks can (a rank that cannot is known
-// to all before the first call), and how many cores they have together to wait on.
-Status agreeOnHost(const Transport& transport, const Exchange& exchange, bool* direct,
-                   std::uint32_t* cores) {
-  struct Offer {
-    cpu_set_t cores;
-    std::uint64_t direct;
-  };
-  const Offer mine{allowedCores(), transport.caps().direct};
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &all));
-  Offer together{mine};
-  for (const std::vector<std::byte>& one : all) {
-    Offer offer{};
-    if (one.size() == sizeof(offer)) std::memcpy(&offer, one.data(), sizeof(offer));
-    together.direct &= offer.direct;
-    CPU_OR(&together.cores, &together.cores, &offer.cores);
-  }
-  *direct = together.direct != 0;
-  *cores = usableCores(together.cores);
+// Of a segment: those in flight fit half of a core's cache.
+std::int64_t landingKbFor(const Machine& machine) {
+  constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
+  return std::llround(std::clamp(machine.cacheBytes / 2 / kParities, kLeast, kMost)) >> 10;
+}
+
+// What one rank tells the others of its host. The calibration is rank 0's: one measures, and all
+// count with the same numbers.
+struct Offer {
+  cpu_set_t cores;
+  std::uint64_t direct;
+  Machine machine;
+};
+
+Status offerOf(std::uint32_t rank, const Transport& transport, Offer* offer) {
+  *offer = {allowedCores(), transport.caps().direct, {}};
+  if (rank != 0) return {};
+  KnownMachine known;
+  WEFT_TRY(thisMachine(&known));
+  if (!isSane(known.machine))
+    return Status::error(Code::OutOfMemory,
+                         "no memory to calibrate this machine; fix: raise the limit of memory "
+                         "(ulimit -v, cgroup)");
+  offer->machine = known.machine;
   return {};
 }
 
-void announce(const Communicator::Parts& parts, std::uint32_t cores) {
+// What the ranks of a host agree on: direct puts only if all ranks can (a rank that cannot is known
+// to all before the first call), how many cores they have together to wait on, and the machine.
+Status agreeOnHost(std::uint32_t rank, const Transport& transport, const Exchange& exchange,
+                   Tuning* tuning) {
+  Offer mine;
+  WEFT_TRY(offerOf(rank, transport, &mine));
+  std::vector<std::vector<std::byte>> all;
+  WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &all));
+  Offer together{mine};
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    Offer offer{};
+    if (all[r].size() == sizeof(offer)) std::memcpy(&offer, all[r].data(), sizeof(offer));
+    together.direct &= offer.direct;
+    CPU_OR(&together.cores, &together.cores, &offer.cores);
+    if (r == 0) together.machine = offer.machine;
+  }
+  if (!isSane(together.machine))
+    return Status::error(Code::InternalError, "rank 0 told no calibration of this host");
+  rememberMachine(together.machine);
+  tuning->direct = together.direct != 0;
+  tuning->ground = {.machine = together.machine,
+                    .cores = usableCores(together.cores),
+                    .oneProcess = transport.caps().sharesAll,
+                    .arenaBytes = kArenaBytes};
+  return {};
+}
+
+void announce(const Communicator::Parts& parts) {
   logInfo("communicator ", parts.config.name, ": rank ", parts.rank, " of ", parts.ranks,
           ", transport ", parts.transport->name(), parts.tuning.direct ? " with direct puts" : "",
-          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", cores, " cores");
+          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", parts.tuning.ground.cores,
+          " cores");
 }
 
 }  // namespace
@@ -176,18 +198,22 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& membe
   setup.allowDirect = cma;
   setup.timeoutMs = config.initTimeoutMs;
   WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
-  std::uint32_t cores = 1;
-  WEFT_TRY(agreeOnHost(*parts.transport, exchange, &parts.tuning.direct, &cores));
+  WEFT_TRY(agreeOnHost(rank, *parts.transport, exchange, &parts.tuning));
+  Ground& ground = parts.tuning.ground;
+  std::int64_t landingKb = 0;
+  WEFT_TRY(numberKnob(Knob::SegmentKb, landingKbFor(ground.machine), &landingKb));
+  ground.landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
   parts.tuning.shares = parts.transport->caps().shares;
   parts.tuning.sharesAll = parts.transport->caps().sharesAll;
-  parts.waiting = tuneWaiting(ranks, cores, spinUs);
+  parts.waiting = tuneWaiting(ranks, ground.cores, spinUs);
   parts.target = {.rank = rank,
                   .ranks = ranks,
                   .tags = setup.layout.tags,
-                  .budget = {setup.layout.arenaBytes, parts.tuning.landingBytes}};
+                  .budget = {setup.layout.arenaBytes, ground.landingBytes},
+                  .streamMin = static_cast<std::uint64_t>(ground.machine.streamMin)};
   for (std::uint32_t r = 0; r < ranks; ++r)
     parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
-  announce(parts, cores);
+  announce(parts);
   *out = std::make_shared<Communicator>(std::move(parts));
   return {};
 }

@@ -12,9 +12,6 @@ namespace weft {
 namespace {
 
 constexpr std::uint32_t kNobody = ~0u;
-// Results of messages from this size on go past the cache: they would not stay in it until the
-// caller reads them, and a plain store first reads the line that it overwrites.
-constexpr std::uint64_t kStreamMin = 4 << 20;
 
 // Each rank's region in the cells and in the arena of every other.
 std::uint32_t cellsOfRegion(const BindTarget& target) { return target.tags / target.ranks; }
@@ -339,7 +336,7 @@ bool Binder::isReadAgain(const BoundOp& result) const {
 }
 
 void Binder::streamResults() {
-  if (layout_.totalBytes() < kStreamMin) return;
+  if (layout_.totalBytes() < target_.streamMin) return;
   for (BoundOp& op : plan_->ops) {
     const bool stores = op.kind == BoundOp::Kind::Copy || op.kind == BoundOp::Kind::Fold;
     op.stream =

@@ -18,6 +18,9 @@ struct BindTarget {
   std::uint32_t ranks = 1;
   std::uint32_t tags = 0;  // cells per parity, for all peers together
   Budget budget;
+  // Results of messages from this size on go past the cache: they would not stay in it until the
+  // caller reads them, and a plain store first reads the line that it overwrites.
+  std::uint64_t streamMin = ~std::uint64_t{0};
 };
 
 // Compiles `schedule` for one rank and one call: slots become offsets, runs become one op each

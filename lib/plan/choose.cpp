@@ -2,6 +2,7 @@
 #include "plan/choose.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.h"
 #include "schedule/registry.h"
@@ -18,31 +19,23 @@ std::uint64_t longestBlock(const Call& call) {
   return count * sizeOf(call.type);
 }
 
-std::string_view bestName(const Call& call, const Tuning& tuning) {
-  const bool small = longestBlock(call) <= tuning.oneShotMax;
-  switch (call.collective) {
+// The default algorithms: those that add in rank order, so that the choice does not change a sum.
+std::vector<std::string_view> defaultNames(Collective collective, std::uint32_t ranks) {
+  switch (collective) {
     case Collective::AllReduce:
     case Collective::Reduce:
-      return small ? "one-shot" : "mesh";
+      return {"one-shot", "mesh"};
     case Collective::Broadcast:
-      return small || tuning.ranks <= 2 ? "direct" : "scatter-all-gather";
+      if (ranks <= 2) return {"direct"};
+      return {"direct", "scatter-all-gather"};
     case Collective::ReduceScatter:
     case Collective::AllGather:
-      return "mesh";
+      return {"mesh"};
     case Collective::Barrier:
-      return "dissemination";
+      return {"dissemination"};
     default:
-      return "direct";
+      return {"direct"};
   }
-}
-
-std::uint64_t longestBuffer(const Call& call, std::uint32_t ranks) {
-  const bool blocks = call.collective == Collective::AllGather ||
-                      call.collective == Collective::ReduceScatter ||
-                      call.collective == Collective::AllToAll;
-  std::uint64_t count = call.counts.empty() ? call.count * (blocks ? ranks : 1) : 0;
-  for (const std::size_t n : call.counts) count += n;
-  return count * sizeOf(call.type);
 }
 
 constexpr std::string_view kShared = "shared";
@@ -67,11 +60,8 @@ Status parseForced(std::string_view text, std::string_view* name, Landing* landi
 
 // Copies gain from landing in place. A reduction's second half goes through the cache either way,
 // and of a broadcast one rank alone would do the work.
-bool landsDirectly(const Call& call, const Tuning& tuning, Landing wanted) {
-  if (wanted != Landing::Choose) return wanted == Landing::Direct;
-  const bool gains = !isReduction(call.collective) && call.collective != Collective::Broadcast;
-  const std::uint64_t block = longestBlock(call);
-  return tuning.direct && gains && block >= tuning.directMin && block <= tuning.directMax;
+bool mayLandDirectly(const Call& call, const Tuning& tuning) {
+  return tuning.direct && !isReduction(call.collective) && call.collective != Collective::Broadcast;
 }
 
 Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {
@@ -88,6 +78,110 @@ Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tun
   return {};
 }
 
+// An algorithm with its landing.
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  bool direct = false;
+};
+
+Schedule make(const Candidate& candidate, const Call& call, const Tuning& tuning) {
+  Schedule schedule = candidate.algorithm->make({.ranks = tuning.ranks,
+                                                 .root = static_cast<std::uint32_t>(call.root),
+                                                 .cards = tuning.cards});
+  if (candidate.algorithm->shared) return schedule;
+  if (call.op == RedOp::PreMulSum && isReduction(call.collective))
+    schedule = prescale(std::move(schedule));
+  schedule = candidate.direct ? grantOut(std::move(schedule)) : stageOut(std::move(schedule));
+  if (isRooted(call.collective)) schedule = withAgreement(std::move(schedule));
+  return schedule;
+}
+
+double priceOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
+  return estimateNs(make(candidate, call, tuning), call, tuning.ground);
+}
+
+// Both landings of an algorithm, where the call may take both and no knob decides.
+std::vector<Candidate> landingsOf(const Algorithm* algorithm, const Call& call,
+                                  const Tuning& tuning) {
+  if (!mayLandDirectly(call, tuning)) return {{algorithm, false}};
+  if (tuning.directMin) return {{algorithm, longestBlock(call) >= *tuning.directMin}};
+  return {{algorithm, false}, {algorithm, true}};
+}
+
+// Of two default algorithms WEFT_ONE_SHOT_MAX asks for the first up to its limit.
+bool isAllowed(std::size_t index, std::size_t names, const Call& call, const Tuning& tuning) {
+  if (!tuning.oneShotMax || names == 1) return true;
+  return (index == 0) == (longestBlock(call) <= *tuning.oneShotMax);
+}
+
+std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
+  const std::vector<std::string_view> names = defaultNames(call.collective, tuning.ranks);
+  std::vector<Candidate> candidates;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!isAllowed(i, names.size(), call, tuning)) continue;
+    const Algorithm* algorithm = findAlgorithm(call.collective, names[i]);
+    std::ranges::copy(landingsOf(algorithm, call, tuning), std::back_inserter(candidates));
+  }
+  return candidates;
+}
+
+Candidate cheapest(const std::vector<Candidate>& candidates, const Call& call,
+                   const Tuning& tuning) {
+  if (candidates.size() == 1) return candidates[0];
+  return *std::ranges::min_element(candidates, {},
+                                   [&](const Candidate& c) { return priceOf(c, call, tuning); });
+}
+
+const Algorithm* sharedAlgorithm(const Call& call, const Tuning& tuning) {
+  const bool can =
+      tuning.ranks > 1 && (tuning.shares || tuning.sharesAll) && call.op != RedOp::PreMulSum;
+  return can ? findAlgorithm(call.collective, kShared) : nullptr;
+}
+
+// Where only some memory is shared, ranks must ask each other first, which is lost if it is not: so
+// the gain must be larger than that loss.
+bool sharingGains(const Algorithm* shared, const Call& call, const Tuning& tuning) {
+  const double risk = tuning.sharesAll ? 0 : roundNs(tuning.ranks, tuning.ground);
+  const Candidate other = cheapest(candidatesOf(call, tuning), call, tuning);
+  return priceOf({shared}, call, tuning) + risk < priceOf(other, call, tuning);
+}
+
+Status checkDirect(std::string_view forced, const Tuning& tuning) {
+  if (tuning.direct) return {};
+  return Status::error(Code::InvalidUsage,
+                       text("algorithm '", forced,
+                            "': this communicator cannot write into its peers' buffers; "
+                            "fix: use ':staged'"));
+}
+
+// What `forced` names.
+Status forcedCandidate(std::string_view forced, const Call& call, const Tuning& tuning,
+                       Candidate* out) {
+  std::string_view name;
+  Landing landing = Landing::Choose;
+  WEFT_TRY(parseForced(forced, &name, &landing));
+  const Algorithm* algorithm = findAlgorithm(call.collective, name);
+  if (algorithm == nullptr)
+    return Status::error(
+        Code::InvalidUsage,
+        text("unknown algorithm '", name, "' for ", collectiveName(call.collective),
+             "; fix: use one of ", algorithmNames(call.collective)));
+  if (algorithm->shared)
+    return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name,
+                                                  "' lands nowhere; fix: name it alone"));
+  WEFT_TRY(checkFits(*algorithm, call, tuning));
+  if (landing == Landing::Direct) WEFT_TRY(checkDirect(forced, tuning));
+  *out = landing == Landing::Choose ? cheapest(landingsOf(algorithm, call, tuning), call, tuning)
+                                    : Candidate{algorithm, landing == Landing::Direct};
+  return {};
+}
+
+std::string nameOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
+  std::string name(candidate.algorithm->name);
+  if (candidate.algorithm->shared || !mayLandDirectly(call, tuning)) return name;
+  return name + (candidate.direct ? ":direct" : ":staged");
+}
+
 }  // namespace
 
 std::string algorithmNames(Collective collective) {
@@ -100,47 +194,41 @@ std::string algorithmNames(Collective collective) {
 
 std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning) {
   const std::string_view wanted = forcedName(call, tuning);
-  const Algorithm* algorithm = findAlgorithm(call.collective, kShared);
-  const bool can = algorithm != nullptr && tuning.ranks > 1 &&
-                   (tuning.shares || tuning.sharesAll) && call.op != RedOp::PreMulSum;
-  const bool want =
-      wanted.empty() ? longestBuffer(call, tuning.ranks) >= tuning.sharedMin : wanted == kShared;
-  if (!can || !want) return {};
-  return algorithm->make({.ranks = tuning.ranks, .root = static_cast<std::uint32_t>(call.root)});
+  const Algorithm* algorithm = sharedAlgorithm(call, tuning);
+  if (algorithm == nullptr) return {};
+  const bool want = wanted.empty() ? sharingGains(algorithm, call, tuning) : wanted == kShared;
+  if (!want) return {};
+  return make({algorithm}, call, tuning);
 }
 
 // 'shared' says what to do if all buffers are shared; this is what to do if not.
 Status choose(const Call& call, const Tuning& tuning, Schedule* out) {
-  std::string_view forced = forcedName(call, tuning);
-  if (forced == kShared) forced = {};
-  std::string_view name = bestName(call, tuning);
-  Landing landing = Landing::Choose;
-  if (!forced.empty()) WEFT_TRY(parseForced(forced, &name, &landing));
-  const Algorithm* algorithm = findAlgorithm(call.collective, name);
-  if (algorithm == nullptr)
-    return Status::error(
-        Code::InvalidUsage,
-        text("unknown algorithm '", name, "' for ", collectiveName(call.collective),
-             "; fix: use one of ", algorithmNames(call.collective)));
-  if (algorithm->shared)
-    return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name,
-                                                  "' lands nowhere; fix: name it alone"));
-  WEFT_TRY(checkFits(*algorithm, call, tuning));
-  if (landing == Landing::Direct && !tuning.direct)
-    return Status::error(Code::InvalidUsage,
-                         text("algorithm '", forced,
-                              "': this communicator cannot write into its peers' buffers; "
-                              "fix: use ':staged'"));
-  Schedule schedule = algorithm->make({.ranks = tuning.ranks,
-                                       .root = static_cast<std::uint32_t>(call.root),
-                                       .cards = tuning.cards});
-  if (call.op == RedOp::PreMulSum && isReduction(call.collective))
-    schedule = prescale(std::move(schedule));
-  schedule = landsDirectly(call, tuning, landing) ? grantOut(std::move(schedule))
-                                                  : stageOut(std::move(schedule));
-  if (isRooted(call.collective)) schedule = withAgreement(std::move(schedule));
-  *out = std::move(schedule);
+  const std::string_view forced = forcedName(call, tuning);
+  Candidate candidate;
+  if (forced.empty() || forced == kShared)
+    candidate = cheapest(candidatesOf(call, tuning), call, tuning);
+  else
+    WEFT_TRY(forcedCandidate(forced, call, tuning, &candidate));
+  *out = make(candidate, call, tuning);
   return {};
+}
+
+std::vector<Form> formsOf(const Call& call, const Tuning& tuning) {
+  std::vector<Candidate> candidates = candidatesOf(call, tuning);
+  if (const Algorithm* shared = sharedAlgorithm(call, tuning)) candidates.push_back({shared});
+  std::vector<Form> forms;
+  for (const Candidate& candidate : candidates)
+    forms.push_back({nameOf(candidate, call, tuning), priceOf(candidate, call, tuning)});
+  return forms;
+}
+
+std::string_view reasonFor(const Call& call, const Tuning& tuning) {
+  if (!call.algorithm.empty()) return "the call's algorithm";
+  if (!tuning.algorithm.empty()) return "WEFT_ALGO";
+  const bool several = defaultNames(call.collective, tuning.ranks).size() > 1;
+  if (tuning.oneShotMax && several) return "WEFT_ONE_SHOT_MAX";
+  if (tuning.directMin && mayLandDirectly(call, tuning)) return "WEFT_DIRECT_MIN";
+  return "the model";
 }
 
 }  // namespace weft

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "plan/call.h"
+#include "plan/model.h"
 #include "schedule/ir.h"
 
 namespace weft {
@@ -15,19 +18,18 @@ namespace weft {
 // made, so that every rank chooses alike.
 struct Tuning {
   std::uint32_t ranks = 1;
-  std::uint32_t cards = 1;       // ranks of a node, for two-level algorithms
-  bool direct = false;           // peers' user memory can be written
-  bool shares = false;           // memory from weftMemAlloc can be reached by loads and stores
-  bool sharesAll = false;        // all memory can
-  std::uint64_t sharedMin = 0;   // bytes of the longer buffer; from here on shared buffers gain
-  std::uint64_t oneShotMax = 0;  // bytes; up to here everybody sends everything
-  std::uint64_t directMin = 0;   // bytes of a block; from here on puts land in the receive buffer
-  std::uint64_t directMax = ~std::uint64_t{0};  // bytes of a block; beyond it they do not
-  std::uint64_t landingBytes = 0;               // of a segment, on the receiving rank
-  std::string algorithm;                        // WEFT_ALGO: as Call::algorithm where that is empty
+  std::uint32_t cards = 1;  // ranks of a node, for two-level algorithms
+  bool direct = false;      // peers' user memory can be written
+  bool shares = false;      // memory from weftMemAlloc can be reached by loads and stores
+  bool sharesAll = false;   // all memory can
+  Ground ground;
+  std::optional<std::uint64_t> oneShotMax;  // bytes; up to here everybody sends everything
+  std::optional<std::uint64_t> directMin;   // of a block; from here on puts land in the buffer
+  std::string algorithm;                    // WEFT_ALGO: as Call::algorithm where that is empty
 };
 
-// Algorithm, landing and transforms for `call`, a pure function of its arguments.
+// Algorithm, landing and transforms for `call`, a pure function of its arguments: what the call or
+// a knob asks for, else the cheapest by the model.
 //
 // A forced algorithm is a name of the registry, optionally with its landing: "ring", "mesh:staged",
 // "mesh:direct". InvalidUsage if the name is unknown for this collective or does not fit the call;
@@ -38,6 +40,17 @@ Status choose(const Call& call, const Tuning& tuning, Schedule* out);
 // they are not, or are not to be, choose() has the answer; so 'shared', forced, is a wish. Sums
 // have the same bits as those of the default algorithms.
 std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning);
+
+// A way to run a call and what the model thinks of it.
+struct Form {
+  std::string name;  // "mesh:direct", as it may be forced
+  double ns = 0;
+};
+// All ways that are considered for a call that forces nothing.
+std::vector<Form> formsOf(const Call& call, const Tuning& tuning);
+
+// What decides: the call, a knob or the model.
+std::string_view reasonFor(const Call& call, const Tuning& tuning);
 
 // The names that may be forced for a collective, separated by commas.
 std::string algorithmNames(Collective collective);

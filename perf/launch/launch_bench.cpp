@@ -7,14 +7,17 @@
 #include <cstdlib>
 
 #include "plan/cache.h"
+#include "tune/calibrate.h"
 
 namespace {
 
 weft::Tuning tuning(std::uint32_t ranks) {
   weft::Tuning t;
   t.ranks = ranks;
-  t.oneShotMax = 8 << 10;
-  t.landingBytes = 256 << 10;
+  static const weft::Machine machine = weft::calibrate().machine;
+  t.ground.machine = machine;
+  t.ground.arenaBytes = 1 << 20;
+  t.ground.landingBytes = 256 << 10;
   return t;
 }
 

@@ -7,6 +7,7 @@
 
 #include "plan/bind.h"
 #include "plan/cache.h"
+#include "sample_machine.h"
 
 namespace weft {
 namespace {
@@ -15,9 +16,7 @@ Tuning tuning() {
   Tuning t;
   t.ranks = 4;
   t.direct = true;
-  t.oneShotMax = 8 << 10;
-  t.directMin = 16 << 10;
-  t.landingBytes = 256 << 10;
+  t.ground = sampleGround();
   return t;
 }
 
@@ -40,18 +39,63 @@ TEST(Choose, SmallOneShotLargeMesh) {
   EXPECT_NE(chosen(callOf(Collective::AllReduce, 1 << 20)).find("mesh"), std::string::npos);
 }
 
-TEST(Choose, DirectBetweenItsLimits) {
+bool isDirect(Collective collective, std::uint64_t blockBytes, const Tuning& t) {
+  Schedule schedule;
+  EXPECT_TRUE(choose(callOf(collective, blockBytes / 4), t, &schedule).ok());
+  return schedule.name.find("staged") == std::string::npos;
+}
+
+TEST(Choose, TheKernelCopiesMediumBlocks) {
+  EXPECT_FALSE(isDirect(Collective::AllGather, 1 << 10, tuning()));
+  EXPECT_TRUE(isDirect(Collective::AllGather, 1 << 20, tuning()));
+  EXPECT_FALSE(isDirect(Collective::AllGather, 64 << 20, tuning()));
+  EXPECT_FALSE(isDirect(Collective::AllReduce, 1 << 20, tuning()));
+  Tuning without = tuning();
+  without.ground.machine.kernelCallNs = without.ground.machine.kernelNear =
+      without.ground.machine.kernelFar = 0;
+  EXPECT_FALSE(isDirect(Collective::AllGather, 1 << 20, without));
+}
+
+TEST(Choose, KnobsOverrideTheModel) {
   Tuning t = tuning();
-  t.directMax = 1 << 20;
-  const auto isDirect = [&](std::uint64_t blockBytes) {
-    Schedule schedule;
-    EXPECT_TRUE(choose(callOf(Collective::AllGather, blockBytes / 4), t, &schedule).ok());
-    return schedule.signals > 0;  // grants
-  };
-  EXPECT_FALSE(isDirect(t.directMin - 4));
-  EXPECT_TRUE(isDirect(t.directMin));
-  EXPECT_TRUE(isDirect(t.directMax));
-  EXPECT_FALSE(isDirect(t.directMax + 4));
+  t.directMin = 100;
+  EXPECT_FALSE(isDirect(Collective::AllGather, 96, t));
+  EXPECT_TRUE(isDirect(Collective::AllGather, 100, t));
+  EXPECT_TRUE(isDirect(Collective::AllGather, 64 << 20, t));
+  EXPECT_EQ(reasonFor(callOf(Collective::AllGather, 1), t), "WEFT_DIRECT_MIN");
+  t.oneShotMax = 1 << 20;
+  const Call limit = callOf(Collective::AllReduce, 1 << 18),
+             beyond = callOf(Collective::AllReduce, (1 << 18) + 1);
+  EXPECT_NE(chosen(limit, t).find("one-shot"), std::string::npos);
+  EXPECT_NE(chosen(beyond, t).find("mesh"), std::string::npos);
+  EXPECT_EQ(reasonFor(limit, t), "WEFT_ONE_SHOT_MAX");
+  EXPECT_EQ(formsOf(limit, t).size(), 1u);
+  t.oneShotMax = 0;
+  EXPECT_NE(chosen(callOf(Collective::AllReduce, 1), t).find("mesh"), std::string::npos);
+  t.algorithm = "ring";
+  EXPECT_NE(chosen(limit, t).find("ring"), std::string::npos);
+  EXPECT_EQ(reasonFor(limit, t), "WEFT_ALGO");
+}
+
+// Whatever the model says, the cheapest of the forms that it lists is what runs.
+TEST(Choose, TakesTheCheapestForm) {
+  for (const std::uint32_t ranks : {2u, 3u, 4u, 8u, 16u}) {
+    for (std::uint64_t count = 1; count < (64u << 20); count *= 3) {
+      for (const auto collective : {Collective::AllReduce, Collective::AllGather,
+                                    Collective::Broadcast, Collective::Gather}) {
+        Tuning t = tuning();
+        t.ranks = ranks;
+        const Call call = callOf(collective, count);
+        const std::vector<Form> forms = formsOf(call, t);
+        ASSERT_FALSE(forms.empty());
+        const Form best = *std::ranges::min_element(forms, {}, &Form::ns);
+        Call forced = call;
+        forced.algorithm = best.name;
+        EXPECT_EQ(chosen(call, t), chosen(forced, t)) << best.name << " " << count;
+        EXPECT_EQ(reasonFor(call, t), "the model");
+      }
+    }
+  }
 }
 
 TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
@@ -124,14 +168,13 @@ Tuning sharing(bool all) {
   Tuning t = tuning();
   t.shares = true;
   t.sharesAll = all;
-  t.sharedMin = 4096;
   return t;
 }
 
-TEST(ChooseShared, FromItsLimitOnWhereMemoryIsShared) {
-  const Call small = callOf(Collective::AllReduce, 1000),
-             large = callOf(Collective::AllReduce, 1024);
-  EXPECT_FALSE(chooseShared(small, sharing(true)).has_value());
+TEST(ChooseShared, WhereItGainsAndMemoryIsShared) {
+  const Call small = callOf(Collective::AllReduce, 2),
+             large = callOf(Collective::AllReduce, 1 << 18);
+  EXPECT_FALSE(chooseShared(small, sharing(false)).has_value());
   EXPECT_TRUE(chooseShared(large, sharing(true)).has_value());
   EXPECT_TRUE(chooseShared(large, sharing(false)).has_value());
   EXPECT_FALSE(chooseShared(large, tuning()).has_value());
@@ -139,6 +182,16 @@ TEST(ChooseShared, FromItsLimitOnWhereMemoryIsShared) {
   Call scaled = large;
   scaled.op = RedOp::PreMulSum;
   EXPECT_FALSE(chooseShared(scaled, sharing(true)).has_value());
+}
+
+// Asking whether all buffers are shared costs a round, in vain if they are not.
+TEST(ChooseShared, LaterWhereItMayBeInVain) {
+  const auto firstShared = [](bool all) {
+    std::uint64_t count = 1;
+    while (!chooseShared(callOf(Collective::AllGather, count), sharing(all))) count *= 2;
+    return count;
+  };
+  EXPECT_LT(firstShared(true), firstShared(false));
 }
 
 TEST(ChooseShared, ForcedIsAWishAndTakesNoLanding) {

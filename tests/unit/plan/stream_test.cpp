@@ -5,6 +5,7 @@
 
 #include "plan/bind.h"
 #include "plan/choose.h"
+#include "sample_machine.h"
 
 namespace weft {
 namespace {
@@ -17,12 +18,15 @@ std::vector<BoundOp> stores(Collective collective, std::uint64_t bytes, BoundOp:
   call.count = bytes / (collective == Collective::AllReduce ? 4 : 8);
   Tuning tuning;
   tuning.ranks = 2;
-  tuning.landingBytes = 256 << 10;
+  tuning.ground = sampleGround();
   Schedule schedule;
   EXPECT_TRUE(choose(call, tuning, &schedule).ok());
   std::unique_ptr<Plan> plan;
-  const BindTarget target{
-      .rank = 1, .ranks = 2, .tags = 64, .budget = {std::uint64_t{1} << 20, 256 << 10}};
+  const BindTarget target{.rank = 1,
+                          .ranks = 2,
+                          .tags = 64,
+                          .budget = {std::uint64_t{1} << 20, 256 << 10},
+                          .streamMin = 4 << 20};
   EXPECT_TRUE(bindSchedule(schedule, call, target, &plan).ok());
   std::vector<BoundOp> found;
   std::ranges::copy_if(plan->ops, std::back_inserter(found), [&](const BoundOp& op) {

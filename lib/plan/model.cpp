@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "transports/segment.h"
+
+namespace weft {
+namespace {
+
+// Of a far copy's extra cost, what loads and what stores cause: a store first reads its line and
+// later writes it back.
+constexpr double kLoads = 1.0 / 3, kStores = 2.0 / 3;
+// The calibration sees buffers of a cache's size. Far beyond it the kernel's copies, whose stores
+// read their lines from memory first, lose half of their rate: from so many caches on, of a block
+// and of all buffers of a core.
+constexpr double kFarBlock = 8, kFarBuffers = 64;
+constexpr double kNever = 1e14;  // ns, of what the kernel does not permit
+
+// Ranks of a core.
+double shareOf(std::uint32_t ranks, const Ground& ground) {
+  return std::ceil(static_cast<double>(ranks) / std::max(1u, ground.cores));
+}
+
+// One rank's part of one call.
+struct Work {
+  double ns = 0;  // on its core
+  std::uint32_t rounds = 0;
+  std::uint32_t payloads = 0;  // fetched after the flag that tells of them
+};
+
+class Model {
+ public:
+  Model(const Schedule& schedule, const Call& call, const Ground& ground)
+      : schedule_(schedule),
+        ground_(ground),
+        machine_(ground.machine),
+        layout_(schedule, call, {ground.arenaBytes, ground.landingBytes, 0}) {
+    const double ranks = schedule.ranks;
+    share_ = shareOf(schedule.ranks, ground);
+    across_ = ranks > 1 ? (ranks - share_) / (ranks - 1) : 0;
+    footprint_ = share_ * 2 * static_cast<double>(layout_.totalBytes()) / machine_.cacheBytes;
+    far_ = std::clamp(footprint_ - 0.5, 0.0, 1.0);
+    streams_ = static_cast<double>(layout_.totalBytes()) >= machine_.streamMin;
+  }
+
+  double total() const {
+    const Work root = workOf(schedule_.root);
+    const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
+    const double rounds = std::max(root.rounds, other.rounds);
+    const double payloads = std::max(root.payloads, other.payloads);
+    return rounds * roundNs(schedule_.ranks, ground_) + payloads * machine_.exchangeNs +
+           coreNs(root.ns, other.ns);
+  }
+
+ private:
+  // Ranks work side by side, but of a rooted call's one segment: there the root and the others work
+  // one after the other.
+  double coreNs(double root, double other) const {
+    const double busiest = std::max(root + (share_ - 1) * other, share_ * other);
+    if (!isRooted(schedule_.collective) || schedule_.shared) return busiest;
+    const double segments = static_cast<double>(layout_.segments());
+    const double first = root + std::min<double>(share_, schedule_.ranks - 1) * other;
+    return first / segments + busiest * (segments - 1) / segments;
+  }
+
+  Work workOf(std::uint32_t rank) const;
+  double priceOf(const Op& op, const Program& program) const;
+  double putNs(const Op& op) const;
+  double reduceNs(const Op& op, const Program& program) const;
+  double loadNs(Slot slot, double bytes) const;
+  double storeNs(Slot slot, double bytes) const;
+  double bytesOf(const Op& op) const;
+  bool readsPeer(const Op& op, const Program& program) const;
+
+  // Extra cost of a byte that comes from, or goes to, another core's cache.
+  double crossing(double rate) const { return across_ * (1 / rate - 1 / machine_.copyNear); }
+  double beyond(double rate) const {
+    return far_ * std::max(0.0, 1 / rate - 1 / machine_.copyNear);
+  }
+  double farResult() const { return streams_ ? machine_.streamFar : machine_.copyFar; }
+
+  const Schedule& schedule_;
+  const Ground& ground_;
+  const Machine& machine_;
+  const ByteLayout layout_;
+  double share_ = 1;      // ranks of a core
+  double across_ = 1;     // how many of a rank's peers are on another one
+  double footprint_ = 0;  // of the buffers of a core's ranks, in caches
+  double far_ = 0;        // how much of the buffers does not stay in the cache
+  bool streams_ = false;
+};
+
+// Of all segments.
+double Model::bytesOf(const Op& op) const {
+  double bytes = 0;
+  for (std::uint32_t j = 0; j < op.chunks; ++j) {
+    const double limit = static_cast<double>(layout_.limit(op.shape + j));
+    const double most = static_cast<double>(layout_.segments() * layout_.stride());
+    bytes += std::min(limit, most);
+  }
+  return bytes;
+}
+
+// Beyond a near copy: what this rank's peers wrote, and user memory that has left the cache.
+double Model::loadNs(Slot slot, double bytes) const {
+  if (slot.buf == Buf::Tmp) return bytes * crossing(machine_.takeAcross);
+  const double peers = slot.owner != kMine ? crossing(machine_.takeAcross) : 0;
+  return bytes * std::max(peers, kLoads * beyond(machine_.copyFar));
+}
+
+double Model::storeNs(Slot slot, double bytes) const {
+  return slot.buf == Buf::Out ? bytes * kStores * beyond(farResult()) : 0;
+}
+
+double Model::putNs(const Op& op) const {
+  const double bytes = bytesOf(op);
+  const double copy = bytes / machine_.copyNear;
+  if (op.isSignal()) return machine_.messageNs;
+  const double flags = machine_.messageNs * static_cast<double>(layout_.segments());
+  if (schedule_.shared)  // what was just made is stored once more, from the nearest cache
+    return flags + copy +
+           bytes * std::max(crossing(machine_.putAcross), kStores * beyond(farResult()));
+  if (op.dst.buf != Buf::Out)
+    return flags + copy + loadNs(op.src, bytes) + bytes * crossing(machine_.putAcross);
+  if (ground_.oneProcess)
+    return flags + copy + bytes * std::max(crossing(machine_.putAcross), beyond(machine_.copyFar));
+  if (machine_.kernelCallNs <= 0) return kNever;
+  const bool tooFar = footprint_ >= kFarBuffers || bytes >= kFarBlock * machine_.cacheBytes;
+  const double kernel =
+      (1 - far_) / machine_.kernelNear + far_ / machine_.kernelFar * (tooFar ? 2 : 1);
+  return flags + machine_.kernelCallNs * static_cast<double>(layout_.segments()) + bytes * kernel +
+         bytes * (1 - far_) * crossing(machine_.putAcross);
+}
+
+double Model::reduceNs(const Op& op, const Program& program) const {
+  const double bytes = bytesOf(op);
+  double ns = storeNs(op.dst, bytes);
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    ns += bytes / machine_.foldNear + loadNs(program.operands[op.firstOperand + k], bytes);
+  return ns;
+}
+
+double Model::priceOf(const Op& op, const Program& program) const {
+  switch (op.kind) {
+    case OpKind::Put:
+      return putNs(op);
+    case OpKind::Reduce:
+      return reduceNs(op, program);
+    case OpKind::Copy:
+      return bytesOf(op) / machine_.copyNear + loadNs(op.src, bytesOf(op)) +
+             storeNs(op.dst, bytesOf(op));
+    default:
+      return 0;  // a Finish goes along with its sum
+  }
+}
+
+bool Model::readsPeer(const Op& op, const Program& program) const {
+  if (op.kind == OpKind::Copy) return op.src.owner != kMine;
+  const auto* first = program.operands.data() + op.firstOperand;
+  return std::any_of(first, first + op.operands, [](Slot slot) { return slot.owner != kMine; });
+}
+
+Work Model::workOf(std::uint32_t rank) const {
+  const Program program = schedule_.program(rank);
+  Work work;
+  bool sent = false, payload = false, peers = false;
+  const auto endRound = [&] {
+    work.rounds += sent;
+    work.payloads += payload;
+    sent = payload = false;
+  };
+  for (const Op& op : program.ops) {
+    work.ns += priceOf(op, program);
+    peers = peers || readsPeer(op, program);
+    if (op.kind == OpKind::Wait) endRound();
+    if (op.kind != OpKind::Put) continue;
+    sent = true;
+    payload = payload || (!schedule_.shared && bytesOf(op) > static_cast<double>(kInlineBytes));
+  }
+  work.payloads += peers;
+  endRound();  // what was sent last is waited for by others
+  return work;
+}
+
+}  // namespace
+
+// All ranks of a core take their turn in each round, some more than once, because those of other
+// cores are half a rotation behind.
+double roundNs(std::uint32_t ranks, const Ground& ground) {
+  const Machine& machine = ground.machine;
+  const double share = shareOf(ranks, ground);
+  if (share <= 1) return machine.exchangeNs;
+  const double rotations = ground.cores > 1 ? (1 + share) / 2 : 1;
+  return machine.exchangeNs + rotations * share * machine.handOverNs;
+}
+
+double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground) {
+  return Model(schedule, call, ground).total();
+}
+
+}  // namespace weft

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two threads that throw a ball: a flag, several flags, a full landing slot with its flag.
+#include "tune/pair.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "base/threads.h"
+#include "tune/processor.h"
+#include "tune/stopwatch.h"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t kFlags = 8;
+constexpr std::size_t kSlotBytes = 32 << 10;
+constexpr double kPatienceNs = 20e6;  // of all games; on a busy machine they are cut short
+
+struct Game {
+  std::uint32_t flags = 1;
+  std::size_t bytes = 0;
+  bool sameCore = false;
+  int throws = 16;
+};
+enum { kExchange, kMessage, kSlot, kHandOver, kGames };
+constexpr Game kGame[kGames] = {{.throws = 50},
+                                {.flags = kFlags},
+                                {.bytes = kSlotBytes, .throws = 2},
+                                {.sameCore = true, .throws = 8}};
+constexpr int kTries = 8;
+
+struct alignas(64) Flag {
+  std::atomic<std::uint32_t> value{0};
+};
+
+// What the other player writes to, and a buffer of one's own; half a page apart from the slots, for
+// loads that lie like an earlier store within their page take it for their own and wait.
+struct alignas(4096) End {
+  char slot[kSlotBytes] = {};
+  std::array<Flag, kFlags> flags;
+  alignas(2048) char gap[2048];
+  char buffer[kSlotBytes] = {};
+};
+
+struct Court {
+  int home = 0;
+  int away = -1;  // -1: there is no second core
+  End ends[2];
+  std::atomic<bool> over{false};
+  const double until = nowNs() + kPatienceNs;
+  Fastest round[kGames], put, take;
+};
+
+bool moveTo(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(core), &set);
+  return core >= 0 && sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class Player {
+ public:
+  Player(Court& court, std::size_t side)
+      : court_(court), mine_(court.ends[side]), theirs_(court.ends[1 - side]) {}
+
+  void hit(const Game& game) {
+    if (game.bytes != 0) std::memcpy(theirs_.slot, mine_.buffer, game.bytes);
+    ++sent_;
+    for (std::uint32_t i = 0; i < game.flags; ++i)
+      theirs_.flags[i].value.store(sent_, std::memory_order_release);
+  }
+  void await(const Game& game) {
+    ++seen_;
+    for (std::uint32_t i = 0; i < game.flags; ++i) {
+      while (mine_.flags[i].value.load(std::memory_order_acquire) != seen_ && goesOn(game)) {
+      }
+    }
+  }
+  void take(const Game& game) {
+    if (game.bytes != 0) std::memcpy(mine_.buffer, mine_.slot, game.bytes);
+  }
+
+ private:
+  bool goesOn(const Game& game) {
+    game.sameCore ? static_cast<void>(sched_yield()) : relax();
+    if (++polls_ % 64 == 0 && nowNs() > court_.until) court_.over = true;
+    return !court_.over.load(std::memory_order_relaxed);
+  }
+
+  Court& court_;
+  End& mine_;
+  End& theirs_;
+  std::uint32_t sent_ = 0, seen_ = 0, polls_ = 0;
+};
+
+// One round of the player who serves; the times of its own copies are added to `put` and `take`.
+void serve(Player& player, const Game& game, double* put, double* take) {
+  if (game.bytes == 0) {
+    player.hit(game);
+    return player.await(game);
+  }
+  const double start = nowNs();
+  player.hit(game);
+  const double sent = nowNs();
+  player.await(game);
+  const double arrived = nowNs();
+  player.take(game);
+  *put += sent - start;
+  *take += nowNs() - arrived;
+}
+
+void returnBall(Player& player, const Game& game) {
+  player.await(game);
+  player.take(game);
+  player.hit(game);
+}
+
+// The server has the watch.
+void timeGame(Court& court, Player& player, int number) {
+  const Game& game = kGame[number];
+  for (int i = 0; i < kTries && !court.over; ++i) {
+    double put = 0, take = 0;
+    const double start = nowNs();
+    for (int k = 0; k < game.throws; ++k) serve(player, game, &put, &take);
+    if (court.over) return;
+    court.round[number].add((nowNs() - start) / game.throws);
+    if (game.bytes == 0) continue;
+    court.put.add(put / game.throws);
+    court.take.add(take / game.throws);
+  }
+}
+
+Status play(Court& court, std::size_t side) {
+  Player player(court, side);
+  bool placed = moveTo(side == 0 || court.away < 0 ? court.home : court.away);
+  for (int g = 0; g < kGames; ++g) {
+    if (!kGame[g].sameCore && court.away < 0) continue;
+    if (kGame[g].sameCore) placed = moveTo(court.home) && placed;
+    if (!placed) court.over = true;
+    if (side == 0) {
+      timeGame(court, player, g);
+      continue;
+    }
+    for (int k = 0; k < kTries * kGame[g].throws; ++k) returnBall(player, kGame[g]);
+  }
+  return {};
+}
+
+PairTimes timesOf(const Court& court) {
+  PairTimes times;
+  const auto known = [](const Fastest& fastest) { return fastest.ns() < kPatienceNs; };
+  times.steady = true;
+  for (int g = 0; g < kGames; ++g) {
+    if (kGame[g].sameCore || court.away >= 0)
+      times.steady = times.steady && court.round[g].confirmed();
+  }
+  if (known(court.round[kHandOver])) times.handOver = court.round[kHandOver].ns() / 2;
+  if (known(court.round[kExchange])) times.exchange = court.round[kExchange].ns() / 2;
+  if (known(court.round[kMessage]))
+    times.message = std::max(0.0, court.round[kMessage].ns() / 2 - times.exchange) / (kFlags - 1);
+  if (known(court.put)) times.putPerByte = court.put.ns() / kSlotBytes;
+  if (known(court.take)) times.takePerByte = court.take.ns() / kSlotBytes;
+  return times;
+}
+
+// Signals are for the application's threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+PairTimes measurePair() {
+#if defined(__SANITIZE_THREAD__)
+  return {};  // threads of a forked process are not its business
+#else
+  const SignalsBlocked blocked;
+  const auto made = std::make_unique<Court>();
+  Court& court = *made;
+  court.home = sched_getcpu();
+  const Status found = onThreads(1, [&](std::size_t) -> Status {
+    court.away = moveToOtherCore(court.home);
+    return {};
+  });
+  const Status played = onThreads(2, [&](std::size_t side) { return play(court, side); });
+  return found.ok() && played.ok() ? timesOf(court) : PairTimes{};
+#endif
+}
+
+}  // namespace weft

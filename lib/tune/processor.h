@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace weft {
+
+// Size of a core's cache of this level, 2 or 3. Where the kernel does not tell it: 1 MiB for level
+// 2, 0 for level 3.
+std::size_t cacheBytes(int level);
+
+// "2048K" and the like as sysfs writes them; 0 if malformed.
+std::size_t bytesOfCacheSize(const std::string& text);
+
+// A core of its own for a thread that works with one on `core`: not a hardware thread of the same
+// core. -1 if there is none in this container. Asks by moving the calling thread there.
+int moveToOtherCore(int core);
+
+// "Intel(R) Xeon(R) Processor, 2 processors": machines of equal name have equal numbers.
+std::string processorName();
+
+}  // namespace weft

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace weft {
+
+inline double nowNs() {
+  using namespace std::chrono;
+  return duration<double, std::nano>(steady_clock::now().time_since_epoch()).count();
+}
+
+// The fastest of several tries, and whether the others bear it out.
+class Fastest {
+ public:
+  void add(double ns) {
+    second_ = std::min(second_, std::max(best_, ns));
+    best_ = std::min(best_, ns);
+  }
+  double ns() const { return best_; }
+  // Two tries agree: it was no accident, and the machine was not busy all the time.
+  bool confirmed() const { return second_ <= 1.25 * best_; }
+
+ private:
+  double best_ = std::numeric_limits<double>::infinity();
+  double second_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace weft
