@@ -3,6 +3,7 @@
 # Runs weft-perf over collectives x ranks x sizes x transports, and lists what failed.
 #
 #   matrix.sh path/to/weft-perf quick   about a minute: to 1 MiB, a few faulty seeds
+#   matrix.sh path/to/weft-perf seeds   an hour: the faulty transport, to 1 MiB, many seeds
 #   matrix.sh path/to/weft-perf full    hours: 0 bytes to 1 GiB, all types, many seeds
 set -u
 
@@ -38,6 +39,19 @@ quick() {
   done
 }
 
+# Each seed at the usual rates of faults, and at rates where hardly a put arrives in order.
+seeds() {
+  local rates=hold=0.5,again=0.3,late=0.5,depth=3,scribble=1,check=1
+  for seed in $(seq 101 300); do
+    for collective in $collectives; do
+      for faults in "$seed" "seed=$seed,$rates"; do
+        check 600 "$collective" -b 0 -e 1M -f 33 -u 1 -n 1 -w 0 -g $((2 + seed % 4)) \
+          --transport "faulty:$faults"
+      done
+    done
+  done
+}
+
 # Odd sizes and odd addresses from nothing to 1 GiB. Eight ranks stop at 128 MiB, for the memory.
 full() {
   for collective in $collectives; do
@@ -59,9 +73,10 @@ full() {
 
 case $scope in
   quick) quick ;;
+  seeds) seeds ;;
   full) full ;;
   *)
-    echo "usage: matrix.sh path/to/weft-perf [quick|full]" >&2
+    echo "usage: matrix.sh path/to/weft-perf [quick|seeds|full]" >&2
     exit 64
     ;;
 esac

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <sstream>
@@ -134,9 +135,15 @@ std::string leavesNothing(const std::function<std::string()>& body) {
 class Kill : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Kill, ::testing::Values(2, 3, 4));
 
+// How often to kill where the test by default does so `usual` times.
+int killsWanted(int usual) {
+  const char* wanted = std::getenv("RANKS_TEST_KILLS");
+  return wanted != nullptr ? std::atoi(wanted) : usual / kSlowdown;
+}
+
 // 200 times in all.
 TEST_P(Kill, AtARandomMomentIsToldToAllSurvivors) {
-  const int times = (GetParam() == 2 ? 80 : 60) / kSlowdown;
+  const int times = killsWanted(GetParam() == 2 ? 80 : 60);
   const std::string failed = leavesNothing([&]() -> std::string {
     for (int i = 0; i < times; ++i) {
       const std::uint64_t seed = static_cast<std::uint64_t>(1000 * GetParam() + i);
@@ -187,7 +194,8 @@ std::string killWhileJoining(int ranks, std::uint64_t seed) {
   return "";
 }
 TEST(KillWhileJoining, IsToldToAllSurvivors) {
-  for (int i = 0; i < 20 / kSlowdown; ++i) {
+  const int times = killsWanted(20);
+  for (int i = 0; i < times; ++i) {
     const std::uint64_t seed = static_cast<std::uint64_t>(7000 + i);
     ASSERT_EQ(killWhileJoining(2 + i % 3, seed), "") << "seed " << seed;
   }
