@@ -47,7 +47,7 @@ bool readCall(const ControlPage& page, std::uint64_t seq, std::uint64_t* fingerp
 
 }  // namespace
 
-Watch::Watch(Transport& transport, std::uint32_t rank, std::vector<PeerName> names,
+Watch::Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
              std::string commName)
     : transport_(transport),
       rank_(rank),

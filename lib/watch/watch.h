@@ -23,7 +23,7 @@ namespace weft {
 // Used by the thread that runs the communicator's calls, but for abort() and verdict().
 class Watch {
  public:
-  Watch(Transport& transport, std::uint32_t rank, std::vector<PeerName> names,
+  Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
         std::string commName);
 
   // Hot path: two lines written, no system call. `label` may be null and must outlive the call.
