@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
 
@@ -27,23 +28,57 @@ bool findCollective(std::string_view name, Collective* out) {
   return false;
 }
 
+Status callOf(const Communicator& comm, const char* collective, size_t count, weftDataType_t type,
+              Call* call) {
+  WEFT_TRY(checkPointer(collective, "collective"));
+  WEFT_TRY(checkType(type));
+  if (!findCollective(collective, &call->collective))
+    return invalid(text("unknown collective '", collective,
+                        "'; fix: a name of nccl-tests, such as all_reduce"));
+  WEFT_TRY(checkCount(count, comm.ranks(), type));
+  call->count = count;
+  call->type = static_cast<DType>(type);
+  return {};
+}
+
 Status explain(weftComm_t handle, const char* collective, size_t count, weftDataType_t type,
                char* out, size_t length) {
   Communicator* comm = nullptr;
   WEFT_TRY(findComm(handle, &comm));
-  WEFT_TRY(checkPointer(collective, "collective"));
   WEFT_TRY(checkPointer(out, "text"));
-  WEFT_TRY(checkType(type));
   Call call;
-  if (!findCollective(collective, &call.collective))
-    return invalid(text("unknown collective '", collective,
-                        "'; fix: a name of nccl-tests, such as all_reduce"));
-  WEFT_TRY(checkCount(count, comm->ranks(), type));
-  call.count = count;
-  call.type = static_cast<DType>(type);
+  WEFT_TRY(callOf(*comm, collective, count, type, &call));
   std::string line;
   WEFT_TRY(comm->explain(call, &line));
   std::snprintf(out, length, "%s", line.c_str());
+  return {};
+}
+
+// With the options that the choice depends on.
+Status explainChoice(Communicator& comm, Call call, weftRedOp_t op, const weftOpts_t* opts,
+                     std::string* lines) {
+  Options options;
+  WEFT_TRY(readOptions(comm, opts, &options));
+  call.algorithm = options.algorithm;
+  call.reproducible = options.reproducible;
+  std::array<std::byte, 8> scalar{};
+  if (isReduction(call.collective))
+    WEFT_TRY(checkOp(comm, op, static_cast<weftDataType_t>(call.type), &call.op, &scalar));
+  return comm.explainChoice(call, lines);
+}
+
+Status explainAll(weftComm_t handle, const char* collective, size_t count, weftDataType_t type,
+                  weftRedOp_t op, const weftOpts_t* opts, char* out, size_t length) {
+  Communicator* comm = nullptr;
+  WEFT_TRY(findComm(handle, &comm));
+  WEFT_TRY(checkPointer(out, "text"));
+  std::string lines = comm->explainMachine();
+  if (collective != nullptr) {
+    Call call;
+    WEFT_TRY(callOf(*comm, collective, count, type, &call));
+    WEFT_TRY(explainChoice(*comm, call, op, opts, &lines));
+  }
+  std::snprintf(out, length, "%s", lines.c_str());
   return {};
 }
 
@@ -87,6 +122,13 @@ const char* weftGetLastError(weftComm_t comm) {
 weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count, weftDataType_t type,
                          char* text, size_t length) {
   return weft::entry([&] { return weft::explain(comm, collective, count, type, text, length); });
+}
+
+weftResult_t weftCommExplain(weftComm_t comm, const char* collective, size_t count,
+                             weftDataType_t type, weftRedOp_t op, const weftOpts_t* opts,
+                             char* text, size_t length) {
+  return weft::entry(
+      [&] { return weft::explainAll(comm, collective, count, type, op, opts, text, length); });
 }
 
 const char* weftAlgorithms(const char* collective) { return weft::namesOf(collective); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/communicator.h"
 
+#include <array>
+#include <cstdio>
 #include <cstring>
 
 #include "base/text.h"
@@ -63,6 +65,28 @@ Status Communicator::explain(const Call& call, std::string* line) {
                " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(),
                " ops, transport ", parts_.transport->name());
   return {};
+}
+
+Status Communicator::explainChoice(const Call& call, std::string* lines) {
+  WEFT_TRY(explain(call, lines));
+  std::string list;
+  for (const Form& form : formsOf(call, parts_.tuning)) {
+    std::array<char, 32> us;
+    std::snprintf(us.data(), us.size(), " %.*f us", form.ns < 99500 ? 2 : 0, form.ns / 1000);
+    list += text(list.empty() ? "" : ", ", form.name, us.data(),
+                 form.name != "shared" || parts_.tuning.sharesAll
+                     ? ""
+                     : " (where all buffers are of weftMemAlloc)");
+  }
+  *lines += text("\n", reasonFor(call, parts_.tuning), " decides; estimates: ", list);
+  return {};
+}
+
+std::string Communicator::explainMachine() const {
+  const Ground& ground = parts_.tuning.ground;
+  return text("machine: ", ground.cores, " cores for ", parts_.ranks,
+              " ranks; rank 0 has these numbers from ", originName(parts_.calibrated), "\n",
+              weft::describe(ground.machine));
 }
 
 Status Communicator::lookAround() {

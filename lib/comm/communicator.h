@@ -15,6 +15,7 @@
 #include "engine/turns.h"
 #include "plan/cache.h"
 #include "transports/transport.h"
+#include "tune/this_machine.h"
 #include "watch/watch.h"
 
 namespace weft {
@@ -55,6 +56,7 @@ class Communicator {
     std::vector<PeerName> names;
     WaitTuning waiting;
     Tuning tuning;
+    Origin calibrated = Origin::Nowhere;  // where rank 0 has tuning.ground.machine from
     BindTarget target;
   };
   explicit Communicator(Parts parts);
@@ -73,6 +75,10 @@ class Communicator {
   Status run(const Operation& operation);
   // The plan's choice in one line.
   Status explain(const Call& call, std::string* line);
+  // Why: the forms that were considered, what the model thinks of each, and what decides.
+  Status explainChoice(const Call& call, std::string* lines);
+  // The machine that the model counts with.
+  std::string explainMachine() const;
 
   Status verdict() const { return watch_.verdict(); }
   Status abort() { return watch_.abort(); }

@@ -112,26 +112,24 @@ std::int64_t landingKbFor(const Machine& machine) {
 struct Offer {
   cpu_set_t cores;
   std::uint64_t direct;
-  Machine machine;
+  KnownMachine known;
 };
 
 Status offerOf(std::uint32_t rank, const Transport& transport, Offer* offer) {
   *offer = {allowedCores(), transport.caps().direct, {}};
   if (rank != 0) return {};
-  KnownMachine known;
-  WEFT_TRY(thisMachine(&known));
-  if (!isSane(known.machine))
+  WEFT_TRY(thisMachine(&offer->known));
+  if (!isSane(offer->known.machine))
     return Status::error(Code::OutOfMemory,
                          "no memory to calibrate this machine; fix: raise the limit of memory "
                          "(ulimit -v, cgroup)");
-  offer->machine = known.machine;
   return {};
 }
 
 // What the ranks of a host agree on: direct puts only if all ranks can (a rank that cannot is known
 // to all before the first call), how many cores they have together to wait on, and the machine.
 Status agreeOnHost(std::uint32_t rank, const Transport& transport, const Exchange& exchange,
-                   Tuning* tuning) {
+                   Tuning* tuning, Origin* calibrated) {
   Offer mine;
   WEFT_TRY(offerOf(rank, transport, &mine));
   std::vector<std::vector<std::byte>> all;
@@ -142,13 +140,15 @@ Status agreeOnHost(std::uint32_t rank, const Transport& transport, const Exchang
     if (all[r].size() == sizeof(offer)) std::memcpy(&offer, all[r].data(), sizeof(offer));
     together.direct &= offer.direct;
     CPU_OR(&together.cores, &together.cores, &offer.cores);
-    if (r == 0) together.machine = offer.machine;
+    if (r == 0) together.known = offer.known;
   }
-  if (!isSane(together.machine))
+  const Machine& machine = together.known.machine;
+  if (!isSane(machine))
     return Status::error(Code::InternalError, "rank 0 told no calibration of this host");
-  rememberMachine(together.machine);
+  rememberMachine(machine);
+  *calibrated = together.known.origin;
   tuning->direct = together.direct != 0;
-  tuning->ground = {.machine = together.machine,
+  tuning->ground = {.machine = machine,
                     .cores = usableCores(together.cores),
                     .oneProcess = transport.caps().sharesAll,
                     .arenaBytes = kArenaBytes};
@@ -198,7 +198,7 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& membe
   setup.allowDirect = cma;
   setup.timeoutMs = config.initTimeoutMs;
   WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
-  WEFT_TRY(agreeOnHost(rank, *parts.transport, exchange, &parts.tuning));
+  WEFT_TRY(agreeOnHost(rank, *parts.transport, exchange, &parts.tuning, &parts.calibrated));
   Ground& ground = parts.tuning.ground;
   std::int64_t landingKb = 0;
   WEFT_TRY(numberKnob(Knob::SegmentKb, landingKbFor(ground.machine), &landingKb));

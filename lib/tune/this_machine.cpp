@@ -52,11 +52,11 @@ const char* originName(Origin origin) {
     case Origin::Nowhere:
       return "unknown";
     case Origin::Measured:
-      return "measured by this process";
+      return "a measurement";
     case Origin::File:
-      return "from the file of an earlier calibration";
+      return "its file";
     case Origin::Peer:
-      return "told by a rank of this host";
+      return "an earlier communicator";
   }
   return "unknown";
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -55,6 +56,8 @@ class Bench::Operation {
   }
 
   void runOnce() { weft::check(problem_.collective->call(problem_, call_), call_.comm); }
+
+  weftRedOp_t op() const { return call_.op; }
 
   // As many calls as -m asks for, in one group if that is more than one.
   void launch() {
@@ -123,6 +126,25 @@ Measurement Bench::measure(const Problem& problem, Placement placement, const Ph
     *measured.wrong += check(problem, placement, Fill::Random);
   }
   return measured;
+}
+
+std::string Bench::explain(const Problem& problem) {
+  if (std::string_view(problem.collective->name) == "sendrecv")
+    return "point to point: there is nothing to choose";
+  const Operation operation(*this, problem, Placement::OutOfPlace);
+  return explanation(problem.collective->name, problem.count, problem.type.type, operation.op());
+}
+
+std::string Bench::explainMachine() { return explanation(nullptr, 0, weftUint8, weftSum); }
+
+std::string Bench::explanation(const char* collective, std::size_t count, weftDataType_t type,
+                               weftRedOp_t op) {
+  std::array<char, 2048> text{};
+  const weftComm_t comm = team_.group();
+  weft::check(
+      weftCommExplain(comm, collective, count, type, op, &callOptions_, text.data(), text.size()),
+      comm);
+  return text.data();
 }
 
 Recipe Bench::recipeFor(const Problem& problem, Fill fill) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "perf/weft-perf/buffer.h"
@@ -39,6 +40,9 @@ class Bench {
 
   Problem problem(const TypeInfo& type, const OpInfo& op, int root, std::size_t bytes);
   Measurement measure(const Problem& problem, Placement placement, const Phase& phase);
+  // What the library says of how and why it runs this problem, and of the machine.
+  std::string explain(const Problem& problem);
+  std::string explainMachine();
   // Elements that were wrong on this rank, whatever the others say.
   std::uint64_t wrongHere() const { return wrongHere_; }
 
@@ -46,6 +50,8 @@ class Bench {
   class Operation;
 
   std::size_t sendBytes();
+  std::string explanation(const char* collective, std::size_t count, weftDataType_t type,
+                          weftRedOp_t op);
   Recipe recipeFor(const Problem& problem, Fill fill);
   void prepare(const Problem& problem, Placement placement, const Recipe& recipe);
   double timeSteadily(Operation& operation);

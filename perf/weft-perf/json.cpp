@@ -114,7 +114,8 @@ JsonReport::JsonReport(const Options& options, int argc, char** argv)
 
 JsonReport::~JsonReport() = default;
 
-void JsonReport::head(const std::vector<RankInfo>& ranks) {
+void JsonReport::head(const std::vector<RankInfo>& ranks, const std::string& machine) {
+  if (!machine.empty()) document_->json["machine"] = machine;
   for (const RankInfo& rank : ranks) document_->json["devices"].push_back(device(rank));
   document_->json["library_memory"] = memoryJson(largestMemory(ranks));
 }

@@ -19,7 +19,7 @@ class JsonReport {
   JsonReport(const Options& options, int argc, char** argv);
   ~JsonReport();
 
-  void head(const std::vector<RankInfo>& ranks);
+  void head(const std::vector<RankInfo>& ranks, const std::string& machine = {});
   void row(const Row& row);
   void foot(const Summary& summary, const Memory& memory);
   void error(const std::string& text);

@@ -107,7 +107,8 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
       ->expected(0, 1);
   app.add_flag("--percentiles", options.percentiles, "more columns: p50 and p99 of single calls");
   app.add_option("-J,--json,--output_file", options.json, "write everything to this file as JSON");
-  app.add_flag("--explain", options.explain, "say which algorithm and transport each size uses");
+  app.add_flag("--explain", options.explain,
+               "print the machine's numbers, and the form that each size takes and why");
 }
 
 void addLibrary(CLI::App& app, Options& options) {

@@ -19,9 +19,10 @@ class Reporter {
     if (!options.json.empty()) json_.emplace(options, argc, argv);
   }
 
-  void head(const std::vector<RankInfo>& ranks) {
-    table_.head(ranks);
-    if (json_) json_->head(ranks);
+  // `machine`: what the library says of it, or nothing.
+  void head(const std::vector<RankInfo>& ranks, const std::string& machine) {
+    table_.head(ranks, machine);
+    if (json_) json_->head(ranks, machine);
   }
   void progress(const std::string& text) { progress_.show(text); }
   void row(const Row& row) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -34,7 +33,8 @@ class Run {
 
   bool execute() {
     const std::vector<RankInfo> ranks = team_.exchange(rankInfo(team_));
-    if (reporter_ != nullptr) reporter_->head(ranks);
+    const std::string machine = options_.explain ? bench_.explainMachine() : std::string();
+    if (reporter_ != nullptr) reporter_->head(ranks, machine);
     for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) runCycle();
     const Memory memory = largestMemory(team_.exchange(rankInfo(team_)));
     if (reporter_ != nullptr) reporter_->foot(summary_, memory);
@@ -69,7 +69,7 @@ class Run {
     Row row{problem, {}, {}, {}};
     row.outOfPlace = measure(problem, Placement::OutOfPlace);
     if (problem.collective->inPlace) row.inPlace = measure(problem, Placement::InPlace);
-    if (options_.explain) row.explanation = explain(problem);
+    if (options_.explain) row.explanation = bench_.explain(problem);
     summary_.add(row);
     if (reporter_ != nullptr) reporter_->row(row);
   }
@@ -83,15 +83,6 @@ class Run {
                       placement == Placement::InPlace ? "in place" : "out of place", doing));
     };
     return bench_.measure(problem, placement, phase);
-  }
-
-  std::string explain(const Problem& problem) {
-    std::array<char, 512> text{};
-    const weftComm_t comm = team_.group();
-    check(weftExplain(comm, problem.collective->name, problem.count, problem.type.type, text.data(),
-                      text.size()),
-          comm);
-    return text.data();
   }
 
   const Options& options_;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "perf/weft-perf/numbers.h"
 
 namespace weft::perf {
@@ -52,7 +54,7 @@ std::string memoryParts(const Memory& memory) {
 
 }  // namespace
 
-void Table::head(const std::vector<RankInfo>& ranks) {
+void Table::head(const std::vector<RankInfo>& ranks, const std::string& machine) {
   int library = 0;
   static_cast<void>(weftGetVersion(&library));
   fmt::print(out_, "# weft-perf version {}.{}.{} weft-headers={} weft-library={}\n", WEFT_MAJOR,
@@ -65,8 +67,14 @@ void Table::head(const std::vector<RankInfo>& ranks) {
                rank.rank, rank.group, rank.pid, rank.host, rank.device, rank.processor);
   }
   fmt::print(out_, "# Library memory per rank: {}\n", memoryParts(largestMemory(ranks)));
+  comment("", machine);
   columns();
   std::fflush(out_);
+}
+
+void Table::comment(const char* indent, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) fmt::print(out_, "# {}{}\n", indent, line);
 }
 
 void Table::settings() {
@@ -114,7 +122,7 @@ void Table::row(const Row& row) {
              figures(problem, row.inPlace));
   if (options_.timestamps) fmt::print(out_, "{:>21}", timestamp());
   fmt::print(out_, "\n");
-  if (!row.explanation.empty()) fmt::print(out_, "#   {}\n", row.explanation);
+  comment("  ", row.explanation);
   std::fflush(out_);
 }
 

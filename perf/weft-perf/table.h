@@ -16,11 +16,13 @@ class Table {
  public:
   Table(std::FILE* out, const Options& options) : out_(out), options_(options) {}
 
-  void head(const std::vector<RankInfo>& ranks);
+  // `machine`: what the library says of it, or nothing.
+  void head(const std::vector<RankInfo>& ranks, const std::string& machine = {});
   void row(const Row& row);
   void foot(const Summary& summary, const Memory& memory);
 
  private:
+  void comment(const char* indent, const std::string& text);
   void settings();
   void columns();
   std::string figures(const Problem& problem, const std::optional<Measurement>& measurement) const;

@@ -256,17 +256,19 @@ TEST_F(Arguments, HandlesOfEveryEntryPoint) {
   char text[100];
   weftComm_t made = nullptr;
   const auto all = [&](weftComm_t c) {
-    return std::vector<weftResult_t>{weftCommFinalize(c),
-                                     weftCommAbort(c),
-                                     weftCommGetAsyncError(c, &result),
-                                     weftCommCount(c, &number),
-                                     weftCommUserRank(c, &number),
-                                     weftCommLocalRank(c, &number, &number),
-                                     weftCommMemStats(c, &stats),
-                                     weftCommSplit(c, 0, 0, &made, nullptr),
-                                     weftExplain(c, "all_reduce", 1, weftFloat, text, sizeof(text)),
-                                     weftBarrier(c, nullptr, nullptr),
-                                     weftCommDeregister(c, nullptr)};
+    return std::vector<weftResult_t>{
+        weftCommFinalize(c),
+        weftCommAbort(c),
+        weftCommGetAsyncError(c, &result),
+        weftCommCount(c, &number),
+        weftCommUserRank(c, &number),
+        weftCommLocalRank(c, &number, &number),
+        weftCommMemStats(c, &stats),
+        weftCommSplit(c, 0, 0, &made, nullptr),
+        weftExplain(c, "all_reduce", 1, weftFloat, text, sizeof(text)),
+        weftCommExplain(c, nullptr, 0, weftFloat, weftSum, nullptr, text, sizeof(text)),
+        weftBarrier(c, nullptr, nullptr),
+        weftCommDeregister(c, nullptr)};
   };
   for (const weftResult_t got : all(dead)) refuses(got, "");
   for (const weftResult_t got : all(nullptr)) refuses(got, "");
@@ -280,6 +282,15 @@ TEST_F(Arguments, HandlesOfEveryEntryPoint) {
   refuses(weftCommGetAsyncError(comms_[0], nullptr), "result is NULL");
   refuses(weftGetVersion(nullptr), "version is NULL");
   refuses(weftExplain(comms_[0], "all_reuse", 1, weftFloat, text, 100), "unknown collective");
+  const auto why = [&](const char* collective, weftRedOp_t op, const weftOpts_t* opts, char* to) {
+    return weftCommExplain(comms_[0], collective, 1, weftFloat, op, opts, to, sizeof(text));
+  };
+  weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+  opts.algorithm = "rnig";
+  refuses(why("all_reduce", weftSum, nullptr, nullptr), "text is NULL");
+  refuses(why("all_reuse", weftSum, nullptr, text), "unknown collective");
+  refuses(why("all_reduce", weftMaxRedOp, nullptr, text), "op is neither built in");
+  refuses(why("all_reduce", weftSum, &opts, text), "unknown algorithm", weftInvalidUsage);
   stillWorks();
 }
 
