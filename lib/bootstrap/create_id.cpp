@@ -14,6 +14,9 @@
 namespace weft {
 namespace {
 
+// For /etc/hosts and a name server. Without, names are said not to exist, perhaps only yet.
+constexpr std::uint64_t kResolveFds = 4;
+
 Status idFromCommIdKnob(UniqueId* id) {
   std::string address, secret, policy;
   std::int64_t patienceMs = 0;
@@ -79,6 +82,7 @@ Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, D
   HostPort target;
   IdContent content;
   WEFT_TRY(parseHostPort("address of rank 0", hostPort, &target));
+  WEFT_TRY(reserveFds(kResolveFds));
   WEFT_TRY(resolve(target, deadline, &content.addresses));
   content.origin = IdContent::Origin::Address;
   if (content.addresses.size() > kMaxIdAddresses) content.addresses.resize(kMaxIdAddresses);

@@ -211,6 +211,19 @@ TEST(Processes, ARankWithoutADescriptorToConnectWithSaysSoAtOnce) {
   expectHas(text, "fix: raise the limit of open files");
 }
 
+TEST(Processes, ANameIsNotAskedForWithoutADescriptor) {
+  awaitSingleThread();
+  Child poor([] {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    UniqueId id;
+    return uniqueIdFromAddress("no.such.host.invalid:4711", "", Deadline::in(60000), &id).text();
+  });
+  const auto start = Deadline::Clock::now();
+  expectHas(poor.result(), "open files");
+  EXPECT_LT(Deadline::Clock::now() - start, kSlowdown * std::chrono::seconds(2));
+}
+
 TEST(Processes, TheSoftLimitIsRaisedWhereTheHardOneAllowsIt) {
   awaitSingleThread();
   Child root([] {
