@@ -230,7 +230,9 @@ Status Rendezvous::tell(Link& link, bool* busy) {
   } else if (transient(errno)) {
     *busy = true;
   } else {
-    return socketError(text("cannot send to ", nameOf((*cards_)[link.peer])));
+    const bool hungUp = errno == EPIPE || errno == ECONNRESET;
+    return socketError(text("cannot send to ", nameOf((*cards_)[link.peer]),
+                            hungUp ? ", which has failed or ended during set-up" : ""));
   }
   return {};
 }
