@@ -92,6 +92,12 @@ class Transport {
   // gave the reference in; what may be read or written when is the engine's business.
   virtual std::byte* reach(std::uint32_t peer, std::uint64_t reference) const = 0;
 
+  // Copies by the kernel from and to a peer's own memory, by its address there; caps().direct.
+  // False: lastError() says why.
+  virtual bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) = 0;
+  virtual bool deposit(std::uint32_t peer, std::uint64_t to, const void* from,
+                       std::size_t bytes) = 0;
+
   virtual PutResult put(const Put&) = 0;
   virtual int poll(Event* out, int max) = 0;
   virtual std::size_t outstanding() const = 0;

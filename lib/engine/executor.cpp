@@ -14,17 +14,6 @@ namespace weft {
 static_assert(kParities == kReuseDepth,
               "the engine keeps as many invocations in flight as the verifier proves");
 
-namespace {
-
-void copyBytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
-}
-
-// Bytes at once where results go to several places: a few fit a first-level cache.
-constexpr std::uint64_t kTile = 8 << 10;
-
-}  // namespace
-
 Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning)
     : transport_(transport),
       watch_(watch),
@@ -35,29 +24,17 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
       own_(transport.own()),
       cells_(own_.cells()),
       completedBy_(layout_.ranks, 0),
-      sources_(layout_.ranks),
-      peerIn_(layout_.ranks),
-      peerOut_(layout_.ranks) {
-  targets_.reserve(layout_.ranks);
+      peers_(transport),
+      compute_(peers_, layout_.ranks) {
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) controls_.push_back(transport.control(r));
 }
 
 Status Executor::run(const Launch& launch) {
   launch_ = &launch;
   refused_ = false;
-  enter(launch);
+  entry_ = peers_.enter(*launch.plan, launch.in, launch.out);
   WEFT_TRY(runPlan(*launch.plan, launch));
   return refused_ ? runPlan(*launch.plan->otherwise, launch) : Status();
-}
-
-void Executor::enter(const Launch& launch) {
-  const Plan& plan = *launch.plan;
-  entry_.out = launch.out;
-  if (plan.opening == 0) return;
-  entry_.sharedIn = plan.sharedIn != 0 ? transport_.share(launch.in, plan.sharedIn) : 0;
-  entry_.sharedOut = plan.sharedOut != 0 ? transport_.share(launch.out, plan.sharedOut) : 0;
-  entry_.willing = (plan.sharedIn == 0 || entry_.sharedIn != 0) &&
-                   (plan.sharedOut == 0 || entry_.sharedOut != 0);
 }
 
 Status Executor::runPlan(const Plan& plan, const Launch& launch) {
@@ -130,30 +107,19 @@ Executor::Step Executor::advance(Lane& lane) {
 Executor::Step Executor::openBuffers(Lane& lane) {
   const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
   if (lane.next == plan_->tells && entry_.willing == 0) refused_ = true;
-  if (lane.next == plan_->opening) {
-    for (std::uint32_t i = plan_->tells; i < plan_->opening; ++i) {
-      if (!admit(lane, plan_->ops[i])) return Step::Broken;
+  for (std::uint32_t i = plan_->tells; lane.next == plan_->opening && i < lane.next; ++i) {
+    const BoundOp& wait = plan_->ops[i];
+    Entry theirs;
+    std::memcpy(&theirs, cell(lane, wait.tag).inlined, sizeof(theirs));
+    refused_ = refused_ || theirs.willing == 0;
+    if (!refused_ && !peers_.admit(wait.peer, theirs)) {
+      broken_ = Status::error(Code::InternalError,
+                              text("rank ", wait.peer, " shares memory that is not in its heap"));
+      return Step::Broken;
     }
   }
   if (refused_) lane.next = end;
   return Step::Moved;
-}
-
-// Takes down where the peer's buffers are. False: it tells of memory that it does not have.
-bool Executor::admit(const Lane& lane, const BoundOp& wait) {
-  Entry theirs;
-  std::memcpy(&theirs, cell(lane, wait.tag).inlined, sizeof(theirs));
-  refused_ = refused_ || theirs.willing == 0;
-  if (theirs.willing == 0) return true;
-  std::byte*& in = peerIn_[wait.peer];
-  std::byte*& out = peerOut_[wait.peer];
-  in = theirs.sharedIn != 0 ? transport_.reach(wait.peer, theirs.sharedIn) : nullptr;
-  out = theirs.sharedOut != 0 ? transport_.reach(wait.peer, theirs.sharedOut) : nullptr;
-  if ((in != nullptr) == (theirs.sharedIn != 0) && (out != nullptr) == (theirs.sharedOut != 0))
-    return true;
-  broken_ = Status::error(Code::InternalError,
-                          text("rank ", wait.peer, " shares memory that is not in its heap"));
-  return false;
 }
 
 Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
@@ -167,12 +133,8 @@ Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
       return put(lane, op);
     case BoundOp::Kind::Wait:
       return wait(lane, op);
-    case BoundOp::Kind::Fold:
-      fold(lane, op);
-      return Step::Moved;
     default:
-      compute(lane, op);
-      return Step::Moved;
+      return compute(lane, op);
   }
 }
 
@@ -237,67 +199,11 @@ Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
   return Step::Moved;
 }
 
-void Executor::fold(const Lane& lane, const BoundOp& op) {
-  const std::uint64_t bytes = length(lane, op);
-  if (bytes == 0) return;
-  targetsOf(lane, op);
-  bool inPlace = false;  // then its lines are in the cache already
-  for (std::uint32_t k = 0; k < op.operands; ++k) {
-    sources_[k] = at(lane, plan_->operands[op.first + k]);
-    inPlace = inPlace || std::ranges::find(targets_, sources_[k]) != targets_.end();
-  }
-  const std::uint64_t divisor = op.finish ? plan_->divisor : 1;
-  const std::size_t count = bytes / plan_->elementBytes;
-  if (op.stream && !inPlace && plan_->spread != nullptr)
-    plan_->spread(targets_.data(), targets_.size(), sources_.data(), op.operands, count, divisor);
-  else if (op.spread != 0)
-    spread(op, nullptr, bytes);
-  else
-    plan_->fold(targets_[0], sources_.data(), op.operands, count, divisor);
-}
-
-// Where the results of the op go.
-void Executor::targetsOf(const Lane& lane, const BoundOp& op) {
-  targets_.assign(1, at(lane, op.dst));
-  for (std::uint32_t k = 0; k < op.spread; ++k)
-    targets_.push_back(at(lane, plan_->operands[op.firstSpread + k]));
-}
-
-// Copies `src`, or adds the sources if it is null, tile by tile; each tile is stored to all targets
-// while it is in the first-level cache.
-void Executor::spread(const BoundOp& op, const std::byte* src, std::uint64_t bytes) {
-  auto* const first = static_cast<std::byte*>(targets_[0]);
-  for (std::uint64_t done = 0; done < bytes; done += kTile) {
-    const std::uint64_t n = std::min<std::uint64_t>(kTile, bytes - done);
-    if (src == nullptr) foldTile(op, first + done, n);
-    const std::byte* made = (src == nullptr ? first : src) + done;
-    for (void* target : targets_) copyBytes(static_cast<std::byte*>(target) + done, made, n);
-  }
-}
-
-// Adds the next tile of all sources.
-void Executor::foldTile(const BoundOp& op, std::byte* dst, std::uint64_t bytes) {
-  plan_->fold(dst, sources_.data(), op.operands, bytes / plan_->elementBytes,
-              op.finish ? plan_->divisor : 1);
-  for (std::uint32_t k = 0; k < op.operands; ++k)
-    sources_[k] = static_cast<const std::byte*>(sources_[k]) + bytes;
-}
-
-void Executor::compute(const Lane& lane, const BoundOp& op) {
-  const std::uint64_t bytes = length(lane, op);
-  if (bytes == 0) return;
-  targetsOf(lane, op);
-  const std::byte* src = at(lane, op.src);
-  const std::size_t count = bytes / plan_->elementBytes;
-  if (op.kind == BoundOp::Kind::Scale)
-    return plan_->scale(targets_[0], src, count, launch_->scalar);
-  if (op.stream)
-    copyStream(targets_.data(), targets_.size(), src, bytes);
-  else if (op.spread != 0)
-    spread(op, src, bytes);
-  else
-    copyBytes(static_cast<std::byte*>(targets_[0]), src, bytes);
-  if (op.kind == BoundOp::Kind::Finish) finish(plan_->type, targets_[0], count, plan_->divisor);
+Executor::Step Executor::compute(const Lane& lane, const BoundOp& op) {
+  const Compute::Frame frame{*plan_, lane.base, launch_->scalar};
+  if (compute_.run(frame, op, length(lane, op))) return Step::Moved;
+  broken_ = Status::error(Code::RemoteError, transport_.lastError());
+  return Step::Broken;
 }
 
 // Invocations complete in order: a later one that is done first waits for its turn.

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/compute.h"
+#include "engine/peer_buffers.h"
 #include "engine/waiter.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
@@ -46,19 +48,10 @@ class Executor {
     std::uint32_t pending = 0;  // puts whose source may still be read
     std::uint32_t parity = 0;
     bool active = false;
-    std::byte* base[4] = {};  // by Base, shifted; the peers' are in peerIn_, peerOut_
-  };
-
-  // What a rank tells the others in a signal; those that open shared buffers carry all of it.
-  struct Entry {
-    const std::byte* out = nullptr;  // its address, which makes the signal a grant for direct puts
-    std::uint64_t sharedIn = 0;      // references, see Transport::share
-    std::uint64_t sharedOut = 0;
-    std::uint64_t willing = 0;  // 1: all that peers touch of my buffers can be reached
+    std::byte* base[4] = {};  // by Base, shifted; the peers' are in peers_
   };
 
   Status runPlan(const Plan& plan, const Launch& launch);
-  void enter(const Launch& launch);
   Step openBuffers(Lane& lane);
   bool admit(const Lane& lane, const BoundOp& wait);
   void open(Lane& lane, const Launch& launch, std::uint64_t segment);
@@ -66,11 +59,7 @@ class Executor {
   Step runOp(Lane& lane, const BoundOp& op);
   Step put(Lane& lane, const BoundOp& op);
   Step wait(Lane& lane, const BoundOp& op);
-  void fold(const Lane& lane, const BoundOp& op);
-  void compute(const Lane& lane, const BoundOp& op);
-  void targetsOf(const Lane& lane, const BoundOp& op);
-  void spread(const BoundOp& op, const std::byte* src, std::uint64_t bytes);
-  void foldTile(const BoundOp& op, std::byte* dst, std::uint64_t bytes);
+  Step compute(const Lane& lane, const BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool ready(const Lane& lane);
   void close(Lane& lane);
@@ -82,8 +71,6 @@ class Executor {
     return left < op.max ? left : op.max;
   }
   std::byte* at(const Lane& lane, Place p) const {
-    if (p.base == Base::PeerIn) return peerIn_[p.peer] + p.offset;
-    if (p.base == Base::PeerOut) return peerOut_[p.peer] + p.offset;
     return lane.base[static_cast<unsigned>(p.base)] + p.offset;
   }
   Cell& cell(const Lane& lane, std::uint32_t tag) const {
@@ -100,16 +87,15 @@ class Executor {
   Cell* cells_;
   std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<ControlPage*> controls_;
-  std::vector<const void*> sources_;  // of a fold
-  std::vector<void*> targets_;        // of the op
+  PeerBuffers peers_;
+  Compute compute_;
   std::array<Lane, kParities> lanes_;
   std::uint64_t lastEpoch_ = 0;
   std::uint64_t completed_ = 0;
   const Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
   Entry entry_;
-  bool refused_ = false;                      // a buffer of somebody's is not shared
-  std::vector<std::byte*> peerIn_, peerOut_;  // by rank: shared buffers of the call
+  bool refused_ = false;  // a buffer of somebody's is not shared
   Status broken_;
 };
 

@@ -21,7 +21,8 @@ Status PlanCache::make(const Call& call, const Plan** plan) {
   const std::optional<Schedule> shared = chooseShared(call, tuning_);
   std::unique_ptr<Plan> made, otherwise;
   if (shared) WEFT_TRY(bindSchedule(*shared, call, target_, &made));
-  if (!shared || !tuning_.sharesAll) {
+  if (made) made->kernelCopies = kernelCopiesGain(call, tuning_);
+  if (!made || !(tuning_.sharesAll || made->kernelCopies)) {
     Schedule schedule;
     WEFT_TRY(choose(call, tuning_, &schedule));
     WEFT_TRY(bindSchedule(schedule, call, target_, &otherwise));

@@ -38,7 +38,9 @@ std::vector<std::string_view> defaultNames(Collective collective, std::uint32_t 
   }
 }
 
-constexpr std::string_view kShared = "shared";
+constexpr std::string_view kShared = "shared", kSharedDirect = "shared:direct";
+
+bool wishesShared(std::string_view forced) { return forced == kShared || forced == kSharedDirect; }
 
 std::string_view forcedName(const Call& call, const Tuning& tuning) {
   return call.algorithm.empty() ? std::string_view(tuning.algorithm) : call.algorithm;
@@ -139,11 +141,23 @@ const Algorithm* sharedAlgorithm(const Call& call, const Tuning& tuning) {
 }
 
 // Where only some memory is shared, ranks must ask each other first, which is lost if it is not: so
-// the gain must be larger than that loss.
+// calls must gain a larger part of their time than they may lose.
 bool sharingGains(const Algorithm* shared, const Call& call, const Tuning& tuning) {
   const double risk = tuning.sharesAll ? 0 : roundNs(tuning.ranks, tuning.ground);
   const Candidate other = cheapest(candidatesOf(call, tuning), call, tuning);
-  return priceOf({shared}, call, tuning) + risk < priceOf(other, call, tuning);
+  const double sharedNs = priceOf({shared}, call, tuning), otherNs = priceOf(other, call, tuning);
+  return otherNs / sharedNs > (otherNs + risk) / otherNs;
+}
+
+// Kernel copies of shared buffers: where blocks may land directly, that is better.
+bool mayCopyShared(const Call& call, const Tuning& tuning) {
+  return tuning.direct && !tuning.sharesAll && !mayLandDirectly(call, tuning) &&
+         sharedAlgorithm(call, tuning) != nullptr;
+}
+
+double sharedByKernelNs(const Call& call, const Tuning& tuning) {
+  const Candidate shared{sharedAlgorithm(call, tuning)};
+  return estimateNs(make(shared, call, tuning), call, tuning.ground, Reach::Kernel);
 }
 
 Status checkDirect(std::string_view forced, const Tuning& tuning) {
@@ -196,16 +210,25 @@ std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning) {
   const std::string_view wanted = forcedName(call, tuning);
   const Algorithm* algorithm = sharedAlgorithm(call, tuning);
   if (algorithm == nullptr) return {};
-  const bool want = wanted.empty() ? sharingGains(algorithm, call, tuning) : wanted == kShared;
+  const bool want = wanted.empty() ? sharingGains(algorithm, call, tuning) : wishesShared(wanted);
   if (!want) return {};
   return make({algorithm}, call, tuning);
+}
+
+bool kernelCopiesGain(const Call& call, const Tuning& tuning) {
+  const std::string_view wanted = forcedName(call, tuning);
+  if (!mayCopyShared(call, tuning)) return false;
+  if (wanted == kSharedDirect) return true;
+  const Candidate other = cheapest(candidatesOf(call, tuning), call, tuning);
+  return sharedByKernelNs(call, tuning) < priceOf(other, call, tuning);
 }
 
 // 'shared' says what to do if all buffers are shared; this is what to do if not.
 Status choose(const Call& call, const Tuning& tuning, Schedule* out) {
   const std::string_view forced = forcedName(call, tuning);
   Candidate candidate;
-  if (forced.empty() || forced == kShared)
+  if (forced == kSharedDirect) WEFT_TRY(checkDirect(forced, tuning));
+  if (forced.empty() || wishesShared(forced))
     candidate = cheapest(candidatesOf(call, tuning), call, tuning);
   else
     WEFT_TRY(forcedCandidate(forced, call, tuning, &candidate));
@@ -219,6 +242,8 @@ std::vector<Form> formsOf(const Call& call, const Tuning& tuning) {
   std::vector<Form> forms;
   for (const Candidate& candidate : candidates)
     forms.push_back({nameOf(candidate, call, tuning), priceOf(candidate, call, tuning)});
+  if (mayCopyShared(call, tuning))
+    forms.push_back({std::string(kSharedDirect), sharedByKernelNs(call, tuning)});
   return forms;
 }
 

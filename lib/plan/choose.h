@@ -41,6 +41,10 @@ Status choose(const Call& call, const Tuning& tuning, Schedule* out);
 // have the same bits as those of the default algorithms.
 std::optional<Schedule> chooseShared(const Call& call, const Tuning& tuning);
 
+// Does that schedule gain even where buffers are not shared, with kernel copies? 'shared:direct'
+// forces it.
+bool kernelCopiesGain(const Call& call, const Tuning& tuning);
+
 // A way to run a call and what the model thinks of it.
 struct Form {
   std::string name;  // "mesh:direct", as it may be forced

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plan/plan.h"
 #include "transports/segment.h"
 
 namespace weft {
@@ -16,7 +17,13 @@ constexpr double kLoads = 1.0 / 3, kStores = 2.0 / 3;
 // read their lines from memory first, lose half of their rate: from so many caches on, of a block
 // and of all buffers of a core.
 constexpr double kFarBlock = 8, kFarBuffers = 64;
+// The calibration copies alone. Ranks that reach into each other's memory at once hinder each other
+// in the kernel.
+constexpr double kCrowd = 1.25;
 constexpr double kNever = 1e14;  // ns, of what the kernel does not permit
+
+// Kernel copies of shared buffers are made in tiles.
+double tilesOf(double bytes) { return std::ceil(bytes / kKernelTile); }
 
 // Ranks of a core.
 double shareOf(std::uint32_t ranks, const Ground& ground) {
@@ -27,14 +34,14 @@ double shareOf(std::uint32_t ranks, const Ground& ground) {
 struct Work {
   double ns = 0;  // on its core
   std::uint32_t rounds = 0;
-  std::uint32_t payloads = 0;  // fetched after the flag that tells of them
 };
 
 class Model {
  public:
-  Model(const Schedule& schedule, const Call& call, const Ground& ground)
+  Model(const Schedule& schedule, const Call& call, const Ground& ground, Reach reach)
       : schedule_(schedule),
         ground_(ground),
+        reach_(reach),
         machine_(ground.machine),
         layout_(schedule, call, {ground.arenaBytes, ground.landingBytes, 0}) {
     const double ranks = schedule.ranks;
@@ -49,9 +56,8 @@ class Model {
     const Work root = workOf(schedule_.root);
     const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
     const double rounds = std::max(root.rounds, other.rounds);
-    const double payloads = std::max(root.payloads, other.payloads);
-    return rounds * roundNs(schedule_.ranks, ground_) + payloads * machine_.exchangeNs +
-           coreNs(root.ns, other.ns);
+    const double crowd = reach_ == Reach::Kernel ? kCrowd : 1;
+    return rounds * roundNs(schedule_.ranks, ground_) + crowd * coreNs(root.ns, other.ns);
   }
 
  private:
@@ -71,8 +77,8 @@ class Model {
   double reduceNs(const Op& op, const Program& program) const;
   double loadNs(Slot slot, double bytes) const;
   double storeNs(Slot slot, double bytes) const;
+  double kernelNs(double bytes, double calls) const;
   double bytesOf(const Op& op) const;
-  bool readsPeer(const Op& op, const Program& program) const;
 
   // Extra cost of a byte that comes from, or goes to, another core's cache.
   double crossing(double rate) const { return across_ * (1 / rate - 1 / machine_.copyNear); }
@@ -83,6 +89,7 @@ class Model {
 
   const Schedule& schedule_;
   const Ground& ground_;
+  const Reach reach_;
   const Machine& machine_;
   const ByteLayout layout_;
   double share_ = 1;      // ranks of a core
@@ -106,6 +113,7 @@ double Model::bytesOf(const Op& op) const {
 // Beyond a near copy: what this rank's peers wrote, and user memory that has left the cache.
 double Model::loadNs(Slot slot, double bytes) const {
   if (slot.buf == Buf::Tmp) return bytes * crossing(machine_.takeAcross);
+  if (slot.owner != kMine && reach_ == Reach::Kernel) return kernelNs(bytes, tilesOf(bytes));
   const double peers = slot.owner != kMine ? crossing(machine_.takeAcross) : 0;
   return bytes * std::max(peers, kLoads * beyond(machine_.copyFar));
 }
@@ -114,24 +122,34 @@ double Model::storeNs(Slot slot, double bytes) const {
   return slot.buf == Buf::Out ? bytes * kStores * beyond(farResult()) : 0;
 }
 
+// A copy into a peer's memory, or out of it, in so many calls.
+double Model::kernelNs(double bytes, double calls) const {
+  if (machine_.kernelCallNs <= 0) return kNever;
+  const bool tooFar = footprint_ >= kFarBuffers || bytes >= kFarBlock * machine_.cacheBytes;
+  const double byteNs =
+      (1 - far_) / machine_.kernelNear + far_ / machine_.kernelFar * (tooFar ? 2 : 1);
+  return calls * machine_.kernelCallNs + bytes * byteNs +
+         bytes * (1 - far_) * crossing(machine_.putAcross);
+}
+
 double Model::putNs(const Op& op) const {
   const double bytes = bytesOf(op);
   const double copy = bytes / machine_.copyNear;
   if (op.isSignal()) return machine_.messageNs;
   const double flags = machine_.messageNs * static_cast<double>(layout_.segments());
+  if (schedule_.shared && reach_ == Reach::Kernel) return flags + kernelNs(bytes, tilesOf(bytes));
   if (schedule_.shared)  // what was just made is stored once more, from the nearest cache
     return flags + copy +
            bytes * std::max(crossing(machine_.putAcross), kStores * beyond(farResult()));
-  if (op.dst.buf != Buf::Out)
-    return flags + copy + loadNs(op.src, bytes) + bytes * crossing(machine_.putAcross);
+  if (op.dst.buf != Buf::Out) {
+    // What does not travel with its flag is fetched after it.
+    const double fetch =
+        bytes > static_cast<double>(kInlineBytes) ? machine_.exchangeNs * across_ : 0;
+    return flags + fetch + copy + loadNs(op.src, bytes) + bytes * crossing(machine_.putAcross);
+  }
   if (ground_.oneProcess)
     return flags + copy + bytes * std::max(crossing(machine_.putAcross), beyond(machine_.copyFar));
-  if (machine_.kernelCallNs <= 0) return kNever;
-  const bool tooFar = footprint_ >= kFarBuffers || bytes >= kFarBlock * machine_.cacheBytes;
-  const double kernel =
-      (1 - far_) / machine_.kernelNear + far_ / machine_.kernelFar * (tooFar ? 2 : 1);
-  return flags + machine_.kernelCallNs * static_cast<double>(layout_.segments()) + bytes * kernel +
-         bytes * (1 - far_) * crossing(machine_.putAcross);
+  return flags + kernelNs(bytes, static_cast<double>(layout_.segments()));
 }
 
 double Model::reduceNs(const Op& op, const Program& program) const {
@@ -156,30 +174,22 @@ double Model::priceOf(const Op& op, const Program& program) const {
   }
 }
 
-bool Model::readsPeer(const Op& op, const Program& program) const {
-  if (op.kind == OpKind::Copy) return op.src.owner != kMine;
-  const auto* first = program.operands.data() + op.firstOperand;
-  return std::any_of(first, first + op.operands, [](Slot slot) { return slot.owner != kMine; });
-}
-
 Work Model::workOf(std::uint32_t rank) const {
   const Program program = schedule_.program(rank);
   Work work;
-  bool sent = false, payload = false, peers = false;
+  bool sent = false, fetches = false;
   const auto endRound = [&] {
     work.rounds += sent;
-    work.payloads += payload;
-    sent = payload = false;
+    sent = false;
   };
   for (const Op& op : program.ops) {
     work.ns += priceOf(op, program);
-    peers = peers || readsPeer(op, program);
+    fetches = fetches || (op.kind == OpKind::Copy && op.src.owner != kMine);
     if (op.kind == OpKind::Wait) endRound();
-    if (op.kind != OpKind::Put) continue;
-    sent = true;
-    payload = payload || (!schedule_.shared && bytesOf(op) > static_cast<double>(kInlineBytes));
+    if (op.kind == OpKind::Put) sent = true;
   }
-  work.payloads += peers;
+  // A copy waits for its first line; a sum has other operands to begin with.
+  if (fetches) work.ns += machine_.exchangeNs;
   endRound();  // what was sent last is waited for by others
   return work;
 }
@@ -196,8 +206,8 @@ double roundNs(std::uint32_t ranks, const Ground& ground) {
   return machine.exchangeNs + rotations * share * machine.handOverNs;
 }
 
-double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground) {
-  return Model(schedule, call, ground).total();
+double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground, Reach reach) {
+  return Model(schedule, call, ground, reach).total();
 }
 
 }  // namespace weft

@@ -19,12 +19,16 @@ struct Ground {
   std::uint64_t landingBytes = 0;
 };
 
+// How a schedule on shared buffers reaches its peers'.
+enum class Reach : std::uint8_t { Mapped, Kernel };
+
 // How long one call takes by this schedule, in nanoseconds. A pure function: it counts what the
 // schedule's ops cost the busiest core, and the rounds in which ranks wait for each other, and
 // prices them by the machine's numbers. Meant for comparing schedules of the same call: what is
 // equal in all of them (entering the call, the caches' state before it) is left out. It is for data
 // that applications use between calls, so what a peer reads has been written by its owner since.
-double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground);
+double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground,
+                  Reach reach = Reach::Mapped);
 
 // What it costs that all ranks hear of each other once.
 double roundNs(std::uint32_t ranks, const Ground& ground);

@@ -11,6 +11,10 @@
 
 namespace weft {
 
+// Bytes at once of kernel copies of shared buffers: enough to pay for the call, few enough for the
+// cache.
+inline constexpr std::size_t kKernelTile = 64 << 10;
+
 // Where an operand lies. Offsets are in bytes from the base; In and Out also move by one segment
 // for each segment of a large message.
 enum class Base : std::uint8_t {
@@ -85,6 +89,7 @@ struct Plan {
   // cannot, all run `otherwise`.
   std::uint32_t tells = 0;
   std::uint32_t opening = 0;
+  bool kernelCopies = false;   // peers' buffers that are not shared are reached through the kernel
   std::uint64_t sharedIn = 0;  // bytes from the start of In that peers read, 0: none
   std::uint64_t sharedOut = 0;
   std::unique_ptr<const Plan> otherwise;  // null: the ranks share all memory

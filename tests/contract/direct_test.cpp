@@ -75,6 +75,27 @@ TEST_P(Direct, LandsInUserMemory) {
   });
 }
 
+TEST_P(Direct, FetchesFromAndDepositsIntoUserMemory) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(3));
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{4097}, std::size_t{3} << 20}) {
+      std::vector<std::byte> source(bytes), fetched(bytes), landing(rank.ranks * bytes);
+      fillPattern(source, rank.rank);
+      const auto sources = rank.share(reinterpret_cast<std::uint64_t>(source.data()));
+      const auto landings = rank.share(reinterpret_cast<std::uint64_t>(landing.data()));
+      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
+        REQUIRE(transport->fetch(peer, sources[peer], fetched.data(), bytes));
+        requirePattern(fetched, peer);
+        REQUIRE(transport->deposit(peer, landings[peer] + rank.rank * bytes, source.data(), bytes));
+      }
+      rank.barrier();
+      for (std::uint32_t from = 0; from < rank.ranks; ++from)
+        requirePattern({landing.data() + from * bytes, bytes}, from);
+      rank.barrier();
+    }
+  });
+}
+
 TEST_P(Direct, IsOffForAllIfOneRankSaysSo) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
     TransportSetup setup = rank.setup(smallLayout(3));
@@ -110,6 +131,12 @@ TEST_P(DirectBetweenProcesses, NamesABadAddress) {
       REQUIRE(error.find(text("pid ", pids[1])) != std::string::npos, error);
       REQUIRE(error.find("Bad address") != std::string::npos, error);
       REQUIRE(error.find("fix:") != std::string::npos, error);
+    }
+    if (rank.rank == 0) {
+      std::byte byte{1};
+      REQUIRE(!transport->fetch(1, 64, &byte, 1));
+      REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
+      REQUIRE(!transport->deposit(1, 64, &byte, 1));
     }
     rank.barrier();
     REQUIRE(transport->own().cells()[0].word.load() == 0, "arrival of a failed put");

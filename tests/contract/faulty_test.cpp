@@ -185,6 +185,9 @@ TEST(Faulty, CutsOneLink) {
       REQUIRE(courier.failed().size() == 3, courier.failed().size());
       REQUIRE(courier.linksDown() == std::vector<std::uint32_t>{1});
       REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
+      std::byte byte{};
+      REQUIRE(!transport->deposit(1, 64, &byte, 1) && !transport->fetch(1, 64, &byte, 1));
+      REQUIRE(transport->lastError().find("cut") != std::string::npos, transport->lastError());
     }
     rank.barrier();
     for (std::uint32_t i = 0; i < 6; ++i)

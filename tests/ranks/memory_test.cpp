@@ -92,6 +92,43 @@ TEST_P(OwnMemory, MixesWithOtherMemory) {
   EXPECT_EQ(failed, "");
 }
 
+// Sums and a broadcast of memory that only the kernel reaches, some of it shared.
+void checkThroughTheKernel(Steps& steps, const Rank& r, std::size_t count) {
+  weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+  opts.algorithm = "shared:direct";
+  Ints own(steps, count);
+  std::vector<int> in(count, r.rank + 1), other(count, -1);
+  int* const out = r.rank == 1 ? own.data() : other.data();
+  const auto expect = [&](const int* data, std::size_t n, int value, const char* what) {
+    steps.expect(static_cast<std::size_t>(std::count(data, data + n, value)) == n, what);
+  };
+  const int sum = r.ranks * (r.ranks + 1) / 2;
+  steps.ok(weftAllReduce(in.data(), out, count, weftInt, weftSum, r.comm, nullptr, &opts), "sum");
+  expect(out, count, sum, "a wrong sum");
+  steps.ok(weftAllReduce(in.data(), in.data(), count, weftInt, weftMax, r.comm, nullptr, &opts),
+           "max");
+  expect(in.data(), count, r.ranks, "a wrong maximum in place");
+  const std::size_t share = count / static_cast<std::size_t>(r.ranks);
+  steps.ok(weftReduceScatter(out, in.data(), share, weftInt, weftSum, r.comm, nullptr, &opts),
+           "scatter");
+  expect(in.data(), share, sum * r.ranks, "a wrong share");
+  std::fill_n(out, count, r.rank);
+  steps.ok(weftBroadcast(out, out, count, weftInt, 1, r.comm, nullptr, &opts), "broadcast");
+  expect(out, count, 1, "a wrong broadcast");
+}
+
+TEST_P(OwnMemory, NeedNotBeOwnForTheKernel) {
+  const std::string failed = failures({GetParam(), 3}, [](const Rank& r) {
+    Steps steps;
+    for (const std::size_t count : {3u, 1000u, 100001u, 900000u}) {
+      for (int round = 0; round < 2; ++round) checkThroughTheKernel(steps, r, count);
+    }
+    return steps.failed();
+  });
+  if (failed.find("cannot write into its peers") != std::string::npos) GTEST_SKIP() << failed;
+  EXPECT_EQ(failed, "");
+}
+
 // The same buffers in the parent and in its halves, made before and freed after both.
 TEST_P(OwnMemory, IsNotTiedToACommunicator) {
   const std::string failed = failures({GetParam(), 4}, [](const Rank& r) {

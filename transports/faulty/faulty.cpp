@@ -48,6 +48,21 @@ std::uint32_t FaultyTransport::someTime() {
   return static_cast<std::uint32_t>(random_() % (std::uint64_t{faults_.delay} + 1));
 }
 
+bool FaultyTransport::fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
+  return answers(peer, !broken_[peer] && inner_->fetch(peer, from, to, bytes));
+}
+
+bool FaultyTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* from,
+                              std::size_t bytes) {
+  return answers(peer, !broken_[peer] && inner_->deposit(peer, to, from, bytes));
+}
+
+bool FaultyTransport::answers(std::uint32_t peer, bool done) {
+  if (!done)
+    fail(broken_[peer] ? text("rank ", peer, ": the link to it was cut") : inner_->lastError());
+  return done;
+}
+
 PutResult FaultyTransport::put(const Put& put) {
   if (cutsNow(put)) breakLink(put.peer, text("cut at put ", putsToCutPeer_));
   if (broken_[put.peer]) {

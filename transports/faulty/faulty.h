@@ -51,6 +51,9 @@ class FaultyTransport final : public Transport {
     return inner_->reach(peer, reference);
   }
 
+  bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+
   PutResult put(const Put&) override;
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;
@@ -81,6 +84,7 @@ class FaultyTransport final : public Transport {
   void fetchInner();
   int tell(Event* out, int max);
   void breakLink(std::uint32_t peer, const std::string& why);
+  bool answers(std::uint32_t peer, bool done);
   void fail(const std::string& why);
 
   std::unique_ptr<Transport> inner_;

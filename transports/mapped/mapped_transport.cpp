@@ -58,7 +58,7 @@ PutResult MappedTransport::put(const Put& put) {
   } else if (!put.direct) {
     assert(put.target + put.bytes <= parts_.layout.size());
     if (put.bytes != 0) std::memcpy(segment + put.target, put.src, put.bytes);
-  } else if (put.bytes != 0 && !writeDirect(put)) {
+  } else if (put.bytes != 0 && !deposit(put.peer, put.target, put.src, put.bytes)) {
     return PutResult::Failed;
   }
   cell.stamp = put.stamp;
@@ -67,15 +67,26 @@ PutResult MappedTransport::put(const Put& put) {
   return PutResult::Done;
 }
 
-bool MappedTransport::writeDirect(const Put& put) {
-  const MappedPeer& peer = parts_.peers[put.peer];
-  if (peer.sameProcess) {
-    std::memcpy(reinterpret_cast<void*>(put.target), put.src, put.bytes);
-    return true;
-  }
-  const Status written = writeMemory({peer.pid, peer.death.get()}, put.target, put.src, put.bytes);
-  if (!written.ok()) lastError_ = text("put to rank ", put.peer, ": ", written.text());
-  return written.ok();
+bool MappedTransport::fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
+  const MappedPeer& p = parts_.peers[peer];
+  if (!p.sameProcess)
+    return succeeds(peer, "read from", readMemory({p.pid, p.death.get()}, from, to, bytes));
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+bool MappedTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* from,
+                              std::size_t bytes) {
+  const MappedPeer& p = parts_.peers[peer];
+  if (!p.sameProcess)
+    return succeeds(peer, "put to", writeMemory({p.pid, p.death.get()}, to, from, bytes));
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return true;
+}
+
+bool MappedTransport::succeeds(std::uint32_t peer, const char* what, const Status& status) {
+  if (!status.ok()) lastError_ = text(what, " rank ", peer, ": ", status.text());
+  return status.ok();
 }
 
 void MappedTransport::wake(std::uint32_t peer) { doorbellRing(*control(peer)); }

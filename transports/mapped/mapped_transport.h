@@ -55,6 +55,9 @@ class MappedTransport final : public Transport {
   std::uint64_t share(const void* memory, std::size_t bytes) const override;
   std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override;
 
+  bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+
   PutResult put(const Put&) override;
   int poll(Event*, int) override { return 0; }
   std::size_t outstanding() const override { return 0; }
@@ -64,7 +67,7 @@ class MappedTransport final : public Transport {
 
  private:
   std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].segment->base(); }
-  bool writeDirect(const Put&);
+  bool succeeds(std::uint32_t peer, const char* what, const Status& status);
 
   MappedParts parts_;
   bool sharesAll_ = false;

@@ -201,10 +201,29 @@ TEST(ChooseShared, ForcedIsAWishAndTakesNoLanding) {
   Schedule schedule;
   ASSERT_TRUE(choose(call, sharing(false), &schedule).ok());
   EXPECT_FALSE(schedule.shared);
-  call.algorithm = "shared:direct";
+  call.algorithm = "shared:staged";
   EXPECT_FALSE(choose(call, sharing(true), &schedule).ok());
   call.algorithm = "mesh";
   EXPECT_FALSE(chooseShared(call, sharing(true)).has_value());
+}
+
+TEST(ChooseShared, ThroughTheKernelWhereThatGains) {
+  Tuning t = sharing(false);
+  t.direct = true;
+  EXPECT_TRUE(kernelCopiesGain(callOf(Collective::AllReduce, 1 << 16), t));
+  EXPECT_FALSE(kernelCopiesGain(callOf(Collective::AllReduce, 16), t));
+  EXPECT_FALSE(kernelCopiesGain(callOf(Collective::AllReduce, 1 << 28), t));
+  EXPECT_FALSE(kernelCopiesGain(callOf(Collective::AllGather, 1 << 16), t))
+      << "its blocks land directly";
+  EXPECT_FALSE(kernelCopiesGain(callOf(Collective::AllReduce, 1 << 16), sharing(true)))
+      << "threads need no kernel";
+  Call forced = callOf(Collective::AllReduce, 16);
+  forced.algorithm = "shared:direct";
+  EXPECT_TRUE(kernelCopiesGain(forced, t));
+  t.direct = false;
+  EXPECT_FALSE(kernelCopiesGain(forced, t));
+  Schedule schedule;
+  EXPECT_FALSE(choose(forced, t, &schedule).ok()) << "it cannot be had";
 }
 
 TEST(BindShared, StoresWhatItComputesAtOnceAndKnowsHowFarPeersReach) {
@@ -233,7 +252,7 @@ TEST(BindShared, CachedWithWhatToDoOtherwise) {
   t.ranks = 2;
   PlanCache cache(t, target);
   const Plan* plan = nullptr;
-  ASSERT_TRUE(cache.find(callOf(Collective::ReduceScatter, 100000), &plan).ok());
+  ASSERT_TRUE(cache.find(callOf(Collective::ReduceScatter, 10000000), &plan).ok());
   EXPECT_NE(plan->opening, 0u);
   ASSERT_NE(plan->otherwise, nullptr);
   EXPECT_EQ(plan->otherwise->opening, 0u);

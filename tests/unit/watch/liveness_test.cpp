@@ -73,6 +73,8 @@ class Descriptors final : public Transport {
   SegmentView own() const override { return {}; }
   SegmentView view(std::uint32_t) const override { return {}; }
   std::uint64_t share(const void*, std::size_t) const override { return 0; }
+  bool fetch(std::uint32_t, std::uint64_t, void*, std::size_t) override { return false; }
+  bool deposit(std::uint32_t, std::uint64_t, const void*, std::size_t) override { return false; }
   std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
   ControlPage* control(std::uint32_t) const override { return nullptr; }
   int deathFd(std::uint32_t peer) const override { return fds[peer].first; }

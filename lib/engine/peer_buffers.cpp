@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/peer_buffers.h"
+
+#include <cstring>
+
+namespace weft {
+
+PeerBuffers::PeerBuffers(Transport& transport)
+    : transport_(transport), in_(transport.layout().ranks), out_(transport.layout().ranks) {}
+
+Entry PeerBuffers::enter(const Plan& plan, const std::byte* in, std::byte* out) {
+  Entry mine;
+  mine.out = out;
+  if (plan.opening == 0) return mine;
+  mapped_ = true;
+  mine.in = in;
+  if (plan.sharedIn != 0) mine.sharedIn = transport_.share(in, plan.sharedIn);
+  if (plan.sharedOut != 0) mine.sharedOut = transport_.share(out, plan.sharedOut);
+  mine.willing = plan.kernelCopies || ((plan.sharedIn == 0 || mine.sharedIn != 0) &&
+                                       (plan.sharedOut == 0 || mine.sharedOut != 0));
+  return mine;
+}
+
+bool PeerBuffers::admit(std::uint32_t peer, const Entry& theirs) {
+  const auto locate = [&](std::uint64_t reference, const std::byte* address, Buffer* buffer) {
+    buffer->here = reference != 0 ? transport_.reach(peer, reference) : nullptr;
+    buffer->there = reinterpret_cast<std::uint64_t>(address);
+    mapped_ = mapped_ && (buffer->here != nullptr || address == nullptr);
+    return (reference != 0) == (buffer->here != nullptr);
+  };
+  return locate(theirs.sharedIn, theirs.in, &in_[peer]) &&
+         locate(theirs.sharedOut, theirs.out, &out_[peer]);
+}
+
+const std::byte* PeerBuffers::load(const Place& place, std::uint64_t from, std::size_t bytes,
+                                   std::uint32_t slot) {
+  const Buffer& buffer = at(place);
+  if (buffer.here != nullptr) return buffer.here + place.offset + from;
+  if (!fetched_) fetched_ = std::make_unique<std::byte[]>(in_.size() * kKernelTile);
+  std::byte* const to = fetched_.get() + slot * kKernelTile;
+  const std::uint64_t address = buffer.there + place.offset + from;
+  return transport_.fetch(place.peer, address, to, bytes) ? to : nullptr;
+}
+
+bool PeerBuffers::store(const Place& place, std::uint64_t from, const std::byte* src,
+                        std::size_t bytes) {
+  const Buffer& buffer = at(place);
+  if (buffer.here == nullptr)
+    return transport_.deposit(place.peer, buffer.there + place.offset + from, src, bytes);
+  std::memcpy(buffer.here + place.offset + from, src, bytes);
+  return true;
+}
+
+}  // namespace weft
