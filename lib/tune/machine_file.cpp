@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -46,6 +47,13 @@ bool isMine(const struct stat& info) {
 bool isSafeFolder(const std::string& folder) {
   struct stat info {};
   return stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && isMine(info);
+}
+
+// Nothing yet, or what an earlier calibration left: never a device, a link or a folder.
+bool mayReplace(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return errno == ENOENT;
+  return S_ISREG(info.st_mode) && isMine(info);
 }
 
 class File {
@@ -116,7 +124,7 @@ bool loadMachine(const std::string& path, std::string_view key, Machine* machine
 bool saveMachine(const std::string& path, std::string_view key, const Machine& machine) {
   const std::string folder = folderOf(path);
   mkdir(folder.c_str(), 0700);
-  if (!isSafeFolder(folder)) return false;
+  if (!isSafeFolder(folder) || !mayReplace(path)) return false;
   std::string draft = text(path, ".XXXXXX");
   const File file(mkostemp(draft.data(), O_CLOEXEC));
   if (file.get() < 0) return false;

@@ -56,7 +56,7 @@ struct Court {
   End ends[2];
   std::atomic<bool> over{false};
   const double until = nowNs() + kPatienceNs;
-  Fastest round[kGames], put, take;
+  Fastest round[kGames], take;
 };
 
 bool moveTo(int core) {
@@ -109,19 +109,13 @@ class Player {
   std::uint32_t sent_ = 0, seen_ = 0, polls_ = 0;
 };
 
-// One round of the player who serves; the times of its own copies are added to `put` and `take`.
-void serve(Player& player, const Game& game, double* put, double* take) {
-  if (game.bytes == 0) {
-    player.hit(game);
-    return player.await(game);
-  }
-  const double start = nowNs();
+// One round of the player who serves; the time of its own load of the slot is added to `take`.
+void serve(Player& player, const Game& game, double* take) {
   player.hit(game);
-  const double sent = nowNs();
   player.await(game);
+  if (game.bytes == 0) return;
   const double arrived = nowNs();
   player.take(game);
-  *put += sent - start;
   *take += nowNs() - arrived;
 }
 
@@ -135,14 +129,12 @@ void returnBall(Player& player, const Game& game) {
 void timeGame(Court& court, Player& player, int number) {
   const Game& game = kGame[number];
   for (int i = 0; i < kTries && !court.over; ++i) {
-    double put = 0, take = 0;
+    double take = 0;
     const double start = nowNs();
-    for (int k = 0; k < game.throws; ++k) serve(player, game, &put, &take);
+    for (int k = 0; k < game.throws; ++k) serve(player, game, &take);
     if (court.over) return;
     court.round[number].add((nowNs() - start) / game.throws);
-    if (game.bytes == 0) continue;
-    court.put.add(put / game.throws);
-    court.take.add(take / game.throws);
+    if (game.bytes != 0) court.take.add(take / game.throws);
   }
 }
 
@@ -174,7 +166,10 @@ PairTimes timesOf(const Court& court) {
   if (known(court.round[kExchange])) times.exchange = court.round[kExchange].ns() / 2;
   if (known(court.round[kMessage]))
     times.message = std::max(0.0, court.round[kMessage].ns() / 2 - times.exchange) / (kFlags - 1);
-  if (known(court.put)) times.putPerByte = court.put.ns() / kSlotBytes;
+  // What is left of half a round: stores return before their lines have come.
+  const double hop = court.round[kSlot].ns() / 2 - times.exchange;
+  if (known(court.round[kSlot]))
+    times.putPerByte = std::max(0.0, hop - court.take.ns()) / kSlotBytes;
   if (known(court.take)) times.takePerByte = court.take.ns() / kSlotBytes;
   return times;
 }

@@ -2,7 +2,7 @@
 // The calibration and the choices made by it, through the public API.
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstring>
@@ -101,13 +101,13 @@ TEST_F(Tuning, RanksThatKnowDifferentNumbersTakeThoseOfRankZero) {
 
 TEST_F(Tuning, ABadFileOrPlaceDoesNoHarm) {
   std::filesystem::create_directory(fileOf(0));
-  for (const std::string& place : {fileOf(0), std::string("/dev/zero"), std::string("/proc/x/y"),
-                                   std::string("relative"), std::string("off")}) {
+  ASSERT_EQ(mkfifo(fileOf(1).c_str(), 0600), 0);
+  for (const std::string& place :
+       {fileOf(0), fileOf(1), std::string("/proc/x/y"), std::string("off")}) {
     const auto texts = forkRanks(1, [&](int) {
       setenv("WEFT_TUNE_FILE", place.c_str(), 1);
       Steps steps;
       weftComm_t comm = nullptr;
-      steps.expect(chdir("/proc") == 0, "chdir");
       if (!steps.ok(weftCommInitAll(&comm, 1, nullptr), place)) return steps.failed();
       const std::string machine = explained(steps, comm, nullptr, 0).data();
       steps.expect(machine.find("a measurement") != std::string::npos, machine);

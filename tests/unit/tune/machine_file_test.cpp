@@ -107,8 +107,24 @@ TEST_F(MachineFile, APlaceThatCannotBeWrittenIsLeftAlone) {
   EXPECT_FALSE(saveMachine("/proc/weft/machine", kKey, sample()));
   EXPECT_FALSE(saveMachine("/dev/null/machine", kKey, sample()));
   Machine read;
-  EXPECT_FALSE(loadMachine("/dev/zero", kKey, &read));
   EXPECT_FALSE(loadMachine(folder_, kKey, &read));
+}
+
+// WEFT_TUNE_FILE=/dev/null must not replace the device.
+TEST_F(MachineFile, OnlyPlainFilesAreReplaced) {
+  Machine read;
+  ASSERT_TRUE(saveMachine(path_, kKey, sample()));
+  const std::string pipe = folder_ + "/weft/pipe", link = folder_ + "/weft/link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink(path_, link);
+  EXPECT_FALSE(saveMachine(pipe, kKey, sample(1)));
+  EXPECT_FALSE(saveMachine(link, kKey, sample(1)));
+  EXPECT_FALSE(saveMachine(folder_ + "/weft", kKey, sample(1)));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_FALSE(loadMachine(pipe, kKey, &read)) << "without waiting for a writer";
+  ASSERT_TRUE(load(&read));
+  EXPECT_EQ(read, sample());
 }
 
 // Readers see the file of one writer or of another.
