@@ -42,8 +42,18 @@ constexpr std::string_view kShared = "shared", kSharedDirect = "shared:direct";
 
 bool wishesShared(std::string_view forced) { return forced == kShared || forced == kSharedDirect; }
 
+// The knob speaks to all calls of a job: where only other collectives have that algorithm, it says
+// nothing.
+bool concerns(std::string_view knob, Collective collective) {
+  const std::string_view name = knob.substr(0, knob.find(':'));
+  return findAlgorithm(collective, name) != nullptr ||
+         std::ranges::none_of(algorithms(), [&](const Algorithm& a) { return a.name == name; });
+}
+
 std::string_view forcedName(const Call& call, const Tuning& tuning) {
-  return call.algorithm.empty() ? std::string_view(tuning.algorithm) : call.algorithm;
+  if (!call.algorithm.empty() || !concerns(tuning.algorithm, call.collective))
+    return call.algorithm;
+  return tuning.algorithm;
 }
 
 // Splits "mesh:direct".
@@ -249,7 +259,7 @@ std::vector<Form> formsOf(const Call& call, const Tuning& tuning) {
 
 std::string_view reasonFor(const Call& call, const Tuning& tuning) {
   if (!call.algorithm.empty()) return "the call's algorithm";
-  if (!tuning.algorithm.empty()) return "WEFT_ALGO";
+  if (!forcedName(call, tuning).empty()) return "WEFT_ALGO";
   const bool several = defaultNames(call.collective, tuning.ranks).size() > 1;
   if (tuning.oneShotMax && several) return "WEFT_ONE_SHOT_MAX";
   if (tuning.directMin && mayLandDirectly(call, tuning)) return "WEFT_DIRECT_MIN";

@@ -112,6 +112,17 @@ TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
   EXPECT_NE(chosen(call, without).find("cannot write into its peers' buffers"), std::string::npos);
 }
 
+TEST(Choose, KnobIsForTheCollectivesThatHaveIt) {
+  Tuning t = tuning();
+  t.algorithm = "ring";
+  EXPECT_NE(chosen(callOf(Collective::AllReduce, 1 << 20), t).find("ring"), std::string::npos);
+  const Call barrier = callOf(Collective::Barrier, 0);
+  EXPECT_EQ(chosen(barrier, t), chosen(barrier));
+  EXPECT_EQ(reasonFor(barrier, t), "the model");
+  t.algorithm = "rnig";
+  EXPECT_NE(chosen(barrier, t).find("unknown algorithm 'rnig'"), std::string::npos);
+}
+
 TEST(Choose, ReproducibleRefusesOtherOrders) {
   Call call = callOf(Collective::AllReduce, 1 << 20);
   call.reproducible = true;
