@@ -153,7 +153,7 @@ Status Communicator::dropScalar(int op) {
 }
 
 std::size_t Communicator::otherBytes() const {
-  return sizeof(*this) + parts_.ranks * (sizeof(PeerName) + 256);
+  return sizeof(*this) + executor_.bytes() + parts_.ranks * (sizeof(PeerName) + 256);
 }
 
 }  // namespace weft

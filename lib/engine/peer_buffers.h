@@ -43,6 +43,9 @@ class PeerBuffers {
                         std::uint32_t slot);
   bool store(const Place& place, std::uint64_t from, const std::byte* src, std::size_t bytes);
 
+  // Memory of its own.
+  std::size_t bytes() const { return fetched_ ? in_.size() * kKernelTile : 0; }
+
  private:
   struct Buffer {
     std::byte* here = nullptr;  // where it is mapped, or
