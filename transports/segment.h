@@ -83,6 +83,9 @@ struct ControlPage {
   // Owner: 1 = whoever stores something that the owner may sleep on must fence before it reads
   // `sleeping` (transports/mapped/doorbell.h does it).
   std::atomic<std::uint32_t> ringFence{1};
+  // Owner: 1 + the core on which it last waited, so that those who wait for it know whether it
+  // needs theirs.
+  alignas(kLine) std::atomic<std::uint32_t> core{0};
   // Owner: number of the call in progress or last made.
   alignas(kLine) std::atomic<std::uint64_t> callSeq{0};
   std::atomic<std::uint32_t> inCall{0};

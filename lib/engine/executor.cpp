@@ -22,6 +22,7 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
       tuning_(tuning),
       polls_(transport.caps().polls),
       own_(transport.own()),
+      waiter_(tuning_, own_.control(), !polls_),
       cells_(own_.cells()),
       completedBy_(layout_.ranks, 0),
       peers_(transport),
@@ -39,7 +40,7 @@ Status Executor::run(const Launch& launch) {
 
 Status Executor::runPlan(const Plan& plan, const Launch& launch) {
   plan_ = &plan;
-  Waiter waiter(tuning_);
+  waiter_.progressed();
   std::uint64_t opened = 0;
   std::uint64_t closed = 0;
   const std::uint64_t segments = plan_->segments;
@@ -62,9 +63,9 @@ Status Executor::runPlan(const Plan& plan, const Launch& launch) {
     while (closed < opened && !lanes_[(firstEpoch + closed) % kParities].active) ++closed;
     if (polls_) WEFT_TRY(pollTransport());
     if (moved)
-      waiter.progressed();
+      waiter_.progressed();
     else
-      WEFT_TRY(idle(waiter));
+      WEFT_TRY(idle());
   }
   return {};
 }
@@ -238,21 +239,36 @@ Status Executor::pollTransport() {
 bool Executor::ready(const Lane& lane) {
   if (!lane.active || lane.next == plan_->ops.size()) return false;
   const BoundOp& op = plan_->ops[lane.next];
-  if (op.kind == BoundOp::Kind::Wait)
-    return epochOf(cell(lane, op.tag).word.load(std::memory_order_acquire)) == lane.epoch;
+  if (op.kind == BoundOp::Kind::Wait) return arrived(lane, op);
   return mayPut(op.peer, lane.epoch);
 }
 
-Status Executor::idle(Waiter& waiter) {
-  const Waiter::Advice advice = waiter.pause();
+// Is any rank whose word is missing now on this core?
+bool Executor::awaitedHere(const Seat& seat) const {
+  for (const Lane& lane : lanes_) {
+    if (!lane.active) continue;
+    for (std::size_t i = lane.next; i < plan_->ops.size(); ++i) {
+      const BoundOp& op = plan_->ops[i];
+      const bool waits = op.kind == BoundOp::Kind::Wait;
+      if (!waits && i != lane.next) break;
+      if (waits && arrived(lane, op)) continue;
+      if (seat.isShared(controls_[op.peer])) return true;
+    }
+  }
+  return false;
+}
+
+Status Executor::idle() {
+  const Waiter::Advice advice =
+      waiter_.pause([this](const Seat& seat) { return awaitedHere(seat); });
   if (advice == Waiter::Advice::Poll) return {};
   std::uint32_t waitingFor = rank_;
   for (const Lane& lane : lanes_) {
     if (lane.active && lane.next < plan_->ops.size()) waitingFor = plan_->ops[lane.next].peer;
   }
   WEFT_TRY(watch_.trouble(waitingFor));
-  if (advice != Waiter::Advice::Sleep || polls_) return {};
-  doorbellWait(own_.control(), waiter.sleepTime(), [this] {
+  if (advice != Waiter::Advice::Sleep) return {};
+  doorbellWait(own_.control(), waiter_.sleepTime(), [this] {
     for (const Lane& lane : lanes_) {
       if (ready(lane)) return true;
     }

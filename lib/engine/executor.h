@@ -38,6 +38,7 @@ class Executor {
 
   Status run(const Launch& launch);
   std::uint64_t epoch() const { return lastEpoch_; }
+  std::size_t bytes() const { return peers_.bytes(); }  // beyond its own size
 
  private:
   enum class Step : std::uint8_t { Blocked, Moved, Done, Broken };
@@ -61,10 +62,14 @@ class Executor {
   Step wait(Lane& lane, const BoundOp& op);
   Step compute(const Lane& lane, const BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
+  bool arrived(const Lane& lane, const BoundOp& wait) const {
+    return epochOf(cell(lane, wait.tag).word.load(std::memory_order_acquire)) == lane.epoch;
+  }
   bool ready(const Lane& lane);
+  bool awaitedHere(const Seat& seat) const;
   void close(Lane& lane);
   Status pollTransport();
-  Status idle(Waiter& waiter);
+  Status idle();
 
   std::uint64_t length(const Lane& lane, const BoundOp& op) const {
     const std::uint64_t left = op.limit > lane.shift ? op.limit - lane.shift : 0;
@@ -84,6 +89,7 @@ class Executor {
   const WaitTuning tuning_;
   const bool polls_;
   SegmentView own_;
+  Waiter waiter_;
   Cell* cells_;
   std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<ControlPage*> controls_;

@@ -29,6 +29,7 @@ Pairs::Pairs(Transport& transport, Watch& watch, std::uint32_t rank, const WaitT
       rank_(rank),
       tuning_(tuning),
       own_(transport.own()),
+      waiter_(tuning_, own_.control(), !transport.caps().polls),
       sent_(layout_.ranks, 0),
       received_(layout_.ranks, 0),
       busySend_(layout_.ranks),
@@ -84,17 +85,17 @@ Status Pairs::copyToSelf() {
 
 Status Pairs::run(std::span<const PairOp> ops) {
   WEFT_TRY(load(ops));
-  Waiter waiter(tuning_);
+  waiter_.progressed();
   const auto unfinished = [](const Transfer& t) { return !t.finished; };
   while (std::ranges::any_of(transfers_, unfinished)) {
     bool moved = false;
     WEFT_TRY(passOnce(&moved));
     if (moved)
-      waiter.progressed();
+      waiter_.progressed();
     else
-      WEFT_TRY(idle(waiter));
+      WEFT_TRY(idle());
   }
-  return drain(waiter);
+  return drain();
 }
 
 // Each pair and direction advances by its first unfinished transfer.
@@ -189,14 +190,21 @@ Pairs::Step Pairs::receive(Transfer& t) {
   return step;
 }
 
-Status Pairs::idle(Waiter& waiter) {
+bool Pairs::awaitedHere(const Seat& seat) const {
+  return std::ranges::any_of(transfers_, [&](const Transfer& t) {
+    return !t.finished && seat.isShared(transport_.control(t.op.peer));
+  });
+}
+
+Status Pairs::idle() {
   if (transport_.caps().polls) {
     Event events[16];
     for (int n = transport_.poll(events, 16); n > 0; --n) {
       if (events[n - 1].kind != Event::PutDone) return watch_.lost(transport_.lastError());
     }
   }
-  const Waiter::Advice advice = waiter.pause();
+  const Waiter::Advice advice =
+      waiter_.pause([this](const Seat& seat) { return awaitedHere(seat); });
   if (advice == Waiter::Advice::Poll) return {};
   std::uint32_t waitingFor = rank_;
   for (const Transfer& t : transfers_) {
@@ -207,8 +215,8 @@ Status Pairs::idle(Waiter& waiter) {
         transfers_, [peer](const Transfer& t) { return !t.finished && t.op.peer == peer; });
   };
   WEFT_TRY(watch_.trouble(waitingFor, needs));
-  if (advice != Waiter::Advice::Sleep || transport_.caps().polls) return {};
-  doorbellWait(own_.control(), waiter.sleepTime(), [this] {
+  if (advice != Waiter::Advice::Sleep) return {};
+  doorbellWait(own_.control(), waiter_.sleepTime(), [this] {
     return std::ranges::any_of(transfers_, [this](const Transfer& t) {
       if (t.finished) return false;
       const std::uint64_t piece = (t.op.isSend ? sent_ : received_)[t.op.peer] + 1;
@@ -223,8 +231,8 @@ Status Pairs::idle(Waiter& waiter) {
 }
 
 // The sources belong to the caller again once no put reads them.
-Status Pairs::drain(Waiter& waiter) {
-  while (transport_.outstanding() != 0) WEFT_TRY(idle(waiter));
+Status Pairs::drain() {
+  while (transport_.outstanding() != 0) WEFT_TRY(idle());
   return {};
 }
 

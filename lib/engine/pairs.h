@@ -58,8 +58,9 @@ class Pairs {
   Step putOrBlock(const Put& put);
   Step disagree(const Transfer& transfer, std::uint64_t stamp);
   Status passOnce(bool* moved);
-  Status idle(Waiter& waiter);
-  Status drain(Waiter& waiter);
+  bool awaitedHere(const Seat& seat) const;
+  Status idle();
+  Status drain();
 
   Cell& arrival(std::uint32_t peer, std::uint64_t piece) const;
   Cell& credit(std::uint32_t peer, std::uint64_t piece) const;
@@ -73,6 +74,7 @@ class Pairs {
   const std::uint32_t rank_;
   const WaitTuning tuning_;
   SegmentView own_;
+  Waiter waiter_;
   std::vector<std::uint64_t> sent_, received_;  // pieces, by peer
   std::vector<Transfer> transfers_;
   std::vector<bool> busySend_,

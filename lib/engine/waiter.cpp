@@ -9,27 +9,43 @@ namespace {
 constexpr std::chrono::milliseconds kCheckEvery{1};
 constexpr std::uint32_t kSpinsPerMicrosecond = 20;  // a poll with a pause takes about 50 ns
 constexpr std::uint32_t kSpinUs = 50;               // longer than any hand-over between two cores
+// Of a core that ranks share: about as long as it takes to hand the core over and get it back.
+constexpr std::uint32_t kSharedSpins = 40;
+// Ranks do not keep a core so long from one that yields, but a scheduler's slice is longer.
+constexpr std::chrono::microseconds kStrangers{500};
+constexpr std::uint32_t kAvoidWaits = 1000;  // then a yield may find out whether they are gone
 
 }  // namespace
 
+// The more ranks share a core, the more of them are kept by one that spins.
 WaitTuning tuneWaiting(std::uint32_t localRanks, std::uint32_t cores, std::int64_t spinUs) {
   WaitTuning tuning;
-  if (spinUs >= 0)
-    tuning.spins = static_cast<std::uint32_t>(spinUs) * kSpinsPerMicrosecond;
-  else
-    tuning.spins = localRanks <= cores ? kSpinUs * kSpinsPerMicrosecond : 1;
+  tuning.crowded = localRanks > cores;
+  tuning.spins = kSpinUs * kSpinsPerMicrosecond;
+  if (tuning.crowded) {
+    tuning.eager = 0;
+    tuning.spins = std::max(1u, kSharedSpins * cores / localRanks);
+  }
+  if (spinUs >= 0) tuning.spins = static_cast<std::uint32_t>(spinUs) * kSpinsPerMicrosecond;
+  tuning.respins = std::min(tuning.respins, tuning.spins);
   return tuning;
 }
 
-Waiter::Advice Waiter::yield() {
-  if (polls_ == tuning_.spins + 1) {
+Waiter::Advice Waiter::giveWay() {
+  polls_ = tuning_.spins - tuning_.respins;
+  if (yields_++ == 0) {
     since_ = Clock::now();
     nextCheck_ = since_ + kCheckEvery;
     sleep_ = kCheckEvery;
+    if (avoidYield_ != 0) --avoidYield_;
   }
+  if (avoidYield_ != 0 && sleeps_) return Advice::Sleep;
+  const Clock::time_point before = Clock::now();
   sched_yield();
+  seat_.take();
   const Clock::time_point now = Clock::now();
-  if (now - since_ > tuning_.yieldFor) return Advice::Sleep;
+  if (!tuning_.crowded && now - before > kStrangers) avoidYield_ = kAvoidWaits;
+  if (now - since_ > tuning_.yieldFor && sleeps_) return Advice::Sleep;
   if (now < nextCheck_) return Advice::Poll;
   nextCheck_ = now + kCheckEvery;
   return Advice::Check;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace weft {
 namespace {
+
+constexpr const char* kRoot = "/sys/fs/cgroup";
 
 std::string firstLine(const std::string& path) {
   std::ifstream file(path);
@@ -18,18 +20,34 @@ std::string firstLine(const std::string& path) {
   return line;
 }
 
-// The process's own group in the unified hierarchy: "0::/user.slice/...".
-std::string cgroupPath() {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) return line.substr(3);
-  }
-  return "/";
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::uint32_t quotaV1() {
-  const std::string quota = firstLine("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  const std::string period = firstLine("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+// "/a/b", "/a" and "", each with `root` before it.
+std::vector<std::string> upwards(const std::string& root, std::string path) {
+  std::vector<std::string> all;
+  while (true) {
+    if (!path.empty() && path.back() == '/') path.pop_back();
+    all.push_back(root + path);
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return all;
+    path.resize(slash);
+  }
+}
+
+bool names(const std::string& controllers, std::string_view wanted) {
+  std::istringstream words(controllers);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == wanted) return true;
+  }
+  return false;
+}
+
+std::uint32_t quotaV1(const std::string& group) {
+  const std::string quota = firstLine(group + "/cpu.cfs_quota_us");
+  const std::string period = firstLine(group + "/cpu.cfs_period_us");
   return quota.empty() || quota[0] == '-' ? 0 : coresOfCpuMax(quota + " " + period);
 }
 
@@ -39,8 +57,28 @@ std::uint32_t coresOfCpuMax(const std::string& line) {
   std::istringstream words(line);
   std::uint64_t quota = 0, period = 0;
   if (!(words >> quota >> period) || quota == 0 || period == 0) return 0;
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>((quota + period - 1) / period, UINT32_MAX));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quota / period, 1, UINT32_MAX));
+}
+
+// Lines are "ID:CONTROLLERS:PATH"; version 2 is "0::PATH".
+QuotaFiles quotaFiles(const std::string& cgroups) {
+  QuotaFiles files;
+  std::istringstream lines(cgroups);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) {
+      for (const std::string& group : upwards(kRoot, path))
+        files.cpuMax.push_back(group + "/cpu.max");
+    } else if (names(controllers, "cpu")) {
+      for (const std::string& group : upwards(kRoot + ("/" + controllers), path))
+        files.v1Groups.push_back(group);
+    }
+  }
+  return files;
 }
 
 cpu_set_t allowedCores() {
@@ -54,14 +92,12 @@ cpu_set_t allowedCores() {
 
 std::uint32_t usableCores(const cpu_set_t& allowed) {
   auto cores = static_cast<std::uint32_t>(CPU_COUNT(&allowed));
-  // A limit may stand at any level above the process.
-  for (std::string path = cgroupPath();; path.resize(path.find_last_of('/'))) {
-    const std::uint32_t quota = coresOfCpuMax(firstLine("/sys/fs/cgroup" + path + "/cpu.max"));
+  const auto limit = [&cores](std::uint32_t quota) {
     if (quota != 0) cores = std::min(cores, quota);
-    if (path.empty() || path.find('/') == std::string::npos) break;
-  }
-  const std::uint32_t v1 = quotaV1();
-  if (v1 != 0) cores = std::min(cores, v1);
+  };
+  const QuotaFiles files = quotaFiles(content("/proc/self/cgroup"));
+  for (const std::string& file : files.cpuMax) limit(coresOfCpuMax(firstLine(file)));
+  for (const std::string& group : files.v1Groups) limit(quotaV1(group));
   return std::max(1u, cores);
 }
 

@@ -14,30 +14,77 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Waiter, SpinsThenYieldsThenSleeps) {
+bool nobodyHere(const Seat&) { return false; }
+bool somebodyHere(const Seat&) { return true; }
+
+WaitTuning shortWaits() {
   WaitTuning tuning;
+  tuning.eager = 2;
   tuning.spins = 10;
+  tuning.respins = 0;
   tuning.yieldFor = 3ms;
   tuning.sleepMax = 4ms;
-  Waiter waiter(tuning);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.pause(), Waiter::Advice::Poll);
-  const auto start = std::chrono::steady_clock::now();
+  return tuning;
+}
+
+TEST(Waiter, SpinsThenYieldsThenSleeps) {
+  const WaitTuning tuning = shortWaits();
+  ControlPage page;
+  Waiter waiter(tuning, page, true);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.pause(nobodyHere), Waiter::Advice::Poll);
   int checks = 0;
   Waiter::Advice advice;
-  while ((advice = waiter.pause()) != Waiter::Advice::Sleep)
+  while ((advice = waiter.pause(nobodyHere)) != Waiter::Advice::Sleep)
     checks += advice == Waiter::Advice::Check;
-  EXPECT_GE(std::chrono::steady_clock::now() - start, 3ms);
   EXPECT_LE(checks, 3);
   EXPECT_EQ(waiter.sleepTime(), 1ms);
   EXPECT_EQ(waiter.sleepTime(), 2ms);
   EXPECT_EQ(waiter.sleepTime(), 4ms);
   EXPECT_EQ(waiter.sleepTime(), 4ms) << "bounded";
   waiter.progressed();
-  EXPECT_EQ(waiter.pause(), Waiter::Advice::Poll) << "a new wait begins with spinning";
+  EXPECT_EQ(waiter.pause(nobodyHere), Waiter::Advice::Poll) << "a new wait begins with spinning";
+}
+
+TEST(Waiter, ChecksButNeverSleepsWhereTheTransportMustBePolled) {
+  const WaitTuning tuning = shortWaits();
+  ControlPage page;
+  Waiter waiter(tuning, page, false);
+  int checks = 0;
+  for (const auto start = std::chrono::steady_clock::now();
+       std::chrono::steady_clock::now() - start < 20ms;) {
+    const Waiter::Advice advice = waiter.pause(nobodyHere);
+    ASSERT_NE(advice, Waiter::Advice::Sleep);
+    checks += advice == Waiter::Advice::Check;
+  }
+  EXPECT_GE(checks, 1);
+}
+
+TEST(Waiter, DoesNotSpinForARankOnItsOwnCore) {
+  WaitTuning tuning = shortWaits();
+  tuning.yieldFor = 0us;
+  ControlPage page;
+  Waiter waiter(tuning, page, true);
+  for (std::uint32_t i = 0; i < tuning.eager; ++i)
+    EXPECT_EQ(waiter.pause(somebodyHere), Waiter::Advice::Poll);
+  EXPECT_EQ(waiter.pause(somebodyHere), Waiter::Advice::Sleep) << "after a yield";
+  EXPECT_NE(page.core.load(), 0u) << "told to the peers";
+}
+
+TEST(Seat, KnowsWhoIsOnTheSameCore) {
+  ControlPage mine, theirs;
+  Seat seat(mine);
+  seat.take();
+  EXPECT_FALSE(seat.isShared(nullptr)) << "of another host";
+  EXPECT_FALSE(seat.isShared(&theirs)) << "never waited";
+  theirs.core = mine.core.load();
+  EXPECT_TRUE(seat.isShared(&theirs));
+  theirs.core = mine.core + 1;
+  EXPECT_FALSE(seat.isShared(&theirs));
 }
 
 TEST(Waiter, MoreRanksThanCoresHardlySpin) {
   EXPECT_GT(tuneWaiting(2, 2, -1).spins, 100u);
+  EXPECT_LE(tuneWaiting(4, 2, -1).spins, 20u);
   EXPECT_LE(tuneWaiting(8, 2, -1).spins, 10u);
   EXPECT_EQ(tuneWaiting(8, 2, 5).spins, 100u) << "the knob decides";
 }

@@ -9,12 +9,29 @@ namespace {
 
 TEST(Cores, ReadsQuota) {
   EXPECT_EQ(coresOfCpuMax("200000 100000"), 2u);
-  EXPECT_EQ(coresOfCpuMax("150000 100000"), 2u);  // one and a half cores are two to wait on
+  EXPECT_EQ(coresOfCpuMax("150000 100000"), 1u) << "two that spin are stopped";
   EXPECT_EQ(coresOfCpuMax("1000 100000"), 1u);
   EXPECT_EQ(coresOfCpuMax("max 100000"), 0u);
   EXPECT_EQ(coresOfCpuMax(""), 0u);
   EXPECT_EQ(coresOfCpuMax("100000"), 0u);
   EXPECT_EQ(coresOfCpuMax("100000 0"), 0u);
+}
+
+TEST(Cores, QuotasMayStandAtAnyLevelAbove) {
+  const std::vector<std::string> max{"/sys/fs/cgroup/user.slice/job/cpu.max",
+                                     "/sys/fs/cgroup/user.slice/cpu.max", "/sys/fs/cgroup/cpu.max"};
+  EXPECT_EQ(quotaFiles("0::/user.slice/job\n").cpuMax, max);
+  EXPECT_EQ(quotaFiles("0::/\n").cpuMax, std::vector<std::string>{max.back()});
+}
+
+TEST(Cores, FindsTheGroupOfVersion1) {
+  const QuotaFiles files = quotaFiles("3:cpuset:/x\n2:cpu,cpuacct:/docker/4711\n1:cpuacct:/y\n");
+  const std::vector<std::string> groups{"/sys/fs/cgroup/cpu,cpuacct/docker/4711",
+                                        "/sys/fs/cgroup/cpu,cpuacct/docker",
+                                        "/sys/fs/cgroup/cpu,cpuacct"};
+  EXPECT_EQ(files.v1Groups, groups);
+  EXPECT_TRUE(files.cpuMax.empty());
+  EXPECT_TRUE(quotaFiles("nonsense").v1Groups.empty());
 }
 
 TEST(Cores, FollowsAffinity) {

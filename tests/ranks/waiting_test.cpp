@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waiting costs the machine. Speed is measured in perf/, not here.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+
+#include <string>
+
+#include "steps.h"
+#include "world.h"
+
+namespace weft::testing {
+namespace {
+
+double threadCpuMs() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+weftResult_t sum(const Rank& r, float* value) {
+  return weftAllReduce(value, value, 1, weftFloat, weftSum, r.comm, nullptr, nullptr);
+}
+
+class Waiting : public ::testing::TestWithParam<World> {};
+
+TEST_P(Waiting, IdleRanksUseNoCpu) {
+  constexpr double kLateMs = 1000;
+  EXPECT_EQ(failures(GetParam(),
+                     [&](const Rank& r) {
+                       Steps steps;
+                       float value = 1;
+                       steps.ok(sum(r, &value), "together");
+                       const double before = threadCpuMs();
+                       if (r.rank == 0) sleepMs(kLateMs);
+                       steps.ok(sum(r, &value), "one is late");
+                       const double used = threadCpuMs() - before;
+                       steps.expect(used < kLateMs / 4 * kSlowdown,
+                                    "used " + std::to_string(used) + " ms of CPU");
+                       return steps.failed();
+                     }),
+            "");
+}
+
+// All on one core, which the library cannot know when it starts: who spins is in the others' way.
+TEST_P(Waiting, RanksThatAreMovedToOneCoreGoOn) {
+  EXPECT_EQ(failures(GetParam(),
+                     [&](const Rank& r) {
+                       Steps steps;
+                       cpu_set_t before, one;
+                       sched_getaffinity(0, sizeof(before), &before);
+                       CPU_ZERO(&one);
+                       for (std::size_t core = 0; CPU_COUNT(&one) == 0; ++core) {
+                         if (CPU_ISSET(core, &before)) CPU_SET(core, &one);
+                       }
+                       sched_setaffinity(0, sizeof(one), &one);
+                       for (int i = 0; i < 1000; ++i) {
+                         float value = 1;
+                         if (!steps.ok(sum(r, &value), "sum")) break;
+                         steps.expect(value == static_cast<float>(r.ranks), "wrong");
+                       }
+                       sched_setaffinity(0, sizeof(before), &before);
+                       return steps.failed();
+                     }),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Waiting,
+                         ::testing::Values(World{Kind::Threads, 2}, World{Kind::Threads, 8},
+                                           World{Kind::Processes, 2}, World{Kind::Processes, 8}),
+                         [](const auto& world) {
+                           return nameOf(world.param.kind) + std::to_string(world.param.ranks);
+                         });
+
+}  // namespace
+}  // namespace weft::testing
