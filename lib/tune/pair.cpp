@@ -174,6 +174,13 @@ PairTimes timesOf(const Court& court) {
   return times;
 }
 
+// It cannot do threads of a process that was forked from one with threads, as tests' are.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
 // Signals are for the application's threads.
 class SignalsBlocked {
  public:
@@ -191,9 +198,7 @@ class SignalsBlocked {
 }  // namespace
 
 PairTimes measurePair() {
-#if defined(__SANITIZE_THREAD__)
-  return {};  // threads of a forked process are not its business
-#else
+  if (kThreadSanitizer) return {};
   const SignalsBlocked blocked;
   const auto made = std::make_unique<Court>();
   Court& court = *made;
@@ -204,7 +209,6 @@ PairTimes measurePair() {
   });
   const Status played = onThreads(2, [&](std::size_t side) { return play(court, side); });
   return found.ok() && played.ok() ? timesOf(court) : PairTimes{};
-#endif
 }
 
 }  // namespace weft
