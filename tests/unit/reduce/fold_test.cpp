@@ -27,7 +27,8 @@ using reference::randomSources;
 
 constexpr size_t kMaxCount = 1000;
 constexpr size_t kInPlaceCounts[] = {1, 17, 64, 65, 257, kMaxCount};
-constexpr size_t kCopyCounts[] = {0, 1, 15, 63, 64, 65, 255, 256, 257, 1000, 2999, 8192, 8193, 20000};
+constexpr size_t kCopyCounts[] = {0,   1,   15,   63,   64,   65,   255,
+                                  256, 257, 1000, 2999, 8192, 8193, 20000};
 constexpr RedOp kOps[] = {RedOp::Sum, RedOp::Prod, RedOp::Max,
                           RedOp::Min, RedOp::Avg,  RedOp::PreMulSum};
 
@@ -187,7 +188,8 @@ TEST_P(FoldTest, SpreadReachesTargetsAnywhere) {
   const Case<float> test(RedOp::Sum, 2, 1);
   const std::vector<Misaligned> sources = test.placed(0);
   std::vector<Misaligned> outs;
-  for (size_t shift : {size_t{0}, size_t{4}, size_t{1}}) outs.emplace_back(kMaxCount * sizeof(float), shift);
+  for (size_t shift : {size_t{0}, size_t{4}, size_t{1}})
+    outs.emplace_back(kMaxCount * sizeof(float), shift);
   void* const dst[] = {outs[0].data(), outs[1].data(), outs[2].data()};
   spreadKernel(DType::F32, RedOp::Sum)(dst, 3, addresses(sources).data(), 2, kMaxCount, 1);
   for (Misaligned& out : outs) expectBits(test, out, kMaxCount);
