@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "schedule/generators.h"
 #include "schedule/registry.h"
 #include "schedule/transforms.h"
 
@@ -32,7 +33,7 @@ std::vector<std::string_view> defaultNames(Collective collective, std::uint32_t 
     case Collective::AllGather:
       return {"mesh"};
     case Collective::Barrier:
-      return {"dissemination"};
+      return {"direct", "dissemination"};
     default:
       return {"direct"};
   }
@@ -96,6 +97,15 @@ struct Candidate {
   bool direct = false;
 };
 
+Schedule cheapestBarrier(const Tuning& tuning) {
+  Call call;
+  call.collective = Collective::Barrier;
+  Schedule direct = directBarrier(tuning.ranks), rounds = disseminationBarrier(tuning.ranks);
+  return estimateNs(direct, call, tuning.ground) <= estimateNs(rounds, call, tuning.ground)
+             ? direct
+             : rounds;
+}
+
 Schedule make(const Candidate& candidate, const Call& call, const Tuning& tuning) {
   Schedule schedule = candidate.algorithm->make({.ranks = tuning.ranks,
                                                  .root = static_cast<std::uint32_t>(call.root),
@@ -104,7 +114,8 @@ Schedule make(const Candidate& candidate, const Call& call, const Tuning& tuning
   if (call.op == RedOp::PreMulSum && isReduction(call.collective))
     schedule = prescale(std::move(schedule));
   schedule = candidate.direct ? grantOut(std::move(schedule)) : stageOut(std::move(schedule));
-  if (isRooted(call.collective)) schedule = withAgreement(std::move(schedule));
+  if (isRooted(call.collective))
+    schedule = withAgreement(std::move(schedule), cheapestBarrier(tuning));
   return schedule;
 }
 
@@ -122,7 +133,7 @@ std::vector<Candidate> landingsOf(const Algorithm* algorithm, const Call& call,
 
 // Of two default algorithms WEFT_ONE_SHOT_MAX asks for the first up to its limit.
 bool isAllowed(std::size_t index, std::size_t names, const Call& call, const Tuning& tuning) {
-  if (!tuning.oneShotMax || names == 1) return true;
+  if (!tuning.oneShotMax || names == 1 || longestBlock(call) == 0) return true;
   return (index == 0) == (longestBlock(call) <= *tuning.oneShotMax);
 }
 
@@ -260,7 +271,8 @@ std::vector<Form> formsOf(const Call& call, const Tuning& tuning) {
 std::string_view reasonFor(const Call& call, const Tuning& tuning) {
   if (!call.algorithm.empty()) return "the call's algorithm";
   if (!forcedName(call, tuning).empty()) return "WEFT_ALGO";
-  const bool several = defaultNames(call.collective, tuning.ranks).size() > 1;
+  const bool several =
+      longestBlock(call) != 0 && defaultNames(call.collective, tuning.ranks).size() > 1;
   if (tuning.oneShotMax && several) return "WEFT_ONE_SHOT_MAX";
   if (tuning.directMin && mayLandDirectly(call, tuning)) return "WEFT_DIRECT_MIN";
   return "the model";

@@ -86,4 +86,17 @@ Schedule directAllToAll(uint32_t n) {
           }};
 }
 
+Schedule directBarrier(uint32_t n) {
+  return {.name = "barrier direct",
+          .collective = Collective::Barrier,
+          .ranks = n,
+          .signals = n,
+          .program = [n](uint32_t me) {
+            Program p;
+            for (uint32_t k = 1; k < n; ++k) p.signal((me + k) % n, me);
+            for (uint32_t k = 1; k < n; ++k) p.waitSignal((me + n - k) % n);
+            return p;
+          }};
+}
+
 }  // namespace weft

@@ -39,6 +39,7 @@ Schedule directBroadcast(uint32_t n, uint32_t root);
 Schedule directGather(uint32_t n, uint32_t root);
 Schedule directScatter(uint32_t n, uint32_t root);
 Schedule directAllToAll(uint32_t n);
+Schedule directBarrier(uint32_t n);  // one round of n - 1 signals a rank
 
 // shared.cpp: for ranks that reach each other's In and Out by loads and stores. Each reads what it
 // needs where it lies, and stores its part of the result to everyone: S bytes read and S written a

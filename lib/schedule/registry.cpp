@@ -62,6 +62,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"direct",              Scatter,       rooted<directScatter>},
     {"direct",              AllToAll,      flat<directAllToAll>},
     {"shared",              AllToAll,      flat<sharedAllToAll>,            kNone, kFlat, kShared},
+    {"direct",              Barrier,       flat<directBarrier>},
     {"dissemination",       Barrier,       flat<disseminationBarrier>},
 };
 // clang-format on

@@ -142,9 +142,8 @@ Schedule openBuffers(Schedule s) {
   return s;
 }
 
-Schedule withAgreement(Schedule s) {
+Schedule withAgreement(Schedule s, const Schedule& barrier) {
   const uint32_t base = s.signals;
-  const Schedule barrier = disseminationBarrier(s.ranks);
   s.name += "+agreed";
   s.signals += barrier.signals;
   s.program = [inner = std::move(s.program), barrier, base](uint32_t me) {

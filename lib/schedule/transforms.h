@@ -24,11 +24,11 @@ Schedule grantOut(Schedule s);
 // also gives agreement. Signals + 2 * ranks. Making a program reads those of all ranks.
 Schedule openBuffers(Schedule s);
 
-// A dissemination barrier before the first Wait of every rank. When a call completes on any rank,
-// every rank has entered it, which rooted collectives do not give by themselves; the fingerprint
-// that rides on the signals then tells each rank that all made the same call. The puts that need no
-// Wait go out first, so the barrier overlaps with them. Signals + ceil(log2 ranks).
-Schedule withAgreement(Schedule s);
+// `barrier`, any schedule of one, before the first Wait of every rank. When a call completes on any
+// rank, every rank has entered it, which rooted collectives do not give by themselves; the
+// fingerprint that rides on the signals then tells each rank that all made the same call. The puts
+// that need no Wait go out first, so the barrier overlaps with them. Signals + the barrier's.
+Schedule withAgreement(Schedule s, const Schedule& barrier);
 
 // In is copied to Tmp first and read from there: makes any schedule safe in place. Tmp + inChunks.
 Schedule stageIn(Schedule s);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "schedule/generators.h"
 #include "schedule/registry.h"
 #include "schedule/transforms.h"
 #include "schedule/verify.h"
@@ -48,7 +49,9 @@ inline Form staged(const Algorithm& a, const Shape& shape) {
 
 inline Form granted(const Algorithm& a, const Shape& shape) {
   Form f = plain(a, shape);
-  f.schedule = withAgreement(grantOut(f.schedule));
+  const bool few = shape.ranks <= 8;  // either barrier, as plans do
+  f.schedule = withAgreement(grantOut(f.schedule),
+                             few ? directBarrier(shape.ranks) : disseminationBarrier(shape.ranks));
   f.options.outAfterEntry = f.options.agreement = true;
   return f;
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "forms.h"
 #include "schedule/generators.h"
 
@@ -234,6 +236,19 @@ TEST(Verify, ReuseNeedsTheCreditRule) {
 TEST(Verify, Promises) {
   expectRefused(directBroadcast(4, 1), "may complete before rank", {.agreement = true});
   expectRefused(meshAllGather(3), "before its owner has entered", {.outAfterEntry = true});
+}
+
+// A peer's In may be read once it has entered: here the sum goes before the last news of an entry.
+TEST(Verify, SharedBuffersAreNotReadEarly) {
+  Schedule s = sharedReduceScatter(3);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    if (me != 1) return p;
+    const auto sum = std::ranges::find(p.ops, OpKind::Reduce, &Op::kind);
+    std::iter_swap(sum, sum - 1);
+    return p;
+  };
+  expectRefused(s, "before its owner has entered");
 }
 
 // The first Wait of a barrier moved behind its second signal: no slot is wrong, but the news is
