@@ -255,7 +255,8 @@ Status Rendezvous::hear(Link& link) {
   if (received.cut || !received.descriptors.memory)
     return Status::error(Code::SystemError,
                          text("shm transport: descriptors from ", nameOf((*cards_)[hello.rank]),
-                              " were lost; fix: raise the limit of open files (ulimit -n)"));
+                              received.cut ? " were lost" : " lack its memory",
+                              "; fix: raise the limit of open files (ulimit -n)"));
   admit(link, hello.rank, std::move(received.descriptors));
   return {};
 }

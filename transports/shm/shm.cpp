@@ -119,9 +119,12 @@ Status ShmSetup::checkHost() const {
   return {};
 }
 
-// While the peers are met: a socket and four descriptors each, for every rank of this process.
+// While the peers are met: a socket and four descriptors each, for every rank of this process, and
+// some for the heap, for files that are read meanwhile, and for those who only look whether we
+// live.
 Status ShmSetup::reserve(std::size_t ranksHere) const {
-  return reserveDescriptors(ranksHere * 5 * (std::size_t{setup_.ranks} + 1));
+  const std::size_t each = 5 * (std::size_t{setup_.ranks} + 1) + setup_.ranks;
+  return reserveDescriptors(ranksHere * each + 16);
 }
 
 Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const {
