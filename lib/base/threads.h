@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <signal.h>
+
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -14,6 +16,22 @@
 #include "base/text.h"
 
 namespace weft {
+
+// The application's signals are the application's: threads that start meanwhile take none.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // What `body` returns, or its exception as a status.
 template <class Body>

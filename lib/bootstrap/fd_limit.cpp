@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <mutex>
 
 #include "base/text.h"
 
@@ -29,6 +30,8 @@ std::uint64_t openFds(std::uint64_t limit) {
 }  // namespace
 
 Status reserveFds(std::uint64_t more) {
+  static std::mutex mutex;  // or a joiner would undo what the root has raised meanwhile
+  const std::lock_guard lock(mutex);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
   const std::uint64_t open = openFds(limit.rlim_cur);

@@ -89,7 +89,9 @@ Joiner::Attempt Joiner::tryOnce(const Address& address, Deadline limit) {
   Socket socket;
   int error = 0;
   const Status connected = connectTo(address, limit, &socket, &error);
-  if (outOfResources(error)) return {Result::Poor, connected.text()};
+  // Ranks that are threads of one process may have asked for room when none had taken its own yet.
+  const bool raised = error == EMFILE && reserveFds(1).ok();
+  if (outOfResources(error) && !raised) return {Result::Poor, connected.text()};
   if (error == ECONNREFUSED) return {Result::Refused, connected.text()};
   if (!connected.ok()) return {Result::Failed, connected.text()};
   auto stream = std::make_unique<Stream>(std::move(socket));

@@ -2,7 +2,6 @@
 #include "bootstrap/service_threads.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,29 +13,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "bootstrap/crypto.h"
 
 namespace weft {
-namespace {
-
-// For its scope, so that threads that are started in it never run a handler of the application.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
-
 StopSignal::StopSignal() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void StopSignal::raise() {
@@ -109,7 +89,7 @@ Status ServiceThreads::start(const char* name, std::function<void(const StopSign
   reap();
   auto service = std::make_shared<Service>();
   service->body = std::move(body);
-  const AllSignalsBlocked blocked;
+  const SignalsBlocked blocked;
   try {
     service->thread = std::thread(&Service::serve, service.get(), name);
   } catch (const std::system_error& problem) {

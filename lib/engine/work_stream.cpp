@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/work_stream.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/threads.h"
+
 namespace weft {
-namespace {
-
-// The application's signals are the application's: weft's threads take none.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
-
 std::uint64_t WorkEvent::beginRecord() {
   const std::lock_guard lock(mutex_);
   return ++recorded_;
