@@ -10,13 +10,13 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/open_files.h"
 #include "base/text.h"
 #include "transports/mapped/direct.h"
 #include "transports/mapped/mapped_transport.h"
 #include "transports/mapped/offer.h"
 #include "transports/mapped/setup.h"
 #include "transports/shm/heap.h"
-#include "transports/shm/limits.h"
 #include "transports/shm/memory.h"
 #include "transports/shm/rendezvous.h"
 
@@ -124,7 +124,7 @@ Status ShmSetup::checkHost() const {
 // live.
 Status ShmSetup::reserve(std::size_t ranksHere) const {
   const std::size_t each = 5 * (std::size_t{setup_.ranks} + 1) + setup_.ranks;
-  return reserveDescriptors(ranksHere * each + 16);
+  return reserveOpenFiles(ranksHere * each + 16, 0, "the shm transport's peers");
 }
 
 Status ShmSetup::mapPeer(const Card& card, Guest* guest, MappedPeer* peer) const {

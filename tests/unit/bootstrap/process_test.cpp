@@ -187,7 +187,7 @@ TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
     return joinInChild(newId(), 0, 1000);
   });
   const std::string text = root.result();
-  expectHas(text, " for the bootstrap), hard limit 200. fix: ");
+  expectHas(text, " for the bootstrap), hard limit 200; fix: ");
   expectHas(text, "need 1");
 }
 
