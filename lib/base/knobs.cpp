@@ -34,8 +34,10 @@ constexpr std::array kTable = {
              "Deadline of creating a communicator in milliseconds.", "", 1, kMaxMs},
     KnobInfo{
         Knob::Transport, "WEFT_TRANSPORT", KnobType::Text, "auto",
-        "How bytes move: auto, local (threads of one process), shm (processes of one host), or "
-        "faulty:SEED around them. Must agree on all ranks."},
+        "How bytes move: auto, local (threads of one process), shm (processes of one host), verbs "
+        "(RoCE), ofi (libfabric: EFA, TCP), INSIDE+BETWEEN for two of them, such as shm+ofi "
+        "(inside "
+        "a host and between hosts), or faulty:SEED around auto. Must agree on all ranks."},
     KnobInfo{
         Knob::Reproducible, "WEFT_REPRODUCIBLE", KnobType::Flag, "0",
         "Fold every sum in rank order, so that the same inputs always give the same bits. Must "
@@ -68,6 +70,31 @@ constexpr std::array kTable = {
         "$XDG_CACHE_HOME/weft or ~/.cache/weft; off keeps none."},
     KnobInfo{Knob::SpinUs, "WEFT_SPIN_US", KnobType::Integer, "auto",
              "Microseconds that a wait spins before it yields and sleeps.", "", 0, 1000000},
+    KnobInfo{
+        Knob::NetDevices, "WEFT_NET_DEVICES", KnobType::Text, "",
+        "Devices that verbs and ofi may use: names or their beginnings, with :port if need be, "
+        "separated by commas; ^ in front means all but these, = means exact names. By default "
+        "all."},
+    KnobInfo{Knob::OfiProvider, "WEFT_OFI_PROVIDER", KnobType::Text, "auto",
+             "libfabric provider, such as efa or tcp;ofi_rxm; auto takes efa where it is, else "
+             "tcp. Must "
+             "agree on all ranks."},
+    KnobInfo{Knob::OfiMode, "WEFT_OFI_MODE", KnobType::Choice, "auto",
+             "Remote writes (rdma) or messages (msg) over libfabric; auto: rdma where the provider "
+             "does it natively. Must agree on all ranks.",
+             "auto|rdma|msg"},
+    KnobInfo{
+        Knob::MeshFile, "WEFT_MESH_FILE", KnobType::Text, "",
+        "File that says which port of which rank a cable joins to which (weft-topo writes one); by "
+        "default subnets and a hello tell."},
+    KnobInfo{
+        Knob::RoceGid, "WEFT_ROCE_GID", KnobType::Text, "auto",
+        "Which GID of a port verbs uses: auto, ipv4, ipv6, link-local, or an address range such as "
+        "10.1.0.0/16."},
+    KnobInfo{
+        Knob::TopoFile, "WEFT_TOPO_FILE", KnobType::Text, "",
+        "File that describes nodes, links and rails (weft-topo writes one); by default they are "
+        "found out."},
     KnobInfo{
         Knob::SocketIfname, "WEFT_SOCKET_IFNAME", KnobType::Text, "",
         "Interface that the meeting point listens on, such as eth0 or lo; by default the one with "
