@@ -77,8 +77,13 @@ class Transport {
   virtual SegmentView own() const = 0;
   // The peer's whole segment if caps().maps, else empty.
   virtual SegmentView view(std::uint32_t peer) const = 0;
-  // The peer's control page where it is reachable by loads (any rank of this host), else nullptr.
+  // The peer's control page, or a mirror of it.
   virtual ControlPage* control(std::uint32_t peer) const = 0;
+  // True: control() gives a mirror of the peer's page, in memory of this rank. The transport brings
+  // it what the peer tell()s; the rest is for whoever else hears of that peer.
+  virtual bool isMirrored(std::uint32_t) const { return false; }
+  // What carries bytes to that peer, in a few words for people.
+  virtual std::string describe(std::uint32_t) const { return name(); }
   // A descriptor that becomes readable when the peer's process ends, or -1 (threads, other hosts).
   virtual int deathFd(std::uint32_t peer) const = 0;
   // The peer's open /proc/self/stat, to be read with pread: state and flags, also across pid
@@ -99,6 +104,9 @@ class Transport {
                        std::size_t bytes) = 0;
 
   virtual PutResult put(const Put&) = 0;
+  // To a peer whose pages are mirrored: this rank has completed all invocations up to there. It
+  // arrives some time, unless a later one overtakes it. False: not now; poll() and try again.
+  virtual bool tell(std::uint32_t /*peer*/, std::uint64_t /*completed*/) { return true; }
   virtual int poll(Event* out, int max) = 0;
   virtual std::size_t outstanding() const = 0;
   // Wakes the peer if it sleeps on its doorbell; put() does so by itself.
@@ -120,6 +128,8 @@ struct TransportSetup {
   Exchange exchange;
   bool allowDirect = true;  // knob WEFT_CMA
   int timeoutMs = 120000;
+  std::vector<bool> peers;         // by rank: those to be reached by a wire; empty: all
+  std::vector<std::string> names;  // by rank, for errors: "rank 3 (host b, pid 71)"
 };
 Status makeLocal(const TransportSetup&,
                  std::unique_ptr<Transport>* out);  // ranks: threads of this process

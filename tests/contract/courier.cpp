@@ -72,6 +72,23 @@ void Courier::await(const Cell& cell, std::uint64_t word) {
   }
 }
 
+void Courier::tell(std::uint32_t peer, std::uint64_t completed) {
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  while (!transport_.tell(peer, completed)) {
+    REQUIRE(!deadline.expired(), "not now, for ever");
+    pump();
+  }
+}
+
+void Courier::awaitCompleted(std::uint32_t peer, std::uint64_t epoch) {
+  const Deadline deadline = Deadline::in(kPatienceMs);
+  const std::atomic<std::uint64_t>& completed = transport_.control(peer)->completed;
+  while (completed.load(std::memory_order_acquire) != epoch) {
+    REQUIRE(!deadline.expired(), "rank ", peer, " completed ", completed.load());
+    pump();
+  }
+}
+
 std::byte patternAt(std::uint64_t seed, std::size_t i) {
   return static_cast<std::byte>((seed * 31 + i * 7 + (i >> 8) * 13) & 0xff);
 }

@@ -24,6 +24,10 @@ class Courier {
   // Until the cell's word is `word`; any other value than the one that was there is an error.
   void await(const Cell& cell, std::uint64_t word);
 
+  // Until it is taken.
+  void tell(std::uint32_t peer, std::uint64_t completed);
+  void awaitCompleted(std::uint32_t peer, std::uint64_t epoch);
+
   std::uint64_t lastCookie() const { return lastCookie_; }
   const std::set<std::uint64_t>& open() const { return open_; }
   const std::set<std::uint64_t>& failed() const { return failed_; }

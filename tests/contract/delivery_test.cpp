@@ -25,11 +25,12 @@ TEST_P(Delivery, DescribesItself) {
     REQUIRE(transport->layout().size() == layout.size());
     REQUIRE(transport->outstanding() == 0);
     REQUIRE(transport->own().control().rank == static_cast<int>(rank.rank));
-    REQUIRE(transport->caps().polls == (rank.fabric.decorators > 0));
+    REQUIRE(transport->caps().polls == (rank.fabric.decorators > 0 || rank.fabric.wire));
     for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
       REQUIRE(bool(transport->view(peer)) == transport->caps().maps);
       REQUIRE(transport->control(peer)->rank == static_cast<int>(peer));
-      const bool elsewhere = rank.fabric.processes && peer != rank.rank;
+      REQUIRE(transport->isMirrored(peer) == (rank.fabric.wire && peer != rank.rank));
+      const bool elsewhere = rank.fabric.processes && peer != rank.rank && !rank.fabric.wire;
       REQUIRE((transport->deathFd(peer) >= 0) == elsewhere, "peer ", peer);
       REQUIRE((transport->statFd(peer) >= 0) == elsewhere, "peer ", peer);
     }
@@ -230,6 +231,24 @@ TEST_P(Delivery, RefusesAfterSever) {
     }
     rank.barrier();
     REQUIRE(transport->own().cells()[0].word.load() == (rank.rank == 2 ? 7 : 0));
+  });
+}
+
+// What a rank has completed is told to whoever cannot read its control page.
+TEST_P(Delivery, TellsWhatIsComplete) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(3));
+    Courier courier(*transport);
+    constexpr std::uint64_t kStep = (std::uint64_t{1} << 26) - 3;
+    for (std::uint64_t epoch = kStep; epoch < 10 * kStep;
+         epoch += kStep) {  // the wire's wrap round
+      transport->own().control().completed.store(epoch, std::memory_order_release);
+      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
+        if (peer != rank.rank) courier.tell(peer, epoch);
+      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) courier.awaitCompleted(peer, epoch);
+      rank.barrier();
+    }
+    rank.barrier();
   });
 }
 

@@ -6,11 +6,15 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <ostream>
 #include <thread>
+
+#include "shuffled_wire.h"
 
 namespace weft {
 namespace {
@@ -138,13 +142,33 @@ std::vector<Fabric> bareFabrics() {
           {"shm_processes", true, true, "", 0}};
 }
 
+std::vector<Fabric> wireFabrics() {
+  const auto shuffled = [](const Shuffle& shuffle) {
+    return [shuffle](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+      return makeShuffledWire(setup, shuffle, out);
+    };
+  };
+  return {
+      {.name = "shuffled", .wire = shuffled({.seed = 1, .rails = 2})},
+      {.name = "shuffled_any_source",
+       .wire = shuffled({.seed = 2, .rails = 3, .maxWrite = 50000, .anySource = true})},
+      {.name = "ordered_rails", .wire = shuffled({.seed = 3, .ordered = true, .rails = 3})},
+  };
+}
+
 std::vector<Fabric> allFabrics() {
   std::vector<Fabric> fabrics = bareFabrics();
+  std::ranges::copy(wireFabrics(), std::back_inserter(fabrics));
   const std::string faults = ",hold=0.5,depth=16,again=0.2,late=0.3,delay=8,scribble=1,check=1";
   for (const int seed : {1, 2, 3}) {
     fabrics.push_back({text("faulty_local_", seed), false, false, text("seed=", seed, faults), 1});
     fabrics.push_back({text("faulty_shm_", seed), true, true, text("seed=", seed, faults), 1});
   }
+  Fabric wired = wireFabrics()[0];
+  wired.name = "faulty_shuffled";
+  wired.faults = text("seed=5", faults);
+  wired.decorators = 1;
+  fabrics.push_back(wired);
   fabrics.push_back({"faulty_twice", false, false, text("seed=4", faults), 2});
   return fabrics;
 }
@@ -201,7 +225,10 @@ TransportSetup Rank::setup(const SegmentLayout& layout) {
 }
 
 Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
-  WEFT_TRY(fabric.shm ? makeShm(setup, out) : makeLocal(setup, out));
+  if (fabric.wire)
+    WEFT_TRY(makeWireTransport(setup, fabric.wire, nullptr, out));
+  else
+    WEFT_TRY(fabric.shm ? makeShm(setup, out) : makeLocal(setup, out));
   for (int i = 0; i < fabric.decorators; ++i)
     WEFT_TRY(makeFaulty(std::move(*out), fabric.faults, out));
   return {};

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "transports/mapped/handle.h"
 #include "transports/transport.h"
+#include "transports/wire/wire_transport.h"
 
 // A little world of ranks for one test: threads, or forked processes that report back through
 // pipes.
@@ -35,11 +36,13 @@ struct Fabric {
   std::string name;
   bool shm = false;
   bool processes = false;
-  std::string faults;  // of the decorator
-  int decorators = 0;  // how many of them, one over another
+  std::string faults = {};  // of the decorator
+  int decorators = 0;       // how many of them, one over another
+  WireMaker wire = {};      // neither local nor shm: a WireTransport over this
 };
 std::ostream& operator<<(std::ostream&, const Fabric&);
-std::vector<Fabric> bareFabrics();
+std::vector<Fabric> bareFabrics();  // whose memory is mapped
+std::vector<Fabric> wireFabrics();
 std::vector<Fabric> allFabrics();
 std::vector<Fabric> forkedFabrics();  // those of all whose ranks are processes
 

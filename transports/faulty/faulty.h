@@ -40,6 +40,8 @@ class FaultyTransport final : public Transport {
   SegmentView own() const override { return inner_->own(); }
   SegmentView view(std::uint32_t) const override { return {}; }
   ControlPage* control(std::uint32_t peer) const override { return inner_->control(peer); }
+  bool isMirrored(std::uint32_t peer) const override { return inner_->isMirrored(peer); }
+  std::string describe(std::uint32_t peer) const override { return inner_->describe(peer); }
   int deathFd(std::uint32_t peer) const override { return inner_->deathFd(peer); }
   int statFd(std::uint32_t peer) const override { return inner_->statFd(peer); }
 
@@ -55,6 +57,9 @@ class FaultyTransport final : public Transport {
   bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
 
   PutResult put(const Put&) override;
+  bool tell(std::uint32_t peer, std::uint64_t completed) override {
+    return inner_->tell(peer, completed);
+  }
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;
   void wake(std::uint32_t peer) override { inner_->wake(peer); }

@@ -84,14 +84,15 @@ Status mismatch(const char* transport, const std::string& why) {
   return Status::error(Code::Mismatch, text(transport, " transport: ", why));
 }
 
-Status checkPair(const char* transport, const Card& first, const Card& card) {
+Status checkPair(const char* transport, const Card& first, const Card& card, HostsOf hosts) {
   if (card.magic != kSegmentMagic || card.version != kSegmentVersion)
     return mismatch(transport, text(nameOf(card), " runs another version of weft (segment version ",
                                     card.version, ", here ", kSegmentVersion,
                                     "); fix: the same libweft on all ranks"));
   // Without /proc it is unknown; then the peer will not be found, which is said less well.
   const bool known = first.bootId[0] != '\0' && card.bootId[0] != '\0';
-  if (known && std::memcmp(first.bootId, card.bootId, sizeof(card.bootId)) != 0)
+  if (hosts == HostsOf::One && known &&
+      std::memcmp(first.bootId, card.bootId, sizeof(card.bootId)) != 0)
     return mismatch(transport, text(nameOf(first), " and ", nameOf(card),
                                     " are on different hosts; this transport joins ranks of one"
                                     " host only"));
@@ -150,9 +151,9 @@ Status gatherBytes(const TransportSetup& setup, const Status& mine,
   return {};
 }
 
-Status checkCards(const char* transport, const std::vector<Card>& cards) {
+Status checkCards(const char* transport, const std::vector<Card>& cards, HostsOf hosts) {
   for (std::size_t i = 0; i < cards.size(); ++i) {
-    WEFT_TRY(checkPair(transport, cards[0], cards[i]));
+    WEFT_TRY(checkPair(transport, cards[0], cards[i], hosts));
     if (cards[i].rank != i || cards[i].ranks != cards.size())
       return mismatch(transport, text(nameOf(cards[i]), " of ", cards[i].ranks,
                                       " answers in the place of rank ", i, " of ", cards.size()));

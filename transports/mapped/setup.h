@@ -62,9 +62,11 @@ Status gather(const TransportSetup& setup, const Status& mine, const Record& rec
   return {};
 }
 
-// Same weft, same world, same layout, same host. All ranks judge the same cards and so say the
-// same.
-Status checkCards(const char* transport, const std::vector<Card>& cards);
+// Same weft, same world, same layout, and, if asked for, same host. All ranks judge the same cards
+// and so say the same.
+enum class HostsOf { One, Any };
+Status checkCards(const char* transport, const std::vector<Card>& cards,
+                  HostsOf hosts = HostsOf::One);
 
 // "rank 3 (host b, pid 71)"
 std::string nameOf(const Card&);

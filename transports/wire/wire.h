@@ -32,7 +32,8 @@ namespace weft {
 //  write
 //     is still answered, by Sent or (in LinkDown's wake) not at all: its cookie may be forgotten.
 //     lastError() then says who, what, where (device, port, both addresses), in one line.
-//  7. At most WireSetup::noticesPerPeer notices of one peer are on their way or not yet polled: the
+//  7. At most WireSetup::noticesPerPeer notices of one peer and rail are on their way or not yet
+//  polled: the
 //     caller sees to it, so a wire that must post receives can post enough of them once and renew
 //     each as it polls it.
 //  8. Nothing blocks, nothing allocates once warm.
@@ -86,15 +87,13 @@ class Wire {
   virtual const std::string& lastError() const = 0;
 };
 
-// What a maker of a Wire is given: `ranks`, `exchange` and `timeoutMs` of the base, and what
-// follows. Every rank of the communicator calls the maker, also one that reaches nobody through
-// this wire. Errors are agreed on: if one rank fails, all get its text (gatherBytes in
-// mapped/setup.h).
+// What a maker of a Wire is given: the base, with `peers` (all ranks; false for oneself) and
+// `names` filled in, and what follows. Every rank of the communicator calls the maker, also one
+// that reaches nobody through this wire. Errors are agreed on: if one rank fails, all get its text
+// (gatherBytes in mapped/setup.h).
 struct WireSetup : TransportSetup {
-  std::vector<bool> peers;         // by rank: is to be reached by this wire
-  std::vector<std::string> names;  // by rank: "rank 3 (host b, pid 71)", for errors
-  std::span<std::byte> segment;    // WireRegion::Segment of this rank
-  std::span<std::byte> mailbox;    // WireRegion::Mailbox of this rank
+  std::span<std::byte> segment;  // WireRegion::Segment of this rank
+  std::span<std::byte> mailbox;  // WireRegion::Mailbox of this rank
   std::uint32_t noticesPerPeer = 0;
 };
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shuffled_wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "base/text.h"
+#include "transports/mapped/setup.h"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kDepth = 32;  // writes on their way to one rank
+
+// One rank's end. Peers hand it their writes; it delivers them in its own poll().
+struct Port {
+  struct Parcel {
+    std::uint32_t from = 0;
+    std::weak_ptr<Port> sender;
+    WireWrite write;
+  };
+  std::mutex mutex;
+  std::vector<Parcel> parcels;
+  bool closed = false;
+  std::mutex sentMutex;  // is taken last
+  std::deque<WireEvent> sent;
+};
+
+class ShuffledWire final : public Wire {
+ public:
+  ShuffledWire(const WireSetup& setup, const Shuffle& shuffle, std::shared_ptr<Port> mine,
+               std::vector<std::shared_ptr<Port>> ports)
+      : setup_(setup), shuffle_(shuffle), mine_(std::move(mine)), ports_(std::move(ports)) {
+    random_.seed(shuffle.seed * 1000 + setup.rank);
+    severed_.resize(setup.ranks);
+  }
+  ~ShuffledWire() override {
+    const std::lock_guard lock(mine_->mutex);
+    mine_->closed = true;
+    mine_->parcels.clear();
+  }
+
+  const char* name() const override { return "shuffled"; }
+  WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered}; }
+  std::uint32_t rails(std::uint32_t) const override { return shuffle_.rails; }
+  std::string describe(std::uint32_t peer) const override { return text("shuffled to ", peer); }
+
+  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override {
+    const auto within = [&](std::span<std::byte> s) {
+      return memory >= s.data() && memory + bytes <= s.data() + s.size();
+    };
+    return shuffle_.anySource || within(setup_.segment) || within(setup_.mailbox);
+  }
+
+  WireResult write(const WireWrite& write) override {
+    if (severed_[write.peer]) {
+      lastError_ = text("the link to rank ", write.peer, " was cut");
+      return WireResult::Failed;
+    }
+    if (!fits(write)) std::abort();  // a bug of the caller
+    if (chance(0.2)) return WireResult::Again;
+    Port& port = *ports_[write.peer];
+    const std::lock_guard lock(port.mutex);
+    if (port.parcels.size() >= kDepth) return WireResult::Again;
+    if (!port.closed) port.parcels.push_back({setup_.rank, mine_, write});
+    return WireResult::Accepted;
+  }
+
+  int poll(WireEvent* out, int max) override {
+    const std::lock_guard lock(mine_->mutex);
+    int count = 0;
+    takeSent(out, max, &count);
+    while (count < max && !mine_->parcels.empty() && !chance(0.3)) deliver(pick(), out, &count);
+    return count;
+  }
+
+  void sever(std::uint32_t peer) override { severed_[peer] = true; }
+  const std::string& lastError() const override { return lastError_; }
+
+ private:
+  bool chance(double rate) { return static_cast<double>(random_() >> 11) < rate * 0x1p53; }
+
+  bool fits(const WireWrite& w) const {
+    const std::size_t room =
+        w.region == WireRegion::Segment ? setup_.segment.size() : setup_.mailbox.size();
+    return w.bytes <= shuffle_.maxWrite && w.rail < shuffle_.rails && w.target + w.bytes <= room &&
+           (!w.quiet || shuffle_.ordered) && (w.bytes == 0 || sendsFrom(w.src, w.bytes));
+  }
+
+  std::size_t pick() {
+    const std::size_t any = random_() % mine_->parcels.size();
+    if (!shuffle_.ordered) return any;
+    const Port::Parcel& chosen = mine_->parcels[any];
+    const auto same = [&](const Port::Parcel& p) {
+      return p.from == chosen.from && p.write.rail == chosen.write.rail;
+    };
+    return static_cast<std::size_t>(std::ranges::find_if(mine_->parcels, same) -
+                                    mine_->parcels.begin());
+  }
+
+  void deliver(std::size_t index, WireEvent* out, int* count) {
+    const Port::Parcel parcel = mine_->parcels[index];
+    mine_->parcels.erase(mine_->parcels.begin() + static_cast<std::ptrdiff_t>(index));
+    const WireWrite& w = parcel.write;
+    const std::span<std::byte> region =
+        w.region == WireRegion::Segment ? setup_.segment : setup_.mailbox;
+    const std::shared_ptr<Port> sender = parcel.sender.lock();
+    if (!sender) return;  // its memory is gone
+    if (w.bytes != 0) std::memcpy(region.data() + w.target, w.src, w.bytes);
+    if (!w.quiet) out[(*count)++] = {WireEvent::Noticed, parcel.from, w.notice, 0};
+    const std::lock_guard lock(sender->sentMutex);
+    sender->sent.push_back({WireEvent::Sent, setup_.rank, 0, w.cookie});
+  }
+
+  void takeSent(WireEvent* out, int max, int* count) {
+    const std::lock_guard lock(mine_->sentMutex);
+    while (*count < max && !mine_->sent.empty()) {
+      out[(*count)++] = mine_->sent.front();
+      mine_->sent.pop_front();
+    }
+  }
+
+  const WireSetup setup_;
+  const Shuffle shuffle_;
+  std::shared_ptr<Port> mine_;
+  std::vector<std::shared_ptr<Port>> ports_;
+  std::vector<bool> severed_;
+  std::mt19937_64 random_;
+  std::string lastError_;
+};
+
+}  // namespace
+
+Status makeShuffledWire(const WireSetup& setup, const Shuffle& shuffle,
+                        std::unique_ptr<Wire>* out) {
+  auto mine = std::make_shared<Port>();
+  std::shared_ptr<Port>* const address = &mine;
+  std::vector<std::shared_ptr<Port>*> addresses;
+  WEFT_TRY(gather(setup, {}, address, &addresses));
+  std::vector<std::shared_ptr<Port>> ports;
+  for (auto* each : addresses) ports.push_back(*each);
+  int done = 0;
+  std::vector<int> all;
+  WEFT_TRY(gather(setup, {}, done, &all));  // `mine` lives until all have copied it
+  *out = std::make_unique<ShuffledWire>(setup, shuffle, std::move(mine), std::move(ports));
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "transports/wire/mailbox.h"
+#include "transports/wire/wire.h"
+
+namespace weft {
+
+// The sending half of a WireTransport: cuts each put into writes.
+//
+// A put becomes its payload, in pieces over the rails, and its record, each with the notice of the
+// put's cell. On an ordered wire the last write of each rail vouches for the others of that rail,
+// and only it has a notice. Sources from which the wire can send are sent in place, and the put is
+// Pending until they are free; others are copied, and it is Done.
+class Outbox {
+ public:
+  Outbox(Wire& wire, Mailbox mailbox, std::uint32_t ranks);
+
+  static std::size_t maxPut(const WireCaps& wire);
+
+  PutResult put(const Put& put, std::uint32_t cell);
+  // False: not now.
+  bool tell(std::uint32_t peer, std::uint64_t completed);
+  // Offers again what the wire has refused.
+  void retry();
+  // The wire has sent this. True: that was the last of a Pending put, whose answer is in `done`.
+  bool sent(std::uint64_t cookie, Event* done);
+  // Forgets what goes to that peer. The next Pending put of it that is forgotten, as Failed; false:
+  // none is left.
+  bool forget(std::uint32_t peer, Event* failed);
+  std::size_t outstanding() const { return Mailbox::kSlots - free_.size(); }
+
+ private:
+  struct Slot {
+    std::uint32_t peer = 0;
+    std::uint32_t generation = 0;  // tells late answers of its last use
+    std::uint32_t writes = 0;      // not sent yet
+    std::uint32_t pieces = 0;      // of these, those that read the caller's memory
+    std::uint32_t blocks = 0;      // a bit each
+    std::uint64_t cookie = 0;
+    bool busy = false;
+    bool pending = false;
+  };
+  struct Cut {
+    std::uint32_t pieces = 0;
+    std::size_t bytes = 0;  // of all but the last
+    bool copied = false;
+  };
+
+  Cut cutFor(const Put& put) const;
+  bool takeBlocks(const Cut& cut, Slot* slot);
+  const std::byte* sourceOf(const Put& put, const Cut& cut, std::uint32_t slot,
+                            std::uint32_t piece) const;
+  void writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::uint32_t cell);
+  void write(const WireWrite& write);
+  void release(std::uint32_t slot);
+  std::uint64_t cookieOf(std::uint32_t slot, bool isPiece) const {
+    return std::uint64_t{slots_[slot].generation} << 32 | slot << 1 | (isPiece ? 1u : 0u);
+  }
+
+  Wire& wire_;
+  const WireCaps caps_;
+  Mailbox mailbox_;
+  std::array<Slot, Mailbox::kSlots> slots_{};
+  std::vector<std::uint32_t> free_;
+  std::uint32_t freeBlocks_ = (1u << Mailbox::kBlocks) - 1;
+  std::vector<std::uint32_t> firstRail_;  // by peer: rotates, so that short puts use all rails
+  std::vector<WireWrite> refused_;        // of at most one put and one tell, in order
+  bool failed_ = false;
+};
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/wire/wire_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace weft {
+
+WireTransport::WireTransport(Parts parts)
+    : parts_(std::move(parts)),
+      mailbox_({parts_.mailboxMemory->base(), Mailbox::bytes(parts_.layout)}, parts_.layout),
+      outbox_(*parts_.wire, mailbox_, parts_.layout.ranks),
+      inbox_(mailbox_, own().cells()),
+      down_(parts_.layout.ranks) {
+  answers_.reserve(2 * Mailbox::kSlots);
+}
+
+ControlPage* WireTransport::control(std::uint32_t peer) const {
+  return peer == parts_.rank ? &own().control() : parts_.mirrors[peer].get();
+}
+
+bool WireTransport::fetch(std::uint32_t peer, std::uint64_t, void*, std::size_t) {
+  lastError_ = text("the memory of rank ", peer, " cannot be read from here");
+  return false;
+}
+
+bool WireTransport::deposit(std::uint32_t peer, std::uint64_t, const void*, std::size_t) {
+  lastError_ = text("the memory of rank ", peer, " cannot be written from here");
+  return false;
+}
+
+// To oneself.
+PutResult WireTransport::putHere(const Put& put) {
+  Cell& cell = *reinterpret_cast<Cell*>(parts_.segment + put.cell);
+  std::byte* const to = put.target == kInCell ? cell.inlined : parts_.segment + put.target;
+  if (put.bytes != 0) std::memcpy(to, put.src, put.bytes);
+  cell.stamp = put.stamp;
+  cell.word.store(put.word, std::memory_order_release);
+  return PutResult::Done;
+}
+
+PutResult WireTransport::put(const Put& put) {
+  if (put.peer == parts_.rank) return putHere(put);
+  if (!down_[put.peer].empty()) [[unlikely]] {
+    lastError_ = down_[put.peer];
+    return PutResult::Failed;
+  }
+  const PutResult result = outbox_.put(put, cellOf(put));
+  if (result == PutResult::Failed) lastError_ = parts_.wire->lastError();
+  return result;
+}
+
+bool WireTransport::tell(std::uint32_t peer, std::uint64_t completed) {
+  return !down_[peer].empty() || outbox_.tell(peer, completed);
+}
+
+int WireTransport::poll(Event* out, int max) {
+  outbox_.retry();
+  std::array<WireEvent, 16> events;
+  const int count = parts_.wire->poll(events.data(), static_cast<int>(events.size()));
+  for (int i = 0; i < count; ++i) take(events[static_cast<std::size_t>(i)]);
+  const int told = std::min(max, static_cast<int>(answers_.size()));
+  std::copy_n(answers_.begin(), told, out);
+  answers_.erase(answers_.begin(), answers_.begin() + told);
+  return told;
+}
+
+void WireTransport::take(const WireEvent& event) {
+  switch (event.kind) {
+    case WireEvent::Sent: {
+      Event done;
+      if (outbox_.sent(event.cookie, &done)) answers_.push_back(done);
+      return;
+    }
+    case WireEvent::Noticed:
+      return hear(event.peer, Notice::of(event.notice));
+    default:
+      return breakLink(event.peer, parts_.wire->lastError());
+  }
+}
+
+void WireTransport::hear(std::uint32_t peer, Notice notice) {
+  if (!down_[peer].empty()) return;
+  if (notice.count != 0) {
+    if (!inbox_.take(notice))
+      breakLink(peer, text("rank ", peer, " sent a notice of cell ", notice.value, " of ",
+                           mailbox_.cells(), "; fix: the same libweft on all ranks"));
+    return;
+  }
+  // Told in no order: the latest counts.
+  std::atomic<std::uint64_t>& completed = parts_.mirrors[peer]->completed;
+  const std::uint64_t known = completed.load(std::memory_order_relaxed);
+  completed.store(std::max(known, notice.epochNear(known)), std::memory_order_release);
+}
+
+void WireTransport::breakLink(std::uint32_t peer, std::string why) {
+  if (!down_[peer].empty()) return;
+  down_[peer] = lastError_ = std::move(why);
+  Event failed;
+  while (outbox_.forget(peer, &failed)) answers_.push_back(failed);
+  answers_.push_back({Event::LinkDown, peer, 0});
+}
+
+void WireTransport::sever(std::uint32_t peer) {
+  if (peer == parts_.rank) return;
+  parts_.wire->sever(peer);
+  breakLink(peer, text("put to rank ", peer, ": the link to it was cut"));
+}
+
+}  // namespace weft
