@@ -194,21 +194,25 @@ TEST_P(Delivery, TouchesNothingElse) {
                          .bytes = 99,
                          .target = layout.pairArena() + 333},
                         {.peer = 1, .cell = layout.pairCells(), .word = 14, .stamp = 4}};
-    if (rank.rank == 0) {
-      Courier courier(*transport);
-      for (const Put& put : puts) courier.send(put);
-      courier.drain();
+    Courier courier(*transport);
+    for (const Put& put : puts) {
+      if (rank.rank == 0)
+        courier.send(put);
+      else
+        courier.await(*reinterpret_cast<const Cell*>(base + put.cell), put.word);
     }
+    courier.drain();
     rank.barrier();
     if (rank.rank == 0) return;
     std::vector<std::byte> expected(layout.size(), std::byte{0xee});
     for (const Put& put : puts) {
       auto& now = *reinterpret_cast<Cell*>(base + put.cell);
       REQUIRE(now.word.load(std::memory_order_acquire) == put.word && now.stamp == put.stamp);
+      // Of a cell, what lies behind its payload is nobody's.
+      std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);
       const std::uint64_t landed =
           put.target == kInCell ? put.cell + offsetof(Cell, inlined) : put.target;
       if (put.bytes != 0) std::copy_n(put.src, put.bytes, expected.data() + landed);
-      std::copy_n(base + put.cell, offsetof(Cell, inlined), expected.data() + put.cell);
     }
     for (std::size_t i = from; i < layout.size(); ++i)
       REQUIRE(base[i] == expected[i], "byte ", i, " of the segment");
@@ -229,6 +233,7 @@ TEST_P(Delivery, RefusesAfterSever) {
       courier.drain();
       REQUIRE(courier.failed().empty());
     }
+    if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
     rank.barrier();
     REQUIRE(transport->own().cells()[0].word.load() == (rank.rank == 2 ? 7 : 0));
   });

@@ -13,7 +13,7 @@ struct Shuffle {
   std::uint64_t seed = 1;
   bool ordered = false;  // each rail keeps its order, and may be quiet
   std::uint32_t rails = 1;
-  std::size_t maxWrite = 4096;
+  std::size_t maxWrite = 80000;
   bool anySource = false;  // sends from all memory, not only from what is registered
 };
 

@@ -151,7 +151,7 @@ std::vector<Fabric> wireFabrics() {
   return {
       {.name = "shuffled", .wire = shuffled({.seed = 1, .rails = 2})},
       {.name = "shuffled_any_source",
-       .wire = shuffled({.seed = 2, .rails = 3, .maxWrite = 50000, .anySource = true})},
+       .wire = shuffled({.seed = 2, .rails = 3, .maxWrite = 300000, .anySource = true})},
       {.name = "ordered_rails", .wire = shuffled({.seed = 3, .ordered = true, .rails = 3})},
   };
 }

@@ -48,6 +48,12 @@ PutResult WireTransport::put(const Put& put) {
     lastError_ = down_[put.peer];
     return PutResult::Failed;
   }
+  if (put.direct || put.bytes > caps().maxPut) {
+    lastError_ =
+        text("put of ", put.bytes, " bytes to rank ", put.peer, ": this transport carries ",
+             caps().maxPut, " at once, to landing memory only");
+    return PutResult::Failed;
+  }
   const PutResult result = outbox_.put(put, cellOf(put));
   if (result == PutResult::Failed) lastError_ = parts_.wire->lastError();
   return result;
