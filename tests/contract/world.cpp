@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <ostream>
@@ -156,7 +157,24 @@ std::vector<Fabric> wireFabrics() {
   };
 }
 
+// Each rank takes the devices that VERBS_DEVICES names, with its own number for %r: "rc%r" in the
+// rig.
+Fabric verbsFabric() {
+  const auto verbs = [](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+    if (const char* pattern = std::getenv("VERBS_DEVICES")) {
+      std::string devices = pattern;
+      if (const auto at = devices.find("%r"); at != std::string::npos)
+        devices.replace(at, 2, std::to_string(setup.rank));
+      ::setenv("WEFT_NET_DEVICES", devices.c_str(), 1);
+    }
+    return makeVerbsWire(setup, out);
+  };
+  return {.name = "verbs", .processes = true, .wire = verbs};
+}
+
 std::vector<Fabric> allFabrics() {
+  if (const char* only = std::getenv("FABRICS_UNDER_TEST"); only && std::string(only) == "verbs")
+    return {verbsFabric()};
   std::vector<Fabric> fabrics = bareFabrics();
   std::ranges::copy(wireFabrics(), std::back_inserter(fabrics));
   const std::string faults = ",hold=0.5,depth=16,again=0.2,late=0.3,delay=8,scribble=1,check=1";

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/deadline.h"
+#include "station.h"
+
+namespace weft {
+namespace {
+
+class Trouble : public testing::TestWithParam<WireCase> {};
+INSTANTIATE_TEST_SUITE_P(Wires, Trouble, testing::ValuesIn(wiresUnderTest()),
+                         testing::PrintToStringParamName());
+class Death : public testing::TestWithParam<WireCase> {};
+INSTANTIATE_TEST_SUITE_P(Wires, Death, testing::ValuesIn(forkedWires()),
+                         testing::PrintToStringParamName());
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Death);
+
+void expectRefused(Station& me, const WireWrite& write, const char* what) {
+  REQUIRE(me.wire().write(write) == WireResult::Failed, what, " was not refused");
+  REQUIRE(!me.wire().lastError().empty(), what, " was refused without a word");
+}
+
+// Nothing of it happens, and the wire works afterwards.
+TEST_P(Trouble, BadArgumentsAreRefused) {
+  if (GetParam().fabric.name == "shuffled")
+    GTEST_SKIP() << "a wire of the tests, which trusts them";
+  runStations(GetParam(), 2, [](Station& me) {
+    const std::uint32_t peer = 1 - me.self();
+    const WireWrite good{.peer = peer, .src = me.sources().data(), .bytes = 8, .notice = 1};
+    WireWrite bad = good;
+    bad.peer = 2;
+    expectRefused(me, bad, "a rank that does not exist");
+    bad.peer = me.self();
+    expectRefused(me, bad, "a write to oneself");
+    bad = good;
+    bad.rail = me.wire().rails(peer);
+    expectRefused(me, bad, "a rail that does not exist");
+    bad = good;
+    bad.target = Station::kSegment - 7;
+    expectRefused(me, bad, "a target that ends outside");
+    bad.target = ~std::uint64_t{0} - 3;
+    expectRefused(me, bad, "a target whose end overflows");
+    bad.region = WireRegion::Mailbox;
+    bad.target = Station::kMailbox;
+    expectRefused(me, bad, "a target outside of the mailbox");
+    bad = good;
+    bad.bytes = me.wire().caps().maxWrite + 1;
+    expectRefused(me, bad, "more than maxWrite");
+    bad = good;
+    bad.quiet = true;
+    if (!me.wire().caps().ordered) expectRefused(me, bad, "quiet without order");
+    bad = good;
+    std::vector<std::byte> elsewhere(8);
+    bad.src = elsewhere.data();
+    if (!me.wire().sendsFrom(bad.src, bad.bytes)) expectRefused(me, bad, "a strange source");
+    me.send(good);
+    me.until("the good one", [&] { return me.heard() == 1; });
+    me.meet();
+    REQUIRE(me.heard() == 1 && me.down.empty());
+  });
+}
+
+// Notices, from `first` on, go round among those that are still joined.
+void exchangeNotices(Station& me, const std::vector<std::uint32_t>& members, std::uint32_t first) {
+  constexpr std::uint32_t kEach = 50;
+  for (std::uint32_t i = 0; i < kEach; ++i)
+    for (const std::uint32_t peer : members)
+      if (peer != me.self())
+        me.send({.peer = peer, .src = me.sources().data(), .bytes = 100, .notice = first + i});
+  me.until("the others' notices", [&] {
+    const auto heard = std::ranges::count_if(me.noticed, [&](const auto& notice) {
+      return notice.second >= first && notice.second < first + kEach;
+    });
+    return static_cast<std::size_t>(heard) == kEach * (members.size() - 1);
+  });
+  me.meet(members);
+}
+
+TEST_P(Trouble, SeveredLinkIsDeadAndTheOthersLive) {
+  runStations(GetParam(), 3, [](Station& me) {
+    exchangeNotices(me, {0, 1, 2}, 1000);
+    if (me.self() == 0) {
+      me.wire().sever(1);
+      expectRefused(me, {.peer = 1, .notice = 9}, "a write on a severed link");
+      const std::string error = me.wire().lastError();
+      REQUIRE(error.find("rank 1") != std::string::npos, error);
+      me.wire().sever(1);  // again: nothing
+    }
+    me.meet();
+    if (me.self() != 1) exchangeNotices(me, {0, 2}, 2000);
+  });
+}
+
+// Rank 2 dies amid traffic. Those who write to it get LinkDown, or nothing; the other links work.
+TEST_P(Death, OfAPeerLeavesTheOtherLinks) {
+  const WireCase& wire = GetParam();
+  if (const std::string why = unavailable(wire); !why.empty()) GTEST_SKIP() << why;
+  setEnvironment(wire);
+  const Board board;
+  const auto outcomes = runRanks(wire.fabric, 4, [&](Rank& rank) {
+    Station me(rank, board);
+    exchangeNotices(me, {0, 1, 2, 3}, 1000);
+    if (me.self() == 2) {
+      for (int i = 0; i < 10; ++i)
+        (void)me.trySend({.peer = 0, .src = me.sources().data(), .bytes = 30000, .notice = 1});
+      ::kill(::getpid(), SIGKILL);
+    }
+    const Deadline soon = Deadline::in(3000);
+    for (std::uint32_t i = 0; i < Station::kNotices / 2 && !soon.expired();) {
+      const WireResult result =
+          me.attempt({.peer = 2, .src = me.sources().data(), .bytes = 30000, .notice = 1});
+      if (result == WireResult::Failed) break;
+      i += result == WireResult::Accepted;
+      me.poll();
+    }
+    exchangeNotices(me, {0, 1, 3}, 2000);
+    for (const std::uint32_t peer : me.down) REQUIRE(peer == 2, me.downText);
+    if (!me.down.empty()) REQUIRE(me.downText.find("rank 2") != std::string::npos, me.downText);
+  });
+  for (const std::uint32_t rank : {0u, 1u, 3u}) {
+    EXPECT_EQ(outcomes[rank].failure, "") << "rank " << rank;
+    EXPECT_EQ(outcomes[rank].signal, 0) << "rank " << rank;
+  }
+  EXPECT_EQ(outcomes[2].signal, SIGKILL);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wires.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ostream>
+#include <sstream>
+
+#include "shuffled_wire.h"
+
+namespace weft {
+namespace {
+
+WireCase ofi(const std::string& name, const std::string& mode, bool processes) {
+  return {{.name = name, .processes = processes, .wire = makeOfiWire}, mode};
+}
+
+std::vector<WireCase> allWires() {
+  const auto shuffled = [](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+    return makeShuffledWire(setup, {.seed = 7, .rails = 2, .maxWrite = 30000}, out);
+  };
+  return {{{.name = "shuffled", .wire = shuffled}, ""},
+          ofi("tcp_rdma", "rdma", true),
+          ofi("tcp_msg", "msg", true),
+          ofi("tcp_rdma_threads", "rdma", false),
+          ofi("tcp_msg_threads", "msg", false)};
+}
+
+bool overOfi(const WireCase& wire) {
+  return wire.fabric.name != "shuffled" && wire.fabric.name != "verbs";
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const WireCase& wire) {
+  return out << wire.fabric.name;
+}
+
+std::vector<WireCase> wiresUnderTest() {
+  const char* asked = std::getenv("WIRES_UNDER_TEST");
+  if (asked == nullptr) return allWires();
+  std::vector<WireCase> wires;
+  std::istringstream names(asked);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (name == "verbs") wires.push_back({verbsFabric(), ""});
+    if (name == "ofi") wires.push_back(ofi("ofi", "", true));
+    for (const WireCase& wire : allWires())
+      if (wire.fabric.name == name) wires.push_back(wire);
+  }
+  return wires;
+}
+
+std::vector<WireCase> forkedWires() {
+  std::vector<WireCase> wires = wiresUnderTest();
+  std::erase_if(wires, [](const WireCase& wire) { return !wire.fabric.processes; });
+  return wires;
+}
+
+std::string unavailable(const WireCase& wire) {
+  if (!overOfi(wire)) return {};
+  // Not a call of libfabric: the ranks are forked from here.
+  static void* const library = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_LOCAL);
+  return library != nullptr ? "" : "libfabric is not installed";
+}
+
+void setEnvironment(const WireCase& wire) {
+  if (wire.mode.empty()) return;
+  ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
+  ::setenv("WEFT_OFI_MODE", wire.mode.c_str(), 1);
+}
+
+}  // namespace weft

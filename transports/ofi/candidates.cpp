@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/ofi/candidates.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "base/text.h"
+
+namespace weft::ofi {
+namespace {
+
+using InfoPtr = std::shared_ptr<fi_info>;
+
+constexpr const char* kTwice = "listed twice";
+constexpr std::uint32_t kApi = FI_VERSION(1, 17);
+
+InfoPtr makeHints(const Library& library, const std::string& provider) {
+  InfoPtr hints(library.dupinfo(nullptr), library.freeinfo);
+  if (!hints) return hints;
+  hints->caps = FI_MSG | FI_RMA;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->domain_attr->mr_mode =
+      FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+  hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+  hints->fabric_attr->prov_name = ::strdup(provider.c_str());
+  return hints;
+}
+
+// How a provider may ask whether a write with data came from: see Rail::narrow.
+InfoPtr query(const Library& library, const std::string& provider, std::string* why) {
+  const InfoPtr hints = makeHints(library, provider);
+  fi_info* list = nullptr;
+  if (!hints) return nullptr;
+  hints->caps |= FI_SOURCE;
+  int result =
+      library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints.get(), &list);
+  if (result == -FI_ENODATA) {
+    hints->caps &= ~std::uint64_t{FI_SOURCE};
+    result =
+        library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints.get(), &list);
+  }
+  if (result != 0) *why += text(" ", provider, ": ", library.strerror(-result), ";");
+  return {list, library.freeinfo};
+}
+
+int numaNodeOf(const fi_info& info) {
+  if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
+      info.nic->bus_attr->bus_type != FI_BUS_PCI)
+    return -1;
+  const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
+  std::array<char, 80> path{};
+  std::snprintf(path.data(), path.size(), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/numa_node",
+                pci.domain_id, pci.bus_id, pci.device_id, pci.function_id);
+  int node = -1;
+  std::ifstream(path.data()) >> node;
+  return node;
+}
+
+int distanceOf(const fi_info& info) {
+  unsigned cpu = 0;
+  unsigned here = 0;
+  const int node = numaNodeOf(info);
+  return node >= 0 && ::getcpu(&cpu, &here) == 0 && static_cast<unsigned>(node) != here ? 1 : 0;
+}
+
+bool isIp(const fi_info& info) {
+  return info.src_addr != nullptr &&
+         (info.addr_format == FI_SOCKADDR_IN || info.addr_format == FI_SOCKADDR_IN6 ||
+          info.addr_format == FI_SOCKADDR);
+}
+
+bool isLoopback(const void* address) {
+  const auto* v4 = static_cast<const sockaddr_in*>(address);
+  const auto* v6 = static_cast<const sockaddr_in6*>(address);
+  return v4->sin_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                                   : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+// fe80::/10 needs a zone, which a peer cannot know.
+bool isLinkLocal(const void* address) {
+  const auto* v6 = static_cast<const sockaddr_in6*>(address);
+  return v6->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
+}
+
+Candidate describe(const Library& library, const fi_info& entry) {
+  Candidate made;
+  made.info = InfoPtr(library.dupinfo(&entry), library.freeinfo);
+  const bool nic = entry.nic != nullptr && entry.nic->device_attr != nullptr &&
+                   entry.nic->device_attr->name != nullptr;
+  made.device = nic ? entry.nic->device_attr->name : entry.domain_attr->name;
+  made.subnet = entry.fabric_attr->name;
+  made.ip = isIp(entry);
+  made.loopback = made.ip && isLoopback(entry.src_addr);
+  if (made.ip) made.address = ipText(entry.src_addr, entry.src_addrlen);
+  made.distance = distanceOf(entry);
+  return made;
+}
+
+// Why this entry is of no use; empty if it is.
+std::string objection(const fi_info& entry, const Candidate& made, const DeviceFilter& filter,
+                      const std::vector<Candidate>& have) {
+  const auto same = [&](const Candidate& other) {
+    return other.device == made.device && other.subnet == made.subnet;
+  };
+  if (std::any_of(have.begin(), have.end(), same)) return kTwice;
+  if (!filter.allows(made.device)) return "not allowed by WEFT_NET_DEVICES";
+  if (made.subnet == "efa-direct") return "no tags and no software segmentation";
+  if (made.ip && isLinkLocal(entry.src_addr)) return "link-local address";
+  return {};
+}
+
+}  // namespace
+
+std::string ipText(const void* address, std::size_t bytes) {
+  std::array<char, INET6_ADDRSTRLEN> name{};
+  const auto* v4 = static_cast<const sockaddr_in*>(address);
+  const auto* v6 = static_cast<const sockaddr_in6*>(address);
+  if (bytes >= sizeof(*v4) && v4->sin_family == AF_INET &&
+      ::inet_ntop(AF_INET, &v4->sin_addr, name.data(), name.size()) != nullptr)
+    return text(name.data(), ":", ntohs(v4->sin_port));
+  if (bytes >= sizeof(*v6) && v6->sin6_family == AF_INET6 &&
+      ::inet_ntop(AF_INET6, &v6->sin6_addr, name.data(), name.size()) != nullptr)
+    return text("[", name.data(), "]:", ntohs(v6->sin6_port));
+  return {};
+}
+
+std::vector<Candidate> listCandidates(const Library& library, const std::string& provider,
+                                      const DeviceFilter& filter, std::string* why) {
+  std::vector<Candidate> found;
+  const InfoPtr list = query(library, provider, why);
+  for (const fi_info* entry = list.get(); entry != nullptr; entry = entry->next) {
+    Candidate made = describe(library, *entry);
+    const std::string no = objection(*entry, made, filter, found);
+    const std::string line = text(" ", made.device, " ", made.address, ": ", no, ";");
+    if (no.empty())
+      found.push_back(std::move(made));
+    else if (no != kTwice && why->find(line) == std::string::npos)
+      *why += line;
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+    const auto key = [](const Candidate& c) {
+      return std::pair(c.distance, c.info->addr_format == FI_SOCKADDR_IN6);
+    };
+    return key(a) < key(b);
+  });
+  return found;
+}
+
+}  // namespace weft::ofi

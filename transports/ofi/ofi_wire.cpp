@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/ofi/ofi_wire.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace weft::ofi {
+
+OfiWire::OfiWire(const Library* library, const WireSetup& setup)
+    : library_(library),
+      rank_(setup.rank),
+      names_(setup.names),
+      wanted_(setup.peers),
+      windows_{setup.segment, setup.mailbox},
+      notices_(setup.noticesPerPeer),
+      timeoutMs_(setup.timeoutMs),
+      peers_(setup.ranks) {
+  downs_.reserve(setup.ranks);
+}
+
+OfiWire::~OfiWire() {
+  if (owner_ == ::getpid()) return;
+  for (const auto& rail : rails_) rail->abandon();
+}
+
+bool OfiWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
+  return std::all_of(rails_.begin(), rails_.end(), [&](const auto& rail) {
+    return !rail->wantsRegistered() || rail->descriptor(memory, bytes) != nullptr;
+  });
+}
+
+WireResult OfiWire::refuse(const WireWrite& write, const char* why) {
+  lastError_ = text("ofi: write of ", write.bytes, " bytes to rank ", write.peer, ", rail ",
+                    write.rail, ", offset ", write.target, ": ", why);
+  return WireResult::Failed;
+}
+
+WireResult OfiWire::write(const WireWrite& write) {
+  if (write.peer >= peers_.size() || !peers_[write.peer].reached)
+    return refuse(write, "no such peer of this wire");
+  const Peer& peer = peers_[write.peer];
+  if (peer.down) return lastError_ = peer.fate, WireResult::Failed;
+  if (write.rail >= peer.rails) return refuse(write, "no such rail");
+  if (write.quiet) return refuse(write, "quiet, but this wire has no order");
+  if (write.bytes > maxWrite_) return refuse(write, "more than caps().maxWrite");
+  const std::uint64_t room = peer.windowBytes[static_cast<std::size_t>(write.region)];
+  if (write.bytes > room || write.target > room - write.bytes)
+    return refuse(write, "outside of the peer's memory");
+  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes))
+    return refuse(write, "its source is not registered");
+
+  Rail& rail = *rails_[write.rail];
+  Slot* slot = rail.take();
+  if (slot == nullptr) return WireResult::Again;
+  slot->kind = Slot::Write;
+  slot->cookie = write.cookie;
+  const ssize_t result = post(write, slot);
+  if (result == 0) return WireResult::Accepted;
+  rail.giveBack(slot);
+  if (result == -FI_EAGAIN) return WireResult::Again;
+  linkDown(write.peer, rail.failure("posting a write", result));
+  return lastError_ = peer.fate, WireResult::Failed;
+}
+
+ssize_t OfiWire::post(const WireWrite& write, Slot* slot) {
+  slot->peer = write.peer;
+  const Rail& rail = *rails_[write.rail];
+  const PeerRail& way = peers_[write.peer].rail[write.rail];
+  return mode_ == Mode::Rdma ? postRdma(rail, way, write, slot) : postMsg(rail, way, write, slot);
+}
+
+int OfiWire::poll(WireEvent* out, int max) {
+  int events = 0;
+  if (max > 0 && !downs_.empty()) {  // one at a time: lastError() is about the latest
+    out[events++] = downs_.back();
+    downs_.pop_back();
+    lastError_ = peers_[out->peer].fate;
+  }
+  const auto rails = static_cast<std::uint32_t>(rails_.size());
+  for (std::uint32_t i = 0; i < rails && events < max; ++i)
+    events += pollRail((firstRail_ + i) % rails, out + events, max - events);
+  if (++firstRail_ >= rails) firstRail_ = 0;
+  return events;
+}
+
+int OfiWire::pollRail(std::uint32_t rail, WireEvent* out, int max) {
+  constexpr int kBatch = 16;
+  std::array<fi_cq_data_entry, kBatch> entries;
+  std::array<fi_addr_t, kBatch> from;
+  const auto batch = static_cast<std::size_t>(std::min(max, kBatch));
+  fid_cq* const queue = rails_[rail]->queue();
+  const ssize_t got = narrow_ ? fi_cq_readfrom(queue, entries.data(), batch, from.data())
+                              : fi_cq_read(queue, entries.data(), batch);
+  int events = 0;
+  for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got); ++i)
+    events += complete(rail, entries[i], narrow_ ? from[i] : FI_ADDR_UNSPEC, out + events);
+  if (got == -FI_EAVAIL)
+    failed(rail);
+  else if (got < 0 && got != -FI_EAGAIN)
+    allDown(rails_[rail]->failure("fi_cq_read", got));
+  rails_[rail]->repost();
+  return events;
+}
+
+// efa sets FI_WRITE besides FI_REMOTE_WRITE, and then op_context means nothing.
+bool OfiWire::complete(std::uint32_t rail, const fi_cq_data_entry& entry, fi_addr_t from,
+                       WireEvent* out) {
+  if ((entry.flags & FI_REMOTE_WRITE) != 0) return writtenTo(rail, entry.data, from, out);
+  auto* const slot = static_cast<Slot*>(entry.op_context);
+  if (slot == nullptr) return false;
+  return slot->kind == Slot::Receive ? received(rail, slot, entry.len, out)
+                                     : answered(rail, slot, out);
+}
+
+bool OfiWire::answered(std::uint32_t rail, Slot* slot, WireEvent* out) {
+  const bool hello = slot->kind == Slot::Hello;
+  if (hello)
+    peers_[slot->peer].rail[rail].sent = true;
+  else
+    *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
+  rails_[rail]->giveBack(slot);
+  return !hello;
+}
+
+// No traffic but hellos before all ranks have been greeted.
+bool OfiWire::noticed(std::uint32_t rail, std::uint32_t from, std::uint32_t notice,
+                      WireEvent* out) {
+  Peer& peer = peers_[from];
+  if (peer.down) return false;
+  if (greeting_)
+    peer.rail[rail].heard = true;
+  else
+    *out = {WireEvent::Noticed, from, notice, 0};
+  return !greeting_;
+}
+
+void OfiWire::failed(std::uint32_t rail) {
+  fid_cq* const queue = rails_[rail]->queue();
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(queue, &error, 0) <= 0) return;
+  std::array<char, 160> buffer{};
+  const char* detail =
+      fi_cq_strerror(queue, error.prov_errno, error.err_data, buffer.data(), buffer.size());
+  const std::string why = text(rails_[rail]->failure("an operation", -error.err), " [",
+                               error.prov_errno, ": ", detail != nullptr ? detail : "", "]");
+  auto* const slot =
+      (error.flags & FI_REMOTE_WRITE) != 0 ? nullptr : static_cast<Slot*>(error.op_context);
+  if (slot == nullptr) return allDown(why);  // nobody knows whose it was: the endpoint is done for
+  if (slot->kind == Slot::Receive) {         // its sender is told, and takes the link down
+    lastError_ = why;
+    return rails_[rail]->post(slot);
+  }
+  const std::uint32_t peer = slot->peer;
+  rails_[rail]->giveBack(slot);
+  linkDown(peer, why);
+}
+
+void OfiWire::linkDown(std::uint32_t rank, const std::string& why) {
+  Peer& peer = peers_[rank];
+  if (!peer.reached || peer.down) return;
+  peer.down = true;
+  peer.fate = text(why, "; link of ", names_[rank_], " to ", names_[rank], ": ", peer.where);
+  lastError_ = peer.fate;
+  downs_.push_back({WireEvent::LinkDown, rank, 0, 0});
+}
+
+void OfiWire::allDown(const std::string& why) {
+  for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) linkDown(peer, why);
+}
+
+void OfiWire::sever(std::uint32_t peer) { linkDown(peer, "ofi: severed at this end"); }
+
+}  // namespace weft::ofi

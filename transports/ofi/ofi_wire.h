@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transports/ofi/choice.h"
+#include "transports/ofi/rail.h"
+#include "transports/wire/wire.h"
+
+namespace weft::ofi {
+
+// rdma: fi_writedata, the notice is the data. msg: a message {Header, payload} into receives that
+// the target has posted, and that it copies into place.
+enum class Mode : std::uint8_t { Rdma, Msg };
+
+inline constexpr std::size_t kMsgBytes = 65536;  // longest payload of a message
+
+// What a rank tells its peers once its rails are open. Plain bytes, of one size on all ranks.
+struct Offer {
+  std::uint32_t rails = 0;
+  std::uint32_t native = 0;  // remote writes are
+  std::uint64_t dataBytes = 0;
+  std::uint64_t windowBytes[2] = {};
+  Contact rail[kMaxRails] = {};
+};
+
+struct PeerRail {
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  std::array<std::uint64_t, kWindows> key = {};
+  std::array<std::uint64_t, kWindows> base = {};
+  bool told = false;   // our hello is on its way
+  bool sent = false;   // and answered
+  bool heard = false;  // its hello has come
+};
+
+struct Peer {
+  bool reached = false;
+  bool down = false;
+  std::uint32_t rails = 0;
+  std::array<std::uint64_t, 2> windowBytes = {};
+  std::array<PeerRail, kMaxRails> rail;
+  std::string fate;   // why it is down
+  std::string where;  // "tcp;ofi_rxm rdma, lo 127.0.0.1:4711 -> 127.0.0.1:4712"
+};
+
+class OfiWire final : public Wire {
+ public:
+  OfiWire(const Library* library, const WireSetup& setup);
+  ~OfiWire() override;
+
+  // The steps of set-up, in this order; the maker has the ranks agree after each.
+  Status open(const std::vector<Candidate>& devices);
+  Offer offer() const;
+  Status join(const std::vector<Offer>& offers, Mode mode);
+  // Every edge carries a notice each way, or the error names the first that does not.
+  Status greet();
+
+  const char* name() const override { return "ofi"; }
+  WireCaps caps() const override { return {maxWrite_, false}; }
+  std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
+  std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
+  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
+  WireResult write(const WireWrite&) override;
+  int poll(WireEvent* out, int max) override;
+  void sever(std::uint32_t peer) override;
+  const std::string& lastError() const override { return lastError_; }
+
+ private:
+  WireResult refuse(const WireWrite&, const char* why);
+  // One operation to the provider; 0, or the negative result of libfabric.
+  ssize_t post(const WireWrite&, Slot*);
+  ssize_t postRdma(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
+  ssize_t postMsg(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
+
+  int pollRail(std::uint32_t rail, WireEvent* out, int max);
+  // What has completed; true if it is an event for the caller.
+  bool complete(std::uint32_t rail, const fi_cq_data_entry&, fi_addr_t from, WireEvent* out);
+  bool answered(std::uint32_t rail, Slot*, WireEvent* out);
+  bool writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, WireEvent* out);
+  bool received(std::uint32_t rail, Slot*, std::size_t bytes, WireEvent* out);
+  bool noticed(std::uint32_t rail, std::uint32_t peer, std::uint32_t notice, WireEvent* out);
+  void failed(std::uint32_t rail);
+  void linkDown(std::uint32_t peer, const std::string& why);
+  void allDown(const std::string& why);
+
+  Status meet(std::uint32_t rank, const Offer& theirs);
+  void sayHello(std::uint32_t peer, std::uint32_t rail);
+  template <class Visit>
+  void eachEdge(const Visit& visit);
+  Status ungreeted();
+
+  const Library* const library_;  // null: reaches nobody
+  const std::uint32_t rank_;
+  const std::vector<std::string> names_;
+  const std::vector<bool> wanted_;
+  const std::array<std::span<std::byte>, 2> windows_;
+  const std::size_t notices_;
+  const int timeoutMs_;
+  const pid_t owner_ = ::getpid();
+  Mode mode_ = Mode::Rdma;
+  bool greeting_ = true;
+  std::size_t maxWrite_ = 0;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<Peer> peers_;
+  // A write's data has room for the notice alone: its sender is known by its address.
+  bool narrow_ = false;
+  bool strangers_ = false;  // a notice came of which the provider did not say from whom
+  std::array<std::unordered_map<fi_addr_t, std::uint32_t>, kMaxRails> senders_;
+  std::uint32_t firstRail_ = 0;   // of the next poll()
+  std::vector<WireEvent> downs_;  // not yet polled
+  std::string lastError_;
+};
+
+}  // namespace weft::ofi

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/ofi/rail.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/text.h"
+
+namespace weft::ofi {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLongest = std::size_t{1} << 30;
+
+// Options of later libfabrics than the headers may be; a library without them says so.
+constexpr int kSharedMemoryPermitted = 11;  // FI_OPT_SHARED_MEMORY_PERMITTED
+constexpr int kMaxRmaSize = 14;             // FI_OPT_MAX_RMA_SIZE
+constexpr int kEfaEmulatedWrite = -(0xefa << 16) + 2;
+
+std::size_t roundUp(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+std::byte* makePages(std::size_t bytes) {
+  auto* pages = static_cast<std::byte*>(std::aligned_alloc(kPage, roundUp(bytes)));
+  if (pages != nullptr) std::memset(pages, 0, roundUp(bytes));
+  return pages;
+}
+
+bool contains(std::span<const std::byte> outer, const std::byte* memory, std::size_t bytes) {
+  return memory >= outer.data() && bytes <= outer.size() &&
+         memory <= outer.data() + (outer.size() - bytes);
+}
+
+}  // namespace
+
+void FreePages::operator()(std::byte* pages) const { std::free(pages); }
+
+Status Rail::open(const Library& library, const Candidate& candidate, const RailSpec& spec,
+                  std::unique_ptr<Rail>* out) {
+  std::unique_ptr<Rail> rail(new Rail(library, candidate));
+  WEFT_TRY(rail->openObjects(spec));
+  WEFT_TRY(rail->openEndpoint());
+  WEFT_TRY(rail->registerWindows(spec));
+  WEFT_TRY(rail->readAddress());
+  *out = std::move(rail);
+  return {};
+}
+
+Rail::~Rail() = default;
+
+std::string Rail::failure(const char* what, std::int64_t result) const {
+  return text("ofi: ", what, " on ", device(), " (", provider(),
+              "): ", reason(*library_, provider(), result));
+}
+
+Status Rail::check(const char* what, std::int64_t result) const {
+  return result >= 0 ? Status() : Status::error(Code::SystemError, failure(what, result));
+}
+
+Status Rail::openObjects(const RailSpec& spec) {
+  fid_fabric* fabric = nullptr;
+  WEFT_TRY(check("fi_fabric", library_->fabric(info().fabric_attr, &fabric, nullptr)));
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  WEFT_TRY(check("fi_domain", fi_domain(fabric, candidate_.info.get(), &domain, nullptr)));
+  domain_.reset(domain);
+  fi_av_attr book{};
+  book.type = FI_AV_UNSPEC;
+  fid_av* peers = nullptr;
+  WEFT_TRY(check("fi_av_open", fi_av_open(domain, &book, &peers, nullptr)));
+  peers_.reset(peers);
+  fi_cq_attr attributes{};
+  attributes.size = spec.completions;
+  attributes.format = FI_CQ_FORMAT_DATA;
+  attributes.wait_obj = FI_WAIT_NONE;
+  fid_cq* queue = nullptr;
+  WEFT_TRY(check("fi_cq_open", fi_cq_open(domain, &attributes, &queue, nullptr)));
+  queue_.reset(queue);
+  return {};
+}
+
+Status Rail::openEndpoint() {
+  fid_ep* endpoint = nullptr;
+  WEFT_TRY(
+      check("fi_endpoint", fi_endpoint(domain_.get(), candidate_.info.get(), &endpoint, nullptr)));
+  endpoint_.reset(endpoint);
+  WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &peers_->fid, 0)));
+  WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV)));
+  // Ranks of one host have better ways than the provider's own shared memory. Refused: as it likes.
+  const bool no = false;
+  if (provider() == "efa")
+    fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, kSharedMemoryPermitted, &no, sizeof(no));
+  return check("fi_enable", fi_enable(endpoint));
+}
+
+// A provider that does not choose keys itself gets 1, 2, ...: they are unique within the domain,
+// which is ours alone.
+Status Rail::registerMemory(std::span<std::byte> memory, bool remote, Owned<fid_mr>* out) {
+  const std::uint64_t access =
+      FI_SEND | FI_RECV | FI_WRITE | (remote ? std::uint64_t{FI_REMOTE_WRITE} : 0);
+  fid_mr* made = nullptr;
+  WEFT_TRY(check("fi_mr_reg", fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0,
+                                        nextKey_++, 0, &made, nullptr)));
+  out->reset(made);
+  if ((info().domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) return {};
+  WEFT_TRY(check("fi_mr_bind", fi_mr_bind(made, &endpoint_->fid, 0)));
+  return check("fi_mr_enable", fi_mr_enable(made));
+}
+
+Status Rail::registerWindows(const RailSpec& spec) {
+  nowherePage_.reset(makePages(kPage));
+  if (!nowherePage_) return check("allocating a page", -FI_ENOMEM);
+  windows_ = {spec.windows[kSegment], spec.windows[kMailbox], {nowherePage_.get(), kPage}};
+  for (std::size_t i = 0; i < kWindows; ++i) {
+    if (windows_[i].empty()) continue;
+    WEFT_TRY(registerMemory(windows_[i], true, &windowKeys_[i]));
+    contact_.key[i] = fi_mr_key(windowKeys_[i].get());
+    if (contact_.key[i] == FI_KEY_NOTAVAIL) return check("fi_mr_key", -FI_ENOKEY);
+    if ((info().domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0)
+      contact_.base[i] = reinterpret_cast<std::uintptr_t>(windows_[i].data());
+  }
+  return {};
+}
+
+// All slots first, then the landings.
+Status Rail::prepare(std::size_t writes, std::size_t receives, std::size_t landingBytes) {
+  if (receives != 0 && info().tx_attr->iov_limit < 2)
+    return Status::error(Code::SystemError,
+                         text("ofi: ", provider(), " on ", device(),
+                              " sends from one place only, but a message needs header and payload;"
+                              " fix: another WEFT_OFI_PROVIDER or WEFT_OFI_MODE=rdma"));
+  const std::size_t slotBytes = roundUp((writes + receives) * sizeof(Slot));
+  landingBytes_ = landingBytes;
+  slabPages_.reset(makePages(slotBytes + receives * landingBytes));
+  if (!slabPages_) return check("allocating slots", -FI_ENOMEM);
+  if (wantsRegistered())
+    WEFT_TRY(
+        registerMemory({slabPages_.get(), slotBytes + receives * landingBytes}, false, &slab_));
+  auto* slots = reinterpret_cast<Slot*>(slabPages_.get());
+  for (std::size_t i = 0; i < writes; ++i) free_.push_back(new (slots + i) Slot{});
+  waiting_.reserve(receives);
+  for (std::size_t i = 0; i < receives; ++i) {
+    Slot* slot = new (slots + writes + i) Slot{};
+    slot->kind = Slot::Receive;
+    slot->landing = slabPages_.get() + slotBytes + i * landingBytes;
+    const ssize_t result = tryPost(slot);
+    if (result == -FI_EAGAIN) waiting_.push_back(slot);
+    if (result != 0 && result != -FI_EAGAIN) return check("fi_recv", result);
+  }
+  return {};
+}
+
+Status Rail::readAddress() {
+  std::size_t bytes = sizeof(contact_.address);
+  WEFT_TRY(check("fi_getname", fi_getname(&endpoint_->fid, contact_.address, &bytes)));
+  contact_.addressBytes = static_cast<std::uint32_t>(bytes);
+  return {};
+}
+
+std::string Rail::where(const Contact& contact) const {
+  if (candidate_.ip) return ipText(contact.address, contact.addressBytes);
+  std::array<char, 128> name{};
+  std::size_t bytes = name.size();
+  fi_av_straddr(peers_.get(), contact.address, name.data(), &bytes);
+  return name.data();
+}
+
+Status Rail::insert(const Contact& contact, fi_addr_t* out) {
+  const int inserted = fi_av_insert(peers_.get(), contact.address, 1, out, 0, nullptr);
+  return inserted == 1 ? Status() : check("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL);
+}
+
+void* Rail::descriptor(const std::byte* memory, std::size_t bytes) const {
+  for (const std::size_t i : {kSegment, kMailbox, kNowhere})
+    if (windowKeys_[i] && contains(windows_[i], memory, bytes)) return descriptorOf(windowKeys_[i]);
+  return nullptr;
+}
+
+bool Rail::writesNatively() const {
+  if (provider() != "efa") return dataBytes() >= 8;
+  bool emulated = true;
+  std::size_t bytes = sizeof(emulated);
+  return fi_getopt(&endpoint_->fid, FI_OPT_ENDPOINT, kEfaEmulatedWrite, &emulated, &bytes) == 0 &&
+         !emulated;
+}
+
+std::size_t Rail::maxWrite() const {
+  std::size_t most = std::min(info().ep_attr->max_msg_size, kLongest);
+  std::size_t longest = 0;
+  std::size_t bytes = sizeof(longest);
+  if (fi_getopt(&endpoint_->fid, FI_OPT_ENDPOINT, kMaxRmaSize, &longest, &bytes) == 0 &&
+      longest != 0)
+    most = std::min(most, longest);
+  return most;
+}
+
+Slot* Rail::take() {
+  if (free_.empty()) return nullptr;
+  Slot* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+ssize_t Rail::tryPost(Slot* slot) {
+  return fi_recv(endpoint_.get(), slot->landing, landingBytes_, slotDescriptor(), FI_ADDR_UNSPEC,
+                 &slot->context);
+}
+
+void Rail::post(Slot* slot) {
+  if (!waiting_.empty() || tryPost(slot) != 0) waiting_.push_back(slot);
+}
+
+void Rail::repost() {
+  while (!waiting_.empty() && tryPost(waiting_.back()) == 0) waiting_.pop_back();
+}
+
+void Rail::abandon() {
+  for (Owned<fid_mr>& mr : windowKeys_) (void)mr.release();
+  (void)slab_.release();
+  (void)endpoint_.release();
+  (void)queue_.release();
+  (void)peers_.release();
+  (void)domain_.release();
+  (void)fabric_.release();
+}
+
+}  // namespace weft::ofi

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mode rdma: remote writes with data. The data is the notice, and above it, where it has 64 bits,
+// the rank of the sender.
+#include "transports/ofi/ofi_wire.h"
+
+namespace weft::ofi {
+
+ssize_t OfiWire::postRdma(const Rail& rail, const PeerRail& way, const WireWrite& write,
+                          Slot* slot) const {
+  const std::uint64_t sender = narrow_ ? 0 : std::uint64_t{rank_} << 32;
+  const std::uint64_t data = sender | write.notice;
+  if (write.bytes == 0)
+    return fi_writedata(rail.endpoint(), rail.nowhere().data(), 0, rail.nowhereDescriptor(), data,
+                        way.address, way.base[kNowhere], way.key[kNowhere], &slot->context);
+  const auto window = static_cast<std::size_t>(write.region);
+  return fi_writedata(rail.endpoint(), write.src, write.bytes,
+                      rail.descriptor(write.src, write.bytes), data, way.address,
+                      way.base[window] + write.target, way.key[window], &slot->context);
+}
+
+bool OfiWire::writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, WireEvent* out) {
+  auto sender = static_cast<std::uint32_t>(data >> 32);
+  if (narrow_) {
+    const auto known = senders_[rail].find(from);
+    strangers_ |= known == senders_[rail].end();
+    if (strangers_) return false;
+    sender = known->second;
+  }
+  if (sender >= peers_.size() || !peers_[sender].reached) return false;
+  return noticed(rail, sender, static_cast<std::uint32_t>(data), out);
+}
+
+}  // namespace weft::ofi

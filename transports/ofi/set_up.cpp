@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// From WireSetup to a wire: the devices, the rails, the peers' addresses, a hello on each edge.
+#include <rdma/fi_errno.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/deadline.h"
+#include "base/hash.h"
+#include "base/knobs.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "transports/mapped/setup.h"
+#include "transports/ofi/ofi_wire.h"
+
+namespace weft::ofi {
+namespace {
+
+constexpr const char* kPreferred = "efa";
+constexpr const char* kAnywhere = "tcp;ofi_rxm";
+constexpr std::size_t kMaxWrites = 4096;
+constexpr std::size_t kReceives = 32;
+
+struct Knobs {
+  std::string provider;
+  std::string mode;
+  std::string devices;
+  std::uint64_t hash() const { return Hash().add(provider).add(mode).value(); }
+};
+
+Status readKnobs(Knobs* knobs) {
+  WEFT_TRY(readText(Knob::OfiProvider, &knobs->provider));
+  WEFT_TRY(readText(Knob::OfiMode, &knobs->mode));
+  return readText(Knob::NetDevices, &knobs->devices);
+}
+
+// What this rank found, by itself.
+struct Findings {
+  const Library* library = nullptr;
+  Knobs knobs;
+  std::vector<Candidate> preferred;  // empty if a provider was asked for by name
+  std::vector<Candidate> others;
+  std::string why;  // of what was left out
+};
+
+Status lookAround(Findings* found) {
+  WEFT_TRY(readKnobs(&found->knobs));
+  WEFT_TRY(openLibrary(&found->library));
+  const DeviceFilter filter(found->knobs.devices);
+  const bool automatic = found->knobs.provider == "auto";
+  if (automatic)
+    found->preferred = listCandidates(*found->library, kPreferred, filter, &found->why);
+  const std::string provider = automatic ? kAnywhere : found->knobs.provider;
+  found->others = listCandidates(*found->library, provider, filter, &found->why);
+  return {};
+}
+
+Card cardOf(const Findings& found) {
+  Card card = describeHost(found.knobs.hash());
+  card.takesPart = 1;
+  card.special = !found.preferred.empty();
+  card.named = !found.knobs.devices.empty();
+  addWays(found.others, &card);
+  return card;
+}
+
+Status checkKnobs(const WireSetup& setup, const std::vector<Card>& cards) {
+  std::size_t first = cards.size();
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (cards[rank].takesPart == 0) continue;
+    first = std::min(first, rank);
+    if (cards[rank].asked != cards[first].asked)
+      return Status::error(Code::Mismatch,
+                           text("ofi: ", setup.names[first], " and ", setup.names[rank],
+                                " differ in WEFT_OFI_PROVIDER or WEFT_OFI_MODE; fix: the same"
+                                " values on all ranks"));
+  }
+  return {};
+}
+
+// All ranks come to the same provider. Not silently to the lesser one.
+bool allPrefer(const WireSetup& setup, const std::vector<Card>& cards) {
+  std::string without;
+  bool any = false;
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    if (cards[rank].takesPart == 0) continue;
+    any |= cards[rank].special != 0;
+    if (cards[rank].special == 0 && without.empty()) without = setup.names[rank];
+  }
+  if (any && !without.empty() && setup.rank == 0)
+    logWarn("ofi: ", without, " has no ", kPreferred, " device, others do; all use ", kAnywhere);
+  return any && without.empty();
+}
+
+Status chooseDevices(const WireSetup& setup, const Findings& found, const std::vector<Card>& cards,
+                     std::vector<Candidate>* chosen) {
+  const bool preferred = allPrefer(setup, cards);
+  const std::vector<Candidate>& own = preferred ? found.preferred : found.others;
+  std::string why = found.why;
+  if (!own.empty())
+    *chosen = own.front().ip ? chooseIp(own, cards, &why) : chooseNics(own, setup.rank, cards);
+  for (const Candidate& used : *chosen)
+    logInfo("ofi: using ", used.info->fabric_attr->prov_name, " on ", used.device, " ",
+            used.address);
+  if (!why.empty()) logDebug("ofi: left out:", why);
+  if (!chosen->empty()) return {};
+  const std::string& asked = found.knobs.provider;
+  return Status::error(
+      Code::SystemError,
+      text("ofi: no device for provider ", asked == "auto" ? kAnywhere : asked, ";", why,
+           " fix: check WEFT_NET_DEVICES and WEFT_OFI_PROVIDER against fi_info"));
+}
+
+Status chooseMode(const std::string& knob, const std::vector<Offer>& offers, Mode* mode) {
+  const auto all = [&](auto says) {
+    return std::all_of(offers.begin(), offers.end(),
+                       [&](const Offer& offer) { return offer.rails == 0 || says(offer); });
+  };
+  const bool native = all([](const Offer& offer) { return offer.native != 0; });
+  *mode = knob == "rdma" || (knob == "auto" && native) ? Mode::Rdma : Mode::Msg;
+  if (*mode == Mode::Rdma && !all([](const Offer& offer) { return offer.dataBytes >= 4; }))
+    return Status::error(Code::SystemError,
+                         "ofi: mode rdma needs 32 bits of data with a write, and this provider has"
+                         " fewer; fix: WEFT_OFI_MODE=msg");
+  if (*mode == Mode::Rdma && !native)
+    logInfo("ofi: mode rdma as asked, although the provider makes remote writes out of messages");
+  return {};
+}
+
+}  // namespace
+
+Status OfiWire::open(const std::vector<Candidate>& devices) {
+  const auto peers = static_cast<std::size_t>(std::count(wanted_.begin(), wanted_.end(), true));
+  RailSpec spec;
+  spec.windows = windows_;
+  spec.completions = kMaxWrites + kReceives + peers * notices_;
+  for (const Candidate& device : devices) {
+    std::unique_ptr<Rail> rail;
+    WEFT_TRY(Rail::open(*library_, device, spec, &rail));
+    rails_.push_back(std::move(rail));
+  }
+  return {};
+}
+
+Offer OfiWire::offer() const {
+  Offer made;
+  made.rails = static_cast<std::uint32_t>(rails_.size());
+  made.native = 1;
+  made.dataBytes = 8;
+  for (std::size_t i = 0; i < windows_.size(); ++i) made.windowBytes[i] = windows_[i].size();
+  for (std::size_t i = 0; i < rails_.size(); ++i) {
+    made.native &= rails_[i]->writesNatively();
+    made.dataBytes = std::min<std::uint64_t>(made.dataBytes, rails_[i]->dataBytes());
+    made.rail[i] = rails_[i]->contact();
+  }
+  return made;
+}
+
+Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
+  mode_ = mode;
+  for (const Offer& offer : offers) narrow_ |= offer.rails != 0 && offer.dataBytes < 8;
+  maxWrite_ = kMsgBytes;
+  if (mode == Mode::Rdma) {
+    maxWrite_ = rails_.front()->maxWrite();
+    for (const auto& rail : rails_) maxWrite_ = std::min(maxWrite_, rail->maxWrite());
+  }
+  std::size_t peers = 0;
+  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank)
+    if (wanted_[rank] && rank != rank_) {
+      WEFT_TRY(meet(rank, offers[rank]));
+      ++peers;
+    }
+  for (const auto& rail : rails_) {
+    const std::size_t most = std::min(rail->info().tx_attr->size, kMaxWrites);
+    const std::size_t receives =
+        mode == Mode::Msg ? std::min(rail->info().rx_attr->size, kReceives) : 0;
+    WEFT_TRY(rail->prepare(std::clamp<std::size_t>(peers * notices_, 1, most), receives,
+                           sizeof(Header) + kMsgBytes));
+  }
+  return {};
+}
+
+Status OfiWire::meet(std::uint32_t rank, const Offer& theirs) {
+  Peer& peer = peers_[rank];
+  if (theirs.rails == 0)
+    return Status::error(Code::Mismatch, text("ofi: ", names_[rank_], " is to reach ", names_[rank],
+                                              ", which takes no part in this wire"));
+  peer.reached = true;
+  peer.rails = std::min(theirs.rails, static_cast<std::uint32_t>(rails_.size()));
+  std::copy_n(theirs.windowBytes, peer.windowBytes.size(), peer.windowBytes.begin());
+  peer.where = text(rails_[0]->provider(), mode_ == Mode::Rdma ? " rdma" : " msg");
+  for (std::uint32_t i = 0; i < peer.rails; ++i) {
+    PeerRail& way = peer.rail[i];
+    const Contact& contact = theirs.rail[i];
+    WEFT_TRY(rails_[i]->insert(contact, &way.address));
+    std::copy_n(contact.key, way.key.size(), way.key.begin());
+    std::copy_n(contact.base, way.base.size(), way.base.begin());
+    senders_[i].emplace(way.address, rank);
+    peer.where += text(", ", rails_[i]->device(), " ", rails_[i]->where(rails_[i]->contact()),
+                       " -> ", rails_[i]->where(contact));
+  }
+  return {};
+}
+
+void OfiWire::sayHello(std::uint32_t peer, std::uint32_t rail) {
+  Slot* slot = rails_[rail]->take();
+  if (slot == nullptr) return;
+  slot->kind = Slot::Hello;
+  WireWrite hello;
+  hello.peer = peer;
+  hello.rail = rail;
+  const ssize_t result = post(hello, slot);
+  peers_[peer].rail[rail].told = result == 0;
+  if (result == 0) return;
+  rails_[rail]->giveBack(slot);
+  if (result != -FI_EAGAIN) linkDown(peer, rails_[rail]->failure("saying hello", result));
+}
+
+template <class Visit>
+void OfiWire::eachEdge(const Visit& visit) {
+  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank)
+    for (std::uint32_t rail = 0; rail < peers_[rank].rails; ++rail)
+      visit(rank, rail, peers_[rank].rail[rail]);
+}
+
+// Connections are made by the first message, which a provider refuses until then: so try and poll.
+Status OfiWire::greet() {
+  const Deadline deadline = Deadline::in(timeoutMs_);
+  for (bool done = false; !done; ::sched_yield()) {
+    done = true;
+    eachEdge([&](std::uint32_t rank, std::uint32_t rail, PeerRail& edge) {
+      if (!edge.told) sayHello(rank, rail);
+      done &= edge.sent && edge.heard;
+    });
+    WireEvent event;
+    if (poll(&event, 1) != 0) return Status::error(Code::RemoteError, peers_[event.peer].fate);
+    if (!done && deadline.expired()) return ungreeted();
+  }
+  greeting_ = false;
+  return {};
+}
+
+Status OfiWire::ungreeted() {
+  std::string line;
+  eachEdge([&](std::uint32_t rank, std::uint32_t rail, const PeerRail& edge) {
+    if (!line.empty() || (edge.sent && edge.heard)) return;
+    line = text("ofi: ", names_[rank_], edge.sent ? " heard nothing from " : " could not reach ",
+                names_[rank], " on rail ", rail, " within ", timeoutMs_, " ms (",
+                edge.told ? "a hello was posted" : "never connected", "): ", peers_[rank].where);
+  });
+  line += strangers_ ? "; this provider does not tell who wrote; fix: WEFT_OFI_MODE=msg"
+                     : "; fix: check firewall and routes, or choose another interface with"
+                       " WEFT_NET_DEVICES";
+  return Status::error(Code::Timeout, line);
+}
+
+namespace {
+
+// The steps, each followed by an agreement, so that no rank waits for one that has failed.
+Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
+  const bool takesPart = std::count(setup.peers.begin(), setup.peers.end(), true) != 0;
+  Findings found;
+  const Status looked = takesPart ? lookAround(&found) : Status();
+  std::vector<Card> cards;
+  WEFT_TRY(gather(setup, looked, takesPart && looked.ok() ? cardOf(found) : Card{}, &cards));
+  WEFT_TRY(checkKnobs(setup, cards));
+
+  std::vector<Candidate> devices;
+  Status opened = takesPart ? chooseDevices(setup, found, cards, &devices) : Status();
+  *wire = std::make_unique<OfiWire>(found.library, setup);
+  if (opened.ok()) opened = (*wire)->open(devices);
+  std::vector<Offer> offers;
+  WEFT_TRY(gather(setup, opened, (*wire)->offer(), &offers));
+
+  Mode mode = Mode::Rdma;
+  Status joined = takesPart ? chooseMode(found.knobs.mode, offers, &mode) : Status();
+  if (takesPart && joined.ok()) joined = (*wire)->join(offers, mode);
+  std::vector<char> nothing;
+  WEFT_TRY(gather(setup, joined, '\0', &nothing));
+  return gather(setup, takesPart ? (*wire)->greet() : Status(), '\0', &nothing);
+}
+
+}  // namespace
+}  // namespace weft::ofi
+
+namespace weft {
+
+Status makeOfiWire(const WireSetup& setup, std::unique_ptr<Wire>* out) {
+  std::unique_ptr<ofi::OfiWire> wire;
+  WEFT_TRY(ofi::setUp(setup, &wire));
+  *out = std::move(wire);
+  return {};
+}
+
+}  // namespace weft

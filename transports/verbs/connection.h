@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "transports/verbs/domain.h"
+#include "transports/verbs/port.h"
+#include "transports/wire/wire.h"
+
+namespace weft::verbs {
+
+// One end of a connection, as the other end must know it.
+struct Endpoint {
+  std::uint32_t number = 0;  // of the queue pair
+  std::uint32_t sequence = 0;
+  std::uint32_t segmentKey = 0;
+  std::uint32_t mailboxKey = 0;
+  std::uint64_t segmentAt = 0, segmentBytes = 0;
+  std::uint64_t mailboxAt = 0, mailboxBytes = 0;
+  std::uint32_t mtu = 0;  // bytes
+  Gid gid{};
+};
+
+// A reliable queue pair between a port here and one of a peer: its data path.
+//
+// A write with a notice is signaled; a quiet one only now and then, as a later completion answers
+// for all before it. Receives carry no bytes: there is one for each notice that may be on its way,
+// renewed in batches, so that the sender never finds none.
+class Connection {
+ public:
+  static constexpr std::uint32_t kDepth = 256;                       // writes on their way
+  static constexpr std::uint32_t kReceiveBatch = 16;                 // receives renewed at once
+  static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;  // in wr_id: not a write
+  static std::uint32_t completions(std::uint32_t notices) {
+    return kDepth + notices + kReceiveBatch;
+  }
+
+  // `index` comes back in the completions' wr_id, see indexOf().
+  Connection(Domain& domain, const Port& port, bool linkLocal, std::uint32_t index,
+             std::uint32_t peer);
+
+  Status create(std::uint32_t notices, const WireSetup& setup);
+  Endpoint endpoint() const { return mine_; }
+  Status connect(const Endpoint& theirs, const PortCard& theirPort);
+
+  // Does the write end within that region of the peer?
+  bool fits(const WireWrite& write) const {
+    const bool segment = write.region == WireRegion::Segment;
+    const std::uint64_t room = segment ? theirs_.segmentBytes : theirs_.mailboxBytes;
+    return write.bytes <= room && write.target <= room - write.bytes;
+  }
+  // 0, or the error number of the post; full() must be false.
+  int post(const WireWrite& write);
+  // Asks for a completion for the quiet writes that would else get none.
+  int flush();
+  bool full() const { return posted_ - completed_ == kDepth; }
+  bool idle() const { return posted_ == completed_; }
+  bool wantsFlush() const { return posted_ != signaled_ && !full(); }
+
+  static std::uint32_t indexOf(std::uint64_t id) {
+    return static_cast<std::uint32_t>(id >> 32) & 0x7fffffffu;
+  }
+  // The write of that wr_id is complete and so are those before it: calls answer(cookie) for each.
+  template <class Answer>
+  void complete(std::uint64_t id, Answer answer) {
+    const auto last = static_cast<std::uint32_t>(id);
+    while (static_cast<std::uint32_t>(completed_) != last) {
+      const Posted& one = ring_[completed_++ % kDepth];
+      if (one.answer) answer(one.cookie);
+    }
+  }
+  // A notice has been polled. 0, or the error number of posting receives.
+  int renew();
+  std::uint64_t noticed() const { return noticed_; }
+
+  // Nothing is sent nor arrives any more.
+  void stop();
+
+  std::uint32_t peer() const { return peer_; }
+  std::uint32_t number() const { return mine_.number; }
+  Domain& domain() const { return domain_; }
+  std::uint32_t port() const { return port_.number; }
+  // "rc0p1:1 -> rc1p0:1, 10.0.0.0 -> 10.0.0.1"
+  const std::string& route() const { return route_; }
+  std::uint32_t mtu() const { return mtu_; }
+
+ private:
+  struct Posted {
+    std::uint64_t cookie = 0;
+    bool answer = false;
+  };
+
+  Status createPair(ibv_cq* queue, std::uint32_t notices);
+  Status initialize();
+  Status modify(ibv_qp_attr& attributes, int mask, const char* what);
+  int postReceives(std::uint32_t count);
+  int postSend(ibv_send_wr& work, bool signal, Posted record);
+
+  Domain& domain_;
+  const Port port_;
+  const bool linkLocal_;
+  const std::uint32_t index_;
+  const std::uint32_t peer_;
+  Owned<ibv_qp> pair_;
+  Endpoint mine_, theirs_;
+  std::uint32_t mtu_ = 0;
+  std::string route_;
+
+  std::uint32_t inlineBytes_ = 0;
+  std::uint64_t posted_ = 0, signaled_ = 0, completed_ = 0;
+  std::uint64_t noticed_ = 0;
+  std::uint32_t spent_ = 0;  // receives to renew
+  std::vector<Posted> ring_;
+  std::vector<ibv_recv_wr> receives_;  // a chain of kReceiveBatch
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/verbs/verbs_wire.h"
+
+#include <arpa/inet.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace weft::verbs {
+namespace {
+
+constexpr int kCompletions = 32;          // taken from a queue at once
+constexpr std::uint32_t kIdlePolls = 64;  // until the clock is looked at
+constexpr int kLookEveryMs = 5;           // for asynchronous events
+constexpr int kDrainMs = 500;
+
+}  // namespace
+
+VerbsWire::VerbsWire(std::vector<std::string> names, std::uint32_t rank)
+    : names_(std::move(names)), rank_(rank), links_(names_.size()) {}
+
+VerbsWire::~VerbsWire() { drain(); }
+
+Domain& VerbsWire::add(std::unique_ptr<Domain> domain) {
+  domains_.push_back(std::move(domain));
+  return *domains_.back();
+}
+
+Connection& VerbsWire::add(std::unique_ptr<Connection> connection, std::size_t maxMessage) {
+  maxWrite_ = std::min(maxWrite_, maxMessage);
+  links_[connection->peer()].connections.push_back(connection.get());
+  connections_.push_back(std::move(connection));
+  ready_.reserve(ready_.capacity() + 2 * Connection::kDepth);
+  return *connections_.back();
+}
+
+// ---- verification -------------------------------------------------------------------------------
+
+Status VerbsWire::verify(Deadline deadline) {
+  for (const auto& connection : connections_)
+    if (const int error = connection->post({.peer = connection->peer(), .notice = rank_}))
+      return Status::error(Code::SystemError, text("verbs: cannot post on ", connection->route(),
+                                                   ": ", std::strerror(error)));
+  while (!isVerified()) {
+    const bool late = deadline.expired();
+    if (!gather()) lookAround();
+    for (const auto& connection : connections_)
+      if (late || links_[connection->peer()].down)
+        if (const std::string why = verificationOf(*connection); !why.empty())
+          return Status::error(late ? Code::Timeout : Code::SystemError, why);
+    if (idlePolls_ != 0) ::sched_yield();
+  }
+  for (const WireEvent& event : ready_)
+    if (event.kind == WireEvent::Noticed && event.notice != event.peer)
+      return Status::error(Code::InternalError,
+                           text("verbs: the connection to ", names_[event.peer], " (",
+                                describe(event.peer), ") leads to rank ", event.notice));
+  ready_.clear();
+  return {};
+}
+
+bool VerbsWire::isVerified() const {
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& one) { return one->noticed() != 0 && one->idle(); });
+}
+
+// Why not; empty: it is verified.
+std::string VerbsWire::verificationOf(const Connection& connection) const {
+  const Link& link = links_[connection.peer()];
+  const bool heard = connection.noticed() != 0;
+  if (heard && connection.idle() && !link.down) return {};
+  return text("verbs: the edge between ", names_[rank_], " and ", names_[connection.peer()], " (",
+              connection.route(), ") does not carry bytes: ",
+              link.down ? link.error
+              : heard   ? "what was sent is not acknowledged"
+                        : "nothing has come over it");
+}
+
+// ---- data path ----------------------------------------------------------------------------------
+
+std::string VerbsWire::describe(std::uint32_t peer) const {
+  std::string words;
+  for (const Connection* connection : links_[peer].connections)
+    words += text(words.empty() ? "" : " + ", connection->route(), ", MTU ", connection->mtu());
+  return words;
+}
+
+bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
+  const auto holds = [&](std::span<std::byte> region) {
+    return memory >= region.data() && memory + bytes <= region.data() + region.size();
+  };
+  return holds(segment_) || holds(mailbox_);
+}
+
+const char* VerbsWire::faultOf(const WireWrite& write) const {
+  if (write.peer >= links_.size()) return "there is no such rank";
+  const Link& link = links_[write.peer];
+  if (write.rail >= link.connections.size()) return "there is no such rail";
+  if (write.bytes > maxWrite_) return "it is longer than a write may be";
+  if (!link.connections[write.rail]->fits(write)) return "its target is outside of the region";
+  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes)) return "its source is not registered";
+  return nullptr;
+}
+
+WireResult VerbsWire::refuse(std::string why) {
+  lastError_ = std::move(why);
+  return WireResult::Failed;
+}
+
+WireResult VerbsWire::write(const WireWrite& write) {
+  if (const char* const fault = faultOf(write)) [[unlikely]]
+    return refuse(text("verbs: a write of ", write.bytes, " bytes to rank ", write.peer, ", rail ",
+                       write.rail, ", offset ", write.target, " is refused: ", fault));
+  const Link& link = links_[write.peer];
+  if (link.down) [[unlikely]]
+    return refuse(link.error);
+  Connection& connection = *link.connections[write.rail];
+  if (connection.full()) return WireResult::Again;
+  const int error = connection.post(write);
+  if (error == 0) return WireResult::Accepted;
+  if (error == ENOMEM) return WireResult::Again;
+  linkDown(write.peer, connection, text("cannot post a write: ", std::strerror(error)));
+  return refuse(link.error);
+}
+
+// Ends with a LinkDown, so that lastError() is about that one.
+int VerbsWire::poll(WireEvent* out, int max) {
+  if (next_ == ready_.size()) {
+    ready_.clear();
+    next_ = 0;
+    if (!gather()) lookAround();
+  }
+  int count = 0;
+  while (count < max && next_ < ready_.size()) {
+    const WireEvent& event = ready_[next_++];
+    out[count++] = event;
+    if (event.kind != WireEvent::LinkDown) continue;
+    lastError_ = links_[event.peer].error;
+    break;
+  }
+  return count;
+}
+
+bool VerbsWire::gather() {
+  bool any = false;
+  for (const auto& domain : domains_)
+    for (const auto& queue : domain->queues()) {
+      ibv_wc completions[kCompletions];
+      const int count = queue->context->ops.poll_cq(queue.get(), kCompletions, completions);
+      for (int i = 0; i < count; ++i) take(completions[i]);
+      any |= count > 0;
+    }
+  return any;
+}
+
+void VerbsWire::take(const ibv_wc& completion) {
+  Connection& connection = *connections_[Connection::indexOf(completion.wr_id)];
+  const std::uint32_t peer = connection.peer();
+  if (links_[peer].down) return;
+  if (completion.status != IBV_WC_SUCCESS) return takeError(connection, completion);
+  if ((completion.wr_id & Connection::kReceive) == 0) {
+    connection.complete(completion.wr_id, [&](std::uint64_t cookie) {
+      ready_.push_back({.kind = WireEvent::Sent, .peer = peer, .cookie = cookie});
+    });
+    return;
+  }
+  ready_.push_back(
+      {.kind = WireEvent::Noticed, .peer = peer, .notice = ntohl(completion.imm_data)});
+  if (const int error = connection.renew())
+    linkDown(peer, connection, text("cannot post receives: ", std::strerror(error)));
+}
+
+void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion) {
+  linkDown(connection.peer(), connection,
+           text(connection.domain().verbs().wc_status_str(completion.status), " (status ",
+                static_cast<int>(completion.status), ", vendor error ", completion.vendor_err,
+                ", queue pair ", connection.number(), ")"));
+}
+
+// When there was nothing to take.
+void VerbsWire::lookAround() {
+  flushTails();
+  if (++idlePolls_ < kIdlePolls || !nextLook_.expired()) return;
+  idlePolls_ = 0;
+  nextLook_ = Deadline::in(kLookEveryMs);
+  for (const auto& domain : domains_) takeEvents(domain->device());
+}
+
+void VerbsWire::flushTails() {
+  for (const auto& connection : connections_)
+    if (connection->wantsFlush() && !links_[connection->peer()].down) (void)connection->flush();
+}
+
+void VerbsWire::takeEvents(const Device& device) {
+  for (DeviceEvent event; nextEvent(device, &event);)
+    for (const auto& connection : connections_) {
+      if (&connection->domain().device() != &device) continue;
+      if (event.port != 0 && event.port != connection->port()) continue;
+      if (event.connection != nullptr && event.connection != connection.get()) continue;
+      linkDown(connection->peer(), *connection, event.what);
+    }
+}
+
+// ---- ends ---------------------------------------------------------------------------------------
+
+void VerbsWire::linkDown(std::uint32_t peer, const Connection& on, const std::string& why) {
+  if (links_[peer].down) return;
+  cut(peer, text("verbs: the link from ", names_[rank_], " to ", names_[peer], " is down: ", why,
+                 "; ", on.route()));
+  ready_.push_back({.kind = WireEvent::LinkDown, .peer = peer});
+}
+
+void VerbsWire::sever(std::uint32_t peer) {
+  if (links_[peer].down) return;
+  cut(peer, text("verbs: the link from ", names_[rank_], " to ", names_[peer],
+                 " was cut by this rank; ", describe(peer)));
+}
+
+void VerbsWire::cut(std::uint32_t peer, std::string why) {
+  Link& link = links_[peer];
+  link.down = true;
+  link.error = std::move(why);
+  for (Connection* connection : link.connections) connection->stop();
+}
+
+// What was written last may still be on its way, and would be lost with its queue pair.
+void VerbsWire::drain() {
+  const auto isDone = [&](const auto& connection) {
+    return connection->idle() || links_[connection->peer()].down;
+  };
+  const Deadline deadline = Deadline::in(kDrainMs);
+  while (!std::all_of(connections_.begin(), connections_.end(), isDone) && !deadline.expired()) {
+    flushTails();
+    if (!gather()) ::sched_yield();
+    ready_.clear();
+  }
+}
+
+}  // namespace weft::verbs
