@@ -15,7 +15,8 @@ constexpr int kShutDownMs = 1000;
 
 Communicator::Communicator(Parts parts)
     : parts_(std::move(parts)),
-      watch_(*parts_.transport, parts_.rank, parts_.names, parts_.config.name),
+      watch_(*parts_.transport, parts_.rank, parts_.names, parts_.config.name,
+             parts_.farRanks.get()),
       executor_(*parts_.transport, watch_, parts_.rank, parts_.waiting),
       pairs_(*parts_.transport, watch_, parts_.rank, parts_.waiting),
       plans_(parts_.tuning, parts_.target) {}

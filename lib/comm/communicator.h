@@ -53,7 +53,9 @@ class Communicator {
     std::uint32_t localRank = 0;
     CommConfig config;
     std::unique_ptr<Transport> transport;
+    std::shared_ptr<FarRanks> farRanks;  // null: all ranks share memory
     std::vector<PeerName> names;
+    std::uint32_t coresHere = 1;  // that this host's ranks have together
     WaitTuning waiting;
     Tuning tuning;
     Origin calibrated = Origin::Nowhere;  // where rank 0 has tuning.ground.machine from

@@ -7,9 +7,12 @@
 #include <optional>
 #include <span>
 
+#include "base/deadline.h"
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/open_transport.h"
+#include "control/control_link.h"
 #include "topology/cores.h"
 #include "tune/this_machine.h"
 
@@ -33,48 +36,6 @@ SegmentLayout layoutFor(std::uint32_t ranks) {
   return layout;
 }
 
-bool allEqual(const std::vector<RankPlace>& members, auto field) {
-  return std::ranges::all_of(members,
-                             [&](const RankPlace& m) { return field(m) == field(members[0]); });
-}
-
-// Splits "faulty:SPEC", a decorator over whatever fits.
-std::string baseTransport(const std::string& wanted, std::string* faults) {
-  if (!wanted.starts_with("faulty")) return wanted;
-  *faults = wanted.size() > 7 ? wanted.substr(7) : "seed=1";
-  if (faults->find('=') == std::string::npos) *faults = "seed=" + *faults;
-  return "auto";
-}
-
-Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
-                     const std::string& wanted, std::unique_ptr<Transport>* out) {
-  std::string faults;
-  const std::string base = baseTransport(wanted, &faults);
-  const bool oneHost = allEqual(members, [](const RankPlace& m) { return m.hostId; });
-  const bool oneProcess = oneHost && allEqual(members, [](const RankPlace& m) { return m.pid; });
-  if (!oneHost) {
-    const auto other = std::ranges::find_if(
-        members, [&](const RankPlace& m) { return m.hostId != members[0].hostId; });
-    return Status::error(Code::InvalidUsage,
-                         text("no transport reaches rank ", other - members.begin(), " (host ",
-                              other->host, ") from rank 0 (host ", members[0].host,
-                              "): this weft connects ranks of one host and network namespace"));
-  }
-  if (base != "auto" && base != "local" && base != "shm")
-    return Status::error(Code::InvalidArgument, text("unknown transport '", base,
-                                                     "'; fix: auto, local, shm or faulty:SEED"));
-  if (base == "local" && !oneProcess)
-    return Status::error(
-        Code::InvalidUsage,
-        "transport 'local' is for ranks that are threads of one process; fix: use shm or auto");
-  if (base == "local" || (base == "auto" && oneProcess))
-    WEFT_TRY(makeLocal(setup, out));
-  else
-    WEFT_TRY(makeShm(setup, out));
-  if (faults.empty()) return {};
-  return makeFaulty(std::move(*out), faults, out);
-}
-
 // A knob that is "auto" or not set takes `fallback`.
 Status numberKnob(Knob knob, std::int64_t fallback, std::int64_t* value) {
   WEFT_TRY(readInteger(knob, value));
@@ -90,14 +51,16 @@ Status limitKnob(Knob knob, std::optional<std::uint64_t>* limit) {
   return {};
 }
 
-Status readTuning(std::uint32_t ranks, Tuning* tuning) {
+Status readTuning(const std::vector<std::uint32_t>& hosts, Tuning* tuning) {
   WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
   WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
   if (tuning->algorithm == "auto") tuning->algorithm.clear();
-  tuning->ranks = ranks;
-  // On one host, two-level algorithms see pairs of ranks as nodes: of use for tests only.
-  tuning->cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
+  tuning->ranks = static_cast<std::uint32_t>(hosts.size());
+  tuning->nodes = hosts;
+  // On one host two-level algorithms see pairs of ranks as nodes: of use for tests only.
+  const bool oneHost = std::ranges::all_of(hosts, [](std::uint32_t h) { return h == 0; });
+  for (std::uint32_t r = 0; oneHost && r < tuning->ranks; ++r) tuning->nodes[r] = r / 2;
   return {};
 }
 
@@ -107,8 +70,8 @@ std::int64_t landingKbFor(const Machine& machine) {
   return std::llround(std::clamp(machine.cacheBytes / 2 / kParities, kLeast, kMost)) >> 10;
 }
 
-// What one rank tells the others of its host. The calibration is rank 0's: one measures, and all
-// count with the same numbers.
+// What one rank tells the others. The calibration is rank 0's: one measures, and all count with the
+// same numbers.
 struct Offer {
   cpu_set_t cores;
   std::uint64_t direct;
@@ -126,33 +89,71 @@ Status offerOf(std::uint32_t rank, const Transport& transport, Offer* offer) {
   return {};
 }
 
-// What the ranks of a host agree on: direct puts only if all ranks can (a rank that cannot is known
-// to all before the first call), how many cores they have together to wait on, and the machine.
-Status agreeOnHost(std::uint32_t rank, const Transport& transport, const Exchange& exchange,
-                   Tuning* tuning, Origin* calibrated) {
+Status gatherOffers(std::uint32_t rank, const Transport& transport, const Exchange& exchange,
+                    std::vector<Offer>* offers) {
   Offer mine;
   WEFT_TRY(offerOf(rank, transport, &mine));
   std::vector<std::vector<std::byte>> all;
   WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &all));
-  Offer together{mine};
   for (std::size_t r = 0; r < all.size(); ++r) {
     Offer offer{};
     if (all[r].size() == sizeof(offer)) std::memcpy(&offer, all[r].data(), sizeof(offer));
-    together.direct &= offer.direct;
-    CPU_OR(&together.cores, &together.cores, &offer.cores);
-    if (r == 0) together.known = offer.known;
+    offers->push_back(offer);
   }
-  const Machine& machine = together.known.machine;
-  if (!isSane(machine))
-    return Status::error(Code::InternalError, "rank 0 told no calibration of this host");
-  rememberMachine(machine);
-  *calibrated = together.known.origin;
-  tuning->direct = together.direct != 0;
-  tuning->ground = {.machine = machine,
-                    .cores = usableCores(together.cores),
-                    .oneProcess = transport.caps().sharesAll,
-                    .arenaBytes = kArenaBytes};
   return {};
+}
+
+// That the ranks of one host have together to wait on.
+std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
+                      std::uint32_t host) {
+  cpu_set_t together;
+  CPU_ZERO(&together);
+  for (std::size_t r = 0; r < offers.size(); ++r)
+    if (hosts[r] == host) CPU_OR(&together, &together, &offers[r].cores);
+  return usableCores(together);
+}
+
+// What all ranks agree on: direct puts only if all ranks can (a rank that cannot is known to all
+// before the first call), how many cores they have together, and the machine.
+Status agree(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+             Communicator::Parts* parts) {
+  const Transport& transport = *parts->transport;
+  std::vector<Offer> offers;
+  WEFT_TRY(gatherOffers(setup.rank, transport, setup.exchange, &offers));
+  const Machine& machine = offers[0].known.machine;
+  if (!isSane(machine))
+    return Status::error(Code::InternalError, "rank 0 told no calibration of its host");
+  rememberMachine(machine);
+  parts->calibrated = offers[0].known.origin;
+  parts->tuning.direct =
+      std::ranges::all_of(offers, [](const Offer& offer) { return offer.direct != 0; });
+  std::uint32_t cores = 0;
+  for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h)
+    cores += coresOf(offers, hosts, h);
+  parts->coresHere = coresOf(offers, hosts, hosts[setup.rank]);
+  parts->tuning.ground = {.machine = machine,
+                          .cores = cores,
+                          .oneProcess = transport.caps().sharesAll,
+                          .arenaBytes = kArenaBytes};
+  return {};
+}
+
+// Ranks that share no memory with others learn of them over a link of their own.
+Status openFarRanks(const TransportSetup& setup, Communicator::Parts* parts) {
+  ControlLinkSetup link;
+  link.rank = setup.rank;
+  link.ranks = setup.ranks;
+  link.names = parts->names;
+  link.exchange = setup.exchange;
+  link.own = &parts->transport->own().control();
+  link.deadline = Deadline::in(setup.timeoutMs);
+  bool any = false;
+  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
+    const bool far = parts->transport->isMirrored(r);
+    link.mirrors.push_back(far ? parts->transport->control(r) : nullptr);
+    any = any || far;
+  }
+  return any ? openControlLink(link, &parts->farRanks) : Status();
 }
 
 void announce(const Communicator::Parts& parts) {
@@ -175,44 +176,74 @@ std::string semanticConfig(const CommConfig& config) {
   return line;
 }
 
-Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
-                         const Exchange& exchange, const CommConfig& config,
-                         std::shared_ptr<Communicator>* out) {
-  const std::uint32_t ranks = static_cast<std::uint32_t>(members.size());
-  Communicator::Parts parts;
-  parts.rank = parts.localRank = rank;
-  parts.ranks = ranks;
-  parts.config = config;
-  WEFT_TRY(readTuning(ranks, &parts.tuning));
-  std::int64_t spinUs = 0;
-  WEFT_TRY(numberKnob(Knob::SpinUs, -1, &spinUs));
-  bool cma = true;
-  std::string cmaKnob;
-  WEFT_TRY(readText(Knob::Cma, &cmaKnob));
-  cma = cmaKnob != "off";
-  TransportSetup setup;
-  setup.rank = rank;
-  setup.ranks = ranks;
-  setup.layout = layoutFor(ranks);
-  setup.exchange = exchange;
-  setup.allowDirect = cma;
-  setup.timeoutMs = config.initTimeoutMs;
-  WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
-  WEFT_TRY(agreeOnHost(rank, *parts.transport, exchange, &parts.tuning, &parts.calibrated));
-  Ground& ground = parts.tuning.ground;
+namespace {
+
+Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const Exchange& exchange,
+               const CommConfig& config, TransportSetup* setup) {
+  std::string cma;
+  WEFT_TRY(readText(Knob::Cma, &cma));
+  setup->rank = rank;
+  setup->ranks = static_cast<std::uint32_t>(members.size());
+  setup->layout = layoutFor(setup->ranks);
+  setup->exchange = exchange;
+  setup->allowDirect = cma != "off";
+  setup->timeoutMs = config.initTimeoutMs;
+  for (std::uint32_t r = 0; r < setup->ranks; ++r)
+    setup->names.push_back(
+        text("rank ", r, " (host ", members[r].host, ", pid ", members[r].pid, ")"));
+  return {};
+}
+
+// What one rank may send to another in one invocation is a put at most.
+Status limitLanding(const TransportSetup& setup, Communicator::Parts* parts) {
+  Ground& ground = parts->tuning.ground;
   std::int64_t landingKb = 0;
   WEFT_TRY(numberKnob(Knob::SegmentKb, landingKbFor(ground.machine), &landingKb));
   ground.landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
+  const std::size_t most = parts->transport->caps().maxPut;
+  if (most < setup.layout.arenaBytes / setup.ranks) ground.arenaBytes = most * setup.ranks;
+  parts->target = {.rank = setup.rank,
+                   .ranks = setup.ranks,
+                   .tags = setup.layout.tags,
+                   .budget = {ground.arenaBytes, ground.landingBytes},
+                   .streamMin = static_cast<std::uint64_t>(ground.machine.streamMin)};
+  return {};
+}
+
+// Of this rank's host: where it stands among its ranks, and on what they wait.
+Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
+                    Communicator::Parts* parts) {
+  const auto mine = std::ranges::count(hosts, hosts[rank]);
+  const auto before = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
+  parts->localRank = static_cast<std::uint32_t>(before);
+  std::int64_t spinUs = 0;
+  WEFT_TRY(numberKnob(Knob::SpinUs, -1, &spinUs));
+  parts->waiting = tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
+  return {};
+}
+
+}  // namespace
+
+Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
+                         const Exchange& exchange, const CommConfig& config,
+                         std::shared_ptr<Communicator>* out) {
+  const std::vector<std::uint32_t> hosts = hostsOf(members);
+  Communicator::Parts parts;
+  parts.rank = rank;
+  parts.ranks = static_cast<std::uint32_t>(members.size());
+  parts.config = config;
+  for (std::uint32_t r = 0; r < parts.ranks; ++r)
+    parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
+  WEFT_TRY(readTuning(hosts, &parts.tuning));
+  TransportSetup setup;
+  WEFT_TRY(setupOf(rank, members, exchange, config, &setup));
+  WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
+  WEFT_TRY(agree(setup, hosts, &parts));
+  WEFT_TRY(limitLanding(setup, &parts));
+  WEFT_TRY(settleOnHost(hosts, rank, &parts));
   parts.tuning.shares = parts.transport->caps().shares;
   parts.tuning.sharesAll = parts.transport->caps().sharesAll;
-  parts.waiting = tuneWaiting(ranks, ground.cores, spinUs);
-  parts.target = {.rank = rank,
-                  .ranks = ranks,
-                  .tags = setup.layout.tags,
-                  .budget = {setup.layout.arenaBytes, ground.landingBytes},
-                  .streamMin = static_cast<std::uint64_t>(ground.machine.streamMin)};
-  for (std::uint32_t r = 0; r < ranks; ++r)
-    parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
+  WEFT_TRY(openFarRanks(setup, &parts));
   announce(parts);
   *out = std::make_shared<Communicator>(std::move(parts));
   return {};

@@ -27,7 +27,10 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
       completedBy_(layout_.ranks, 0),
       peers_(transport),
       compute_(peers_, layout_.ranks) {
-  for (std::uint32_t r = 0; r < layout_.ranks; ++r) controls_.push_back(transport.control(r));
+  for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
+    controls_.push_back(transport.control(r));
+    toldTo_.push_back(transport.isMirrored(r) ? 0 : kNoNeed);
+  }
 }
 
 Status Executor::run(const Launch& launch) {
@@ -61,13 +64,34 @@ Status Executor::runPlan(const Plan& plan, const Launch& launch) {
       moved = moved || step != Step::Blocked;
     }
     while (closed < opened && !lanes_[(firstEpoch + closed) % kParities].active) ++closed;
-    if (polls_) WEFT_TRY(pollTransport());
+    if (polls_) {
+      tellWriters();
+      WEFT_TRY(pollTransport());
+    }
     if (moved)
       waiter_.progressed();
     else
       WEFT_TRY(idle());
   }
+  return polls_ ? drain() : Status();
+}
+
+// Nobody polls between calls: what the peers still wait for leaves now.
+Status Executor::drain() {
+  tellWriters();
+  while (transport_.outstanding() != 0) {
+    WEFT_TRY(pollTransport());
+    WEFT_TRY(idle());
+  }
   return {};
+}
+
+// Early enough: a writer that knows all but the last invocation has three more to go on with.
+void Executor::tellWriters() {
+  for (const std::uint32_t writer : plan_->writers) {
+    if (toldTo_[writer] == kNoNeed || completed_ <= toldTo_[writer] + 1) continue;
+    if (transport_.tell(writer, completed_)) toldTo_[writer] = completed_;
+  }
 }
 
 void Executor::open(Lane& lane, const Launch& launch, std::uint64_t segment) {
@@ -175,10 +199,12 @@ Executor::Step Executor::put(Lane& lane, const BoundOp& op) {
     put.direct = true;
   }
   switch (transport_.put(put)) {
-    case PutResult::Done:
-      return Step::Moved;
     case PutResult::Pending:
       ++lane.pending;
+      [[fallthrough]];
+    case PutResult::Done:
+      if (toldTo_[op.peer] != kNoNeed)
+        toldTo_[op.peer] = std::max(toldTo_[op.peer], completedOf(put.word));
       return Step::Moved;
     case PutResult::Again:
       return Step::Blocked;

@@ -28,7 +28,8 @@ struct Launch {
 // A plan's segments are invocations with consecutive epochs. Up to kParities of them are in flight
 // as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
 // puts into a peer, that peer has completed e - kParities, whose slots it reuses; peers learn this
-// from the credit in every arrival, or from the peer's control page.
+// from the credit in every arrival, from the peer's control page or, where that is a mirror,
+// because the peer tells those who put into it.
 //
 // One thread at a time uses an Executor.
 class Executor {
@@ -68,7 +69,9 @@ class Executor {
   bool ready(const Lane& lane);
   bool awaitedHere(const Seat& seat) const;
   void close(Lane& lane);
+  void tellWriters();
   Status pollTransport();
+  Status drain();
   Status idle();
 
   std::uint64_t length(const Lane& lane, const BoundOp& op) const {
@@ -93,6 +96,9 @@ class Executor {
   Cell* cells_;
   std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<ControlPage*> controls_;
+  // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
+  static constexpr std::uint64_t kNoNeed = ~std::uint64_t{0};
+  std::vector<std::uint64_t> toldTo_;
   PeerBuffers peers_;
   Compute compute_;
   std::array<Lane, kParities> lanes_;

@@ -54,6 +54,7 @@ class Binder {
   Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
   bool takeFinish(const Op& op);
   void streamResults();
+  void nameWriters();
   bool isReadAgain(const BoundOp& result) const;
 
   Place place(Slot slot) const;
@@ -344,6 +345,13 @@ void Binder::streamResults() {
   }
 }
 
+void Binder::nameWriters() {
+  std::set<std::uint32_t> writers;
+  for (const BoundOp& op : plan_->ops)
+    if (op.kind == BoundOp::Kind::Wait && op.peer != target_.rank) writers.insert(op.peer);
+  plan_->writers.assign(writers.begin(), writers.end());
+}
+
 void Binder::describe(Plan* plan) const {
   plan->algorithm = schedule_.name;
   plan->type = call_.type;
@@ -369,6 +377,7 @@ Status Binder::run(Plan* plan) {
   for (const Op& op : program_.ops) WEFT_TRY(bindOp(op));
   streamResults();
   if (schedule_.shared) openShared();
+  nameWriters();
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "schedule/generators.h"
+#include "schedule/nodes.h"
 #include "schedule/registry.h"
 #include "schedule/transforms.h"
 
@@ -77,17 +78,35 @@ bool mayLandDirectly(const Call& call, const Tuning& tuning) {
   return tuning.direct && !isReduction(call.collective) && call.collective != Collective::Broadcast;
 }
 
+bool hasLevels(const Tuning& tuning) {
+  if (tuning.nodes.empty()) return false;
+  const Nodes nodes(tuning.nodes);
+  return nodes.count() > 1 && nodes.rails() > 1;
+}
+
+// Ranks of each node, if all have equally many and stand in order; else 0.
+std::uint32_t evenCards(const Tuning& tuning) {
+  if (!hasLevels(tuning)) return 0;
+  const Nodes nodes(tuning.nodes);
+  const bool even = Nodes::even(nodes.rails(), nodes.count()) == tuning.nodes;
+  return even ? nodes.rails() : 0;
+}
+
 Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {
   if (call.reproducible && algorithm.order == SumOrder::Algorithm)
     return Status::error(Code::InvalidUsage,
                          text("algorithm '", algorithm.name,
                               "' does not add in rank order, which reproducible asks for; "
                               "fix: choose one-shot or mesh"));
-  if (algorithm.twoLevel && (tuning.cards <= 1 || tuning.cards >= tuning.ranks))
+  if (algorithm.levels == Levels::Two && !hasLevels(tuning))
+    return Status::error(Code::InvalidUsage,
+                         text("algorithm '", algorithm.name,
+                              "' needs several nodes, one of several ranks; fix: choose another"));
+  if (algorithm.levels == Levels::TwoEven && evenCards(tuning) == 0)
     return Status::error(
         Code::InvalidUsage,
-        text("algorithm '", algorithm.name, "' needs several nodes of several ranks; there are ",
-             tuning.ranks, " ranks, ", tuning.cards, " a node; fix: choose another"));
+        text("algorithm '", algorithm.name,
+             "' needs several nodes with equally many ranks, in order; fix: choose two-level"));
   return {};
 }
 
@@ -109,7 +128,8 @@ Schedule cheapestBarrier(const Tuning& tuning) {
 Schedule make(const Candidate& candidate, const Call& call, const Tuning& tuning) {
   Schedule schedule = candidate.algorithm->make({.ranks = tuning.ranks,
                                                  .root = static_cast<std::uint32_t>(call.root),
-                                                 .cards = tuning.cards});
+                                                 .cards = std::max(1u, evenCards(tuning)),
+                                                 .nodeOf = tuning.nodes});
   if (candidate.algorithm->shared) return schedule;
   if (call.op == RedOp::PreMulSum && isReduction(call.collective))
     schedule = prescale(std::move(schedule));

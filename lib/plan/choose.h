@@ -18,10 +18,10 @@ namespace weft {
 // made, so that every rank chooses alike.
 struct Tuning {
   std::uint32_t ranks = 1;
-  std::uint32_t cards = 1;  // ranks of a node, for two-level algorithms
-  bool direct = false;      // peers' user memory can be written
-  bool shares = false;      // memory from weftMemAlloc can be reached by loads and stores
-  bool sharesAll = false;   // all memory can
+  std::vector<std::uint32_t> nodes;  // by rank: its node; empty: one node
+  bool direct = false;               // peers' user memory can be written
+  bool shares = false;               // memory from weftMemAlloc can be reached by loads and stores
+  bool sharesAll = false;            // all memory can
   Ground ground;
   std::optional<std::uint64_t> oneShotMax;  // bytes; up to here everybody sends everything
   std::optional<std::uint64_t> directMin;   // of a block; from here on puts land in the buffer

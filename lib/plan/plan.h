@@ -83,6 +83,7 @@ struct Plan {
   std::uint64_t fingerprint = 0;   // of everything that ranks must agree on
   std::uint64_t what = 0;          // CallRecord::what
   std::uint64_t count = 0;
+  std::vector<std::uint32_t> writers;  // the other ranks that put into this one
 
   // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,
   // `opening` ops in all. In them each rank says whether its own buffers can be reached. Where one
@@ -96,7 +97,7 @@ struct Plan {
 
   std::size_t bytes() const {
     return sizeof(*this) + ops.capacity() * sizeof(BoundOp) + operands.capacity() * sizeof(Place) +
-           (otherwise ? otherwise->bytes() : 0);
+           writers.capacity() * sizeof(std::uint32_t) + (otherwise ? otherwise->bytes() : 0);
   }
 };
 

@@ -60,13 +60,19 @@ Schedule binomialReduce(uint32_t n, uint32_t root);
 // dissemination.cpp: barrier in ceil(log2 n) rounds of signals.
 Schedule disseminationBarrier(uint32_t n);
 
-// two_level.cpp: `cards` ranks on each of `nodes` nodes; rank = node * cards + card. Mesh inside
+// two_level.cpp: any nodes (nodes.h), given by rank; direct rails between them.
+Schedule twoLevelAllReduce(const std::vector<uint32_t>& nodeOf);
+Schedule twoLevelReduceScatter(const std::vector<uint32_t>& nodeOf);
+Schedule twoLevelAllGather(const std::vector<uint32_t>& nodeOf);
+Schedule twoLevelAllToAll(const std::vector<uint32_t>& nodeOf);
+Schedule twoLevelBroadcast(const std::vector<uint32_t>& nodeOf, uint32_t root);
+
+// even_rails.cpp: `cards` ranks on each of `nodes` nodes; rank = node * cards + card. Mesh inside
 // the nodes, rails (ranks of equal card) between them. Each rail generator is given n = nodes.
 using RailGenerator = Schedule (*)(uint32_t nodes);
-Schedule twoLevelAllReduce(uint32_t cards, uint32_t nodes, RailGenerator railAllReduce);
-Schedule twoLevelReduceScatter(uint32_t cards, uint32_t nodes, RailGenerator railReduceScatter);
-Schedule twoLevelAllGather(uint32_t cards, uint32_t nodes, RailGenerator railAllGather);
-Schedule twoLevelBroadcast(uint32_t cards, uint32_t nodes, uint32_t root);
+Schedule railsAllReduce(uint32_t cards, uint32_t nodes, RailGenerator railAllReduce);
+Schedule railsReduceScatter(uint32_t cards, uint32_t nodes, RailGenerator railReduceScatter);
+Schedule railsAllGather(uint32_t cards, uint32_t nodes, RailGenerator railAllGather);
 
 // compose.cpp: all-reduce (reduce) made of a reduce-scatter and an all-gather (gather), C = n
 // chunks.

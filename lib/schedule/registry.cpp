@@ -2,6 +2,7 @@
 #include "schedule/registry.h"
 
 #include "schedule/generators.h"
+#include "schedule/nodes.h"
 
 namespace weft {
 namespace {
@@ -21,34 +22,40 @@ template <Schedule (*make)(uint32_t, uint32_t, RailGenerator), RailGenerator rai
 Schedule rails(const Shape& s) {
   return make(s.cards, s.ranks / s.cards, rail);
 }
+template <Schedule (*make)(const std::vector<uint32_t>&)>
+Schedule twoLevel(const Shape& s) {
+  return make(s.nodeOf.empty() ? Nodes::even(s.cards, s.ranks / s.cards) : s.nodeOf);
+}
 Schedule broadcastTwoLevel(const Shape& s) {
-  return twoLevelBroadcast(s.cards, s.ranks / s.cards, s.root);
+  return twoLevelBroadcast(s.nodeOf.empty() ? Nodes::even(s.cards, s.ranks / s.cards) : s.nodeOf,
+                           s.root);
 }
 
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
-constexpr bool kTwoLevel = true, kFlat = false, kShared = true;
+constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven;
+constexpr bool kShared = true;
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
-    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, false, false, /*inPlace=*/false},
+    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, kFlat, false, /*inPlace=*/false},
     {"mesh",                AllReduce,     flat<meshAllReduce>,              kRank},
     {"ring",                AllReduce,     flat<ringAllReduce>,              kOwn},
     {"circulant",           AllReduce,     flat<circulantAllReduce>,         kOwn},
-    {"two-level-mesh",      AllReduce,     rails<twoLevelAllReduce, meshAllReduce>,               kOwn, kTwoLevel},
-    {"two-level-ring",      AllReduce,     rails<twoLevelAllReduce, ringAllReduce>,               kOwn, kTwoLevel},
-    {"two-level-circulant", AllReduce,     rails<twoLevelAllReduce, circulantAllReduce>,          kOwn, kTwoLevel},
+    {"two-level",           AllReduce,     twoLevel<twoLevelAllReduce>,      kOwn, kTwoLevel},
+    {"two-level-ring",      AllReduce,     rails<railsAllReduce, ringAllReduce>,               kOwn, kEven},
+    {"two-level-circulant", AllReduce,     rails<railsAllReduce, circulantAllReduce>,          kOwn, kEven},
     {"shared",              AllReduce,     flat<sharedAllReduce>,           kRank, kFlat, kShared},
     {"mesh",                ReduceScatter, flat<meshReduceScatter>,          kRank},
     {"ring",                ReduceScatter, flat<ringReduceScatter>,          kOwn},
     {"circulant",           ReduceScatter, flat<circulantReduceScatter>,     kOwn},
-    {"two-level-mesh",      ReduceScatter, rails<twoLevelReduceScatter, meshReduceScatter>,       kOwn, kTwoLevel},
-    {"two-level-circulant", ReduceScatter, rails<twoLevelReduceScatter, circulantReduceScatter>,  kOwn, kTwoLevel},
+    {"two-level",           ReduceScatter, twoLevel<twoLevelReduceScatter>,  kOwn, kTwoLevel},
+    {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>,  kOwn, kEven},
     {"shared",              ReduceScatter, flat<sharedReduceScatter>,       kRank, kFlat, kShared},
     {"mesh",                AllGather,     flat<meshAllGather>},
     {"ring",                AllGather,     flat<ringAllGather>},
     {"circulant",           AllGather,     flat<circulantAllGather>},
-    {"two-level-mesh",      AllGather,     rails<twoLevelAllGather, meshAllGather>,               kNone, kTwoLevel},
-    {"two-level-circulant", AllGather,     rails<twoLevelAllGather, circulantAllGather>,          kNone, kTwoLevel},
+    {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,      kNone, kTwoLevel},
+    {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,          kNone, kEven},
     {"shared",              AllGather,     flat<sharedAllGather>,           kNone, kFlat, kShared},
     {"direct",              Broadcast,     rooted<directBroadcast>},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>},
@@ -61,6 +68,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"direct",              Gather,        rooted<directGather>},
     {"direct",              Scatter,       rooted<directScatter>},
     {"direct",              AllToAll,      flat<directAllToAll>},
+    {"two-level",           AllToAll,      twoLevel<twoLevelAllToAll>,       kNone, kTwoLevel},
     {"shared",              AllToAll,      flat<sharedAllToAll>,            kNone, kFlat, kShared},
     {"direct",              Barrier,       flat<directBarrier>},
     {"dissemination",       Barrier,       flat<disseminationBarrier>},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "schedule/ir.h"
 
@@ -14,7 +15,8 @@ namespace weft {
 struct Shape {
   uint32_t ranks = 1;
   uint32_t root = 0;   // rooted collectives
-  uint32_t cards = 1;  // two-level algorithms: ranks per node, a divisor of ranks
+  uint32_t cards = 1;  // two-level algorithms: ranks per node, a divisor of ranks, or
+  std::vector<uint32_t> nodeOf = {};  // by rank: its node, for Levels::Two alone
 };
 
 // In which order a sum is formed. Either way, all ranks that get it get the same bits.
@@ -24,14 +26,21 @@ enum class SumOrder : uint8_t {
   Algorithm,  // fixed by the algorithm and the shape
 };
 
+// Which nodes an algorithm is for.
+enum class Levels : uint8_t {
+  One,      // it knows of none
+  Two,      // any
+  TwoEven,  // of equal size, rank = node * cards + card
+};
+
 struct Algorithm {
   std::string_view name;  // unique within its collective
   Collective collective;
   Schedule (*make)(const Shape&);
   SumOrder order = SumOrder::None;
-  bool twoLevel = false;  // uses Shape::cards
-  bool shared = false;    // reaches into the buffers of peers; complete as it is, no transforms
-  bool inPlace = true;    // safe with In and Out in one memory; if not, apply stageIn first
+  Levels levels = Levels::One;
+  bool shared = false;  // reaches into the buffers of peers; complete as it is, no transforms
+  bool inPlace = true;  // safe with In and Out in one memory; if not, apply stageIn first
 };
 
 std::span<const Algorithm> algorithms();

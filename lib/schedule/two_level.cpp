@@ -1,159 +1,343 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two levels: L cards on each of N nodes, rank = node * L + card. A full mesh inside every node,
-// and rails between the nodes: the N ranks of equal card. Made of parts by embed.
-#include <algorithm>
+// Two levels for any nodes (nodes.h): what crosses nodes is first gathered or summed inside each,
+// so that every link between nodes carries 1/L of it, and is spread inside at the end. Rails are
+// direct: each rank exchanges with those who stand on its rail on the other nodes at once.
+//
+// Written as steps that all ranks take in the same order, each of which depends on earlier ones
+// only.
+#include <memory>
 
-#include "schedule/embed.h"
 #include "schedule/generators.h"
+#include "schedule/nodes.h"
 
 namespace weft {
 namespace {
 
-// Independent parts run side by side: all their puts go out before the first wait. Right only if no
-// put of them depends on a wait of them, as in one-step mesh parts.
-void appendPutsFirst(Program& program, Program parts) {
-  std::stable_partition(parts.ops.begin(), parts.ops.end(),
-                        [](const Op& op) { return op.kind == OpKind::Put; });
-  for (const Op& op : parts.ops) program.append(op, parts);
+using Members = std::shared_ptr<const Nodes>;
+
+Members share(const std::vector<uint32_t>& nodeOf) { return std::make_shared<const Nodes>(nodeOf); }
+
+// Calls for k = 1 .. n-1 and the k-th after `me`: no two ranks start on the same peer.
+template <class Body>
+void others(uint32_t n, uint32_t me, Body&& body) {
+  for (uint32_t k = 1; k < n; ++k) body((me + k) % n);
 }
 
-Schedule shell(std::string name, Collective collective, uint32_t inChunks, uint32_t outChunks,
-               uint32_t ranks) {
-  return {.name = std::move(name),
-          .collective = collective,
-          .ranks = ranks,
-          .inChunks = inChunks,
-          .outChunks = outChunks,
-          .logicalChunks = ranks};
+// The rest of a rank's node.
+template <class Body>
+void neighbours(const Nodes& nodes, uint32_t me, Body&& body) {
+  const uint32_t node = nodes.nodeOf(me);
+  others(nodes.size(node), nodes.cardOf(me), [&](uint32_t c) { body(nodes.members(node)[c]); });
+}
+
+// The largest of what each rank needs.
+template <class Need>
+uint32_t most(const Nodes& nodes, Need&& need) {
+  uint32_t slots = 0;
+  for (uint32_t r = 0; r < nodes.ranks(); ++r) slots = std::max(slots, need(r));
+  return slots;
+}
+
+// ---- all-reduce: chunk rail * N + k is summed on that rail, by node k
+// --------------------------------
+
+// Tmp of a rank, for each of its rails: what its node sends (m runs of N), the node's sums (N),
+// what the rail sends (N).
+struct ReduceSpace {
+  const Nodes& nodes;
+  uint32_t N = nodes.count();
+
+  uint32_t one(uint32_t rank) const { return (nodes.size(nodes.nodeOf(rank)) + 2) * N; }
+  uint32_t base(uint32_t rank, uint32_t rail) const {
+    return rail / nodes.size(nodes.nodeOf(rank)) * one(rank);
+  }
+  uint32_t all(uint32_t rank) const {
+    const uint32_t m = nodes.size(nodes.nodeOf(rank));
+    return (nodes.rails() + m - 1) / m * one(rank);
+  }
+  Slot fromCard(uint32_t rank, uint32_t rail, uint32_t card) const {
+    return tmp(base(rank, rail) + card * N);
+  }
+  Slot sums(uint32_t rank, uint32_t rail) const {
+    return tmp(base(rank, rail) + nodes.size(nodes.nodeOf(rank)) * N);
+  }
+  Slot fromNode(uint32_t rank, uint32_t rail, uint32_t node) const {
+    return sums(rank, rail) + (N + node);
+  }
+};
+
+class AllReduce {
+ public:
+  AllReduce(const Nodes& nodes, uint32_t me)
+      : nodes_(nodes), space_{nodes}, me_(me), node_(nodes.nodeOf(me)), N_(nodes.count()) {
+    for (uint32_t c = 0; c < nodes.rails(); ++c)
+      if (nodes.standsOn(me, c)) mine_.push_back(c);
+  }
+
+  Program program() {
+    sumInside();
+    for (const uint32_t c : mine_) sendAlong(c);
+    for (const uint32_t c : mine_) sumAcross(c);
+    for (const uint32_t c : mine_) spread(c);
+    for (uint32_t c = 0; c < nodes_.rails(); ++c)
+      if (!nodes_.standsOn(me_, c)) p_.wait(out(c * N_), {c * N_, N_});
+    return std::move(p_);
+  }
+
+ private:
+  void sumInside() {
+    const uint32_t card = nodes_.cardOf(me_), L = nodes_.rails();
+    for (uint32_t k = 1; k <= L; ++k) {
+      const uint32_t c = (card + k) % L, owner = nodes_.onRail(node_, c);
+      if (owner != me_) p_.put(owner, in(c * N_), space_.fromCard(owner, c, card), {c * N_, N_});
+    }
+    for (const uint32_t c : mine_) {
+      neighbours(nodes_, me_, [&](uint32_t r) {
+        p_.wait(space_.fromCard(me_, c, nodes_.cardOf(r)), {c * N_, N_});
+      });
+      std::vector<Slot> addends;
+      for (uint32_t i = 0; i < nodes_.size(node_); ++i)
+        addends.push_back(i == card ? in(c * N_) : space_.fromCard(me_, c, i));
+      p_.reduce(space_.sums(me_, c), addends, {c * N_, N_});
+    }
+  }
+
+  void sendAlong(uint32_t c) {
+    others(N_, node_, [&](uint32_t b) {
+      const uint32_t peer = nodes_.onRail(b, c);
+      p_.put(peer, space_.sums(me_, c) + b, space_.fromNode(peer, c, node_), {c * N_ + b});
+    });
+  }
+
+  void sumAcross(uint32_t c) {
+    const uint32_t chunk = c * N_ + node_;
+    others(N_, node_, [&](uint32_t b) { p_.wait(space_.fromNode(me_, c, b), {chunk}); });
+    std::vector<Slot> addends;
+    for (uint32_t b = 0; b < N_; ++b)
+      addends.push_back(b == node_ ? space_.sums(me_, c) + b : space_.fromNode(me_, c, b));
+    p_.reduce(out(chunk), addends, {chunk});
+    p_.kernel(KernelId::Finish, out(chunk), out(chunk), {chunk});
+    others(N_, node_,
+           [&](uint32_t b) { p_.put(nodes_.onRail(b, c), out(chunk), out(chunk), {chunk}); });
+  }
+
+  void spread(uint32_t c) {
+    others(N_, node_, [&](uint32_t b) { p_.wait(out(c * N_ + b), {c * N_ + b}); });
+    neighbours(nodes_, me_, [&](uint32_t r) { p_.put(r, out(c * N_), out(c * N_), {c * N_, N_}); });
+  }
+
+  const Nodes& nodes_;
+  const ReduceSpace space_;
+  const uint32_t me_, node_, N_;
+  std::vector<uint32_t> mine_;  // rails
+  Program p_;
+};
+
+// ---- block collectives: a block for, or of, rank d crosses nodes on d's rail
+// -------------------------
+
+// The blocks that pass through a rank: those of all ranks on the rails it stands on. Tmp: of each
+// block what every card of the rank's node sends, then one more slot for each, then the rest.
+class Relay {
+ public:
+  Relay(const Nodes& nodes, uint32_t rank)
+      : m(nodes.size(nodes.nodeOf(rank))), nodes_(nodes), rank_(rank) {}
+
+  std::vector<uint32_t> blocks() const {
+    std::vector<uint32_t> all;
+    for (uint32_t b = 0; b < nodes_.count(); ++b)
+      for (const uint32_t d : nodes_.members(b))
+        if (nodes_.standsOn(rank_, nodes_.railOf(d))) all.push_back(d);
+    return all;
+  }
+  uint32_t room() const { return (nodes_.rails() + m - 1) / m * nodes_.count(); }
+  Slot fromCard(uint32_t d, uint32_t card) const { return tmp(place(d) * m + card); }
+  Slot gathered(uint32_t d) const { return tmp(room() * m + place(d)); }
+  Slot rest() const { return tmp(room() * (m + 1)); }
+
+  const uint32_t m;  // ranks of the node
+
+ private:
+  uint32_t place(uint32_t d) const {
+    return nodes_.railOf(d) / m * nodes_.count() + nodes_.nodeOf(d);
+  }
+
+  const Nodes& nodes_;
+  const uint32_t rank_;
+};
+
+Program reduceScatterOf(const Nodes& nodes, uint32_t me) {
+  const uint32_t node = nodes.nodeOf(me), card = nodes.cardOf(me), n = nodes.ranks();
+  const Relay mine(nodes, me);
+  Program p;
+  for (uint32_t k = 1; k <= n; ++k) {
+    const uint32_t d = (me + k) % n, relay = nodes.onRail(node, nodes.railOf(d));
+    if (relay != me) p.put(relay, in(d), Relay(nodes, relay).fromCard(d, card), {d});
+  }
+  for (const uint32_t d : mine.blocks()) {
+    neighbours(nodes, me, [&](uint32_t r) { p.wait(mine.fromCard(d, nodes.cardOf(r)), {d}); });
+    std::vector<Slot> addends;
+    for (uint32_t i = 0; i < mine.m; ++i)
+      addends.push_back(i == card ? in(d) : mine.fromCard(d, i));
+    p.reduce(mine.gathered(d), addends, {d});
+    if (nodes.nodeOf(d) != node) p.put(d, mine.gathered(d), Relay(nodes, d).rest() + node, {d});
+  }
+  others(nodes.count(), node, [&](uint32_t b) { p.wait(mine.rest() + b, {me}); });
+  std::vector<Slot> addends;
+  for (uint32_t b = 0; b < nodes.count(); ++b)
+    addends.push_back(b == node ? mine.gathered(me) : mine.rest() + b);
+  p.reduce(out(0), addends, {me});
+  p.kernel(KernelId::Finish, out(0), out(0), {me});
+  return p;
+}
+
+Program allGatherOf(const Nodes& nodes, uint32_t me) {
+  const uint32_t node = nodes.nodeOf(me);
+  Program p;
+  others(nodes.count(), node,
+         [&](uint32_t b) { p.put(nodes.onRail(b, nodes.railOf(me)), in(0), out(me), {me}); });
+  neighbours(nodes, me, [&](uint32_t r) { p.put(r, in(0), out(me), {me}); });
+  p.copy(in(0), out(me), {me});
+  for (const uint32_t d : Relay(nodes, me).blocks()) {
+    if (nodes.nodeOf(d) == node) continue;
+    p.wait(out(d), {d});
+    neighbours(nodes, me, [&](uint32_t r) { p.put(r, out(d), out(d), {d}); });
+  }
+  for (uint32_t d = 0; d < nodes.ranks(); ++d)
+    if (d != me && (nodes.nodeOf(d) == node || !nodes.standsOn(me, nodes.railOf(d))))
+      p.wait(out(d), {d});
+  return p;
+}
+
+// The blocks of a node for one rank cross in one message, for each run of neighbouring ranks.
+Program allToAllOf(const Nodes& nodes, uint32_t me) {
+  const uint32_t node = nodes.nodeOf(me), card = nodes.cardOf(me), n = nodes.ranks();
+  const Relay mine(nodes, me);
+  Program p;
+  for (uint32_t k = 1; k < n; ++k) {
+    const uint32_t d = (me + k) % n, relay = nodes.onRail(node, nodes.railOf(d));
+    if (nodes.nodeOf(d) == node)
+      p.put(d, in(d), out(me), {d});
+    else if (relay != me)
+      p.put(relay, in(d), Relay(nodes, relay).fromCard(d, card), {d});
+  }
+  p.copy(in(me), out(me), {me});
+  const std::vector<uint32_t>& sources = nodes.members(node);
+  uint32_t next = mine.rest().index;
+  for (const uint32_t d : mine.blocks()) {
+    if (nodes.nodeOf(d) == node) continue;
+    const uint32_t letter = next;
+    for (uint32_t i = 0; i < mine.m; ++i) {
+      if (i != card) p.wait(mine.fromCard(d, i), {d});
+      p.copy(i == card ? in(d) : mine.fromCard(d, i), tmp(next++), {d});
+    }
+    for (uint32_t i = 0, j = 0; i < mine.m; i = j) {
+      for (j = i + 1; j < mine.m && sources[j] == sources[j - 1] + 1;) ++j;
+      p.put(d, tmp(letter + i), out(sources[i]), {sources[i], j - i});
+    }
+  }
+  neighbours(nodes, me, [&](uint32_t r) { p.wait(out(r), {r}); });
+  others(nodes.count(), node, [&](uint32_t b) {
+    const std::vector<uint32_t>& from = nodes.members(b);
+    for (uint32_t i = 0, j = 0; i < from.size(); i = j) {
+      for (j = i + 1; j < from.size() && from[j] == from[j - 1] + 1;) ++j;
+      p.wait(out(from[i]), {from[i], j - i});
+    }
+  });
+  return p;
+}
+
+Program broadcastOf(const Nodes& nodes, uint32_t root, uint32_t me) {
+  const uint32_t node = nodes.nodeOf(me), rootNode = nodes.nodeOf(root);
+  Program p;
+  if (me == root) {
+    for (uint32_t k = 1; k <= nodes.rails(); ++k) {
+      const uint32_t c = (nodes.cardOf(me) + k) % nodes.rails(), owner = nodes.onRail(node, c);
+      if (owner != me) p.put(owner, in(c), out(c), {c});
+    }
+    p.copy(in(0), out(0), {0, nodes.rails()});
+  }
+  for (uint32_t c = 0; c < nodes.rails(); ++c) {
+    if (!nodes.standsOn(me, c)) continue;
+    if (me != root) p.wait(out(c), {c});
+    if (node == rootNode)
+      others(nodes.count(), node,
+             [&](uint32_t b) { p.put(nodes.onRail(b, c), out(c), out(c), {c}); });
+    neighbours(nodes, me, [&](uint32_t r) {
+      if (r != root) p.put(r, out(c), out(c), {c});
+    });
+  }
+  for (uint32_t c = 0; c < nodes.rails(); ++c)
+    if (me != root && !nodes.standsOn(me, c)) p.wait(out(c), {c});
+  return p;
 }
 
 }  // namespace
 
-// Chunk c * N + k is summed on rail c by node k.
-Schedule twoLevelAllReduce(uint32_t cards, uint32_t nodes, RailGenerator railAllReduce) {
-  const uint32_t L = cards, N = nodes, C = L * N;
-  const Schedule inside = meshReduceScatter(L), rail = railAllReduce(N), spread = meshAllGather(L);
-  Schedule s =
-      shell("all-reduce two-level, " + rail.name + " rails", Collective::AllReduce, C, C, C);
-  s.tmpChunks = C + N + rail.tmpChunks;  // mesh arrivals, this card's partial sums, the rail's
-  s.program = [=](uint32_t me) {
-    const uint32_t node = me / L, card = me % L;
-    Program p;
-    embed(p, inside, card, [=](uint32_t r) {
-      return Place{.rank = node * L + r,
-                   .in = {in(0), N},
-                   .out = {tmp(C), N},
-                   .scale = N,
-                   .chunkStep = N,
-                   .finish = false};
-    });
-    embed(p, rail, node, [=](uint32_t r) {
-      return Place{.rank = r * L + card,
-                   .in = {tmp(C)},
-                   .out = {out(card * N)},
-                   .tmp = C + N,
-                   .chunk = card * N};
-    });
-    embed(p, spread, card, [=](uint32_t r) {
-      return Place{.rank = node * L + r,
-                   .in = {out(r * N), N},
-                   .out = {out(0), N},
-                   .scale = N,
-                   .chunkStep = N};
-    });
-    return p;
-  };
-  return s;
+Schedule twoLevelAllReduce(const std::vector<uint32_t>& nodeOf) {
+  const Members nodes = share(nodeOf);
+  const uint32_t chunks = nodes->rails() * nodes->count();
+  const ReduceSpace space{*nodes};
+  return {.name = "all-reduce two-level",
+          .collective = Collective::AllReduce,
+          .ranks = nodes->ranks(),
+          .inChunks = chunks,
+          .outChunks = chunks,
+          .tmpChunks = most(*nodes, [&](uint32_t r) { return space.all(r); }),
+          .logicalChunks = chunks,
+          .program = [nodes](uint32_t me) { return AllReduce(*nodes, me).program(); }};
 }
 
-Schedule twoLevelReduceScatter(uint32_t cards, uint32_t nodes, RailGenerator railReduceScatter) {
-  const uint32_t L = cards, N = nodes, C = L * N;
-  const Schedule inside = meshReduceScatter(L), rail = railReduceScatter(N);
-  Schedule s = shell("reduce-scatter two-level, " + rail.name + " rails", Collective::ReduceScatter,
-                     C, 1, C);
-  s.tmpChunks = C + N + rail.tmpChunks;
-  s.program = [=](uint32_t me) {
-    const uint32_t node = me / L, card = me % L;
-    Program p, meshes;
-    for (uint32_t k = 1; k <= N; ++k) {  // the blocks of every node, one's own last
-      const uint32_t target = (node + k) % N;
-      embed(meshes, inside, card, [=](uint32_t r) {
-        return Place{.rank = node * L + r,
-                     .in = {in(target * L)},
-                     .out = {tmp(C + target)},
-                     .tmp = target * L,
-                     .chunk = target * L,
-                     .finish = false};
-      });
-    }
-    appendPutsFirst(p, std::move(meshes));
-    embed(p, rail, node, [=](uint32_t r) {
-      return Place{.rank = r * L + card,
-                   .in = {tmp(C)},
-                   .out = {out(0)},
-                   .tmp = C + N,
-                   .chunk = card,
-                   .chunkStep = L};
-    });
-    return p;
-  };
-  return s;
+Schedule twoLevelReduceScatter(const std::vector<uint32_t>& nodeOf) {
+  const Members nodes = share(nodeOf);
+  const auto need = [&](uint32_t r) { return Relay(*nodes, r).rest().index + nodes->count(); };
+  return {.name = "reduce-scatter two-level",
+          .collective = Collective::ReduceScatter,
+          .ranks = nodes->ranks(),
+          .inChunks = nodes->ranks(),
+          .outChunks = 1,
+          .tmpChunks = most(*nodes, need),
+          .logicalChunks = nodes->ranks(),
+          .program = [nodes](uint32_t me) { return reduceScatterOf(*nodes, me); }};
 }
 
-Schedule twoLevelAllGather(uint32_t cards, uint32_t nodes, RailGenerator railAllGather) {
-  const uint32_t L = cards, N = nodes, C = L * N;
-  const Schedule rail = railAllGather(N), spread = meshAllGather(L);
-  Schedule s =
-      shell("all-gather two-level, " + rail.name + " rails", Collective::AllGather, 1, C, C);
-  s.tmpChunks = rail.tmpChunks;
-  s.program = [=](uint32_t me) {
-    const uint32_t node = me / L, card = me % L;
-    Program p, meshes;
-    embed(p, rail, node, [=](uint32_t r) {
-      return Place{.rank = r * L + card,
-                   .in = {in(0)},
-                   .out = {out(card), L},
-                   .chunk = card,
-                   .chunkStep = L};
-    });
-    for (uint32_t k = 0; k < N; ++k) {
-      const uint32_t source = (node + k) % N;
-      embed(meshes, spread, card, [=](uint32_t r) {
-        return Place{.rank = node * L + r,
-                     .in = {out(source * L + r)},
-                     .out = {out(source * L)},
-                     .chunk = source * L};
-      });
-    }
-    appendPutsFirst(p, std::move(meshes));
-    return p;
-  };
-  return s;
+Schedule twoLevelAllGather(const std::vector<uint32_t>& nodeOf) {
+  const Members nodes = share(nodeOf);
+  return {.name = "all-gather two-level",
+          .collective = Collective::AllGather,
+          .ranks = nodes->ranks(),
+          .inChunks = 1,
+          .outChunks = nodes->ranks(),
+          .logicalChunks = nodes->ranks(),
+          .program = [nodes](uint32_t me) { return allGatherOf(*nodes, me); }};
 }
 
-// The root scatters over its node, every card sends its chunk along its rail, every node gathers.
-Schedule twoLevelBroadcast(uint32_t cards, uint32_t nodes, uint32_t root) {
-  const uint32_t L = cards, rootNode = root / L;
-  const Schedule scatter = directScatter(L, root % L), rail = directBroadcast(nodes, rootNode),
-                 spread = meshAllGather(L);
-  Schedule s = shell("broadcast two-level", Collective::Broadcast, L, L, L * nodes);
-  s.root = root;
-  s.logicalChunks = L;
-  s.program = [=](uint32_t me) {
-    const uint32_t node = me / L, card = me % L;
-    Program p;
-    if (node == rootNode)
-      embed(p, scatter, card, [=](uint32_t r) {
-        return Place{.rank = node * L + r, .in = {in(0)}, .out = {out(r)}};
-      });
-    embed(p, rail, node, [=](uint32_t r) {
-      return Place{.rank = r * L + card, .in = {out(card)}, .out = {out(card)}, .chunk = card};
-    });
-    embed(p, spread, card,
-          [=](uint32_t r) { return Place{.rank = node * L + r, .in = {out(r)}, .out = {out(0)}}; });
-    return p;
+Schedule twoLevelAllToAll(const std::vector<uint32_t>& nodeOf) {
+  const Members nodes = share(nodeOf);
+  const auto need = [&](uint32_t r) {
+    const Relay relay(*nodes, r);
+    return relay.rest().index + relay.room() * relay.m;
   };
-  return s;
+  return {.name = "all-to-all two-level",
+          .collective = Collective::AllToAll,
+          .ranks = nodes->ranks(),
+          .inChunks = nodes->ranks(),
+          .outChunks = nodes->ranks(),
+          .tmpChunks = most(*nodes, need),
+          .logicalChunks = nodes->ranks(),
+          .program = [nodes](uint32_t me) { return allToAllOf(*nodes, me); }};
+}
+
+Schedule twoLevelBroadcast(const std::vector<uint32_t>& nodeOf, uint32_t root) {
+  const Members nodes = share(nodeOf);
+  return {.name = "broadcast two-level",
+          .collective = Collective::Broadcast,
+          .root = root,
+          .ranks = nodes->ranks(),
+          .inChunks = nodes->rails(),
+          .outChunks = nodes->rails(),
+          .logicalChunks = nodes->rails(),
+          .program = [nodes, root](uint32_t me) { return broadcastOf(*nodes, root, me); }};
 }
 
 }  // namespace weft

@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 class Share : public testing::TestWithParam<Fabric> {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, Share, testing::ValuesIn(allFabrics()),
+INSTANTIATE_TEST_SUITE_P(Fabrics, Share, testing::ValuesIn(mappedFabrics()),
                          [](const auto& of) { return of.param.name; });
 class ShareBetweenProcesses : public testing::TestWithParam<Fabric> {};
 INSTANTIATE_TEST_SUITE_P(Fabrics, ShareBetweenProcesses, testing::ValuesIn(forkedFabrics()),

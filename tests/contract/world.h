@@ -44,8 +44,10 @@ std::ostream& operator<<(std::ostream&, const Fabric&);
 std::vector<Fabric> bareFabrics();  // whose memory is mapped
 std::vector<Fabric> wireFabrics();
 std::vector<Fabric> allFabrics();
-Fabric verbsFabric();                 // for machines with RDMA, as the rigs make them
-std::vector<Fabric> forkedFabrics();  // those of all whose ranks are processes
+std::vector<Fabric> mappedFabrics();  // those of all whose memory is mapped
+Fabric verbsFabric();
+Fabric ofiFabric();                   // for machines with RDMA, as the rigs make them
+std::vector<Fabric> forkedFabrics();  // of these, those whose ranks are processes
 
 // Seen by the body of one rank, in its own thread or process.
 class Rank {

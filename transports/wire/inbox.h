@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,23 +16,24 @@ class Inbox {
   Inbox(Mailbox mailbox, Cell* cells)
       : mailbox_(mailbox), cells_(cells), seen_(mailbox.cells(), 0) {}
 
-  // False: no peer of this weft sends such a notice.
-  bool take(Notice notice) {
-    if (notice.value >= mailbox_.cells()) return false;
+  // The cell that is raised by it, if any.
+  const Cell* take(Notice notice) {
     std::uint8_t& seen = seen_[notice.value];
-    if (++seen < notice.count) return true;
+    if (++seen < notice.count) return nullptr;
     seen = 0;
-    raise(notice.value);
-    return true;
+    return raise(notice.value);
   }
+  // No peer of this weft sends others.
+  bool makesSense(Notice notice) const { return notice.value < mailbox_.cells(); }
 
  private:
-  void raise(std::uint32_t index) {
+  const Cell* raise(std::uint32_t index) {
     const Mailbox::Record& record = mailbox_.arrived(index);
     Cell& cell = cells_[index];
     cell.stamp = record.stamp;
     std::copy(std::begin(record.inlined), std::end(record.inlined), cell.inlined);
     cell.word.store(record.word, std::memory_order_release);
+    return &cell;
   }
 
   Mailbox mailbox_;

@@ -90,16 +90,25 @@ void WireTransport::take(const WireEvent& event) {
 
 void WireTransport::hear(std::uint32_t peer, Notice notice) {
   if (!down_[peer].empty()) return;
-  if (notice.count != 0) {
-    if (!inbox_.take(notice))
-      breakLink(peer, text("rank ", peer, " sent a notice of cell ", notice.value, " of ",
-                           mailbox_.cells(), "; fix: the same libweft on all ranks"));
-    return;
+  if (notice.count == 0) {
+    const std::uint64_t known = parts_.mirrors[peer]->completed.load(std::memory_order_relaxed);
+    return learn(peer, notice.epochNear(known));
   }
-  // Told in no order: the latest counts.
-  std::atomic<std::uint64_t>& completed = parts_.mirrors[peer]->completed;
-  const std::uint64_t known = completed.load(std::memory_order_relaxed);
-  completed.store(std::max(known, notice.epochNear(known)), std::memory_order_release);
+  if (!inbox_.makesSense(notice))
+    return breakLink(peer, text("rank ", peer, " sent a notice of cell ", notice.value, " of ",
+                                mailbox_.cells(), "; fix: the same libweft on all ranks"));
+  const Cell* const raised = inbox_.take(notice);
+  if (raised == nullptr || raised >= own().pairCells()) return;
+  const std::uint64_t word = raised->word.load(std::memory_order_relaxed);
+  if (completedOf(word) <= epochOf(word)) learn(peer, completedOf(word));
+}
+
+// Told in no order: the latest counts. Whoever may put is to know it before it comes to wait for
+// the arrival that brought it, else two ranks could each wait for the other.
+void WireTransport::learn(std::uint32_t peer, std::uint64_t completed) {
+  std::atomic<std::uint64_t>& mirror = parts_.mirrors[peer]->completed;
+  if (completed > mirror.load(std::memory_order_relaxed))
+    mirror.store(completed, std::memory_order_release);
 }
 
 void WireTransport::breakLink(std::uint32_t peer, std::string why) {

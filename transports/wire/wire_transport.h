@@ -60,6 +60,7 @@ class WireTransport final : public Transport {
  private:
   void take(const WireEvent& event);
   void hear(std::uint32_t peer, Notice notice);
+  void learn(std::uint32_t peer, std::uint64_t completed);
   void breakLink(std::uint32_t peer, std::string why);
   PutResult putHere(const Put&);
   std::uint32_t cellOf(const Put& put) const {

@@ -8,6 +8,7 @@
 #include "plan/bind.h"
 #include "plan/cache.h"
 #include "sample_machine.h"
+#include "schedule/nodes.h"
 
 namespace weft {
 namespace {
@@ -146,13 +147,14 @@ TEST(Bind, EveryAlgorithmFitsTheCellsOfACommunicator) {
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 8u, 16u, 33u}) {
     Tuning t = tuning();
     t.ranks = ranks;
-    t.cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
+    const bool paired = ranks % 2 == 0 && ranks > 2;
+    if (paired) t.nodes = Nodes::even(2, ranks / 2);
     for (int c = 0; c <= static_cast<int>(Collective::Barrier); ++c) {
       const auto collective = static_cast<Collective>(c);
       const std::string names = algorithmNames(collective) + ",";
       for (std::size_t at = 0; at < names.size(); at = names.find(',', at) + 1) {
         const std::string name = names.substr(at, names.find(',', at) - at);
-        if (name.starts_with("two-level") && t.cards == 1) continue;
+        if (name.starts_with("two-level") && !paired) continue;
         if (name == "shared") continue;
         for (const char* landing : {":staged", ":direct"}) {
           const std::string forced = name + landing;

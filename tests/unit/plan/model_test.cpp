@@ -106,7 +106,7 @@ TEST(Model, EveryAlgorithmHasAPrice) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const std::uint32_t ranks : {1u, 2u, 4u, 8u, 33u}) {
       const std::uint32_t cards = ranks % 2 == 0 && ranks > 2 ? 2 : 1;
-      if (algorithm.twoLevel && cards == 1) continue;
+      if (algorithm.levels != Levels::One && cards == 1) continue;
       const Schedule schedule = algorithm.make({.ranks = ranks, .cards = cards});
       for (const std::uint64_t count :
            {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 30}) {

@@ -52,10 +52,10 @@ TEST(ScheduleBytes, EveryAlgorithmInEveryForm) {
   for (const Algorithm& a : algorithms()) {
     std::vector<Shape> shapes;
     for (uint32_t n : {1u, 2u, 3u, 4u, 5u, 7u, 8u})
-      if (!a.twoLevel) shapes.push_back({.ranks = n, .root = n / 2});
+      if (a.levels == Levels::One) shapes.push_back({.ranks = n, .root = n / 2});
     for (uint32_t cards : {1u, 2u, 3u})
       for (uint32_t nodes : {1u, 2u, 3u})
-        if (a.twoLevel)
+        if (a.levels != Levels::One)
           shapes.push_back({.ranks = cards * nodes, .root = cards * nodes / 2, .cards = cards});
     for (const Shape& shape : shapes)
       for (const Form& form : allForms(a, shape)) runAll(form);

@@ -68,7 +68,7 @@ TEST(Generators, RegistryFindsEachByCollectiveAndName) {
 
 // One grant for each pair of writer and receiver, however many puts it covers.
 TEST(Generators, GrantsAreSentOnce) {
-  const Schedule s = grantOut(twoLevelAllGather(4, 4, meshAllGather));
+  const Schedule s = grantOut(railsAllGather(4, 4, meshAllGather));
   for (uint32_t r = 0; r < s.ranks; ++r) {
     std::set<std::pair<uint32_t, uint32_t>> grants;
     for (const Op& op : s.program(r).ops)

@@ -34,23 +34,39 @@ std::vector<uint32_t> rootsOf(Collective c, uint32_t ranks) {
   return roots;
 }
 
+// Nodes of different sizes, and ranks that do not stand in order.
+std::vector<std::vector<uint32_t>> unevenNodes() {
+  return {{0, 0, 1},
+          {0, 1, 1},
+          {0, 1, 0, 1},
+          {0, 1, 2, 0, 1, 2},
+          {0, 1, 1, 1, 2, 2},
+          {0, 0, 0, 0, 1, 1, 1, 2},
+          {0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 3},
+          {2, 0, 1, 1, 2, 2, 0, 1, 1}};
+}
+
 std::vector<Shape> shapesOf(const Algorithm& a) {
   std::vector<Shape> shapes;
   const auto add = [&](uint32_t ranks, uint32_t cards) {
     for (uint32_t root : rootsOf(a.collective, ranks)) shapes.push_back({ranks, root, cards});
   };
-  if (!a.twoLevel)
+  if (a.levels == Levels::One)
     for (uint32_t n = 1; n <= kMaxRanks; ++n) add(n, 1);
   else
     for (uint32_t cards = 1; cards <= kMaxSide; ++cards)
       for (uint32_t nodes = 1; nodes <= kMaxSide; ++nodes) add(cards * nodes, cards);
+  if (a.levels == Levels::Two)
+    for (const std::vector<uint32_t>& nodeOf : unevenNodes())
+      for (uint32_t root : rootsOf(a.collective, static_cast<uint32_t>(nodeOf.size())))
+        shapes.push_back({static_cast<uint32_t>(nodeOf.size()), root, 1, nodeOf});
   return shapes;
 }
 
 // Large two-level shapes in the basic forms, all others in every form.
 std::vector<Form> formsOf(const Algorithm& a, const Shape& shape) {
   const uint32_t side = std::max(shape.cards, shape.ranks / shape.cards);
-  if (!a.twoLevel || side <= kMaxSideAllForms) {
+  if (a.levels == Levels::One || side <= kMaxSideAllForms) {
     std::vector<Form> forms = allForms(a, shape);
     if (shape.ranks <= kMaxReuseRanks)
       for (size_t i = 0, n = forms.size(); i < n; ++i) forms.push_back(reused(forms[i]));
@@ -91,7 +107,7 @@ void prove(const Algorithm& a, Row& row) {
 
 std::vector<Form> mutatedForms(const Algorithm& a) {
   std::vector<Shape> shapes;
-  if (a.twoLevel)
+  if (a.levels != Levels::One)
     shapes = {{4, 1, 2}, {6, 1, 3}, {6, 4, 2}};
   else
     shapes = {{2, 1}, {3, 0}, {4, 3}, {5, 1}, {7, 2}};
@@ -183,7 +199,7 @@ TEST(Schedule, TwoLevelToThousandsOfRanks) {
   }
   if (kSlowBuild) shapes = {{96, 0, 8}, {143, 0, 11}};
   for (const Shape& shape : shapes)
-    for (const char* name : {"two-level-mesh", "two-level-circulant"}) {
+    for (const char* name : {"two-level", "two-level-circulant"}) {
       const Algorithm& a = *findAlgorithm(Collective::AllReduce, name);
       VerifyCount count;
       const double start = cpuSeconds();

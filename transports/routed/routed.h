@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/transport.h"
+
+namespace weft {
+
+// Several transports in one communicator: each peer is reached by one of them. All lead to and from
+// the same segment, which is that of the first.
+class RoutedTransport final : public Transport {
+ public:
+  struct Route {
+    std::uint32_t part = 0;
+    std::uint32_t peer = 0;  // its number there
+  };
+  struct Parts {
+    std::vector<std::unique_ptr<Transport>> transports;
+    std::vector<Route> routes;  // by rank; oneself by the first
+    std::string name;           // "shm+ofi"
+  };
+  explicit RoutedTransport(Parts parts);
+
+  const char* name() const override { return parts_.name.c_str(); }
+  Caps caps() const override { return caps_; }
+  const SegmentLayout& layout() const override { return first().layout(); }
+  SegmentView own() const override { return first().own(); }
+  SegmentView view(std::uint32_t) const override { return {}; }
+  ControlPage* control(std::uint32_t p) const override { return of(p).control(at(p)); }
+  bool isMirrored(std::uint32_t p) const override { return of(p).isMirrored(at(p)); }
+  std::string describe(std::uint32_t p) const override { return of(p).describe(at(p)); }
+  int deathFd(std::uint32_t p) const override { return of(p).deathFd(at(p)); }
+  int statFd(std::uint32_t p) const override { return of(p).statFd(at(p)); }
+
+  std::uint64_t share(const void*, std::size_t) const override { return 0; }
+  std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
+  bool fetch(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool deposit(std::uint32_t p, std::uint64_t to, const void* from, std::size_t bytes) override;
+
+  PutResult put(const Put&) override;
+  bool tell(std::uint32_t p, std::uint64_t completed) override {
+    return of(p).tell(at(p), completed);
+  }
+  int poll(Event* out, int max) override;
+  std::size_t outstanding() const override;
+  void wake(std::uint32_t p) override { of(p).wake(at(p)); }
+  void sever(std::uint32_t p) override { of(p).sever(at(p)); }
+  const std::string& lastError() const override { return *lastError_; }
+
+ private:
+  const Transport& first() const { return *parts_.transports[0]; }
+  Transport& of(std::uint32_t p) const { return *parts_.transports[parts_.routes[p].part]; }
+  std::uint32_t at(std::uint32_t p) const { return parts_.routes[p].peer; }
+
+  Parts parts_;
+  Caps caps_;
+  std::vector<std::vector<std::uint32_t>> rankOf_;  // by transport and number there
+  const std::string* lastError_;
+};
+
+// `inside` joins ranks of one host: this rank and those for which host[r] == host[setup.rank], of
+// which it sees setup.ranks of these; `between` all others. Every rank of the communicator takes
+// part.
+struct RoutedSetup {
+  std::vector<std::uint32_t> hosts;  // by rank: number of its host
+  std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)> inside;
+  std::function<Status(const TransportSetup&, std::byte* segment, std::unique_ptr<Transport>*)>
+      between;
+};
+Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
+                  std::unique_ptr<Transport>* out);
+
+}  // namespace weft
