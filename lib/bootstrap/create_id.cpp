@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/fd_limit.h"
-#include "bootstrap/interfaces.h"
 #include "bootstrap/job.h"
+#include "bootstrap/listen.h"
 #include "bootstrap/secret.h"
 
 namespace weft {
@@ -33,42 +33,13 @@ Status idFromCommIdKnob(UniqueId* id) {
   return uniqueIdFromAddress(address, secret, Deadline::in(patienceMs), id);
 }
 
-Status addressesFor(IdScope scope, std::vector<Address>* out) {
-  std::vector<Interface> interfaces;
-  std::string wanted;
-  WEFT_TRY(listInterfaces(&interfaces));
-  WEFT_TRY(readText(Knob::SocketIfname, &wanted));
-  if (scope == IdScope::Network)
-    return chooseAddresses(interfaces, wanted, defaultRouteInterface(), out);
-  std::erase_if(interfaces, [](const Interface& i) { return !i.addresses.front().loopback(); });
-  return chooseAddresses(interfaces, "", "", out);
-}
-
 }  // namespace
 
 Status createUniqueId(UniqueId* id, IdScope scope, const RootOptions& options) {
   if (scope == IdScope::Network && isSet(Knob::CommId)) return idFromCommIdKnob(id);
-  std::vector<Address> addresses;
-  WEFT_TRY(addressesFor(scope, &addresses));
-  // Said now, while nobody waits for a root that could not let them in.
-  WEFT_TRY(reserveFds(addresses.size() + kRootFds + kMaxStrangers));
   IdContent content;
   std::vector<Socket> listeners;
-  Status failure;
-  for (Address& address : addresses) {
-    Socket socket;
-    Address bound;
-    int error = 0;
-    address.port = 0;
-    const Status listened = listenAt(address, &socket, &bound, &error);
-    if (listened.ok()) {
-      listeners.push_back(std::move(socket));
-      content.addresses.push_back(bound);
-    } else {
-      failure = listened;
-    }
-  }
-  if (listeners.empty()) return failure;
+  WEFT_TRY(listenForRanks(scope, &listeners, &content.addresses));
   WEFT_TRY(randomBytes(content.secret));
   content.createdUnixSeconds = std::time(nullptr);
   content.job = currentJob();

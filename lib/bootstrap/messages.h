@@ -39,6 +39,10 @@ enum class MessageType : std::uint8_t {
   Gathered,
   Bye,
   Failed,
+  // Of the control link, control/bodies.h:
+  Query,
+  Report,
+  Ended,
 };
 
 // The protocols after the handshake that this build speaks, a closed range.

@@ -9,15 +9,15 @@
 namespace weft {
 namespace {
 
-std::string nameOf(const PeerName& name) {
-  return text("rank ", name.rank, " (host ", name.host, ", pid ", name.pid, ")");
-}
-
 std::int64_t milliseconds(Liveness::Clock::duration span) {
   return std::chrono::ceil<std::chrono::milliseconds>(span).count();
 }
 
 }  // namespace
+
+std::string describe(const PeerName& name) {
+  return text("rank ", name.rank, " (host ", name.host, ", pid ", name.pid, ")");
+}
 
 Liveness::Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn)
     : warn_(warn ? std::move(warn) : Warn([](const std::string& line) { logWarn(line); })) {
@@ -59,7 +59,7 @@ void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now)
   peer.stopped = true;
   if (peer.warned || now - peer.stoppedAt < kStopPatience) return;
   peer.warned = true;
-  warn_(text(nameOf(peer.name), " is stopped (state ", stat.state, ") for at least ",
+  warn_(text(describe(peer.name), " is stopped (state ", stat.state, ") for at least ",
              milliseconds(now - peer.stoppedAt), " ms; fix: kill -CONT ", peer.name.pid,
              ", or detach the debugger"));
 }
@@ -70,7 +70,7 @@ Status Liveness::ended(const Peer& peer, const ProcStat* stat, Clock::time_point
   const bool killed = stat != nullptr && (stat->exitCode & 0x7f) == SIGKILL;
   return Status::error(
       Code::RemoteError,
-      text(nameOf(peer.name), " ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago",
+      text(describe(peer.name), " ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago",
            killed ? "; fix: look for the out-of-memory killer (dmesg) or for who sent it"
                   : "; fix: look at that rank's own output"));
 }

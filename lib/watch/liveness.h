@@ -21,6 +21,8 @@ struct PeerName {
   std::string host;
   int pid = 0;
 };
+// "rank 5 (host b, pid 4711)"
+std::string describe(const PeerName& name);
 
 // Do the processes of this host's peers still run? Asks the kernel, not the peers: a pidfd tells
 // the end even where a forked child keeps sockets open, and /proc/PID/stat tells it while the

@@ -21,6 +21,12 @@ constexpr std::size_t kMostNamed = 4;         // late ranks told with their last
 constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
 constexpr milliseconds kDeathPatience{100};   // from a lost connection to the news of a death
+// Far ranks are asked first after a wait that is longer than most, then more and more seldom.
+constexpr milliseconds kAskFirst{20};
+constexpr milliseconds kAskAtMost{500};
+constexpr milliseconds kAskAgain{5};         // for words that have not come yet
+constexpr milliseconds kAnswerPatience{30};  // for the last look before an error
+constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
 
 // "ranks 0-2,4" of a sorted list.
 std::string rankList(const std::vector<std::uint32_t>& ranks) {
@@ -48,16 +54,17 @@ bool readCall(const ControlPage& page, std::uint64_t seq, std::uint64_t* fingerp
 }  // namespace
 
 Watch::Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
-             std::string commName)
+             std::string commName, FarRanks* far)
     : transport_(transport),
       rank_(rank),
       commName_(std::move(commName)),
       mine_(transport.own().control()),
-      verdict_(&transport.control(0)->verdict),
+      far_(far),
+      verdict_(far ? &far->verdict() : &transport.control(0)->verdict),
       liveness_(transport, names),
-      endSeen_(names.size(), 0) {
-  for (const PeerName& n : names)
-    names_.push_back(text("rank ", n.rank, " (host ", n.host, ", pid ", n.pid, ")"));
+      endSeen_(names.size(), 0),
+      silent_(names.size(), false) {
+  for (const PeerName& n : names) names_.push_back(describe(n));
 }
 
 void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
@@ -88,20 +95,12 @@ void Watch::beginWait(int timeoutMs, const char* label) {
 
 void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
 
-Status Watch::verdict() const {
-  if (!published()) return {};
-  return Status::error(static_cast<Code>(verdict_->code), verdict_->text);
-}
+Status Watch::verdict() const { return statusOf(*verdict_); }
 
 Status Watch::declare(const Status& cause) {
   broken_.store(true, std::memory_order_relaxed);
-  std::uint32_t none = Verdict::None;
-  if (verdict_->state.compare_exchange_strong(none, Verdict::Writing, std::memory_order_acq_rel)) {
-    verdict_->code = static_cast<std::uint32_t>(cause.code());
-    const std::size_t length = std::min(cause.text().size(), kVerdictText - 1);
-    std::memcpy(verdict_->text, cause.text().data(), length);
-    verdict_->text[length] = '\0';
-    verdict_->state.store(Verdict::Published, std::memory_order_release);
+  if (far_ && !published()) far_->propose(cause);
+  if (publishVerdict(cause, verdict_)) {
     for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
   }
   const Clock::time_point until = Clock::now() + kVerdictPatience;
@@ -132,6 +131,7 @@ Status Watch::disagreement(std::uint32_t peer) {
   const Clock::time_point until = Clock::now() + kWordsPatience;
   std::map<std::string, std::vector<std::uint32_t>> callers;
   do {
+    if (far_) far_->refresh(kAskAgain);
     callers.clear();
     for (std::uint32_t r = 0; r < names_.size(); ++r) {
       std::uint64_t fingerprint = 0;
@@ -176,21 +176,36 @@ std::string Watch::lastSeen(std::uint32_t rank) const {
   return text(names_[rank], inside ? " is in " : " last did ", words, " #", last);
 }
 
-// Who did not come: one of them holds up the others, and their last calls tell which.
+// Of a far rank that has been asked for long; else empty.
+std::string Watch::silenceOf(std::uint32_t rank) const {
+  const milliseconds silence = far_ ? far_->silence(rank) : milliseconds(0);
+  if (silence < kSilence) return {};
+  return text(names_[rank], " does not answer for ", silence.count() / 1000,
+              " s: stopped or overloaded");
+}
+
+// Who did not come: one of them holds up the others, and their last calls tell which. Of those that
+// do not answer nobody knows whether they came.
 std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
   std::vector<std::uint32_t> missing;
+  std::vector<std::string> silent;
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     ControlPage* page = transport_.control(r);
-    if (plan_ && page && page->callSeq.load(std::memory_order_acquire) < seq_) missing.push_back(r);
+    if (std::string line = silenceOf(r); !line.empty())
+      silent.push_back(std::move(line));
+    else if (plan_ && page && page->callSeq.load(std::memory_order_acquire) < seq_)
+      missing.push_back(r);
   }
-  if (missing.empty()) return text("waiting for ", names_[waitingFor]);
-  std::string line = text(rankList(missing), " did not call it");
+  std::string line = text("waiting for ", names_[waitingFor]);
+  if (!missing.empty()) line = rankList(missing) + " did not call it";
   for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
     line += "; " + lastSeen(missing[i]);
+  for (std::size_t i = 0; i < std::min(silent.size(), kMostNamed); ++i) line += "; " + silent[i];
   return line;
 }
 
-Status Watch::late(std::uint32_t waitingFor) const {
+Status Watch::late(std::uint32_t waitingFor) {
+  if (far_) far_->refresh(kAnswerPatience);
   return Status::error(
       Code::Timeout,
       text(currentCall(), " timed out after ", timeoutMs_, " ms: ", whoIsMissing(waitingFor),
@@ -209,9 +224,12 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
     waiting_ = true;
     since_ = now;
     nextLook_ = now;
+    nextAsk_ = now + kAskFirst;
+    askEvery_ = kAskFirst;
     warnAfter_ = std::chrono::seconds(10);
   }
   if (published()) return declare(verdict());
+  if (far_) askFarRanks(now);
   WEFT_TRY(compareCalls());
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
@@ -221,6 +239,22 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   if (now - since_ >= milliseconds(timeoutMs_)) return declare(late(waitingFor));
   warnIfLong(waitingFor);
   return {};
+}
+
+void Watch::askFarRanks(Clock::time_point now) {
+  if (now < nextAsk_) return;
+  askEvery_ = std::min(2 * askEvery_, kAskAtMost);
+  nextAsk_ = now + askEvery_;
+  far_->refresh(milliseconds(0));
+  warnOfSilence();
+}
+
+void Watch::warnOfSilence() {
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    const bool silent = far_->silence(r) >= kSilence;
+    if (silent && !silent_[r]) logWarn(currentCall(), ": ", silenceOf(r));
+    silent_[r] = silent;
+  }
 }
 
 // Does the end of `peer` keep this rank from finishing? Not if the peer has done its part of this
@@ -242,13 +276,24 @@ bool Watch::endSeenBefore(std::uint32_t peer) {
 // A loss counts when it is seen twice: in between, everything that the dead had sent is looked at.
 Status Watch::lookForDead(bool inCall, const Needs& needs) {
   ++looks_;
-  const Status dead = liveness_.check(
-      [&](std::uint32_t peer) { return isMissed(peer, inCall, needs) && endSeenBefore(peer); });
+  const Needs matters = [&](std::uint32_t peer) {
+    return isMissed(peer, inCall, needs) && endSeenBefore(peer);
+  };
+  Status dead = liveness_.check(matters);
+  if (dead.ok() && far_) dead = farDeath(matters);
   if (dead.ok()) return {};
   if (inCall) WEFT_TRY(lookForLeavers(needs));  // destroyed its end before it ended: says more
   return declare(
       Status::error(dead.code(), text(dead.text(), inCall ? ", during " + currentCall() : "",
                                       "; restart the job from its last checkpoint")));
+}
+
+Status Watch::farDeath(const Needs& matters) const {
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    const Status ended = far_->ended(r);
+    if (!ended.ok() && matters(r)) return ended;
+  }
+  return {};
 }
 
 Status Watch::lost(const std::string& symptom) {
@@ -291,6 +336,7 @@ Status Watch::lookForLeavers(const Needs& needs) {
 
 void Watch::leaveForGood() {
   mine_.left.store(1, std::memory_order_release);
+  if (far_) far_->leave();
   for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
 }
 

@@ -10,7 +10,9 @@
 #include "base/status.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
+#include "watch/far_ranks.h"
 #include "watch/liveness.h"
+#include "watch/verdict.h"
 
 namespace weft {
 
@@ -23,8 +25,9 @@ namespace weft {
 // Used by the thread that runs the communicator's calls, but for abort() and verdict().
 class Watch {
  public:
+  // `far` is for communicators some of whose ranks share no memory; null: all do.
   Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
-        std::string commName);
+        std::string commName, FarRanks* far = nullptr);
 
   // Hot path: two lines written, no system call. `label` may be null and must outlive the call.
   void enter(const Plan& plan, int timeoutMs, const char* label);
@@ -60,20 +63,22 @@ class Watch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool published() const {
-    return verdict_->state.load(std::memory_order_acquire) == Verdict::Published;
-  }
+  bool published() const { return isPublished(*verdict_); }
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls();
   Status lookForDead(bool inCall, const Needs& needs = {});
+  Status farDeath(const Needs& matters) const;
   bool isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const;
   bool endSeenBefore(std::uint32_t peer);
   bool isAwaited(std::uint32_t leaver, const Needs& needs);
   Status lookForLeavers(const Needs& needs);
-  Status late(std::uint32_t waitingFor) const;
+  void askFarRanks(Clock::time_point now);
+  void warnOfSilence();
+  Status late(std::uint32_t waitingFor);
   std::string whoIsMissing(std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
+  std::string silenceOf(std::uint32_t rank) const;
   void warnIfLong(std::uint32_t waitingFor);
 
   Transport& transport_;
@@ -81,6 +86,7 @@ class Watch {
   std::vector<std::string> names_;
   const std::string commName_;
   ControlPage& mine_;
+  FarRanks* const far_;
   Verdict* verdict_;
   Liveness liveness_;
   std::atomic<bool> broken_{false};
@@ -96,6 +102,9 @@ class Watch {
   std::uint64_t looks_ = 0;
   Clock::time_point since_{};
   Clock::time_point nextLook_{};
+  Clock::time_point nextAsk_{};  // far ranks for what they do
+  std::chrono::milliseconds askEvery_{0};
+  std::vector<bool> silent_;  // by rank: warned of
   std::chrono::seconds warnAfter_{10};
 };
 

@@ -204,6 +204,8 @@ TEST_P(Delivery, TouchesNothingElse) {
     courier.drain();
     rank.barrier();
     if (rank.rank == 0) return;
+    for (const Put& put : puts)
+      Courier(*transport).await(*reinterpret_cast<Cell*>(base + put.cell), put.word);
     std::vector<std::byte> expected(layout.size(), std::byte{0xee});
     for (const Put& put : puts) {
       auto& now = *reinterpret_cast<Cell*>(base + put.cell);
@@ -212,6 +214,7 @@ TEST_P(Delivery, TouchesNothingElse) {
       std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);
       const std::uint64_t landed =
           put.target == kInCell ? put.cell + offsetof(Cell, inlined) : put.target;
+      std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);  // all is the put's
       if (put.bytes != 0) std::copy_n(put.src, put.bytes, expected.data() + landed);
     }
     for (std::size_t i = from; i < layout.size(); ++i)
@@ -235,6 +238,7 @@ TEST_P(Delivery, RefusesAfterSever) {
     }
     if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
     rank.barrier();
+    if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
     REQUIRE(transport->own().cells()[0].word.load() == (rank.rank == 2 ? 7 : 0));
   });
 }

@@ -77,6 +77,7 @@ void Station::poll() {
   for (const WireEvent& event : std::span(events).first(static_cast<std::size_t>(count))) {
     REQUIRE(event.peer < ranks() && event.peer != self());
     if (event.kind == WireEvent::Sent) {
+      REQUIRE(!down.contains(event.peer), "an answer on a link that is down");
       const auto open = open_.find(event.cookie);
       REQUIRE(open != open_.end(), "answered twice, or never accepted: cookie ", event.cookie);
       REQUIRE(open->second == event.peer);

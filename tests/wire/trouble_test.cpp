@@ -103,16 +103,17 @@ TEST_P(Death, OfAPeerLeavesTheOtherLinks) {
   const Board board;
   const auto outcomes = runRanks(wire.fabric, 4, [&](Rank& rank) {
     Station me(rank, board);
+    const std::size_t bytes = std::min<std::size_t>(me.wire().caps().maxWrite, 30000);
     exchangeNotices(me, {0, 1, 2, 3}, 1000);
     if (me.self() == 2) {
       for (int i = 0; i < 10; ++i)
-        (void)me.trySend({.peer = 0, .src = me.sources().data(), .bytes = 30000, .notice = 1});
+        (void)me.attempt({.peer = 0, .src = me.sources().data(), .bytes = bytes, .notice = 1});
       ::kill(::getpid(), SIGKILL);
     }
     const Deadline soon = Deadline::in(3000);
     for (std::uint32_t i = 0; i < Station::kNotices / 2 && !soon.expired();) {
       const WireResult result =
-          me.attempt({.peer = 2, .src = me.sources().data(), .bytes = 30000, .notice = 1});
+          me.attempt({.peer = 2, .src = me.sources().data(), .bytes = bytes, .notice = 1});
       if (result == WireResult::Failed) break;
       i += result == WireResult::Accepted;
       me.poll();

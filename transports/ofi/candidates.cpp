@@ -42,21 +42,24 @@ InfoPtr makeHints(const Library& library, const std::string& provider) {
   return hints;
 }
 
-// How a provider may ask whether a write with data came from: see Rail::narrow.
+InfoPtr ask(const Library& library, const fi_info* hints, int* result) {
+  fi_info* list = nullptr;
+  *result = library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints, &list);
+  return {list, library.freeinfo};
+}
+
+// Who wrote is to be said by the provider (FI_SOURCE) where the data of a write has no room for it.
+// Not elsewhere: ofi_rxm looks the sender up in its connection, also after that is gone.
 InfoPtr query(const Library& library, const std::string& provider, std::string* why) {
   const InfoPtr hints = makeHints(library, provider);
-  fi_info* list = nullptr;
   if (!hints) return nullptr;
-  hints->caps |= FI_SOURCE;
-  int result =
-      library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints.get(), &list);
-  if (result == -FI_ENODATA) {
-    hints->caps &= ~std::uint64_t{FI_SOURCE};
-    result =
-        library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints.get(), &list);
-  }
+  int result = 0;
+  InfoPtr list = ask(library, hints.get(), &result);
   if (result != 0) *why += text(" ", provider, ": ", library.strerror(-result), ";");
-  return {list, library.freeinfo};
+  if (!list || list->domain_attr->cq_data_size >= 8) return list;
+  hints->caps |= FI_SOURCE;
+  const InfoPtr telling = ask(library, hints.get(), &result);
+  return telling ? telling : list;
 }
 
 int numaNodeOf(const fi_info& info) {

@@ -88,6 +88,7 @@ int OfiWire::poll(WireEvent* out, int max) {
 
 int OfiWire::pollRail(std::uint32_t rail, WireEvent* out, int max) {
   constexpr int kBatch = 16;
+  constexpr std::uint32_t kIdle = 256;
   std::array<fi_cq_data_entry, kBatch> entries;
   std::array<fi_addr_t, kBatch> from;
   const auto batch = static_cast<std::size_t>(std::min(max, kBatch));
@@ -102,7 +103,12 @@ int OfiWire::pollRail(std::uint32_t rail, WireEvent* out, int max) {
   else if (got < 0 && got != -FI_EAGAIN)
     allDown(rails_[rail]->failure("fi_cq_read", got));
   rails_[rail]->repost();
+  if (got < 0 && ++idlePolls_ % kIdle == 0) watch(rail);
   return events;
+}
+
+void OfiWire::watch(std::uint32_t rail) {
+  if (const std::string mishap = rails_[rail]->mishap(); !mishap.empty()) allDown(mishap);
 }
 
 // efa sets FI_WRITE besides FI_REMOTE_WRITE, and then op_context means nothing.
@@ -116,13 +122,12 @@ bool OfiWire::complete(std::uint32_t rail, const fi_cq_data_entry& entry, fi_add
 }
 
 bool OfiWire::answered(std::uint32_t rail, Slot* slot, WireEvent* out) {
-  const bool hello = slot->kind == Slot::Hello;
-  if (hello)
-    peers_[slot->peer].rail[rail].sent = true;
-  else
-    *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
+  const Slot::Kind kind = slot->kind;
+  if (kind == Slot::Failed) return false;
+  if (kind == Slot::Hello) peers_[slot->peer].rail[rail].sent = true;
+  if (kind == Slot::Write) *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
   rails_[rail]->giveBack(slot);
-  return !hello;
+  return kind == Slot::Write && !peers_[slot->peer].down;
 }
 
 // No traffic but hellos before all ranks have been greeted.
@@ -153,9 +158,8 @@ void OfiWire::failed(std::uint32_t rail) {
     lastError_ = why;
     return rails_[rail]->post(slot);
   }
-  const std::uint32_t peer = slot->peer;
-  rails_[rail]->giveBack(slot);
-  linkDown(peer, why);
+  slot->kind = Slot::Failed;
+  linkDown(slot->peer, why);
 }
 
 void OfiWire::linkDown(std::uint32_t rank, const std::string& why) {

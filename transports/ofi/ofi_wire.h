@@ -19,8 +19,6 @@ namespace weft::ofi {
 // the target has posted, and that it copies into place.
 enum class Mode : std::uint8_t { Rdma, Msg };
 
-inline constexpr std::size_t kMsgBytes = 65536;  // longest payload of a message
-
 // What a rank tells its peers once its rails are open. Plain bytes, of one size on all ranks.
 struct Offer {
   std::uint32_t rails = 0;
@@ -86,6 +84,7 @@ class OfiWire final : public Wire {
   bool received(std::uint32_t rail, Slot*, std::size_t bytes, WireEvent* out);
   bool noticed(std::uint32_t rail, std::uint32_t peer, std::uint32_t notice, WireEvent* out);
   void failed(std::uint32_t rail);
+  void watch(std::uint32_t rail);  // for errors of the endpoint itself
   void linkDown(std::uint32_t peer, const std::string& why);
   void allDown(const std::string& why);
 
@@ -112,7 +111,8 @@ class OfiWire final : public Wire {
   bool narrow_ = false;
   bool strangers_ = false;  // a notice came of which the provider did not say from whom
   std::array<std::unordered_map<fi_addr_t, std::uint32_t>, kMaxRails> senders_;
-  std::uint32_t firstRail_ = 0;   // of the next poll()
+  std::uint32_t firstRail_ = 0;  // of the next poll()
+  std::uint32_t idlePolls_ = 0;
   std::vector<WireEvent> downs_;  // not yet polled
   std::string lastError_;
 };

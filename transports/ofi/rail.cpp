@@ -81,6 +81,12 @@ Status Rail::openObjects(const RailSpec& spec) {
   fid_cq* queue = nullptr;
   WEFT_TRY(check("fi_cq_open", fi_cq_open(domain, &attributes, &queue, nullptr)));
   queue_.reset(queue);
+  // Without one, efa aborts the process where an error belongs to no operation.
+  fi_eq_attr events{};
+  events.wait_obj = FI_WAIT_NONE;
+  fid_eq* channel = nullptr;
+  WEFT_TRY(check("fi_eq_open", fi_eq_open(fabric, &events, &channel, nullptr)));
+  events_.reset(channel);
   return {};
 }
 
@@ -91,6 +97,7 @@ Status Rail::openEndpoint() {
   endpoint_.reset(endpoint);
   WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &peers_->fid, 0)));
   WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV)));
+  WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &events_->fid, 0)));
   // Ranks of one host have better ways than the provider's own shared memory. Refused: as it likes.
   const bool no = false;
   if (provider() == "efa")
@@ -199,6 +206,22 @@ std::size_t Rail::maxWrite() const {
   return most;
 }
 
+// With its header within what goes at once. What ofi_rxm lets the receiver fetch is fatal if the
+// sender dies before (1.17: it goes to a closed connection, and the process crashes).
+std::size_t Rail::maxMessage() const {
+  constexpr std::size_t kRoomForHeaders = 256;
+  return (provider() == "efa" ? 65536 : 16384) - kRoomForHeaders;
+}
+
+std::string Rail::mishap() {
+  std::uint32_t event = 0;
+  fi_eq_err_entry error{};
+  if (fi_eq_read(events_.get(), &event, &error, sizeof(error), 0) != -FI_EAVAIL ||
+      fi_eq_readerr(events_.get(), &error, 0) < 0)
+    return {};
+  return text(failure("the endpoint", -error.err), " [", error.prov_errno, "]");
+}
+
 Slot* Rail::take() {
   if (free_.empty()) return nullptr;
   Slot* slot = free_.back();
@@ -224,6 +247,7 @@ void Rail::abandon() {
   (void)slab_.release();
   (void)endpoint_.release();
   (void)queue_.release();
+  (void)events_.release();
   (void)peers_.release();
   (void)domain_.release();
   (void)fabric_.release();

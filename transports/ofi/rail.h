@@ -49,7 +49,9 @@ struct Header {
 
 // One operation that the provider has in hand. It knows it by the address of `context`.
 struct Slot {
-  enum Kind : std::uint32_t { Write, Hello, Receive };
+  // Failed: not used again, since efa reports each packet of an operation that fails. It is one of
+  // those that only this peer, now out of reach, would have needed.
+  enum Kind : std::uint32_t { Write, Hello, Receive, Failed };
   fi_context2 context;
   Kind kind;
   std::uint32_t peer;
@@ -101,7 +103,11 @@ class Rail {
   bool writesNatively() const;
   std::size_t dataBytes() const { return info().domain_attr->cq_data_size; }
   std::size_t maxWrite() const;
+  // Longest payload of a message.
+  std::size_t maxMessage() const;
 
+  // What has befallen the endpoint as a whole; empty: nothing.
+  std::string mishap();
   // Makes the slots of that many writes and receives, and posts the receives.
   Status prepare(std::size_t writes, std::size_t receives, std::size_t landingBytes);
   // A free slot for a write, or null.
@@ -141,6 +147,7 @@ class Rail {
   Owned<fid_domain> domain_;
   Owned<fid_av> peers_;
   Owned<fid_cq> queue_;
+  Owned<fid_eq> events_;
   Owned<fid_ep> endpoint_;
   Owned<fid_mr> slab_;
   std::array<Owned<fid_mr>, kWindows> windowKeys_;

@@ -159,11 +159,9 @@ Offer OfiWire::offer() const {
 Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
   mode_ = mode;
   for (const Offer& offer : offers) narrow_ |= offer.rails != 0 && offer.dataBytes < 8;
-  maxWrite_ = kMsgBytes;
-  if (mode == Mode::Rdma) {
-    maxWrite_ = rails_.front()->maxWrite();
-    for (const auto& rail : rails_) maxWrite_ = std::min(maxWrite_, rail->maxWrite());
-  }
+  maxWrite_ = ~std::size_t{0};
+  for (const auto& rail : rails_)
+    maxWrite_ = std::min(maxWrite_, mode == Mode::Rdma ? rail->maxWrite() : rail->maxMessage());
   std::size_t peers = 0;
   for (std::uint32_t rank = 0; rank < peers_.size(); ++rank)
     if (wanted_[rank] && rank != rank_) {
@@ -175,7 +173,7 @@ Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
     const std::size_t receives =
         mode == Mode::Msg ? std::min(rail->info().rx_attr->size, kReceives) : 0;
     WEFT_TRY(rail->prepare(std::clamp<std::size_t>(peers * notices_, 1, most), receives,
-                           sizeof(Header) + kMsgBytes));
+                           sizeof(Header) + rail->maxMessage()));
   }
   return {};
 }

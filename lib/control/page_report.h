@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "bootstrap/bytes.h"
+#include "transports/segment.h"
+
+namespace weft {
+
+// What a rank tells of its control page: enough for others to say what it did last, and whether it
+// makes the same calls as they.
+struct PageReport {
+  // The newest calls, oldest first. A rank is ahead of another by kParities calls at most.
+  static constexpr std::size_t kCalls = 2 * kParities;
+  static constexpr std::size_t kMaxBytes = 12 + kCalls * 32;  // encoded
+
+  struct Call {
+    std::uint64_t seq = 0;  // 0: none, or it was being written
+    std::uint64_t fingerprint = 0;
+    std::uint64_t count = 0;
+    std::uint64_t what = 0;
+  };
+
+  std::uint64_t callSeq = 0;
+  bool inCall = false;
+  bool left = false;
+  std::array<Call, kCalls> calls;
+};
+
+// While its owner goes on writing it.
+PageReport readPage(const ControlPage& page);
+// Makes a mirror say the same. One thread at a time, reports in their order.
+void writePage(const PageReport& report, ControlPage* mirror);
+
+void encode(const PageReport& report, ByteWriter* to);
+// As from ByteReader: what it read is valid if the reader is ok() in the end.
+PageReport decodePage(ByteReader* from);
+
+}  // namespace weft

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/spoke.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/text.h"
+#include "control/bodies.h"
+#include "control/link_socket.h"
+#include "transports/mapped/doorbell.h"
+#include "watch/verdict.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kVerdictPatience{250};
+constexpr std::int64_t kGoodbyeMs = 1000;
+
+}  // namespace
+
+Spoke::Spoke(const ControlLinkSetup& setup, std::unique_ptr<Stream> stream)
+    : rank_(setup.rank),
+      names_(setup.names),
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stream_(std::move(stream)),
+      own_(setup.own),
+      mirrors_(setup.mirrors),
+      silence_(setup.ranks),
+      ended_(setup.ranks) {
+  watchClosely(stream_->socket());
+}
+
+// ---- any thread ----
+
+void Spoke::wake() {
+  const std::uint64_t one = 1;
+  (void)!::write(bell_.fd(), &one, sizeof one);
+}
+
+void Spoke::propose(const Status& cause) {
+  std::unique_lock lock(mutex_);
+  if (!wishes_.cause) wishes_.cause = cause;
+  wake();
+  changed_.wait_until(lock, Clock::now() + kVerdictPatience,
+                      [this] { return isPublished(verdict_) || gone_; });
+}
+
+void Spoke::refresh(milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (gone_) return;
+  if (!askedSince_) {
+    askedSince_ = Clock::now();
+    wishes_.query = true;
+    wake();
+  }
+  if (patience == milliseconds::zero()) return;
+  const std::uint64_t before = answers_;
+  changed_.wait_until(lock, Clock::now() + patience,
+                      [&] { return answers_ != before || isPublished(verdict_) || gone_; });
+}
+
+Status Spoke::ended(std::uint32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  return ended_[rank];
+}
+
+// While the hub owes an answer, nobody knows of the others whether they would answer.
+milliseconds Spoke::silence(std::uint32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  if (gone_ || rank == rank_) return milliseconds::zero();
+  if (!askedSince_) return silence_[rank];
+  const auto hub = std::chrono::duration_cast<milliseconds>(Clock::now() - *askedSince_);
+  return rank == 0 ? std::max(hub, silence_[0]) : silence_[rank];
+}
+
+void Spoke::leave() {
+  const std::lock_guard lock(mutex_);
+  wishes_.leave = true;
+  wake();
+}
+
+void Spoke::detach() {
+  const std::lock_guard lock(mutex_);
+  if (own_ != nullptr) last_ = readPage(*own_);
+  last_.left = true;
+  own_ = nullptr;
+  std::ranges::fill(mirrors_, nullptr);
+  wishes_.leave = true;
+  wake();
+}
+
+// ---- the thread ----
+
+void Spoke::run(const StopSignal& stop) {
+  while (stream_) {
+    wait(stop);
+    takeWishes(stop.raised());
+    receive();
+    if (stream_ && !flush()) lose(errno);
+    if (goodbye_ && goodbye_->expired()) stream_.reset();
+  }
+}
+
+void Spoke::wait(const StopSignal& stop) {
+  const bool writes = !stream_->channel().pending().empty();
+  pollfd entries[] = {
+      {stream_->socket().fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0},
+      {bell_.fd(), POLLIN, 0},
+      {stop.raised() ? -1 : stop.fd(), POLLIN, 0}};
+  (void)::poll(entries, std::size(entries), goodbye_ ? goodbye_->pollTimeoutMs() : -1);
+  std::uint64_t rings = 0;
+  (void)!::read(bell_.fd(), &rings, sizeof rings);
+}
+
+void Spoke::takeWishes(bool processEnds) {
+  const std::lock_guard lock(mutex_);
+  Channel& channel = stream_->channel();
+  if (std::exchange(wishes_.query, false)) channel.send(MessageType::Query, Bytes());
+  if (wishes_.cause) {
+    channel.send(MessageType::Failed, encode(*wishes_.cause));
+    wishes_.cause.reset();
+  }
+  if (goodbye_ || !(wishes_.leave || processEnds)) return;
+  channel.send(MessageType::Report, encode(ownPage()));
+  channel.send(MessageType::Bye, Bytes());
+  goodbye_ = Deadline::in(kGoodbyeMs);  // until the hub has read it, and closes
+}
+
+PageReport Spoke::ownPage() const { return own_ != nullptr ? readPage(*own_) : last_; }
+
+bool Spoke::flush() {
+  errno = 0;
+  return stream_->flush();
+}
+
+void Spoke::receive() {
+  errno = 0;
+  const bool alive = stream_->fill();
+  const int error = errno;
+  while (stream_) {
+    std::optional<Message> message;
+    if (!stream_->channel().next(&message).ok()) return lose(0);
+    if (!message) break;
+    handle(*message);
+  }
+  if (stream_ && !alive) lose(error);
+}
+
+void Spoke::handle(const Message& message) {
+  const std::lock_guard lock(mutex_);
+  Status cause;
+  Ending ending;
+  News news;
+  if (message.type == MessageType::Query) {
+    stream_->channel().send(MessageType::Report, encode(ownPage()));
+  } else if (message.type == MessageType::Report && decode(message.body, ended_.size(), &news)) {
+    takeNews(news);
+  } else if (message.type == MessageType::Verdict && decode(message.body, &cause)) {
+    publishVerdict(cause, &verdict_);
+    if (own_ != nullptr) doorbellRing(*own_);
+  } else if (message.type == MessageType::Ended && decode(message.body, ended_.size(), &ending)) {
+    ended_[ending.rank] = Status::error(Code::RemoteError, ending.why);
+  } else if (message.type == MessageType::Bye) {
+    gone_ = true;
+    stream_.reset();
+  }
+  changed_.notify_all();
+}
+
+void Spoke::takeNews(const News& news) {
+  for (const News::Entry& entry : news.entries) {
+    silence_[entry.rank] = milliseconds(entry.silenceMs);
+    if (ControlPage* const mirror = mirrors_[entry.rank]) writePage(entry.page, mirror);
+  }
+  askedSince_.reset();
+  ++answers_;
+}
+
+void Spoke::lose(int error) {
+  const std::lock_guard lock(mutex_);
+  const Switchboard::Loss loss = lossOf(*stream_, error);
+  stream_.reset();
+  gone_ = true;
+  if (!goodbye_) noteLossOfHub(loss);
+  changed_.notify_all();
+}
+
+// Whoever is cut off from the hub is cut off from other hosts, as far as anybody can tell it.
+void Spoke::noteLossOfHub(const Switchboard::Loss& loss) {
+  if (loss.kind == Switchboard::Loss::Closed) {
+    ended_[0] = hasEnded(names_[0]);
+    return;
+  }
+  const std::string& here = names_[rank_].host;
+  const Status cause = Status::error(
+      Code::RemoteError, text("host ", names_[0].host, " of rank 0 unreachable from host ", here,
+                              " for ", inSeconds(loss.silence), ": its uplink or that of host ",
+                              here, " is down; fix: look at the network of both"));
+  for (std::uint32_t r = 0; r < ended_.size(); ++r) {
+    if (names_[r].host != here && ended_[r].ok()) ended_[r] = cause;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/status.h"
+#include "transports/segment.h"
+
+namespace weft {
+
+// What a Watch needs of ranks that share no memory with this one. Their control pages are mirrors
+// in this process, which are refreshed when somebody asks; the verdict is this process's copy of
+// one that all ranks have agreed on. lib/control implements it. Any thread.
+class FarRanks {
+ public:
+  virtual ~FarRanks() = default;
+
+  virtual Verdict& verdict() = 0;
+  // Hands in a cause and waits until verdict() is published, with this cause or an earlier one.
+  // Bounded: after a quarter of a second nobody could be asked, and verdict() may still be None.
+  virtual void propose(const Status& cause) = 0;
+
+  // Has the mirrors refreshed, which takes a few milliseconds; waits for it as long as `patience`.
+  virtual void refresh(std::chrono::milliseconds patience) = 0;
+  // An error once a rank is gone that has not said good-bye, and why. Its mirror may be older than
+  // the last that it did.
+  virtual Status ended(std::uint32_t rank) const = 0;
+  // For how long that rank has owed an answer.
+  virtual std::chrono::milliseconds silence(std::uint32_t rank) const = 0;
+
+  // This rank makes no further call. Tells the others; does not wait.
+  virtual void leave() = 0;
+};
+
+}  // namespace weft

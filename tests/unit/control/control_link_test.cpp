@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks without shared memory learn of each other over the control link: disagreement, delay,
+// abort and the end of a communicator.
+#include "control/control_link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "bootstrap/socket.h"
+#include "bootstrap/unique_id.h"
+#include "far_world.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+
+void expectOneVerdict(const Common& common, std::uint32_t ranks) {
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    EXPECT_STREQ(common.said[r], common.said[0]) << "rank " << r;
+}
+
+TEST(ControlLink, AMismatchNamesBothCalls) {
+  const double start = nowMs();
+  const auto common = runThreads(3, [](Member& m) {
+    m.call(planOf(10));
+    const Plan plan = planOf(m.rank == 2 ? 2000 : 1000);
+    const Status status = m.stuckIn(plan, 20000, (m.rank + 1) % 3);
+    EXPECT_EQ(status.code(), Code::Mismatch) << status.text();
+  });
+  expectOneVerdict(*common, 3);
+  expectHas(common->said[0], "mismatched collective #2 on communicator w:");
+  expectHas(common->said[0], "ranks 0-1 called all_reduce(count=1000, float, sum);");
+  expectHas(common->said[0], "rank 2 called all_reduce(count=2000, float, sum);");
+  EXPECT_LT(common->at[0] - start, 1000.0 * kSlowdown);
+}
+
+TEST(ControlLink, TheCallOfALaterRankIsAwaited) {
+  const auto common = runThreads(2, [](Member& m) {
+    if (m.rank == 1) std::this_thread::sleep_for(milliseconds(30));
+    m.watch->enter(planOf(m.rank == 1 ? 5 : 6), 1000, nullptr);
+    if (m.rank == 0) m.note(m.watch->disagreement(1));
+    if (m.rank == 1) m.awaitVerdict();
+    m.watch->leave();
+  });
+  expectHas(common->said[0], "rank 1 called all_reduce(count=5,");
+}
+
+TEST(ControlLink, ALateRankIsNamedWithItsLastCall) {
+  const auto common = runThreads(3, [](Member& m) {
+    m.call(planOf(10));
+    if (m.rank == 1) {
+      m.awaitVerdict();
+    } else {
+      (void)m.stuckIn(planOf(20), 300, 1);
+    }
+  });
+  expectOneVerdict(*common, 3);
+  expectHas(common->said[0], "all_reduce(count=20, float, sum) #2 on communicator w timed out");
+  expectHas(common->said[0],
+            "rank 1 did not call it; rank 1 (host h1, pid 4001) last did "
+            "all_reduce(count=10, float, sum) #1");
+}
+
+TEST(ControlLink, AnAbortReachesAll) {
+  const auto common = runThreads(3, [](Member& m) {
+    if (m.rank == 1) {
+      std::this_thread::sleep_for(milliseconds(50));
+      m.note(m.watch->abort());
+    } else {
+      EXPECT_EQ(m.stuckIn(planOf(20), 20000, 1).code(), Code::Aborted);
+    }
+  });
+  expectOneVerdict(*common, 3);
+  expectHas(common->said[2], "communicator w was aborted by rank 1 (host h1, pid 4001)");
+}
+
+TEST(ControlLink, TheFirstOfManyVerdictsHoldsForAll) {
+  for (int i = 0; i < 20; ++i) {
+    const auto common = runThreads(4, [](Member& m) {
+      m.note(m.watch->declare(
+          Status::error(Code::RemoteError, text("cause that rank ", m.rank, " saw"))));
+    });
+    expectOneVerdict(*common, 4);
+  }
+}
+
+TEST(ControlLink, ALeaverThatIsAwaitedIsNamed) {
+  const auto common = runThreads(3, [](Member& m) {
+    if (m.rank == 0) return m.destroy();
+    (void)m.stuckIn(planOf(20), 20000, 0);
+  });
+  expectHas(common->said[1], "rank 0 (host h0, pid 4000) has destroyed its end");
+  EXPECT_STREQ(common->said[1], common->said[2]);
+}
+
+TEST(ControlLink, RanksLeaveInAnyOrder) {
+  std::vector<std::uint32_t> order{0, 1, 2};
+  do {
+    const auto common = runThreads(3, [&](Member& m) {
+      m.call(planOf(10));
+      const auto turn =
+          static_cast<std::uint32_t>(std::ranges::find(order, m.rank) - order.begin());
+      EXPECT_TRUE(m.awaitGo(turn));
+      EXPECT_TRUE(m.watch->lookAround().ok()) << m.watch->verdict().text();
+      m.destroy();
+      m.common->go.store(turn + 1);
+    });
+  } while (std::ranges::next_permutation(order).found);
+  EXPECT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; })) << linkThreads();
+}
+
+TEST(ControlLink, RankZeroLeavesFirstAndTheOthersStillAgree) {
+  const auto common = runThreads(3, [](Member& m) {
+    m.call(planOf(10));
+    if (m.rank == 0) {
+      m.destroy();
+      m.common->go.store(1);
+      return;
+    }
+    EXPECT_TRUE(m.awaitGo(1));
+    if (m.rank == 2) m.note(m.watch->abort());
+    if (m.rank == 1) m.awaitVerdict();
+  });
+  EXPECT_STREQ(common->said[1], common->said[2]);
+  expectHas(common->said[1], "aborted by rank 2");
+}
+
+// The exchange tells where the hub listens; rank 1 comes late, strangers before it.
+TEST(ControlLink, StrangersAtTheHubHarmNobody) {
+  const auto common = Common::create();
+  std::atomic<int> closed{0};
+  const auto visit = [&](const UniqueId& id) {
+    IdContent content;
+    EXPECT_TRUE(decodeId(id, &content).ok());
+    std::vector<Socket> strangers(100);
+    for (std::size_t i = 0; i < strangers.size(); ++i) {
+      int error = 0;
+      const Address& hub = content.addresses[0];
+      EXPECT_TRUE(connectTo(hub, Deadline::in(5000), &strangers[i], &error).ok());
+      const std::string_view words = i % 2 == 0 ? "GET / HTTP/1.1\r\n\r\n" : "WEFT\x01\x01";
+      (void)::send(strangers[i].fd(), words.data(), words.size(), MSG_NOSIGNAL);
+    }
+    std::byte buffer[256];
+    for (const Socket& s : strangers) {
+      while (waitReadable(s, Deadline::in(5000)) && ::recv(s.fd(), buffer, sizeof buffer, 0) > 0) {
+      }
+      ++closed;
+      break;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      Exchange inner = exchangeOver(common, r, 2);
+      const Exchange exchange = [&, first = true](auto mine, auto* all) mutable -> Status {
+        WEFT_TRY(inner(mine, all));
+        UniqueId id;
+        if (std::exchange(first, false) && r == 1) {
+          std::memcpy(&id, all->at(0).data() + all->at(0).size() - sizeof(id), sizeof(id));
+          visit(id);
+        }
+        return {};
+      };
+      Member member(common, r, 2, namesOf(2), exchange);
+      EXPECT_TRUE(member.opened.ok()) << member.opened.text();
+      if (member.opened.ok() && r == 0) member.note(member.watch->abort());
+      if (member.opened.ok() && r == 1) member.awaitVerdict();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(closed, 1);
+}
+
+TEST(ControlLink, ARankThatCannotOpenTellsAll) {
+  const auto common = Common::create();
+  std::vector<Status> opened(3);
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    threads.emplace_back([&, r] {
+      Exchange inner = exchangeOver(common, r, 3);
+      // Rank 2 gets an id that nobody holds.
+      const Exchange exchange = [&, first = true](auto mine, auto* all) mutable -> Status {
+        WEFT_TRY(inner(mine, all));
+        if (std::exchange(first, false) && r == 2) {
+          auto& blob = all->at(0);
+          std::fill_n(blob.end() - sizeof(UniqueId), sizeof(UniqueId), std::byte{0});
+        }
+        return {};
+      };
+      Member member(common, r, 3, namesOf(3), exchange, 3000);
+      opened[r] = member.opened;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : opened) {
+    expectHas(status.text(), "rank 2");
+    expectHas(status.text(), "host h2");
+    EXPECT_EQ(status.text(), opened[0].text());
+  }
+}
+
+TEST(ControlLink, NothingIsLeftOfManyLinks) {
+  const auto fds = [] {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator("/proc/self/fd"))
+      ++count;
+    return count;
+  };
+  runThreads(2, [](Member&) {});
+  EXPECT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; }));
+  const std::size_t before = fds();
+  for (int i = 0; i < 1000 / kSlowdown / 10; ++i) runThreads(2, [](Member&) {});
+  EXPECT_TRUE(eventually(3000 * kSlowdown, [&] { return linkThreads() == 0 && fds() <= before; }))
+      << fds() << " descriptors, before " << before;
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network that is cut without a word. Hosts are network namespaces on a bridge; needs root.
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "far_world.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+
+bool shell(const std::string& command) { return std::system((command + " 2>&1").c_str()) == 0; }
+
+// What a rank does before it opens its link: its own network, with an address that the parent plugs
+// into the bridge.
+void liveInNamespace(Common& common, std::uint32_t rank) {
+  if (::unshare(CLONE_NEWNET) != 0) ::_exit(4);
+  common.stage[rank].store(10);
+  if (!eventually(20000, [] { return ::if_nametoindex("eth0") != 0; })) ::_exit(5);
+  if (!shell("ip link set lo up && ip link set eth0 up && ip addr add dev eth0 10.77.0." +
+             std::to_string(rank + 1) + "/24"))
+    ::_exit(6);
+  common.stage[rank].store(0);
+}
+
+// Each rank is a host, 0 the hub's.
+class Hosts {
+ public:
+  explicit Hosts(std::uint32_t hosts, const Body& body) : ranks(hosts, body, 1, liveInNamespace) {
+    for (std::uint32_t r = 0; r < hosts; ++r) {
+      EXPECT_TRUE(eventually(20000, [&] { return ranks.common->stage[r].load() == 10; }));
+      EXPECT_TRUE(shell(text("ip link add v", r, " type veth peer name eth0 netns ", ranks.pids[r],
+                             " && ip link set v", r, " master br0 up")));
+    }
+  }
+  // Frames are no longer passed on; nobody is told.
+  void cut(std::uint32_t host) { EXPECT_TRUE(shell(text("ip link set v", host, " nomaster"))); }
+
+  Processes ranks;
+};
+
+class NetworkCut : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "network namespaces need root";
+    home_ = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (::unshare(CLONE_NEWNET) != 0) GTEST_SKIP() << "no network namespaces here";
+    if (!shell("ip link add br0 type bridge && ip link set br0 up"))
+      GTEST_SKIP() << "no bridge here (ip link add type bridge)";
+  }
+  void TearDown() override {
+    if (home_ < 0) return;
+    EXPECT_EQ(::setns(home_, CLONE_NEWNET), 0);
+    ::close(home_);
+  }
+
+ private:
+  int home_ = -1;
+};
+
+void stuck(Member& m) {
+  m.call(planOf(10));
+  m.reached(1);
+  (void)m.stuckIn(planOf(20), 20000, (m.rank + 1) % 3);
+  m.reached(2);
+}
+
+constexpr double kMostMs = 5000 + 1000 * (kSlowdown - 1);
+
+TEST_F(NetworkCut, AHostThatIsCutOffIsNamedOnBothSides) {
+  Hosts hosts(3, stuck);
+  const Processes& p = hosts.ranks;
+  ASSERT_TRUE(p.allReached(1));
+  const double start = nowMs();
+  hosts.cut(2);
+  ASSERT_TRUE(p.allReached(2));
+  expectHas(p.said(0), "host h2 (rank 2) unreachable for ");
+  expectHas(p.said(0), "host or its uplink is down");
+  EXPECT_EQ(p.said(0), p.said(1));
+  expectHas(p.said(2), "host h0 of rank 0 unreachable from host h2 for ");
+  expectHas(p.said(2), "its uplink or that of host h2 is down");
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    EXPECT_LT(p.common->at[r] - start, kMostMs) << "rank " << r;
+    RecordProperty("latency_ms_" + std::to_string(r), static_cast<int>(p.common->at[r] - start));
+  }
+}
+
+TEST_F(NetworkCut, TheHubsHostKnowsThatItIsTheCulprit) {
+  Hosts hosts(3, stuck);
+  const Processes& p = hosts.ranks;
+  ASSERT_TRUE(p.allReached(1));
+  const double start = nowMs();
+  hosts.cut(0);
+  ASSERT_TRUE(p.allReached(2));
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_LT(p.common->at[r] - start, kMostMs);
+  for (std::uint32_t r : {1u, 2u})
+    expectHas(p.said(r), text("host h0 of rank 0 unreachable from host h", r, " for "));
+  expectHas(p.said(0), "unreachable");
+  expectHas(p.said(0), "host h0");
+}
+
+// Shorter than the kernel's patience: nobody notices.
+TEST_F(NetworkCut, AFlapIsForgiven) {
+  Hosts hosts(3, [](Member& m) {
+    m.call(planOf(10));
+    m.reached(1);
+    m.watch->enter(planOf(20), 20000, nullptr);
+    Status status;
+    while (m.common->go.load() == 0 && status.ok()) {
+      status = m.watch->trouble(1);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    m.note(status);
+    m.watch->leave();
+    m.reached(2);
+  });
+  const Processes& p = hosts.ranks;
+  ASSERT_TRUE(p.allReached(1));
+  hosts.cut(2);
+  std::this_thread::sleep_for(milliseconds(1000));
+  EXPECT_TRUE(shell("ip link set v2 master br0"));
+  std::this_thread::sleep_for(milliseconds(4000));
+  p.common->go.store(1);
+  ASSERT_TRUE(p.allReached(2));
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "");
+}
+
+}  // namespace
+}  // namespace weft

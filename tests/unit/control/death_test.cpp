@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that share no memory are told who has died, is stopped or is cut off.
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <cstdlib>
+
+#include "far_world.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+
+// All but `except` have said the same, which is returned.
+std::string oneVerdict(const Processes& p, std::uint32_t except) {
+  const std::uint32_t first = except == 0 ? 1 : 0;
+  EXPECT_TRUE(eventually(20000, [&] {
+    for (std::uint32_t r = 0; r < p.pids.size(); ++r) {
+      if (r != except && p.common->stage[r].load() < 2) return false;
+    }
+    return true;
+  }));
+  for (std::uint32_t r = 0; r < p.pids.size(); ++r) {
+    if (r == except) continue;
+    EXPECT_EQ(p.said(r), p.said(first)) << "rank " << r;
+  }
+  return p.said(first);
+}
+
+double worstMs(const Processes& p, std::uint32_t except, double since) {
+  double worst = 0;
+  for (std::uint32_t r = 0; r < p.pids.size(); ++r) {
+    if (r != except) worst = std::max(worst, p.common->at[r] - since);
+  }
+  return worst;
+}
+
+void stuck(Member& m, std::uint32_t waitingFor, int timeoutMs = 20000) {
+  m.call(planOf(10));
+  m.reached(1);
+  (void)m.stuckIn(planOf(20), timeoutMs, waitingFor);
+  m.reached(2);
+}
+
+void expectKilledIsNamed(std::uint32_t victim) {
+  const Processes p(4, [&](Member& m) { stuck(m, victim); });
+  ASSERT_TRUE(p.allReached(1));
+  const double start = nowMs();
+  p.harm(victim, SIGKILL);
+  const std::string said = oneVerdict(p, victim);
+  expectHas(said, text("rank ", victim, " (host h", victim, ", pid ", p.pids[victim], ")"));
+  expectHas(said, "has ended: its connection closed");
+  expectHas(said, "during all_reduce(count=20, float, sum) #2");
+  const double worst = worstMs(p, victim, start);
+  ::testing::Test::RecordProperty("latency_ms", static_cast<int>(worst));
+  EXPECT_LT(worst, 1000.0 * kSlowdown);
+}
+
+TEST(FarDeath, AKilledRankIsNamedByAll) { expectKilledIsNamed(2); }
+
+TEST(FarDeath, AKilledRankZeroIsNamedByAll) { expectKilledIsNamed(0); }
+
+// A sibling that has seen how it ended says it before the hub does.
+TEST(FarDeath, ABetterWordIsPreferred) {
+  const Processes p(4, [](Member& m) {
+    if (m.rank != 3) return stuck(m, 2);
+    m.call(planOf(10));
+    m.reached(1);
+    EXPECT_TRUE(m.awaitGo(1));
+    m.note(m.watch->declare(Status::error(Code::RemoteError, "rank 2 was killed by SIGKILL")));
+    m.reached(2);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(2, SIGKILL);
+  p.common->go.store(1);
+  EXPECT_EQ(oneVerdict(p, 2), "rank 2 was killed by SIGKILL");
+}
+
+TEST(FarDeath, AStoppedRankIsNotDeadAndIsNamedAsSilent) {
+  const Processes p(3, [](Member& m) { stuck(m, 1, m.rank == 1 ? 60000 : 4500); });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(1, SIGSTOP);
+  EXPECT_FALSE(p.reached(0, 2, 3500)) << p.said(0);
+  const std::string said = oneVerdict(p, 1);
+  expectHas(said, "timed out after 4500 ms");
+  expectHas(said, text("rank 1 (host h1, pid ", p.pids[1], ") does not answer for"));
+  expectHas(said, "stopped or overloaded");
+}
+
+TEST(FarDeath, AStoppedRankMayGoOn) {
+  const Processes p(3, [](Member& m) {
+    m.call(planOf(10));
+    m.reached(1);
+    m.watch->enter(planOf(20), 20000, nullptr);
+    while (m.common->go.load() == 0) {
+      const Status status = m.watch->trouble(1);
+      if (!status.ok()) return m.note(status);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    m.watch->leave();
+    m.note(m.watch->lookAround());
+    m.reached(2);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(1, SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(300));
+  p.harm(1, SIGCONT);
+  p.common->go.store(1);
+  ASSERT_TRUE(p.allReached(2));
+  EXPECT_EQ(oneVerdict(p, 1), "");
+}
+
+// A process that ends after its part of the last call is not missed in it, but later.
+void expectExitMattersLater(std::uint32_t leaver) {
+  const Processes p(3, [&](Member& m) {
+    m.call(planOf(10));
+    if (m.rank == leaver) {
+      m.reached(2);
+      std::exit(0);
+    }
+    m.watch->enter(planOf(10), 20000, nullptr);
+    m.reached(1);
+    // Its call #1 is done: whoever waits in #1 waits for others.
+    m.watch->leave();
+    EXPECT_TRUE(eventually(5000, [&] { return !m.watch->lookAround().ok(); }));
+    m.note(m.watch->verdict());
+    m.reached(2);
+  });
+  const std::string said = oneVerdict(p, leaver);
+  expectHas(said, text("rank ", leaver, " (host h", leaver));
+  expectHas(said, "has ended");
+}
+
+TEST(FarDeath, AnExitWithoutDestroyIsNamed) { expectExitMattersLater(1); }
+
+TEST(FarDeath, TheExitOfRankZeroWithoutDestroyIsNamed) { expectExitMattersLater(0); }
+
+TEST(FarDeath, AnExitAfterOnesPartIsNotMissedInThatCall) {
+  const Processes p(3, [](Member& m) {
+    m.call(planOf(10));
+    m.reached(1);
+    if (m.rank == 1) {
+      EXPECT_TRUE(m.awaitGo(1));
+      std::exit(0);
+    }
+    // Still in call #1, which rank 1 has left.
+    m.pages.own().control().inCall.store(1);
+    const Clock::time_point until = Clock::now() + milliseconds(300);
+    Status status;
+    while (status.ok() && Clock::now() < until) {
+      status = m.watch->trouble(0);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    m.note(status);
+    m.reached(2);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.common->go.store(1);
+  EXPECT_EQ(oneVerdict(p, 1), "");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hub decides, without sockets and clocks.
+#include "control/switchboard.h"
+
+#include <random>
+
+#include "control/bodies.h"
+#include "far_world.h"
+
+namespace weft {
+namespace {
+
+using namespace weft::test;
+using Loss = Switchboard::Loss;
+
+// A switchboard with everybody seated, and what it has sent since.
+struct Board {
+  explicit Board(std::uint32_t ranks, std::uint32_t perHost = 1) : board(namesOf(ranks, perHost)) {
+    for (std::uint32_t r = 0; r < ranks; ++r) board.seat(r);
+    (void)sent();
+  }
+  std::vector<Switchboard::Outgoing> sent() {
+    std::vector<Switchboard::Outgoing> all;
+    while (auto out = board.take()) all.push_back(*out);
+    return all;
+  }
+  std::vector<std::uint32_t> receiversOf(MessageType type) {
+    std::vector<std::uint32_t> ranks;
+    for (const auto& out : sent()) {
+      if (out.type == type) ranks.push_back(out.rank);
+    }
+    return ranks;
+  }
+  // What rank 0 is told of the ends of others.
+  std::vector<std::string> endings() {
+    std::vector<std::string> lines;
+    for (const auto& out : sent()) {
+      Ending ending;
+      if (out.rank != 0 || out.type != MessageType::Ended) continue;
+      EXPECT_TRUE(decode(*out.body, 8, &ending));
+      lines.push_back(text(ending.rank, ": ", ending.why));
+    }
+    return lines;
+  }
+  Switchboard board;
+  const Clock::time_point start = Clock::now();
+  Clock::time_point after(int ms) const { return start + milliseconds(ms); }
+};
+
+PageReport did(std::uint64_t calls) {
+  PageReport page;
+  page.callSeq = calls;
+  return page;
+}
+
+using Ranks = std::vector<std::uint32_t>;
+
+TEST(Switchboard, AQuestionGoesToAllAndTheAnswersToTheAsker) {
+  Board b(3);
+  b.board.query(1, b.start);
+  EXPECT_EQ(b.receiversOf(MessageType::Query), (Ranks{0, 1, 2}));
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    EXPECT_TRUE(b.sent().empty());
+    b.board.report(r, did(r), b.start);
+  }
+  const auto sent = b.sent();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank, 1u);
+  News news;
+  ASSERT_TRUE(decode(*sent[0].body, 3, &news));
+  ASSERT_EQ(news.entries.size(), 3u);
+  EXPECT_EQ(news.entries[2].page.callSeq, 2u);
+}
+
+TEST(Switchboard, OneRoundServesAllWhoAskMeanwhile) {
+  Board b(3);
+  b.board.query(1, b.start);
+  b.board.query(2, b.start);
+  b.board.query(0, b.start);
+  EXPECT_EQ(b.receiversOf(MessageType::Query).size(), 3u);
+  for (std::uint32_t r = 0; r < 3; ++r) b.board.report(r, did(1), b.start);
+  EXPECT_EQ(b.receiversOf(MessageType::Report), (Ranks{0, 1, 2}));
+}
+
+TEST(Switchboard, WhoDoesNotAnswerIsReportedAndNotAskedAgain) {
+  Board b(2);
+  b.board.query(0, b.start);
+  b.board.report(0, did(1), b.start);
+  (void)b.sent();
+  ASSERT_TRUE(b.board.nextTick().has_value());
+  b.board.tick(*b.board.nextTick());
+  EXPECT_EQ(b.receiversOf(MessageType::Report), (Ranks{0}));
+  b.board.query(0, b.after(3000));
+  EXPECT_EQ(b.receiversOf(MessageType::Query), (Ranks{0}));
+  b.board.report(0, did(1), b.after(3000));
+  b.board.tick(b.after(3100));
+  const auto sent = b.sent();
+  ASSERT_EQ(sent.size(), 1u);
+  News news;
+  ASSERT_TRUE(decode(*sent[0].body, 2, &news));
+  EXPECT_EQ(news.entries[1].silenceMs, 3100u);
+}
+
+TEST(Switchboard, TheFirstCauseIsTheVerdict) {
+  Board b(3);
+  b.board.propose(Status::error(Code::Mismatch, "first"));
+  b.board.propose(Status::error(Code::Timeout, "second"));
+  const auto sent = b.sent();
+  ASSERT_EQ(sent.size(), 3u);
+  for (const auto& out : sent) {
+    Status verdict;
+    ASSERT_TRUE(decode(*out.body, &verdict));
+    EXPECT_EQ(verdict.text(), "first");
+  }
+}
+
+TEST(Switchboard, AnEndWithoutGoodbyeIsToldAfterAMoment) {
+  Board b(3);
+  b.board.lose(2, {}, b.start);
+  b.board.tick(b.after(49));
+  EXPECT_TRUE(b.endings().empty());
+  b.board.tick(b.after(50));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 1u);
+  expectHas(endings[0], "2: rank 2 (host h2, pid 4002) has ended: its connection closed");
+  EXPECT_FALSE(b.board.nextTick().has_value());
+}
+
+TEST(Switchboard, AGoodbyeIsNoEndIfTheRankHasLeft) {
+  Board b(3);
+  PageReport left = did(4);
+  left.left = true;
+  b.board.report(1, left, b.start);
+  b.board.bye(1, b.start);
+  b.board.report(2, did(4), b.start);
+  b.board.bye(2, b.start);
+  b.board.tick(b.after(1000));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 1u);
+  expectHas(endings[0], "2: rank 2");
+}
+
+TEST(Switchboard, AHostThatIsCutOffIsNamedWithItsRanks) {
+  Board b(6, 2);
+  const Loss cut{Loss::Cut, milliseconds(3140)};
+  b.board.lose(4, cut, b.start);
+  b.board.lose(5, cut, b.after(3));
+  b.board.tick(b.after(60));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 2u);
+  for (const std::string& line : endings)
+    expectHas(line, "host h2 (ranks 4,5) unreachable for 3.1 s: host or its uplink is down");
+}
+
+TEST(Switchboard, IfAllOthersAreCutOffItIsThisHost) {
+  Board b(6, 2);
+  const Loss cut{Loss::Cut, milliseconds(3000)};
+  for (std::uint32_t r = 2; r < 6; ++r) b.board.lose(r, cut, b.start);
+  b.board.tick(b.after(60));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 4u);
+  expectHas(endings[0], "the uplink of host h0 is down");
+}
+
+TEST(Switchboard, NobodyIsHereOnceAllHaveGone) {
+  Board b(2);
+  EXPECT_TRUE(b.board.everybodyCame());
+  b.board.lose(0, {}, b.start);
+  EXPECT_FALSE(b.board.nobodyHere());
+  b.board.lose(1, {}, b.start);
+  EXPECT_TRUE(b.board.nobodyHere());
+}
+
+TEST(PageReport, TellsTheLastCalls) {
+  ControlPage page;
+  for (std::uint64_t seq = 1; seq <= 100; ++seq) {
+    CallRecord& record = page.calls[seq % kCallRecords];
+    record.fingerprint = 7 * seq;
+    record.count = seq;
+    record.seq = seq;
+    page.callSeq = seq;
+  }
+  page.inCall = 1;
+  PageReport report;
+  ASSERT_TRUE(decode(encode(readPage(page)), &report));
+  ControlPage mirror;
+  writePage(report, &mirror);
+  EXPECT_EQ(mirror.callSeq, 100u);
+  EXPECT_EQ(mirror.inCall, 1u);
+  for (std::uint64_t seq = 93; seq <= 100; ++seq) {
+    const CallRecord& record = mirror.calls[seq % kCallRecords];
+    EXPECT_EQ(record.seq, seq);
+    EXPECT_EQ(record.fingerprint, 7 * seq);
+  }
+  EXPECT_EQ(mirror.calls[92 % kCallRecords].seq, 0u);
+}
+
+// Whoever holds the key may still be another version, or broken.
+TEST(Bodies, NoiseIsRefusedOrHarmless) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    Bytes bytes(random() % 600);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() % 4);
+    PageReport page;
+    News news;
+    Ending ending;
+    (void)decode(bytes, &page);
+    if (decode(bytes, 3, &news)) {
+      for (const News::Entry& entry : news.entries) EXPECT_LT(entry.rank, 3u);
+    }
+    if (decode(bytes, 3, &ending)) {
+      EXPECT_LT(ending.rank, 3u);
+    }
+  }
+}
+
+TEST(Bodies, AllCutsAreRefused) {
+  const Bytes whole = encode(News{{{1, 5, did(3)}, {2, 0, did(4)}}});
+  News news;
+  ASSERT_TRUE(decode(whole, 3, &news));
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_FALSE(decode(ByteView(whole).first(n), 3, &news)) << n;
+}
+
+}  // namespace
+}  // namespace weft
