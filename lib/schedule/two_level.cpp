@@ -223,7 +223,7 @@ Program allToAllOf(const Nodes& nodes, uint32_t me) {
   }
   p.copy(in(me), out(me), {me});
   const std::vector<uint32_t>& sources = nodes.members(node);
-  uint32_t next = mine.rest().index;
+  uint32_t next = mine.room() * mine.m;  // nothing is gathered in one slot here
   for (const uint32_t d : mine.blocks()) {
     if (nodes.nodeOf(d) == node) continue;
     const uint32_t letter = next;
@@ -236,7 +236,7 @@ Program allToAllOf(const Nodes& nodes, uint32_t me) {
       p.put(d, tmp(letter + i), out(sources[i]), {sources[i], j - i});
     }
   }
-  neighbours(nodes, me, [&](uint32_t r) { p.wait(out(r), {r}); });
+  neighbours(nodes, me, [&](uint32_t r) { p.wait(out(r), {me}); });
   others(nodes.count(), node, [&](uint32_t b) {
     const std::vector<uint32_t>& from = nodes.members(b);
     for (uint32_t i = 0, j = 0; i < from.size(); i = j) {
@@ -316,7 +316,7 @@ Schedule twoLevelAllToAll(const std::vector<uint32_t>& nodeOf) {
   const Members nodes = share(nodeOf);
   const auto need = [&](uint32_t r) {
     const Relay relay(*nodes, r);
-    return relay.rest().index + relay.room() * relay.m;
+    return 2 * relay.room() * relay.m;
   };
   return {.name = "all-to-all two-level",
           .collective = Collective::AllToAll,

@@ -11,7 +11,7 @@
 // on real bytes in early, late and random interleavings.
 namespace weft::test {
 
-enum class Harmless { NeighboursCommute, AddendsCommute, EqualBlocks, Unexplained };
+enum class Harmless { NeighboursCommute, AddendsCommute, EqualBlocks, Overwritten, Unexplained };
 
 struct Touched {
   Slot slot;
@@ -43,6 +43,19 @@ inline bool commute(const Program& p, uint32_t op) {
   return true;
 }
 
+// A Copy of more than it should: does the next op that touches the rest overwrite it?
+inline bool overwrittenLater(const Program& p, uint32_t op) {
+  const Op& copy = p.ops[op];
+  if (copy.kind != OpKind::Copy || copy.chunks != 2) return false;
+  const Touched extra{copy.dst + 1, 1, true};
+  for (uint32_t i = op + 1; i < p.ops.size(); ++i) {
+    if (p.ops[i].kind == OpKind::Copy && p.ops[i].dst == extra.slot) return true;
+    for (const Touched& t : touchedBy(p.ops[i], p))
+      if (conflict(extra, t)) return false;
+  }
+  return false;
+}
+
 inline Harmless explain(const Mutant& m, SumOrder order, Collective collective) {
   switch (m.mutation) {
     case Mutation::SwapOps:
@@ -50,6 +63,9 @@ inline Harmless explain(const Mutant& m, SumOrder order, Collective collective) 
       break;
     case Mutation::SwapOperands:  // x0 + x1 = x1 + x0; or each sum is formed once, in any order
       if (m.operand == 0 || order == SumOrder::Algorithm) return Harmless::AddendsCommute;
+      break;
+    case Mutation::Chunks:
+      if (overwrittenLater(m.program, m.op)) return Harmless::Overwritten;
       break;
     case Mutation::Shape:  // only lengths depend on it, and these are all equal
       if (collective == Collective::AllToAll) return Harmless::EqualBlocks;

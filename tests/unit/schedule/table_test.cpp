@@ -81,7 +81,7 @@ struct Row {
   VerifyCount count;
   double seconds = 0;
   uint64_t mutants = 0, rejected = 0;
-  std::array<uint64_t, 4> survivors{};  // by Harmless
+  std::array<uint64_t, 5> survivors{};  // by Harmless
 
   void add(const Row& r) {
     shapes += r.shapes, proofs += r.proofs, failed += r.failed;
@@ -152,10 +152,10 @@ void mutate(const Algorithm& a, const Form& form, Row& row) {
 
 void print(const char* collective, const std::string& name, const Row& r) {
   std::printf("%-14s %-20s %6" PRIu64 " %6" PRIu64 " %5" PRIu64 " %8.2f %6.2f | %7" PRIu64
-              " %8" PRIu64 " %8" PRIu64 " %7" PRIu64 " %6" PRIu64 " %6" PRIu64 "\n",
+              " %8" PRIu64 " %8" PRIu64 " %7" PRIu64 " %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "\n",
               collective, name.c_str(), r.shapes, r.proofs, r.failed,
               static_cast<double>(r.count.ops) / 1e6, r.seconds, r.mutants, r.rejected,
-              r.survivors[0], r.survivors[1], r.survivors[2], r.survivors[3]);
+              r.survivors[0], r.survivors[1], r.survivors[2], r.survivors[3], r.survivors[4]);
   std::fflush(stdout);
 }
 
@@ -171,9 +171,9 @@ TEST(Schedule, Table) {
       kMaxSideAllForms, kMaxReuseRanks);
   std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s | survivors: exchanged\n", "", "", "", "",
               "", "million", "CPU", "", "");
-  std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s %8s %7s %6s %6s\n", "collective",
+  std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s %8s %7s %6s %6s %6s\n", "collective",
               "algorithm", "shapes", "proofs", "fail", "ops", "s", "mutants", "rejected", "ops",
-              "addends", "equal", "other");
+              "addends", "equal", "later", "other");
   Row total;
   for (const Algorithm& a : algorithms()) {
     Row row;
