@@ -87,7 +87,7 @@ base_initrd() {
   mkdir -p "$root"/{bin,proc,sys,dev,tmp,etc/libibverbs.d,modules,usr/lib,usr/lib64}
   ln -s usr/lib usr/lib64 "$root/"
   install "$(command -v busybox)" "$root/bin/busybox"
-  for tool in ip rdma tc ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat; do
+  for tool in ip rdma tc ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat ib_send_lat; do
     with_libraries "$root" "bin/$tool" "$(PATH=$PATH:/sbin:/usr/sbin command -v $tool)"
   done
   plugins=$(dirname "$(realpath "$(ldconfig -p | sed -n 's/.*libibverbs\.so\.1 .*=> //p' | head -1)")")/libibverbs
@@ -119,7 +119,7 @@ run_initrd() {
 
 # The kernel's console is one serial line, kept in a file; the command's output another, $1/output.
 boot() {
-  timeout --foreground $((limit + 120)) nice qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp 2 -m "$memory" \
+  timeout --foreground $((limit + 120)) ${WEFT_RIG_PRIORITY:-nice} qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp 2 -m "$memory" \
     -display none -no-reboot -net none -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
     -append "console=ttyS0 quiet panic=-1" -serial "file:$1/console" -serial stdio </dev/null |
     tee "$1/output" | sed -u '/^rxe-rig: exit [0-9]*$/d'
