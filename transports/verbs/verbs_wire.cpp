@@ -178,7 +178,9 @@ void VerbsWire::take(const ibv_wc& completion) {
     linkDown(peer, connection, text("cannot post receives: ", std::strerror(error)));
 }
 
+// An event, if there is one, says it better: that its port went down.
 void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion) {
+  takeEvents(connection.domain().device());
   linkDown(connection.peer(), connection,
            text(connection.domain().verbs().wc_status_str(completion.status), " (status ",
                 static_cast<int>(completion.status), ", vendor error ", completion.vendor_err,
