@@ -115,7 +115,7 @@ void Spoke::wait(const StopSignal& stop) {
   pollfd entries[] = {
       {stream_->socket().fd(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0},
       {bell_.fd(), POLLIN, 0},
-      {stop.raised() ? -1 : stop.fd(), POLLIN, 0}};
+      {goodbye_ ? -1 : stop.fd(), POLLIN, 0}};
   (void)::poll(entries, std::size(entries), goodbye_ ? goodbye_->pollTimeoutMs() : -1);
   std::uint64_t rings = 0;
   (void)!::read(bell_.fd(), &rings, sizeof rings);

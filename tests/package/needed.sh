@@ -3,7 +3,7 @@
 # needed.sh LIBRARY: fails if the library's soname is not libweft.so.0 or if it needs a library that is not
 # in the list below; whoever links weft has to have those installed.
 set -eu
-allowed='^(libc|libm|libstdc\+\+|libgcc_s|libpthread|libhwy|libhwloc|libcrypto|ld-linux.*)\.so'
+allowed='^(libc|libm|libstdc\+\+|libgcc_s|libpthread|libhwy|libcrypto|ld-linux.*)\.so'
 dynamic=$(readelf -d "$1")
 printf '%s\n' "$dynamic" | grep -q 'SONAME.*\[libweft\.so\.0\]'
 others=$(printf '%s\n' "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -Ev "$allowed" || true)

@@ -9,6 +9,7 @@
 # subnet of its own. switch: one device rc<i>s per card, all on one bridge and in one subnet. A rank takes its own
 # card by WEFT_NET_DEVICES=rc<i>. COMMAND is a line for the machine's shell (busybox); /bin of the machine holds each
 # --add FILE (programs come with their shared libraries), / what is in each --folder.
+# `cable I J down` pulls the cable between two cards of the mesh, `cable I J up` plugs it in again.
 # Its output is this script's, its exit code too; 124 says that the time was up, 125 that the machine did not start.
 set -euo pipefail
 
@@ -82,12 +83,12 @@ modules="crc32c_generic crc32_generic udp_tunnel ip6_udp_tunnel ib_core ib_uverb
 base_initrd() {
   local root tool module plugins
   base=$store/base.gz
-  [[ $base -nt $here/rxe.sh && $base -nt $kernel/complete && $base -nt $here/rxe/init ]] && return
+  [[ $base -nt $kernel/complete && -z $(find "$here/rxe.sh" "$here/rxe" -newer "$base") ]] && return
   root=$(mktemp -d)
   mkdir -p "$root"/{bin,proc,sys,dev,tmp,etc/libibverbs.d,modules,usr/lib,usr/lib64}
   ln -s usr/lib usr/lib64 "$root/"
   install "$(command -v busybox)" "$root/bin/busybox"
-  for tool in ip rdma tc ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat; do
+  for tool in ip rdma tc ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat ib_send_lat; do
     with_libraries "$root" "bin/$tool" "$(PATH=$PATH:/sbin:/usr/sbin command -v $tool)"
   done
   plugins=$(dirname "$(realpath "$(ldconfig -p | sed -n 's/.*libibverbs\.so\.1 .*=> //p' | head -1)")")/libibverbs
@@ -99,6 +100,7 @@ base_initrd() {
     echo "$module" >>"$root/modules/order"
   done
   install "$here/rxe/init" "$root/init"
+  install "$here/rxe/cable" "$root/bin/cable"
   pack "$root" "$base"
   rm -rf "$root"
 }
@@ -119,7 +121,7 @@ run_initrd() {
 
 # The kernel's console is one serial line, kept in a file; the command's output another, $1/output.
 boot() {
-  timeout --foreground $((limit + 120)) nice qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp 2 -m "$memory" \
+  timeout --foreground $((limit + 120)) nice -n "${WEFT_RIG_NICE:-10}" qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp 2 -m "$memory" \
     -display none -no-reboot -net none -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
     -append "console=ttyS0 quiet panic=-1" -serial "file:$1/console" -serial stdio </dev/null |
     tee "$1/output" | sed -u '/^rxe-rig: exit [0-9]*$/d'

@@ -27,21 +27,24 @@ Board::Board() {
 }
 Board::~Board() { ::munmap(shared_, sizeof(Shared)); }
 
-Station::Station(Rank& rank, const Board& board)
-    : rank_(rank),
-      board_(board),
-      segment_(std::make_unique<Mapping>(kSegment, -1)),
-      mailbox_(std::make_unique<Mapping>(kMailbox, -1)) {
+Status Station::makeWire(Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
+                         std::vector<bool> members) {
+  WireSetup setup{rank.setup({}), {}, {}, kNotices};
+  if (members.empty()) members.assign(rank.ranks, true);
+  for (std::uint32_t r = 0; r < rank.ranks; ++r) {
+    setup.peers.push_back(r != rank.rank && members[r] && members[rank.rank]);
+    setup.names.push_back(text("rank ", r, " (here)"));
+  }
+  setup.segment = {memory.segment.base(), kSegment};
+  setup.mailbox = {memory.mailbox.base(), kMailbox};
+  setup.timeoutMs = kPatienceMs;
+  return rank.fabric.wire(setup, out);
+}
+
+Station::Station(Rank& rank, const Board& board) : rank_(rank), board_(board) {
   for (const WireRegion region : {WireRegion::Segment, WireRegion::Mailbox})
     std::ranges::fill(memory(region), kBlank);
-  WireSetup setup{rank.setup({}), {}, {}, kNotices};
-  setup.peers.assign(rank.ranks, true);
-  setup.peers[rank.rank] = false;
-  for (std::uint32_t r = 0; r < rank.ranks; ++r) setup.names.push_back(text("rank ", r, " (here)"));
-  setup.segment = memory(WireRegion::Segment);
-  setup.mailbox = memory(WireRegion::Mailbox);
-  setup.timeoutMs = kPatienceMs;
-  const Status status = rank.fabric.wire(setup, &wire_);
+  const Status status = makeWire(rank, memory_, &wire_);
   REQUIRE(status.ok(), status.text());
 }
 

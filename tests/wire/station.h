@@ -51,14 +51,22 @@ class Station {
   static constexpr std::size_t kMailbox = std::size_t{1} << 16;
   static constexpr std::byte kBlank{0xee};
 
+  struct Memory {
+    Mapping segment{kSegment, -1};
+    Mapping mailbox{kMailbox, -1};
+  };
+  // By the rank's fabric, with the ranks that `members` names (all).
+  static Status makeWire(Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
+                         std::vector<bool> members = {});
+
   Station(Rank& rank, const Board& board);
 
   Wire& wire() { return *wire_; }
   std::uint32_t ranks() const { return rank_.ranks; }
   std::uint32_t self() const { return rank_.rank; }
   std::span<std::byte> memory(WireRegion region) {
-    return region == WireRegion::Segment ? std::span(segment_->base(), kSegment)
-                                         : std::span(mailbox_->base(), kMailbox);
+    return region == WireRegion::Segment ? std::span(memory_.segment.base(), kSegment)
+                                         : std::span(memory_.mailbox.base(), kMailbox);
   }
   // The upper half of the segment is for sources: nobody writes there.
   std::span<std::byte> landing() { return memory(WireRegion::Segment).first(kSegment / 2); }
@@ -89,8 +97,7 @@ class Station {
 
   Rank& rank_;
   const Board& board_;
-  std::unique_ptr<Mapping> segment_;
-  std::unique_ptr<Mapping> mailbox_;
+  Memory memory_;
   std::map<std::uint64_t, std::uint32_t> open_;  // cookie -> peer
   std::uint64_t nextCookie_ = 1;
   std::array<std::uint32_t, Board::kMost> posted_ = {};

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wires.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
 #include <sstream>
 
 #include "shuffled_wire.h"
+#include "transports/ofi/library.h"
 
 namespace weft {
 namespace {
 
-WireCase ofi(const std::string& name, const std::string& mode, bool processes) {
+WireCase overOfi(const std::string& name, const std::string& mode, bool processes) {
   return {{.name = name, .processes = processes, .wire = makeOfiWire}, mode};
 }
 
@@ -22,13 +21,13 @@ std::vector<WireCase> allWires() {
     return makeShuffledWire(setup, {.seed = 7, .rails = 2, .maxWrite = 30000}, out);
   };
   return {{{.name = "shuffled", .wire = shuffled}, ""},
-          ofi("tcp_rdma", "rdma", true),
-          ofi("tcp_msg", "msg", true),
-          ofi("tcp_rdma_threads", "rdma", false),
-          ofi("tcp_msg_threads", "msg", false)};
+          overOfi("tcp_rdma", "rdma", true),
+          overOfi("tcp_msg", "msg", true),
+          overOfi("tcp_rdma_threads", "rdma", false),
+          overOfi("tcp_msg_threads", "msg", false)};
 }
 
-bool overOfi(const WireCase& wire) {
+bool isOverOfi(const WireCase& wire) {
   return wire.fabric.name != "shuffled" && wire.fabric.name != "verbs";
 }
 
@@ -45,7 +44,7 @@ std::vector<WireCase> wiresUnderTest() {
   std::istringstream names(asked);
   for (std::string name; std::getline(names, name, ',');) {
     if (name == "verbs") wires.push_back({verbsFabric(), ""});
-    if (name == "ofi") wires.push_back(ofi("ofi", "", true));
+    if (name == "ofi") wires.push_back(overOfi("ofi", "", true));
     for (const WireCase& wire : allWires())
       if (wire.fabric.name == name) wires.push_back(wire);
   }
@@ -59,10 +58,9 @@ std::vector<WireCase> forkedWires() {
 }
 
 std::string unavailable(const WireCase& wire) {
-  if (!overOfi(wire)) return {};
-  // Not a call of libfabric: the ranks are forked from here.
-  static void* const library = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_LOCAL);
-  return library != nullptr ? "" : "libfabric is not installed";
+  if (!isOverOfi(wire)) return {};
+  const ofi::Library* library = nullptr;
+  return ofi::openLibrary(&library).text();
 }
 
 void setEnvironment(const WireCase& wire) {

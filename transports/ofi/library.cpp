@@ -3,8 +3,10 @@
 
 #include <dlfcn.h>
 #include <rdma/fi_errno.h>
+#include <signal.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -40,8 +42,29 @@ std::string versionText(std::uint32_t version) {
   return text(FI_MAJOR(version), ".", FI_MINOR(version));
 }
 
+// Puts the process's signal handlers back: libraries of providers for other hardware (psm2) take
+// SIGINT, SIGTERM, SIGSEGV and others for themselves as soon as they are loaded.
+class KeepSignals {
+ public:
+  KeepSignals() {
+    for (int i = 1; i < kEnd; ++i) ::sigaction(i, nullptr, &kept_[static_cast<std::size_t>(i)]);
+  }
+  ~KeepSignals() {
+    for (int i = 1; i < kEnd; ++i) ::sigaction(i, &kept_[static_cast<std::size_t>(i)], nullptr);
+  }
+
+ private:
+  static constexpr int kEnd = 32;  // those before the real-time signals
+  std::array<struct sigaction, kEnd> kept_ = {};
+};
+
+void* openKeepingSignals() {
+  const KeepSignals keep;
+  return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+}
+
 Status load(Library* library) {
-  void* const handle = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  void* const handle = openKeepingSignals();
   if (handle == nullptr)
     return Status::error(Code::SystemError, text("ofi: libfabric is not installed (", ::dlerror(),
                                                  "); fix: apt install libfabric1"));

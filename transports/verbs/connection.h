@@ -58,7 +58,7 @@ class Connection {
   int flush();
   bool full() const { return posted_ - completed_ == kDepth; }
   bool idle() const { return posted_ == completed_; }
-  bool wantsFlush() const { return posted_ != signaled_ && !full(); }
+  bool wantsFlush() const { return posted_ != signaled_; }
 
   static std::uint32_t indexOf(std::uint64_t id) {
     return static_cast<std::uint32_t>(id >> 32) & 0x7fffffffu;

@@ -121,6 +121,7 @@ WireResult VerbsWire::write(const WireWrite& write) {
   Connection& connection = *link.connections[write.rail];
   if (connection.full()) return WireResult::Again;
   const int error = connection.post(write);
+  tails_ |= write.quiet;
   if (error == 0) return WireResult::Accepted;
   if (error == ENOMEM) return WireResult::Again;
   linkDown(write.peer, connection, text("cannot post a write: ", std::strerror(error)));
@@ -132,7 +133,10 @@ int VerbsWire::poll(WireEvent* out, int max) {
   if (next_ == ready_.size()) {
     ready_.clear();
     next_ = 0;
-    if (!gather()) lookAround();
+    if (!gather()) {
+      lookAround();
+      if (ready_.empty()) return 0;
+    }
   }
   int count = 0;
   while (count < max && next_ < ready_.size()) {
@@ -174,7 +178,9 @@ void VerbsWire::take(const ibv_wc& completion) {
     linkDown(peer, connection, text("cannot post receives: ", std::strerror(error)));
 }
 
+// An event, if there is one, says it better: that its port went down.
 void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion) {
+  takeEvents(connection.domain().device());
   linkDown(connection.peer(), connection,
            text(connection.domain().verbs().wc_status_str(completion.status), " (status ",
                 static_cast<int>(completion.status), ", vendor error ", completion.vendor_err,
@@ -183,16 +189,20 @@ void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion
 
 // When there was nothing to take.
 void VerbsWire::lookAround() {
-  flushTails();
-  if (++idlePolls_ < kIdlePolls || !nextLook_.expired()) return;
+  if (tails_) flushTails();
+  if (++idlePolls_ < kIdlePolls) return;
   idlePolls_ = 0;
+  if (!nextLook_.expired()) return;
   nextLook_ = Deadline::in(kLookEveryMs);
   for (const auto& domain : domains_) takeEvents(domain->device());
 }
 
 void VerbsWire::flushTails() {
-  for (const auto& connection : connections_)
-    if (connection->wantsFlush() && !links_[connection->peer()].down) (void)connection->flush();
+  tails_ = false;
+  for (const auto& connection : connections_) {
+    if (!connection->wantsFlush() || links_[connection->peer()].down) continue;
+    tails_ |= connection->full() || connection->flush() != 0;
+  }
 }
 
 void VerbsWire::takeEvents(const Device& device) {

@@ -79,6 +79,7 @@ class VerbsWire final : public Wire {
 
   std::vector<WireEvent> ready_;  // from next_ on
   std::size_t next_ = 0;
+  bool tails_ = false;  // there may be quiet writes without a completion to come
   std::uint32_t idlePolls_ = 0;
   Deadline nextLook_ = Deadline::in(0);
   std::string lastError_;

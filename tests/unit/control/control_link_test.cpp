@@ -26,7 +26,7 @@ TEST(ControlLink, AMismatchNamesBothCalls) {
   const double start = nowMs();
   const auto common = runThreads(3, [](Member& m) {
     m.call(planOf(10));
-    const Plan plan = planOf(m.rank == 2 ? 2000 : 1000);
+    const Plan& plan = planOf(m.rank == 2 ? 2000 : 1000);
     const Status status = m.stuckIn(plan, 20000, (m.rank + 1) % 3);
     EXPECT_EQ(status.code(), Code::Mismatch) << status.text();
   });

@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -149,12 +151,17 @@ class PagesOnly final : public Transport {
   std::string error_;
 };
 
-inline Plan planOf(std::uint64_t count) {
+// Kept for good: a Watch reads the plan of its last call.
+inline const Plan& planOf(std::uint64_t count) {
+  static std::mutex mutex;
+  static std::map<std::uint64_t, Plan> plans;
+  const std::lock_guard lock(mutex);
+  Plan& plan = plans[count];
   Call call;
   call.collective = Collective::AllReduce;
   call.type = DType::F32;
   call.count = count;
-  Plan plan;
+  if (plan.count == count) return plan;
   plan.count = count;
   plan.what = packWhat(call);
   plan.fingerprint = fingerprintOf(call, 2, "ring");

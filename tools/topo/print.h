@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "tools/topo/here.h"
+
+namespace weft::topo {
+
+// For people, a few lines each.
+std::string describe(const HostDescription& host);
+std::string describe(const std::vector<Optional>& libraries);
+std::string describe(const Fabric& fabric);
+
+}  // namespace weft::topo
