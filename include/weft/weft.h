@@ -223,6 +223,10 @@ typedef struct {
 } weftMemStats_t;
 WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
 
+/* What carries bytes from this rank to the others: a line for each way, "ranks 1-3: shm". The text
+ * is written to `text` (NUL-terminated, cut to `length`). */
+WEFT_API weftResult_t weftCommEdges(weftComm_t comm, char* text, size_t length);
+
 /* One line saying which algorithm, segment size and transport this call would use. The text is
  * written to `text` (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce").
  */

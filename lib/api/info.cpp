@@ -82,6 +82,14 @@ Status explainAll(weftComm_t handle, const char* collective, size_t count, weftD
   return {};
 }
 
+Status edges(weftComm_t handle, char* out, size_t length) {
+  Communicator* comm = nullptr;
+  WEFT_TRY(findComm(handle, &comm));
+  WEFT_TRY(checkPointer(out, "text"));
+  std::snprintf(out, length, "%s", comm->explainEdges().c_str());
+  return {};
+}
+
 // Made once; the strings live as long as the library.
 const char* namesOf(const char* collective) {
   thread_local std::string names;
@@ -117,6 +125,10 @@ const char* weftGetLastError(weftComm_t comm) {
     if (const weft::Status verdict = found->verdict(); !verdict.ok()) weft::report(verdict);
   }
   return weft::lastErrorOfThread();
+}
+
+weftResult_t weftCommEdges(weftComm_t comm, char* text, size_t length) {
+  return weft::entry([&] { return weft::edges(comm, text, length); });
 }
 
 weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count, weftDataType_t type,

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
+#include "base/rank_list.h"
 #include "base/text.h"
 
 namespace weft {
@@ -88,6 +90,16 @@ std::string Communicator::explainMachine() const {
   return text("machine: ", ground.cores, " cores for ", parts_.ranks,
               " ranks; rank 0 has these numbers from ", originName(parts_.calibrated), "\n",
               weft::describe(ground.machine));
+}
+
+std::string Communicator::explainEdges() const {
+  std::map<std::string, std::vector<std::uint32_t>> ways;
+  for (std::uint32_t r = 0; r < parts_.ranks; ++r)
+    if (r != parts_.rank) ways[parts_.transport->describe(r)].push_back(r);
+  std::string lines;
+  for (const auto& [way, ranks] : ways)
+    lines += text(lines.empty() ? "" : "\n", rankList(ranks), ": ", way);
+  return lines;
 }
 
 Status Communicator::lookAround() {

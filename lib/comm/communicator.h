@@ -79,6 +79,8 @@ class Communicator {
   Status explain(const Call& call, std::string* line);
   // Why: the forms that were considered, what the model thinks of each, and what decides.
   Status explainChoice(const Call& call, std::string* lines);
+  // What carries bytes to whom, a line each way.
+  std::string explainEdges() const;
   // The machine that the model counts with.
   std::string explainMachine() const;
 

@@ -2,6 +2,7 @@
 #include "comm/create.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "comm/open_transport.h"
 #include "control/control_link.h"
 #include "topology/cores.h"
+#include "topology/fabric_file.h"
 #include "tune/this_machine.h"
 
 namespace weft {
@@ -22,16 +24,19 @@ namespace {
 // Landing memory of one parity. Four of them, and 256 KiB a peer for point to point, stay under the
 // promised 8 MiB + 1 MiB a peer.
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
+// Between hosts a message costs more than a cache miss: pieces are larger there.
+constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
 // The most cells that any algorithm of the registry needs, with its transforms, from one rank to
 // another, times the ranks: a ring sends all of its 2n messages to one neighbour.
 std::uint32_t tagsFor(std::uint32_t ranks) { return ranks * (4 * ranks + 16); }
 
-SegmentLayout layoutFor(std::uint32_t ranks) {
+SegmentLayout layoutFor(std::uint32_t ranks, bool oneHost) {
   SegmentLayout layout;
   layout.ranks = ranks;
   layout.tags = tagsFor(ranks);
   layout.pairTags = ranks * Pairs::kCellsPerPeer;
   layout.arenaBytes = kArenaBytes;
+  if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   layout.pairBytes = ranks * Pairs::kPairSlots * Pairs::kSlotBytes;
   return layout;
 }
@@ -59,8 +64,7 @@ Status readTuning(const std::vector<std::uint32_t>& hosts, Tuning* tuning) {
   tuning->ranks = static_cast<std::uint32_t>(hosts.size());
   tuning->nodes = hosts;
   // On one host two-level algorithms see pairs of ranks as nodes: of use for tests only.
-  const bool oneHost = std::ranges::all_of(hosts, [](std::uint32_t h) { return h == 0; });
-  for (std::uint32_t r = 0; oneHost && r < tuning->ranks; ++r) tuning->nodes[r] = r / 2;
+  for (std::uint32_t r = 0; isOneHost(hosts) && r < tuning->ranks; ++r) tuning->nodes[r] = r / 2;
   return {};
 }
 
@@ -134,7 +138,38 @@ Status agree(const TransportSetup& setup, const std::vector<std::uint32_t>& host
   parts->tuning.ground = {.machine = machine,
                           .cores = cores,
                           .oneProcess = transport.caps().sharesAll,
-                          .arenaBytes = kArenaBytes};
+                          .arenaBytes = setup.layout.arenaBytes,
+                          .between = {}};
+  return {};
+}
+
+// Of links that no file describes. They only have to rank algorithms: what spares the links is
+// right for all that are slower than memory.
+constexpr double kLatencyNs = 20e3, kGbit = 25, kMessageNs = 1e3;
+
+// What the model knows of the links between hosts: WEFT_TOPO_FILE's rails, of rank 0.
+Status agreeOnLinks(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+                    Communicator::Parts* parts) {
+  if (isOneHost(hosts)) return {};
+  Between between{{}, kLatencyNs, kGbit / 8, kMessageNs};
+  std::optional<Fabric> fabric;
+  WEFT_TRY(fabricFromKnob(&fabric));
+  if (fabric) {
+    std::vector<std::uint32_t> sizes(*std::ranges::max_element(hosts) + 1, 0);
+    for (const std::uint32_t host : hosts) ++sizes[host];
+    WEFT_TRY(checkFabricFits(*fabric, sizes));
+    if (const auto rail = fabric->outside(0)) between.latencyNs = rail->us * 1e3;
+    if (fabric->railGbit() > 0) between.bytesPerNs = fabric->railGbit() / 8;
+  }
+  const std::array<double, 2> mine{between.latencyNs, between.bytesPerNs};
+  std::vector<std::vector<std::byte>> all;
+  WEFT_TRY(setup.exchange(std::as_bytes(std::span(mine)), &all));
+  if (all[0].size() != sizeof(mine))
+    return Status::error(Code::InternalError, "rank 0 told no speed of links");
+  std::memcpy(&between.latencyNs, all[0].data(), sizeof(double));
+  std::memcpy(&between.bytesPerNs, all[0].data() + sizeof(double), sizeof(double));
+  between.nodes = hosts;
+  parts->tuning.ground.between = std::move(between);
   return {};
 }
 
@@ -184,7 +219,7 @@ Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const 
   WEFT_TRY(readText(Knob::Cma, &cma));
   setup->rank = rank;
   setup->ranks = static_cast<std::uint32_t>(members.size());
-  setup->layout = layoutFor(setup->ranks);
+  setup->layout = layoutFor(setup->ranks, isOneHost(hostsOf(members)));
   setup->exchange = exchange;
   setup->allowDirect = cma != "off";
   setup->timeoutMs = config.initTimeoutMs;
@@ -198,10 +233,12 @@ Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const 
 Status limitLanding(const TransportSetup& setup, Communicator::Parts* parts) {
   Ground& ground = parts->tuning.ground;
   std::int64_t landingKb = 0;
-  WEFT_TRY(numberKnob(Knob::SegmentKb, landingKbFor(ground.machine), &landingKb));
+  const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
+  WEFT_TRY(numberKnob(Knob::SegmentKb, ground.between ? most : landingKbFor(ground.machine),
+                      &landingKb));
   ground.landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
-  const std::size_t most = parts->transport->caps().maxPut;
-  if (most < setup.layout.arenaBytes / setup.ranks) ground.arenaBytes = most * setup.ranks;
+  const std::size_t maxPut = parts->transport->caps().maxPut;
+  if (maxPut < setup.layout.arenaBytes / setup.ranks) ground.arenaBytes = maxPut * setup.ranks;
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
                    .tags = setup.layout.tags,
@@ -239,6 +276,7 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& membe
   WEFT_TRY(setupOf(rank, members, exchange, config, &setup));
   WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
   WEFT_TRY(agree(setup, hosts, &parts));
+  WEFT_TRY(agreeOnLinks(setup, hosts, &parts));
   WEFT_TRY(limitLanding(setup, &parts));
   WEFT_TRY(settleOnHost(hosts, rank, &parts));
   parts.tuning.shares = parts.transport->caps().shares;

@@ -134,12 +134,16 @@ std::vector<std::uint32_t> hostsOf(const std::vector<RankPlace>& members) {
   return hosts;
 }
 
+bool isOneHost(const std::vector<std::uint32_t>& hosts) {
+  return std::ranges::all_of(hosts, [](std::uint32_t h) { return h == 0; });
+}
+
 Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
                      const std::string& wanted, std::unique_ptr<Transport>* out) {
   Wish wish;
   WEFT_TRY(parse(wanted, &wish));
   const std::vector<std::uint32_t> hosts = hostsOf(members);
-  const bool oneHost = std::ranges::all_of(hosts, [](std::uint32_t h) { return h == 0; });
+  const bool oneHost = isOneHost(hosts);
   const bool oneProcess = isOneProcess(members, setup.rank);
   if (oneHost || (wish.all && isWire(wish.inside))) {
     WEFT_TRY(makeInside(wish, oneProcess, setup, out));

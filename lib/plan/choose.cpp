@@ -21,8 +21,23 @@ std::uint64_t longestBlock(const Call& call) {
   return count * sizeOf(call.type);
 }
 
-// The default algorithms: those that add in rank order, so that the choice does not change a sum.
-std::vector<std::string_view> defaultNames(Collective collective, std::uint32_t ranks) {
+bool hasLevels(const Tuning& tuning) {
+  if (tuning.nodes.empty()) return false;
+  const Nodes nodes(tuning.nodes);
+  return nodes.count() > 1 && nodes.rails() > 1;
+}
+
+// Ranks of each node, if all have equally many and stand in order; else 0.
+std::uint32_t evenCards(const Tuning& tuning) {
+  if (!hasLevels(tuning)) return 0;
+  const Nodes nodes(tuning.nodes);
+  const bool even = Nodes::even(nodes.rails(), nodes.count()) == tuning.nodes;
+  return even ? nodes.rails() : 0;
+}
+
+// On one host, the default algorithms are those that add in rank order, so that the choice does not
+// change a sum.
+std::vector<std::string_view> flatNames(Collective collective, std::uint32_t ranks) {
   switch (collective) {
     case Collective::AllReduce:
     case Collective::Reduce:
@@ -38,6 +53,17 @@ std::vector<std::string_view> defaultNames(Collective collective, std::uint32_t 
     default:
       return {"direct"};
   }
+}
+
+// Between hosts there are those that spare the links between them.
+std::vector<std::string_view> defaultNames(const Call& call, const Tuning& tuning) {
+  std::vector<std::string_view> names = flatNames(call.collective, tuning.ranks);
+  if (!tuning.ground.between || !hasLevels(tuning) || call.reproducible) return names;
+  for (const Algorithm& a : algorithms()) {
+    const bool fits = a.levels == Levels::Two || (a.levels == Levels::TwoEven && evenCards(tuning));
+    if (a.collective == call.collective && fits) names.push_back(a.name);
+  }
+  return names;
 }
 
 constexpr std::string_view kShared = "shared", kSharedDirect = "shared:direct";
@@ -76,20 +102,6 @@ Status parseForced(std::string_view text, std::string_view* name, Landing* landi
 // and of a broadcast one rank alone would do the work.
 bool mayLandDirectly(const Call& call, const Tuning& tuning) {
   return tuning.direct && !isReduction(call.collective) && call.collective != Collective::Broadcast;
-}
-
-bool hasLevels(const Tuning& tuning) {
-  if (tuning.nodes.empty()) return false;
-  const Nodes nodes(tuning.nodes);
-  return nodes.count() > 1 && nodes.rails() > 1;
-}
-
-// Ranks of each node, if all have equally many and stand in order; else 0.
-std::uint32_t evenCards(const Tuning& tuning) {
-  if (!hasLevels(tuning)) return 0;
-  const Nodes nodes(tuning.nodes);
-  const bool even = Nodes::even(nodes.rails(), nodes.count()) == tuning.nodes;
-  return even ? nodes.rails() : 0;
 }
 
 Status checkFits(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {
@@ -158,7 +170,7 @@ bool isAllowed(std::size_t index, std::size_t names, const Call& call, const Tun
 }
 
 std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
-  const std::vector<std::string_view> names = defaultNames(call.collective, tuning.ranks);
+  const std::vector<std::string_view> names = defaultNames(call, tuning);
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!isAllowed(i, names.size(), call, tuning)) continue;
@@ -291,8 +303,7 @@ std::vector<Form> formsOf(const Call& call, const Tuning& tuning) {
 std::string_view reasonFor(const Call& call, const Tuning& tuning) {
   if (!call.algorithm.empty()) return "the call's algorithm";
   if (!forcedName(call, tuning).empty()) return "WEFT_ALGO";
-  const bool several =
-      longestBlock(call) != 0 && defaultNames(call.collective, tuning.ranks).size() > 1;
+  const bool several = longestBlock(call) != 0 && defaultNames(call, tuning).size() > 1;
   if (tuning.oneShotMax && several) return "WEFT_ONE_SHOT_MAX";
   if (tuning.directMin && mayLandDirectly(call, tuning)) return "WEFT_DIRECT_MIN";
   return "the model";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "plan/plan.h"
 #include "transports/segment.h"
@@ -36,6 +37,13 @@ struct Work {
   std::uint32_t rounds = 0;
 };
 
+// What leaves one node.
+struct Traffic {
+  double bytes = 0;
+  double messages = 0;  // of the busiest rank
+  double rounds = 0;    // in which somebody else waits for such a message
+};
+
 class Model {
  public:
   Model(const Schedule& schedule, const Call& call, const Ground& ground, Reach reach)
@@ -57,7 +65,9 @@ class Model {
     const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
     const double rounds = std::max(root.rounds, other.rounds);
     const double crowd = reach_ == Reach::Kernel ? kCrowd : 1;
-    return rounds * roundNs(schedule_.ranks, ground_) + crowd * coreNs(root.ns, other.ns);
+    const double core = crowd * coreNs(root.ns, other.ns);
+    const double inside = rounds * roundNs(schedule_.ranks, ground_);
+    return ground_.between ? inside + betweenNs(*ground_.between, core) : inside + core;
   }
 
  private:
@@ -72,6 +82,8 @@ class Model {
   }
 
   Work workOf(std::uint32_t rank) const;
+  double betweenNs(const Between& between, double core) const;
+  void follow(const Between& between, std::uint32_t rank, Traffic* traffic) const;
   double priceOf(const Op& op, const Program& program) const;
   double putNs(const Op& op) const;
   double reduceNs(const Op& op, const Program& program) const;
@@ -192,6 +204,35 @@ Work Model::workOf(std::uint32_t rank) const {
   if (fetches) work.ns += machine_.exchangeNs;
   endRound();  // what was sent last is waited for by others
   return work;
+}
+
+void Model::follow(const Between& between, std::uint32_t rank, Traffic* traffic) const {
+  const Program program = schedule_.program(rank);
+  double messages = 0, rounds = 0;
+  bool sent = false;
+  const auto endRound = [&] { rounds += std::exchange(sent, false); };
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::Wait) endRound();
+    if (op.kind != OpKind::Put || between.nodes[op.peer] == between.nodes[rank]) continue;
+    sent = true;
+    ++messages;
+    traffic->bytes += bytesOf(op);
+  }
+  endRound();
+  traffic->messages = std::max(traffic->messages, messages);
+  traffic->rounds = std::max(traffic->rounds, rounds);
+}
+
+// The root's node sends most, and all alike where there is no root. Segments overlap what cores and
+// rails do.
+double Model::betweenNs(const Between& between, double core) const {
+  Traffic traffic;
+  for (std::uint32_t r = 0; r < schedule_.ranks; ++r)
+    if (between.nodes[r] == between.nodes[schedule_.root]) follow(between, r, &traffic);
+  const double wire = traffic.bytes / between.bytesPerNs;
+  const double segments = static_cast<double>(layout_.segments());
+  return traffic.rounds * between.latencyNs + segments * traffic.messages * between.messageNs +
+         std::max(core, wire) + std::min(core, wire) / segments;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "plan/call.h"
 #include "plan/layout.h"
@@ -10,6 +12,14 @@
 
 namespace weft {
 
+// What carries bytes between nodes. Without it all ranks share memory.
+struct Between {
+  std::vector<std::uint32_t> nodes;  // by rank: its node
+  double latencyNs = 0;
+  double bytesPerNs = 0;  // of a node, one direction
+  double messageNs = 0;   // of a rank's time
+};
+
 // Where schedules run: what the ranks agreed on.
 struct Ground {
   Machine machine;
@@ -17,6 +27,7 @@ struct Ground {
   bool oneProcess = false;  // writing to a peer's buffer is a plain store, not a kernel copy
   std::uint64_t arenaBytes = 0;
   std::uint64_t landingBytes = 0;
+  std::optional<Between> between;
 };
 
 // How a schedule on shared buffers reaches its peers'.

@@ -137,6 +137,13 @@ std::string Bench::explain(const Problem& problem) {
 
 std::string Bench::explainMachine() { return explanation(nullptr, 0, weftUint8, weftSum); }
 
+std::string Bench::explainEdges() {
+  std::array<char, 2048> text{};
+  const weftComm_t comm = team_.group();
+  weft::check(weftCommEdges(comm, text.data(), text.size()), comm);
+  return text.data();
+}
+
 std::string Bench::explanation(const char* collective, std::size_t count, weftDataType_t type,
                                weftRedOp_t op) {
   std::array<char, 2048> text{};

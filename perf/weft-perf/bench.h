@@ -43,6 +43,7 @@ class Bench {
   // What the library says of how and why it runs this problem, and of the machine.
   std::string explain(const Problem& problem);
   std::string explainMachine();
+  std::string explainEdges();  // of this rank
   // Elements that were wrong on this rank, whatever the others say.
   std::uint64_t wrongHere() const { return wrongHere_; }
 

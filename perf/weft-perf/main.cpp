@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft-perf: times and checks collectives, in the manner of nccl-tests.
 #include <fmt/format.h>
+#include <cstdlib>
 
 #include <cstdio>
 #include <exception>
@@ -101,6 +102,7 @@ int main(int argc, char** argv) {
   std::variant<Options, int> parsed = parseOptions(argc, argv);
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   const Options& options = std::get<Options>(parsed);
+  if (!options.topology.empty()) ::setenv("WEFT_TOPO_FILE", options.topology.c_str(), 1);
   if (options.localProcesses > 0) return tools::runLocalRanks(options.localProcesses, argv);
   return runRanks(options, argc, argv);
 }

@@ -113,7 +113,11 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
 
 void addLibrary(CLI::App& app, Options& options) {
   app.add_option("--algo", options.algorithm, "force an algorithm; 'list' prints the names");
-  app.add_option("--transport", options.transport, "auto, local, shm or faulty:SEED");
+  app.add_option("--transport", options.transport,
+                 "auto, local, shm, verbs, ofi, two of them as shm+ofi (inside a host and between "
+                 "hosts), or faulty:SEED");
+  app.add_option("--topo", options.topology, "file that describes nodes and rails (WEFT_TOPO_FILE)")
+      ->check(CLI::ExistingFile);
   app.add_flag("--reproducible", options.reproducible, "fold in rank order");
 }
 

@@ -56,6 +56,7 @@ struct Options {
 
   std::string algorithm;  // empty = the library chooses
   std::string transport;
+  std::string topology;  // file
   bool reproducible = false;
 
   int ranksPerProcess() const { return threads * perThread; }

@@ -33,8 +33,7 @@ class Run {
 
   bool execute() {
     const std::vector<RankInfo> ranks = team_.exchange(rankInfo(team_));
-    const std::string machine = options_.explain ? bench_.explainMachine() : std::string();
-    if (reporter_ != nullptr) reporter_->head(ranks, machine);
+    if (reporter_ != nullptr) reporter_->head(ranks, environment());
     for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) runCycle();
     const Memory memory = largestMemory(team_.exchange(rankInfo(team_)));
     if (reporter_ != nullptr) reporter_->foot(summary_, memory);
@@ -42,6 +41,13 @@ class Run {
   }
 
  private:
+  // What the calls run on, for the head of the report.
+  std::string environment() {
+    const std::string edges = bench_.explainEdges();
+    return (edges.empty() ? "" : "Rank 0 reaches\n" + edges + "\n") +
+           (options_.explain ? bench_.explainMachine() : "");
+  }
+
   std::vector<OpInfo> ops() const {
     return options_.collective->reduces ? options_.ops : std::vector<OpInfo>{noOp()};
   }
