@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/rigs/rxe_suite.sh short|full|figures [BUILD]: weft over verbs between four soft-RoCE cards. short takes a
-# minute, full about ten; figures puts the transport beside the raw tools.
+# minute, full about forty; figures puts the transport beside the raw tools.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 form=${1:-short}
@@ -18,9 +18,10 @@ machine() {
 }
 
 case $form in
-  short) machine 150 -- wire contract wiring "pulls 3" "collectives 0 10K" ;;
+  short) machine 150 -- wire contract wiring "pulls 2" "broken 1" "collectives 10K 10K" ;;
   full)
-    machine 1200 -- wire contract wiring "pulls 100" "collectives 0 1M -d all -o all"
+    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "collectives 0 1M"
+    machine 1200 -- "collectives 10K 10K -d all -o all"
     machine 300 --fabric switch -- wire contract "collectives 0 1M"
     machine 200 -- figures
     ;;
