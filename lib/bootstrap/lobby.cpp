@@ -8,6 +8,11 @@
 #include "bootstrap/root_service.h"
 
 namespace weft {
+namespace {
+
+constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
+
+}  // namespace
 
 Lobby::Lobby(std::vector<Socket> listeners, const Key& secret, const Challenge& introduction,
              std::int64_t handshakeMs)
@@ -20,26 +25,28 @@ void Lobby::addTo(std::vector<pollfd>* entries) const {
   if (!acceptAgain_) {
     for (const Socket& listener : listeners_) entries->push_back({listener.fd(), POLLIN, 0});
   }
-  for (const Stranger& stranger : strangers_)
-    entries->push_back({stranger.stream.socket().fd(), POLLIN, 0});
+  for (const Visitor& visitor : visitors_)
+    entries->push_back({visitor.stream.socket().fd(), POLLIN, 0});
 }
 
 Deadline Lobby::nextWake() const {
-  Deadline wake = acceptAgain_.value_or(Deadline::in(handshakeMs_));
-  for (const Stranger& stranger : strangers_) wake = wake.orSooner(stranger.limit);
+  Deadline wake = acceptAgain_.value_or(Deadline::in(kForeverMs));
+  for (const Visitor& visitor : visitors_) {
+    if (visitor.stranger()) wake = wake.orSooner(visitor.limit);
+  }
   return wake;
 }
 
 std::vector<Lobby::Arrival> Lobby::serve() {
   acceptWaiting();
   std::vector<Arrival> arrivals;
-  for (Stranger& stranger : strangers_) {
-    serve(stranger);
-    if (!stranger.guest) continue;
-    stranger.open = false;
-    arrivals.push_back({std::move(stranger.stream), std::move(*stranger.guest)});
+  for (Visitor& visitor : visitors_) {
+    serve(visitor);
+    if (!visitor.guest) continue;
+    visitor.open = false;
+    arrivals.push_back({std::move(visitor.stream), std::move(*visitor.guest)});
   }
-  std::erase_if(strangers_, [](const Stranger& s) { return !s.open; });
+  std::erase_if(visitors_, [](const Visitor& s) { return !s.open; });
   return arrivals;
 }
 
@@ -53,52 +60,55 @@ void Lobby::acceptWaiting() {
       bool exhausted = false;
       Socket socket = acceptFrom(listener, &peer, &exhausted);
       if (exhausted) {
+        // Ranks that are threads of this process may have taken the last descriptors before the
+        // first of them could be let in. Where the hard limit is reached, only waiting helps.
         (void)reserveFds(kMaxStrangers);
         acceptAgain_ = Deadline::in(20);
       }
       if (!socket) break;
       makeRoom();
-      strangers_.push_back({Stream(std::move(socket)), peer, Deadline::in(handshakeMs_),
-                            Admission(secret_, introduction_), std::nullopt});
+      visitors_.push_back({Stream(std::move(socket)), peer, Deadline::in(handshakeMs_),
+                           Admission(secret_, introduction_), std::nullopt});
     }
   }
 }
 
 // Drops the oldest stranger once there are too many; rather one that has not even named our secret.
 void Lobby::makeRoom() {
-  if (strangers_.size() < kMaxStrangers) return;
+  if (std::ranges::count_if(visitors_, &Visitor::stranger) < std::ptrdiff_t{kMaxStrangers}) return;
   auto victim =
-      std::ranges::find_if(strangers_, [](const Stranger& s) { return !s.admission.knowsOurId(); });
-  if (victim == strangers_.end()) victim = strangers_.begin();
+      std::ranges::find_if(visitors_, [](const Visitor& v) { return !v.admission.knowsOurId(); });
+  if (victim == visitors_.end()) victim = std::ranges::find_if(visitors_, &Visitor::stranger);
   drop(*victim, "too many at once");
-  strangers_.erase(victim);
+  visitors_.erase(victim);
 }
 
-void Lobby::serve(Stranger& stranger) {
-  const bool alive = stranger.stream.fill();
-  while (!stranger.guest) {
+void Lobby::serve(Visitor& visitor) {
+  const bool alive = visitor.stream.fill();
+  while (!visitor.guest) {
     std::optional<Message> message;
-    const Status read = stranger.stream.channel().next(&message);
-    if (!read.ok()) return drop(stranger, read.text());
+    const Status read = visitor.stream.channel().next(&message);
+    if (!read.ok()) return drop(visitor, read.text());
     if (!message) break;
     const Status admitted =
-        stranger.admission.handle(*message, &stranger.stream.channel(), &stranger.guest);
-    if (!admitted.ok()) return drop(stranger, admitted.text());
+        visitor.admission.handle(*message, &visitor.stream.channel(), &visitor.guest);
+    if (!admitted.ok()) return drop(visitor, admitted.text());
   }
-  if (stranger.guest) return;
-  if (!alive || !stranger.stream.flush()) return drop(stranger, "it closed the connection");
-  if (stranger.limit.expired()) drop(stranger, "it did not finish the handshake");
+  if (visitor.guest) return;
+  if (!alive || !visitor.stream.flush()) return drop(visitor, "it closed the connection");
+  if (visitor.stranger() && visitor.limit.expired())
+    drop(visitor, "it did not finish the handshake");
 }
 
-void Lobby::drop(Stranger& stranger, std::string_view why) {
-  stranger.open = false;
-  (void)stranger.stream.flush();  // a refusal may be waiting
-  log_.note(stranger.peer, stranger.stream.channel().unread(), why);
+void Lobby::drop(Visitor& visitor, std::string_view why) {
+  visitor.open = false;
+  (void)visitor.stream.flush();  // a refusal may be waiting
+  log_.note(visitor.peer, visitor.stream.channel().unread(), why);
 }
 
 void Lobby::close() {
   listeners_.clear();
-  strangers_.clear();
+  visitors_.clear();
   log_.report();
 }
 

@@ -38,25 +38,26 @@ class Lobby {
   void close();
 
  private:
-  struct Stranger {
+  struct Visitor {
     Stream stream;
     Address peer;
-    Deadline limit;
+    Deadline limit;  // of the handshake
     Admission admission;
     std::optional<Admission::Guest> guest;
     bool open = true;
+    bool stranger() const { return !admission.proven(); }
   };
   void acceptWaiting();
   void makeRoom();
-  void serve(Stranger& stranger);
-  void drop(Stranger& stranger, std::string_view why);
+  void serve(Visitor& visitor);
+  void drop(Visitor& visitor, std::string_view why);
 
   std::vector<Socket> listeners_;
   const Key secret_;
   const Challenge introduction_;
   const std::int64_t handshakeMs_;
   std::optional<Deadline> acceptAgain_;  // set while connections cannot be taken
-  std::list<Stranger> strangers_;
+  std::list<Visitor> visitors_;
   StrangerLog log_;
 };
 

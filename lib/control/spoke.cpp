@@ -25,11 +25,18 @@ using std::chrono::milliseconds;
 constexpr milliseconds kVerdictPatience{250};
 constexpr std::int64_t kGoodbyeMs = 1000;
 
+std::vector<bool> farOf(const std::vector<ControlPage*>& mirrors) {
+  std::vector<bool> far;
+  for (const ControlPage* mirror : mirrors) far.push_back(mirror != nullptr);
+  return far;
+}
+
 }  // namespace
 
 Spoke::Spoke(const ControlLinkSetup& setup, std::unique_ptr<Stream> stream)
     : rank_(setup.rank),
       names_(setup.names),
+      far_(farOf(setup.mirrors)),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stream_(std::move(stream)),
       own_(setup.own),

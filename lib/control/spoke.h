@@ -27,6 +27,7 @@ class Spoke final : public FarRanks {
   void propose(const Status& cause) override;
   void refresh(std::chrono::milliseconds patience) override;
   Status ended(std::uint32_t rank) const override;
+  bool isFar(std::uint32_t rank) const override { return far_[rank]; }
   std::chrono::milliseconds silence(std::uint32_t rank) const override;
   void leave() override;
 
@@ -50,6 +51,7 @@ class Spoke final : public FarRanks {
 
   const std::uint32_t rank_;
   const std::vector<PeerName> names_;
+  const std::vector<bool> far_;  // has a mirror
   Verdict verdict_;
   Socket bell_;  // an eventfd: wishes_ has something
 

@@ -26,6 +26,8 @@ class FarRanks {
   // An error once a rank is gone that has not said good-bye, and why. Its mirror may be older than
   // the last that it did.
   virtual Status ended(std::uint32_t rank) const = 0;
+  // Is its page a mirror? If rank 0, which passes all news on, is silent, it may be old.
+  virtual bool isFar(std::uint32_t rank) const = 0;
   // For how long that rank has owed an answer.
   virtual std::chrono::milliseconds silence(std::uint32_t rank) const = 0;
 

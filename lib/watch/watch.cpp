@@ -185,15 +185,17 @@ std::string Watch::silenceOf(std::uint32_t rank) const {
 }
 
 // Who did not come: one of them holds up the others, and their last calls tell which. Of those that
-// do not answer nobody knows whether they came.
+// do not answer nobody knows whether they came, nor of any far rank if rank 0 is silent.
 std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
   std::vector<std::uint32_t> missing;
   std::vector<std::string> silent;
+  const bool stale = !silenceOf(0).empty();
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     ControlPage* page = transport_.control(r);
     if (std::string line = silenceOf(r); !line.empty())
       silent.push_back(std::move(line));
-    else if (plan_ && page && page->callSeq.load(std::memory_order_acquire) < seq_)
+    else if (plan_ && page && !(stale && far_->isFar(r)) &&
+             page->callSeq.load(std::memory_order_acquire) < seq_)
       missing.push_back(r);
   }
   std::string line = text("waiting for ", names_[waitingFor]);

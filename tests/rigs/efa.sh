@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs libfabric's own efa provider over a fake EFA device that delivers out of order: no hardware, no privileges.
 #
-#   tests/rigs/efa.sh [--build FOLDER] [--seeds N] [COMMAND...]
+#   tests/rigs/efa.sh [--build FOLDER] [--seeds N] [--repeats N] [COMMAND...]
 #
 # COMMAND runs with the fake device in place, so that WEFT_TRANSPORT=ofi or a WEFT_OFI_* means efa. Without one: the
-# contract of wires under N seeds (3) and under each kind of trouble, then, if FOLDER (build/release) has them, the
+# contract of wires under N seeds (3), then each kind of trouble N times (5), then, if FOLDER (build/release) has them, the
 # contract of transports and every collective with its results checked. Prints what passed and what failed; the exit
 # code is 1 if anything failed. The knobs of the device are in tests/rigs/efa/fake.h (FAKE_EFA_*).
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$here/../..
-build=$root/build/release seeds=3 command=()
+build=$root/build/release seeds=3 repeats=5 command=()
 passed=0 failed=0
 
 die() { printf 'efa: %s\n' "$*" >&2 && exit 2; }
@@ -22,6 +22,7 @@ parse() {
     case $1 in
       --build) build=$2 && shift 2 ;;
       --seeds) seeds=$2 && shift 2 ;;
+      --repeats) repeats=$2 && shift 2 ;;
       -*) die "no option $1" ;;
       *) command=("$@") && return ;;
     esac
@@ -42,7 +43,7 @@ make_sysfs() {
 }
 
 with_device() {
-  env SYSFS_PATH="$sysfs" FI_PROVIDER=efa FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_USE_DEVICE_RDMA=1 \
+  env SYSFS_PATH="$sysfs" FI_PROVIDER="efa,tcp,ofi_rxm" FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_USE_DEVICE_RDMA=1 \
     WEFT_OFI_PROVIDER="${WEFT_OFI_PROVIDER:-efa}" WIRES_UNDER_TEST=ofi LD_PRELOAD="$fake" "$@"
 }
 
@@ -67,6 +68,10 @@ check_wires() {
   check "wires, no RDMA read" env FAKE_EFA_READS=0 FI_EFA_USE_DEVICE_RDMA=0 "${wire[@]}"
 }
 
+check_trouble() {
+  check "troubles, $repeats times each" env EFA_TROUBLE_REPEATS="$repeats" "$build/bin/efa_trouble"
+}
+
 parse "$@"
 fake=$(readlink -f "$build/lib/libfake_efa.so") || die "$build/lib/libfake_efa.so is not there; fix: build fake_efa"
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
@@ -77,6 +82,7 @@ if ((${#command[@]} > 0)); then
   exit
 fi
 check_wires
+check_trouble
 awk '{ all += $1; late += $2 } END { printf "efa: %d datagrams, %d of them out of order\n", all, late }' "$work/tally"
 printf 'efa: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

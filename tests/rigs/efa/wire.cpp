@@ -67,6 +67,9 @@ void muteFrom(Queue& queue) {
   closeSocket(queue);
   const int mark = ::open(muteMark(queue.place).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   if (mark >= 0) ::close(mark);
+  for (const Send& send : queue.backlog)
+    fail(queue, kUnresponsive, send.work, IBV_WC_SEND, timeout());
+  queue.backlog.clear();
 }
 
 // False: the way is full.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a put of the verbs transport costs between two ranks, for comparison with ib_write_bw and
-// ib_write_lat on the same devices: "large BYTES MB/s" and "small BYTES us", one line each.
+// ib_write_lat on the same devices: "large BYTES MB/s" and "small BYTES us", one line each, and
+// "raw", as small, of a bare write with immediate over the same queue pair.
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <vector>
 
 #include "courier.h"
+#include "transports/verbs/verbs_wire.h"
 #include "world.h"
 
 namespace weft {
@@ -21,6 +24,11 @@ constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::uint32_t kWindow = 32;
 constexpr int kRoundTrips = 20;  // of one sample
 const SegmentLayout kLayout = {2, kWindow, 8, kLarge, 4096};
+
+// Soft-RoCE's kernel threads may need the core.
+void yieldNowAndThen(int polls) {
+  if (polls % 256 == 255) ::sched_yield();
+}
 
 double microseconds(Clock::duration span) {
   return std::chrono::duration<double, std::micro>(span).count();
@@ -56,20 +64,40 @@ void large(Transport& transport, Rank& rank, std::uint64_t bytes, std::uint64_t 
 }
 
 // To and fro; the median of half a round trip. Reading the clock is dear in a virtual machine.
+void pingPong(Rank& rank, const char* what, std::uint64_t bytes, std::uint64_t count,
+              const std::function<void(std::uint64_t)>& send,
+              const std::function<void(std::uint64_t)>& await) {
+  std::vector<double> samples;
+  rank.barrier();
+  for (std::uint64_t trip = 0; trip < count;) {
+    const auto start = Clock::now();
+    for (int i = 0; i < kRoundTrips; ++i) {
+      ++trip;
+      if (rank.rank == 1) await(trip);
+      send(trip);
+      if (rank.rank == 0) await(trip);
+    }
+    samples.push_back(microseconds(Clock::now() - start) / (2 * kRoundTrips));
+  }
+  std::sort(samples.begin(), samples.end());
+  if (rank.rank == 0)
+    std::printf("%s %llu %.2f us\n", what, static_cast<unsigned long long>(bytes),
+                samples[samples.size() / 2]);
+  rank.barrier();
+}
+
 void small(Transport& transport, Rank& rank, std::uint64_t bytes, std::uint64_t count) {
   const std::uint64_t at = cellOffset(kLayout, 2, 0);
   const auto& cell = *reinterpret_cast<Cell*>(transport.own().base() + at);
   Event events[8];
   std::byte source[kInlineBytes] = {};
-  // Yields now and then, as soft-RoCE's kernel threads may need the core.
-  const auto waitFor = [&](std::uint64_t word) {
+  const auto await = [&](std::uint64_t word) {
     for (int polls = 0; cell.word.load(std::memory_order_acquire) != word; ++polls) {
-      if (polls % 256 == 255) ::sched_yield();
+      yieldNowAndThen(polls);
       transport.poll(events, 8);
     }
   };
-  const auto roundTrip = [&](std::uint64_t word) {
-    if (rank.rank == 1) waitFor(word);
+  const auto send = [&](std::uint64_t word) {
     const Put put{.peer = 1 - rank.rank,
                   .cell = at,
                   .word = word,
@@ -77,31 +105,57 @@ void small(Transport& transport, Rank& rank, std::uint64_t bytes, std::uint64_t 
                   .bytes = bytes,
                   .target = kInCell};
     while (transport.put(put) == PutResult::Again) transport.poll(events, 8);
-    if (rank.rank == 0) waitFor(word);
   };
-  std::vector<double> samples;
-  rank.barrier();
-  for (std::uint64_t word = 0; word < count;) {
-    const auto start = Clock::now();
-    for (int i = 0; i < kRoundTrips; ++i) roundTrip(++word);
-    samples.push_back(microseconds(Clock::now() - start) / (2 * kRoundTrips));
-  }
-  std::sort(samples.begin(), samples.end());
-  if (rank.rank == 0)
-    std::printf("small %llu %.2f us\n", static_cast<unsigned long long>(bytes),
-                samples[samples.size() / 2]);
+  pingPong(rank, "small", bytes, count, send, await);
   Courier(transport).drain();
+}
+
+// Past wire and transport: nothing but the post, and the queue.
+void raw(verbs::Connection& connection, Transport& transport, Rank& rank, std::uint64_t bytes,
+         std::uint64_t count) {
+  ibv_cq* const queue = connection.domain().queues()[0].get();
+  const auto take = [&] {
+    ibv_wc done[4];
+    bool noticed = false;
+    const int got = queue->context->ops.poll_cq(queue, 4, done);
+    for (int i = 0; i < got; ++i) {
+      if ((done[i].wr_id & verbs::Connection::kReceive) == 0) {
+        connection.complete(done[i].wr_id, [](std::uint64_t) {});
+        continue;
+      }
+      noticed = true;
+      if (connection.renew() != 0) std::abort();
+    }
+    return noticed;
+  };
+  const WireWrite write{.peer = 1 - rank.rank, .src = transport.own().arena(), .bytes = bytes};
+  pingPong(
+      rank, "raw", bytes, count,
+      [&](std::uint64_t) {
+        if (connection.post(write) != 0) std::abort();
+      },
+      [&](std::uint64_t) {
+        for (int polls = 0; !take(); ++polls) yieldNowAndThen(polls);
+      });
+  while (!connection.idle()) take();
 }
 
 int run(char** argv) {
   const std::uint64_t largeBytes = argument(argv, 1, kLarge), largeCount = argument(argv, 2, 64);
   const std::uint64_t smallBytes = argument(argv, 3, 8), smallCount = argument(argv, 4, 1000);
   int failures = 0;
-  const auto outcomes = runRanks(verbsFabric(), 2, [&](Rank& rank) {
+  verbs::VerbsWire* wire = nullptr;
+  Fabric fabric = verbsFabric();
+  fabric.wire = [&, make = fabric.wire](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+    const Status status = make(setup, out);
+    wire = static_cast<verbs::VerbsWire*>(out->get());
+    return status;
+  };
+  const auto outcomes = runRanks(fabric, 2, [&](Rank& rank) {
     const auto transport = rank.make(kLayout);
     large(*transport, rank, std::min<std::uint64_t>(largeBytes, kLarge), largeCount);
     small(*transport, rank, std::min<std::uint64_t>(smallBytes, kInlineBytes), smallCount);
-    rank.barrier();
+    raw(*wire->connections()[0], *transport, rank, smallBytes, smallCount);
     std::fflush(stdout);
   });
   for (const Outcome& outcome : outcomes) {

@@ -36,7 +36,9 @@ std::string setUpSays(std::uint32_t ranks, const std::function<void(Rank&)>& bef
   runAllWell(verbsFabric(), ranks, [&](Rank& rank) {
     before(rank);
     std::unique_ptr<Transport> transport;
-    const Status status = rank.tryMake(rank.setup(smallLayout(rank.ranks)), &transport);
+    TransportSetup setup = rank.setup(smallLayout(rank.ranks));
+    setup.timeoutMs = 6000;
+    const Status status = rank.tryMake(setup, &transport);
     std::array<char, 2000> words{};
     const std::string text = status.ok() ? transport->describe(rank.rank == 0) : status.text();
     std::copy_n(text.begin(), std::min(text.size(), words.size() - 1), words.begin());

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/rigs/rxe_suite.sh short|full|figures [BUILD]: weft over verbs between four soft-RoCE cards. short takes a
+# minute, full about forty; figures puts the transport beside the raw tools.
+set -euo pipefail
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+form=${1:-short}
+bin=${2:-$here/../../build/release}/bin
+
+# machine LIMIT OPTION... -- PART...
+machine() {
+  local limit=$1 options=() program
+  shift
+  while [[ $1 != -- ]]; do options+=("$1") && shift; done
+  shift
+  for program in wire contract rxe_trouble rxe_put_perf weft-perf; do options+=(--add "$bin/$program"); done
+  "$here/rxe.sh" --limit "$limit" "${options[@]}" --add "$here/rxe/suite" -- "suite $(printf ' "%s"' "$@")"
+}
+
+case $form in
+  short) machine 150 -- wire contract wiring "pulls 2" "broken 1" "collectives 10K 10K" ;;
+  full)
+    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "collectives 0 1M"
+    machine 1200 -- "collectives 10K 10K -d all -o all"
+    machine 300 --fabric switch -- wire contract "collectives 0 1M"
+    machine 200 -- figures
+    ;;
+  figures) machine 200 -- figures ;;
+  *) echo "rxe_suite: short, full or figures, not '$form'" >&2 && exit 64 ;;
+esac
