@@ -72,6 +72,19 @@ check_trouble() {
   check "troubles, $repeats times each" env EFA_TROUBLE_REPEATS="$repeats" "$build/bin/efa_trouble"
 }
 
+check_transport() {
+  local collective collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce
+    gather scatter alltoall sendrecv barrier)
+  check "contract of transports" env FABRICS_UNDER_TEST=ofi "$build/bin/contract" --gtest_filter='*/ofi'
+  for collective in "${collectives[@]}"; do
+    check "$collective, 4 ranks" env WEFT_TRANSPORT=ofi WEFT_TIMEOUT_MS=60000 \
+      "$build/bin/weft-perf" "$collective" -b 0 -e 1M -f 11 -n 2 -w 1 --ranks 4
+  done
+}
+
+# Only what is built: a developer at work on the wire has no weft-perf.
+has() { [[ -x $build/bin/$1 ]]; }
+
 parse "$@"
 fake=$(readlink -f "$build/lib/libfake_efa.so") || die "$build/lib/libfake_efa.so is not there; fix: build fake_efa"
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
@@ -83,6 +96,7 @@ if ((${#command[@]} > 0)); then
 fi
 check_wires
 check_trouble
+if has contract && has weft-perf; then check_transport; fi
 awk '{ all += $1; late += $2 } END { printf "efa: %d datagrams, %d of them out of order\n", all, late }' "$work/tally"
 printf 'efa: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -14,8 +14,6 @@ class DeviceFilter {
 
   bool given() const { return !names_.empty(); }
   bool allows(const std::string& device) const;
-  // Is wanted by its name, not merely let through.
-  bool names(const std::string& device) const { return given() && !except_ && matches(device); }
 
  private:
   bool matches(const std::string& device) const;

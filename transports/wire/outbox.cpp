@@ -145,6 +145,7 @@ bool Outbox::tell(std::uint32_t peer, std::uint64_t completed) {
 
 // A write that fails now is of a link that is down: its LinkDown says so.
 void Outbox::retry() {
+  if (refused_.empty()) return;
   std::size_t taken = 0;
   while (taken < refused_.size() && wire_.write(refused_[taken]) != WireResult::Again) ++taken;
   refused_.erase(refused_.begin(), refused_.begin() + static_cast<std::ptrdiff_t>(taken));

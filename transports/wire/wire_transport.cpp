@@ -68,6 +68,7 @@ int WireTransport::poll(Event* out, int max) {
   std::array<WireEvent, 16> events;
   const int count = parts_.wire->poll(events.data(), static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) take(events[static_cast<std::size_t>(i)]);
+  if (answers_.empty()) return 0;
   const int told = std::min(max, static_cast<int>(answers_.size()));
   std::copy_n(answers_.begin(), told, out);
   answers_.erase(answers_.begin(), answers_.begin() + told);

@@ -128,6 +128,30 @@ TEST(ControlLink, RankZeroLeavesFirstAndTheOthersStillAgree) {
   expectHas(common->said[1], "aborted by rank 2");
 }
 
+TEST(ControlLink, ManyRanksAgree) {
+  constexpr std::uint32_t kRanks = 64;
+  std::atomic<double> abortedAt{0};
+  const auto common = runThreads(kRanks, [&](Member& m) {
+    m.watch->enter(planOf(20), 20000, nullptr);
+    m.reached(1);
+    if (m.rank == 41) {
+      EXPECT_TRUE(eventually(20000, [&] {
+        return std::ranges::all_of(m.common->stage, [](const auto& s) { return s.load() == 1; });
+      }));
+      abortedAt = nowMs();
+      m.note(m.watch->abort());
+    } else {
+      m.awaitVerdict();
+    }
+    m.watch->leave();
+  });
+  expectOneVerdict(*common, kRanks);
+  double worst = 0;
+  for (std::uint32_t r = 0; r < kRanks; ++r) worst = std::max(worst, common->at[r] - abortedAt);
+  RecordProperty("latency_ms", static_cast<int>(worst));
+  EXPECT_LT(worst, 1000.0 * kSlowdown);
+}
+
 // The exchange tells where the hub listens; rank 1 comes late, strangers before it.
 TEST(ControlLink, StrangersAtTheHubHarmNobody) {
   const auto common = Common::create();

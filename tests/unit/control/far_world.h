@@ -40,7 +40,7 @@ inline constexpr int kSlowdown = 10;
 inline constexpr int kSlowdown = 1;
 #endif
 
-inline constexpr std::uint32_t kMostRanks = 8;
+inline constexpr std::uint32_t kMostRanks = 64;
 
 inline double nowMs() {
   return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count();
