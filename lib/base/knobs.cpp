@@ -50,6 +50,11 @@ constexpr std::array kTable = {
              "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
              "", 1, 1 << 20},
     KnobInfo{
+        Knob::Lanes, "WEFT_LANES", KnobType::Integer, "auto",
+        "How many pieces of a large message are in flight at once; auto: 4, so that what cores "
+        "and what links do overlap.",
+        "", 1, 4},
+    KnobInfo{
         Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::ByteSize, "auto",
         "Largest message that takes the one-shot all-reduce; auto: as the model of the calibrated "
         "machine says. Must agree on all ranks.",

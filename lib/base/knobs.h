@@ -23,6 +23,7 @@ enum class Knob {
   Reproducible,
   Algo,
   SegmentKb,
+  Lanes,
   OneShotMax,
   DirectMin,
   Cma,

@@ -19,7 +19,7 @@ Communicator::Communicator(Parts parts)
     : parts_(std::move(parts)),
       watch_(*parts_.transport, parts_.rank, parts_.names, parts_.config.name,
              parts_.farRanks.get()),
-      executor_(*parts_.transport, watch_, parts_.rank, parts_.waiting),
+      executor_(*parts_.transport, watch_, parts_.rank, parts_.waiting, parts_.lanes),
       pairs_(*parts_.transport, watch_, parts_.rank, parts_.waiting),
       plans_(parts_.tuning, parts_.target) {}
 

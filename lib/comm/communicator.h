@@ -57,6 +57,7 @@ class Communicator {
     std::vector<PeerName> names;
     std::uint32_t coresHere = 1;  // that this host's ranks have together
     WaitTuning waiting;
+    std::uint32_t lanes = kParities;
     Tuning tuning;
     Origin calibrated = Origin::Nowhere;  // where rank 0 has tuning.ground.machine from
     BindTarget target;

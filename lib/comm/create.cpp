@@ -253,8 +253,10 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
   const auto mine = std::ranges::count(hosts, hosts[rank]);
   const auto before = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
   parts->localRank = static_cast<std::uint32_t>(before);
-  std::int64_t spinUs = 0;
+  std::int64_t spinUs = 0, lanes = 0;
   WEFT_TRY(numberKnob(Knob::SpinUs, -1, &spinUs));
+  WEFT_TRY(numberKnob(Knob::Lanes, kParities, &lanes));
+  parts->lanes = static_cast<std::uint32_t>(lanes);
   parts->waiting = tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
   return {};
 }

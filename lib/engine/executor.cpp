@@ -14,12 +14,14 @@ namespace weft {
 static_assert(kParities == kReuseDepth,
               "the engine keeps as many invocations in flight as the verifier proves");
 
-Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning)
+Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning,
+                   std::uint32_t lanes)
     : transport_(transport),
       watch_(watch),
       layout_(transport.layout()),
       rank_(rank),
       tuning_(tuning),
+      lanesInFlight_(std::min(lanes, kParities)),
       polls_(transport.caps().polls),
       own_(transport.own()),
       waiter_(tuning_, own_.control(), !polls_),
@@ -51,7 +53,7 @@ Status Executor::runPlan(const Plan& plan, const Launch& launch) {
   lastEpoch_ += segments;
   while (closed < segments) {
     bool moved = false;
-    for (std::uint64_t s = closed; s < segments && s < closed + kParities; ++s) {
+    for (std::uint64_t s = closed; s < segments && s < closed + lanesInFlight_; ++s) {
       Lane& lane = lanes_[(firstEpoch + s) % kParities];
       if (s == opened) {
         lane.epoch = firstEpoch + s;

@@ -35,7 +35,9 @@ struct Launch {
 class Executor {
  public:
   // Both outlive the executor. The watch is asked about once a millisecond while nothing moves.
-  Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning);
+  // `lanes`: invocations in flight, at most kParities.
+  Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning,
+           std::uint32_t lanes = kParities);
 
   Status run(const Launch& launch);
   std::uint64_t epoch() const { return lastEpoch_; }
@@ -90,6 +92,7 @@ class Executor {
   const SegmentLayout& layout_;
   const std::uint32_t rank_;
   const WaitTuning tuning_;
+  const std::uint32_t lanesInFlight_;
   const bool polls_;
   SegmentView own_;
   Waiter waiter_;

@@ -20,11 +20,24 @@ constexpr int kJobSeconds = 120;
 constexpr int kQuitSeconds = 5;
 constexpr int kWatchMs = 100;  // how often a wait looks for dead processes
 
-std::vector<std::string> openMpi(int ranks, std::vector<std::string> options) {
-  std::vector<std::string> line = {
-      "mpirun.openmpi",     "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n",
-      std::to_string(ranks)};
-  line.insert(line.end(), options.begin(), options.end());
+using Words = std::vector<std::string>;
+
+void append(Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+// On hosts: from the first one, over their own network alone.
+Words openMpi(int ranks, const Words& options, const Hosts& hosts) {
+  Words line;
+  if (hosts.given()) line = {hosts.shell, hosts.addresses[0]};
+  append(line, {"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                "-n", std::to_string(ranks)});
+  append(line, options);
+  if (!hosts.given()) return line;
+  const std::string slots =
+      std::to_string(static_cast<std::size_t>(ranks) / hosts.addresses.size());
+  append(line,
+         {"--host", fmt::format("{}", fmt::join(hosts.addresses, ":" + slots + ",")) + ":" + slots,
+          "--mca", "plm_rsh_agent", hosts.shell, "--mca", "btl_tcp_if_include", "eth0", "--mca",
+          "oob_tcp_if_include", "eth0", "--mca", "btl", "self,vader,tcp"});
   return line;
 }
 
@@ -37,7 +50,8 @@ std::vector<std::string> weftEnvironment(const std::string& root, const std::str
 
 }  // namespace
 
-std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder) {
+std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder,
+                                  const Hosts& hosts) {
   const std::vector<std::string> sm128k = {"--mca", "coll_sm_priority",      "100",
                                            "--mca", "coll_sm_fragment_size", "131072"};
   const auto meeting = [&](const char* name) { return (folder / name).string(); };
@@ -45,8 +59,8 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
       {"weft:any", "peer_weft", {}, {}},
       {"weft:own", "peer_weft", {}, {"own"}},
       {"weft:threads", "peer_weft", {}, {"threads"}, true},
-      {"openmpi:default", "peer_openmpi", openMpi(ranks, {}), {}},
-      {"openmpi:sm128k", "peer_openmpi", openMpi(ranks, sm128k), {}},
+      {"openmpi:default", "peer_openmpi", openMpi(ranks, {}, hosts), {}},
+      {"openmpi:sm128k", "peer_openmpi", openMpi(ranks, sm128k, hosts), {}},
       {"mpich:default", "peer_mpich", {"mpirun.mpich", "-n", std::to_string(ranks)}, {}},
       {"gloo:ring", "peer_gloo", {}, {meeting("ring"), "ring"}},
       {"gloo:bcube", "peer_gloo", {}, {meeting("bcube"), "bcube"}},
@@ -108,14 +122,20 @@ void Fleet::launch(const Contender& contender, Member& member) {
     member.processes = {spawn(line, contender.environment)};
     return;
   }
-  const std::string root = fmt::format("127.0.0.1:{}", freePort());
+  const std::string root =
+      fmt::format("{}:{}", hosts_.given() ? hosts_.addresses[0] : "127.0.0.1", freePort());
   const std::string secret = randomSecret();
   const int ranks = owner_.page().ranks;
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> environment = weftEnvironment(root, secret, rank, ranks);
-    environment.insert(environment.end(), contender.environment.begin(),
-                       contender.environment.end());
-    member.processes.push_back(spawn(line, environment));
+    append(environment, contender.environment);
+    Words whole;
+    if (hosts_.given()) {
+      whole = {hosts_.shell, hosts_.of(rank, ranks)};
+      environment.push_back("PEER_ADDRESS=" + hosts_.of(rank, ranks));
+    }
+    append(whole, line);
+    member.processes.push_back(spawn(whole, environment));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control.h"
@@ -24,9 +25,23 @@ struct Contender {
   std::vector<std::string> environment = {};  // "NAME=value", added for all ranks
 };
 
+// Where ranks run if not here: equal shares of them on each of these addresses, in order, started
+// by `shell ADDRESS COMMAND...`, an rsh.
+struct Hosts {
+  std::vector<std::string> addresses;
+  std::string shell;
+
+  bool given() const { return !addresses.empty(); }
+  const std::string& of(int rank, int ranks) const {
+    return addresses[static_cast<std::size_t>(rank) * addresses.size() /
+                     static_cast<std::size_t>(ranks)];
+  }
+};
+
 // What could run here with `ranks` ranks, in the order of the table; `folder` is where Gloo's
 // ranks meet.
-std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder);
+std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder,
+                                  const Hosts& hosts = {});
 
 // weft once more, under the name "weft:<label>" and with knobs of its own, to compare settings in
 // one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". The words "own" and "threads" among the knobs
@@ -35,7 +50,7 @@ Contender weftVariant(const std::string& text);
 
 class Fleet {
  public:
-  explicit Fleet(int ranks) : owner_(ranks) {}
+  explicit Fleet(int ranks, Hosts hosts = {}) : owner_(ranks), hosts_(std::move(hosts)) {}
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -67,6 +82,7 @@ class Fleet {
   void quit(Member& member);
 
   PageOwner owner_;
+  Hosts hosts_;
   std::vector<Member> members_;
   std::size_t nextGroup_ = 0;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gloo over TCP on the loopback interface. argv[3] is the folder where the ranks meet, argv[4] the
-// all-reduce algorithm (ring, bcube). Reduce-scatter is an all-reduce of which each rank keeps its
-// block: Gloo's own ReduceScatterHalvingDoubling returned wrong sums in back-to-back calls of 64
-// MiB.
+// Gloo over TCP on the loopback interface, or on that of PEER_ADDRESS. argv[3] is the folder where
+// the ranks meet, argv[4] the all-reduce algorithm (ring, bcube). Reduce-scatter is an all-reduce
+// of which each rank keeps its block: Gloo's own ReduceScatterHalvingDoubling returned wrong sums
+// in back-to-back calls of 64 MiB.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -13,6 +13,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -32,7 +33,8 @@ class Gloo : public Library {
         context_(std::make_shared<gloo::rendezvous::Context>(seat.rank, seat.ranks)) {
     std::filesystem::create_directories(folder);
     gloo::rendezvous::FileStore store(folder);
-    auto device = gloo::transport::tcp::CreateDevice("127.0.0.1");
+    const char* const address = std::getenv("PEER_ADDRESS");
+    auto device = gloo::transport::tcp::CreateDevice(address != nullptr ? address : "127.0.0.1");
     context_->connectFullMesh(store, device);
   }
 

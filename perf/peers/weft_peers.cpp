@@ -36,6 +36,7 @@ struct Settings {
   std::uint32_t steadyRepeats = 15;
   std::uint32_t freshRepeats = 500;
   std::uint32_t budgetMs = 400;
+  Hosts hosts;
   bool quick = false;
   bool full = false;
   std::string table;
@@ -157,8 +158,8 @@ bool startAll(const Settings& settings, const std::vector<Contender>& wanted, Fl
 // False if a contender did not start or failed on the way; the others are measured all the same.
 bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
   const ScratchFolder folder;
-  Fleet fleet(ranks);
-  bool isComplete = startAll(settings, contenders(ranks, folder.path()), fleet);
+  Fleet fleet(ranks, settings.hosts);
+  bool isComplete = startAll(settings, contenders(ranks, folder.path(), settings.hosts), fleet);
   std::vector<Stop> stops;
   for (const Job& job : jobsOf(settings, ranks)) stops.push_back({job, {}});
   for (int round = 0; round < settings.rounds; ++round) {
@@ -191,6 +192,10 @@ void addOptions(CLI::App& app, Settings& settings) {
   app.add_option("--variant", settings.variants,
                  "weft once more: label:WEFT_SEGMENT_KB=64,WEFT_CMA=off; the words own and threads "
                  "may follow; repeatable");
+  app.add_option("--hosts", settings.hosts.addresses,
+                 "spread the ranks over these addresses (tests/rigs/hosts.sh makes some)")
+      ->delimiter(',');
+  app.add_option("--shell", settings.hosts.shell, "an rsh: SHELL ADDRESS COMMAND...; with --hosts");
   app.add_flag("--quick", settings.quick, "short visits, and 2 rounds unless --rounds says else");
   app.add_flag(
       "--full", settings.full,
@@ -217,6 +222,8 @@ void applyPresets(const CLI::App& app, Settings& settings) {
 
 // A mistyped name is an error before anything starts.
 void checkNames(const Settings& settings) {
+  if (settings.hosts.given() == settings.hosts.shell.empty())
+    throw std::invalid_argument("--hosts and --shell belong together");
   static_cast<void>(jobsOf(settings, 1));
   for (const std::string& variant : settings.variants) static_cast<void>(weftVariant(variant));
   const std::vector<Contender> all = contenders(1, {});
