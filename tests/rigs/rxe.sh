@@ -2,21 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command in a virtual machine whose cards are soft-RoCE devices: no hardware, no privileges, no KVM.
 #
-#   tests/rigs/rxe.sh [--cards N] [--fabric mesh|switch] [--limit SECONDS] [--memory MIB]
+#   tests/rigs/rxe.sh [--cards N] [--fabric mesh|switch] [--ports N] [--limit SECONDS] [--memory MIB]
 #                     [--add FILE]... [--folder DIR]... [--] COMMAND
 #
 # mesh: one veth cable per pair of cards i and j, device rc<i>p<j> at one end and rc<j>p<i> at the other, each cable a
-# subnet of its own. switch: one device rc<i>s per card, all on one bridge and in one subnet. A rank takes its own
+# subnet of its own. switch: N devices rc<i>s<k> per card, all on one bridge and in one subnet. A rank takes its own
 # card by WEFT_NET_DEVICES=rc<i>. COMMAND is a line for the machine's shell (busybox); /bin of the machine holds each
 # --add FILE (programs come with their shared libraries), / what is in each --folder.
 # `cable I J down` pulls the cable between two cards of the mesh, `cable I J up` plugs it in again.
 # Its output is this script's, its exit code too; 124 says that the time was up, 125 that the machine did not start.
+# WEFT_RIG_CONSOLE is a file that keeps what the kernel said, WEFT_RIG_NICE the machine's priority.
 set -euo pipefail
 
 packages="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils librdmacm1 cpio perftest"
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 store=${WEFT_RIGS_STORE:-$here/../../build/rigs}
-cards=4 fabric=mesh limit=120 memory=1024
+cards=4 fabric=mesh ports=1 limit=120 memory=1024
 add=() folders=()
 
 die() { printf 'rxe: %s\n' "$*" >&2 && exit 125; }
@@ -27,6 +28,7 @@ parse() {
       --packages) printf '%s\n' "$packages" && exit ;;
       --cards) cards=$2 ;;
       --fabric) fabric=$2 ;;
+      --ports) ports=$2 ;;
       --limit) limit=$2 ;;
       --memory) memory=$2 ;;
       --add) add+=("$2") ;;
@@ -55,7 +57,7 @@ fetch_kernel() {
     package=$(kernel_package)
     [[ -n $package ]] || die "apt knows no linux-image-6.1 for amd64; fix: apt-get update, on Debian 12"
     rm -rf "$kernel" && mkdir -p "$kernel"
-    (cd "$kernel" && { apt-get download -q "$package-unsigned" || apt-get download -q "$package"; } >download.log 2>&1) ||
+    (cd "$kernel" && { apt-get download "$package-unsigned" || apt-get download "$package"; } >download.log 2>&1) ||
       die "apt-get could not download $package; $kernel/download.log says why"
     dpkg -x "$kernel"/*.deb "$kernel" && rm "$kernel"/*.deb && touch "$kernel/complete"
   fi
@@ -112,7 +114,7 @@ run_initrd() {
   for file in ${add[@]+"${add[@]}"}; do with_libraries "$root" "bin/$(basename "$file")" "$file"; done
   for folder in ${folders[@]+"${folders[@]}"}; do cp -a "$folder/." "$root/"; done
   printf '%s\n' "$command_line" >"$root/etc/command"
-  printf 'cards=%s fabric=%s limit=%s\n' "$cards" "$fabric" "$limit" >"$root/etc/rig"
+  printf 'cards=%s fabric=%s ports=%s limit=%s\n' "$cards" "$fabric" "$ports" "$limit" >"$root/etc/rig"
   pack "$root" "$1/run.gz"
   cat "$base" "$1/run.gz" >"$1/initrd.gz"
 }
@@ -121,8 +123,9 @@ run_initrd() {
 
 # The kernel's console is one serial line, kept in a file; the command's output another, $1/output.
 boot() {
-  timeout --foreground $((limit + 120)) nice -n "${WEFT_RIG_NICE:-10}" qemu-system-x86_64 -M pc -accel tcg,thread=multi -smp 2 -m "$memory" \
-    -display none -no-reboot -net none -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
+  timeout --foreground $((limit + 120)) nice -n "${WEFT_RIG_NICE:-10}" qemu-system-x86_64 \
+    -M pc -accel tcg,thread=multi -smp 2 -m "$memory" -display none -no-reboot -net none \
+    -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
     -append "console=ttyS0 quiet panic=-1" -serial "file:$1/console" -serial stdio </dev/null |
     tee "$1/output" | sed -u '/^rxe-rig: exit [0-9]*$/d'
 }
@@ -135,10 +138,14 @@ main() {
   exec 9>&-
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
+  [[ -z ${WEFT_RIG_CONSOLE:-} ]] || ln -sf "$WEFT_RIG_CONSOLE" "$work/console"
   run_initrd "$work"
   boot "$work" || true
   code=$(sed -n 's/^rxe-rig: exit \([0-9]*\)$/\1/p' "$work/output" | tail -1)
-  [[ -n $code ]] || { tail -n 30 "$work/console" >&2 && die "the machine ended without a result; its console is above"; }
+  [[ -n $code ]] || {
+    tail -n 30 "$work/console" >&2
+    die "the machine ended without a result; its console is above"
+  }
   exit "$code"
 }
 

@@ -22,7 +22,7 @@ case $form in
   full)
     machine 2400 -- wire contract wiring "pulls 100" "broken 100" "collectives 0 1M"
     machine 1200 -- "collectives 10K 10K -d all -o all"
-    machine 300 --fabric switch -- wire contract "collectives 0 1M"
+    machine 600 --fabric switch --ports 2 -- wire contract "collectives 0 1M"
     machine 200 -- figures
     ;;
   figures) machine 200 -- figures ;;

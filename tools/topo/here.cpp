@@ -9,8 +9,9 @@
 namespace weft::topo {
 namespace {
 
+// It stays loaded: libfabric leaves memory behind when it is unloaded.
 bool isThere(const std::string& file) {
-  void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  void* const handle = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   if (handle != nullptr) ::dlclose(handle);
   return handle != nullptr;
 }

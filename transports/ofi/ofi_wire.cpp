@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace weft::ofi {
@@ -153,13 +154,20 @@ void OfiWire::failed(std::uint32_t rail) {
                                error.prov_errno, ": ", detail != nullptr ? detail : "", "]");
   auto* const slot =
       (error.flags & FI_REMOTE_WRITE) != 0 ? nullptr : static_cast<Slot*>(error.op_context);
-  if (slot == nullptr) return allDown(why);  // nobody knows whose it was: the endpoint is done for
-  if (slot->kind == Slot::Receive) {         // its sender is told, and takes the link down
-    lastError_ = why;
-    return rails_[rail]->post(slot);
-  }
+  if ((error.flags & (FI_REMOTE_WRITE | FI_RECV)) != 0 ||
+      (slot != nullptr && slot->kind == Slot::Receive))
+    return incomingFailed(rail, slot, why);
+  if (slot == nullptr) return allDown(why);  // of the endpoint itself
   slot->kind = Slot::Failed;
   linkDown(slot->peer, why);
+}
+
+// Nobody says whose it was. Its sender is told so at its end, or is dead, and the other peers have
+// nothing to do with it.
+void OfiWire::incomingFailed(std::uint32_t rail, Slot* slot, const std::string& why) {
+  lastError_ = text(why, ", incoming");
+  logInfo(lastError_);
+  if (slot != nullptr && slot->kind == Slot::Receive) rails_[rail]->post(slot);
 }
 
 void OfiWire::linkDown(std::uint32_t rank, const std::string& why) {

@@ -84,6 +84,7 @@ class OfiWire final : public Wire {
   bool received(std::uint32_t rail, Slot*, std::size_t bytes, WireEvent* out);
   bool noticed(std::uint32_t rail, std::uint32_t peer, std::uint32_t notice, WireEvent* out);
   void failed(std::uint32_t rail);
+  void incomingFailed(std::uint32_t rail, Slot*, const std::string& why);
   void watch(std::uint32_t rail);  // for errors of the endpoint itself
   void linkDown(std::uint32_t peer, const std::string& why);
   void allDown(const std::string& why);

@@ -51,7 +51,11 @@ Status Rail::open(const Library& library, const Candidate& candidate, const Rail
   return {};
 }
 
-Rail::~Rail() = default;
+// Closing an endpoint may end what it still has in hand, which needs its memory, unless
+// registrations are bound to endpoints: then they must go first, as the members do.
+Rail::~Rail() {
+  if ((info().domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) endpoint_.reset();
+}
 
 std::string Rail::failure(const char* what, std::int64_t result) const {
   return text("ofi: ", what, " on ", device(), " (", provider(),

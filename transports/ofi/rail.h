@@ -142,7 +142,7 @@ class Rail {
   std::vector<Slot*> free_;
   std::vector<Slot*> waiting_;  // Receives that the provider had no room for
   Contact contact_;
-  // Closed from below: registrations may be bound to the endpoint.
+  // Closed from below; but see the destructor.
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_av> peers_;

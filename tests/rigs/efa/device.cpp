@@ -151,6 +151,7 @@ EXPORT int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_qp = 256;
   attributes->max_qp_wr = kSendSlots;
   attributes->max_sge = 2;
+  attributes->max_sge_rd = 1;
   attributes->max_cq = 512;
   attributes->max_cqe = 65536;
   attributes->max_mr = 65536;
