@@ -5,8 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "transports/wire/notice.h"
-
 namespace weft {
 namespace {
 
@@ -135,11 +133,11 @@ void Outbox::write(const WireWrite& write) {
   failed_ = result == WireResult::Failed;
 }
 
-bool Outbox::tell(std::uint32_t peer, std::uint64_t completed) {
+bool Outbox::tell(std::uint32_t peer, Notice notice) {
   if (!refused_.empty()) return false;
   return wire_.write({.peer = peer,
                       .src = reinterpret_cast<const std::byte*>(&mailbox_.record(0)),
-                      .notice = Notice::completed(completed).packed(),
+                      .notice = notice.packed(),
                       .cookie = kTold}) != WireResult::Again;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "transports/wire/mailbox.h"
+#include "transports/wire/notice.h"
 #include "transports/wire/wire.h"
 
 namespace weft {
@@ -23,8 +24,8 @@ class Outbox {
   static std::size_t maxPut(const WireCaps& wire);
 
   PutResult put(const Put& put, std::uint32_t cell);
-  // False: not now.
-  bool tell(std::uint32_t peer, std::uint64_t completed);
+  // A notice without a put. False: not now.
+  bool tell(std::uint32_t peer, Notice notice);
   // Offers again what the wire has refused.
   void retry();
   // The wire has sent this. True: that was the last of a Pending put, whose answer is in `done`.

@@ -4,18 +4,53 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 
+#include "base/deadline.h"
 #include "base/text.h"
 
 namespace weft {
+namespace {
+
+constexpr int kByeMs = 300;
+
+}  // namespace
 
 WireTransport::WireTransport(Parts parts)
     : parts_(std::move(parts)),
       mailbox_({parts_.mailboxMemory->base(), Mailbox::bytes(parts_.layout)}, parts_.layout),
       outbox_(*parts_.wire, mailbox_, parts_.layout.ranks),
       inbox_(mailbox_, own().cells()),
-      down_(parts_.layout.ranks) {
+      down_(parts_.layout.ranks),
+      left_(parts_.layout.ranks) {
   answers_.reserve(2 * Mailbox::kSlots);
+}
+
+WireTransport::~WireTransport() {
+  if (!parts_.mailboxMemory->present()) return;  // a forked child
+  sayBye();
+  const Deadline deadline = Deadline::in(kByeMs);
+  std::array<Event, 16> events;
+  while (!(allLeft() && outbox_.outstanding() == 0) && !deadline.expired()) {
+    poll(events.data(), static_cast<int>(events.size()));
+    std::this_thread::yield();
+  }
+}
+
+void WireTransport::sayBye() {
+  const Deadline deadline = Deadline::in(kByeMs);
+  std::array<Event, 16> events;
+  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r) {
+    if (parts_.mirrors[r] == nullptr) continue;
+    while (down_[r].empty() && !outbox_.tell(r, Notice::bye()) && !deadline.expired())
+      poll(events.data(), static_cast<int>(events.size()));
+  }
+}
+
+bool WireTransport::allLeft() const {
+  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
+    if (parts_.mirrors[r] != nullptr && down_[r].empty() && !left_[r]) return false;
+  return true;
 }
 
 ControlPage* WireTransport::control(std::uint32_t peer) const {
@@ -60,7 +95,7 @@ PutResult WireTransport::put(const Put& put) {
 }
 
 bool WireTransport::tell(std::uint32_t peer, std::uint64_t completed) {
-  return !down_[peer].empty() || outbox_.tell(peer, completed);
+  return !down_[peer].empty() || outbox_.tell(peer, Notice::completed(completed));
 }
 
 int WireTransport::poll(Event* out, int max) {
@@ -94,6 +129,10 @@ void WireTransport::hear(std::uint32_t peer, Notice notice) {
   if (notice.count == 0) {
     const std::uint64_t known = parts_.mirrors[peer]->completed.load(std::memory_order_relaxed);
     return learn(peer, notice.epochNear(known));
+  }
+  if (notice == Notice::bye()) {
+    left_[peer] = true;
+    return;
   }
   if (!inbox_.makesSense(notice))
     return breakLink(peer, text("rank ", peer, " sent a notice of cell ", notice.value, " of ",

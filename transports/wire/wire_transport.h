@@ -30,6 +30,9 @@ class WireTransport final : public Transport {
     std::unique_ptr<Wire> wire;
   };
   explicit WireTransport(Parts parts);
+  // Says good-bye and waits a moment for that of the peers: a connection that is closed while
+  // something unread is in it may take along what its peer has not read either.
+  ~WireTransport() override;
 
   const char* name() const override { return parts_.wire->name(); }
   Caps caps() const override {
@@ -60,6 +63,8 @@ class WireTransport final : public Transport {
  private:
   void take(const WireEvent& event);
   void hear(std::uint32_t peer, Notice notice);
+  void sayBye();
+  bool allLeft() const;
   void learn(std::uint32_t peer, std::uint64_t completed);
   void breakLink(std::uint32_t peer, std::string why);
   PutResult putHere(const Put&);
@@ -72,6 +77,7 @@ class WireTransport final : public Transport {
   Outbox outbox_;
   Inbox inbox_;
   std::vector<std::string> down_;  // by rank: why its link is down; empty: it is up
+  std::vector<bool> left_;         // by rank: it sends nothing more
   std::vector<Event> answers_;     // not told yet
   std::string lastError_;
 };
