@@ -18,11 +18,14 @@ machine() {
 }
 
 case $form in
-  short) machine 150 -- wire contract wiring "pulls 2" "broken 1" "collectives 10K 10K" ;;
+  short)
+    machine 150 -- wire contract wiring "pulls 2" "broken 1" \
+      "collectives all_reduce,broadcast,alltoall,sendrecv 10K 10K"
+    ;;
   full)
-    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "collectives 0 1M"
-    machine 1200 -- "collectives 10K 10K -d all -o all"
-    machine 600 --fabric switch --ports 2 -- wire contract "collectives 0 1M"
+    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "collectives all 0 1M"
+    machine 1200 -- "collectives all 10K 10K -d all -o all"
+    machine 600 --fabric switch --ports 2 -- wire contract "collectives all 0 1M"
     machine 200 -- figures
     ;;
   figures) machine 200 -- figures ;;
