@@ -88,10 +88,10 @@ constexpr std::array kTable = {
              "Remote writes (rdma) or messages (msg) over libfabric; auto: rdma where the provider "
              "does it natively. Must agree on all ranks.",
              "auto|rdma|msg"},
-    KnobInfo{
-        Knob::MeshFile, "WEFT_MESH_FILE", KnobType::Text, "",
-        "File that says which port of which rank a cable joins to which (weft-topo writes one); by "
-        "default subnets and a hello tell."},
+    KnobInfo{Knob::MeshFile, "WEFT_MESH_FILE", KnobType::Text, "",
+             "File that says which port of which rank a cable joins to which "
+             "(transports/verbs/mesh.h); by "
+             "default subnets and a hello tell."},
     KnobInfo{
         Knob::RoceGid, "WEFT_ROCE_GID", KnobType::Text, "auto",
         "Which GID of a port verbs uses: auto, ipv4, ipv6, link-local, or an address range such as "
