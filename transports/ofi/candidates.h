@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "transports/ofi/device_filter.h"
 #include "transports/ofi/library.h"
+#include "transports/wire/device_filter.h"
 
 namespace weft::ofi {
 

@@ -46,7 +46,8 @@ struct Findings {
 Status lookAround(Findings* found) {
   WEFT_TRY(readKnobs(&found->knobs));
   WEFT_TRY(openLibrary(&found->library));
-  const DeviceFilter filter(found->knobs.devices);
+  DeviceFilter filter;
+  WEFT_TRY(DeviceFilter::parse(found->knobs.devices, &filter));
   const bool automatic = found->knobs.provider == "auto";
   if (automatic)
     found->preferred = listCandidates(*found->library, kPreferred, filter, &found->why);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "transports/verbs/device_filter.h"
 #include "transports/verbs/gid.h"
 #include "transports/verbs/library.h"
+#include "transports/wire/device_filter.h"
 
 namespace weft::verbs {
 

@@ -113,8 +113,11 @@ Bare openBare(Rank& rank, std::span<std::byte> memory) {
   const ofi::Library* library = nullptr;
   Status status = ofi::openLibrary(&library);
   REQUIRE(status.ok(), status.text());
+  DeviceFilter loopback;
+  status = DeviceFilter::parse("=lo", &loopback);
+  REQUIRE(status.ok(), status.text());
   std::string why;
-  const auto found = ofi::listCandidates(*library, "tcp;ofi_rxm", ofi::DeviceFilter("=lo"), &why);
+  const auto found = ofi::listCandidates(*library, "tcp;ofi_rxm", loopback, &why);
   REQUIRE(!found.empty(), why);
   Bare made;
   status = ofi::Rail::open(*library, found.front(), {{memory, {}}, 1024}, &made.rail);

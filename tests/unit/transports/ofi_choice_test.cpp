@@ -126,16 +126,5 @@ TEST(OfiChoice, NearNicsFirstAndAtMostFour) {
   EXPECT_EQ(job.nics(0), "a b far0 far1 ");
 }
 
-TEST(OfiDeviceFilter, PrefixesExactNamesAndExceptions) {
-  EXPECT_TRUE(DeviceFilter("").allows("eth0"));
-  EXPECT_TRUE(DeviceFilter("eth,ib0:1").allows("eth0"));
-  EXPECT_TRUE(DeviceFilter("eth,ib0:1").allows("ib0"));
-  EXPECT_FALSE(DeviceFilter("eth,ib0:1").allows("lo"));
-  EXPECT_FALSE(DeviceFilter("=eth").allows("eth0"));
-  EXPECT_TRUE(DeviceFilter("=eth0").allows("eth0"));
-  EXPECT_FALSE(DeviceFilter("^docker,lo").allows("docker0"));
-  EXPECT_TRUE(DeviceFilter("^docker,lo").allows("eth0"));
-}
-
 }  // namespace
 }  // namespace weft::ofi

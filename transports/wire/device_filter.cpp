@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transports/verbs/device_filter.h"
+#include "transports/wire/device_filter.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
 
-namespace weft::verbs {
+namespace weft {
 
 Status DeviceFilter::parse(std::string_view knob, DeviceFilter* out) {
   *out = DeviceFilter();
@@ -36,16 +36,23 @@ Status DeviceFilter::parse(std::string_view knob, DeviceFilter* out) {
 
 bool DeviceFilter::allows(std::string_view device, std::uint32_t port) const {
   if (names_.empty()) return true;
-  const bool named = std::any_of(names_.begin(), names_.end(),
-                                 [&](const Name& name) { return names(name, device, port); });
+  // "Any port" of a device that is left out by one port only is not left out.
+  const bool anyPort = port == 0 && !not_;
+  const bool named = std::any_of(names_.begin(), names_.end(), [&](const Name& name) {
+    return names(name, device) && (name.port == 0 || name.port == port || anyPort);
+  });
   return named != not_;
 }
 
-bool DeviceFilter::names(const Name& name, std::string_view device, std::uint32_t port) const {
-  const bool same = exact_ ? device == name.device : device.starts_with(name.device);
-  // "Any port" of a device that is left out by one port only is not left out.
-  const bool anyPort = port == 0 && !not_;
-  return same && (name.port == 0 || name.port == port || anyPort);
+bool DeviceFilter::allows(std::string_view device) const {
+  if (names_.empty()) return true;
+  const bool named = std::any_of(names_.begin(), names_.end(),
+                                 [&](const Name& name) { return names(name, device); });
+  return named != not_;
 }
 
-}  // namespace weft::verbs
+bool DeviceFilter::names(const Name& name, std::string_view device) const {
+  return exact_ ? device == name.device : device.starts_with(name.device);
+}
+
+}  // namespace weft
