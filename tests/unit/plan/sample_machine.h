@@ -24,8 +24,11 @@ inline Machine sampleMachine() {
 }
 
 inline Ground sampleGround(std::uint32_t cores = 2) {
-  return {
-      .machine = sampleMachine(), .cores = cores, .arenaBytes = 1 << 20, .landingBytes = 256 << 10};
+  return {.machine = sampleMachine(),
+          .cores = cores,
+          .arenaBytes = 1 << 20,
+          .landingBytes = 256 << 10,
+          .between = {}};
 }
 
 }  // namespace weft
