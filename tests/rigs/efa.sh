@@ -6,15 +6,21 @@
 #
 # COMMAND runs with the fake device in place, so that WEFT_TRANSPORT=ofi or a WEFT_OFI_* means efa. Without one: the
 # contract of wires under N seeds (3), then each kind of trouble N times (5), then, if FOLDER (build/release) has them,
-# the contract of transports and every collective with its results checked; --short leaves most of it out. Prints what
-# passed and what failed; the exit code is 1 if anything failed. The knobs of the device, FAKE_EFA_*, are in
-# tests/rigs/efa/fake.h.
+# the contract of transports and every collective with its results checked; as root also on two hosts of two ranks (network
+# namespaces), shm inside and efa between, in two levels where a collective has them. --short leaves most of it out.
+# Prints what passed and what failed; the exit code is 1 if anything failed. The knobs of the device, FAKE_EFA_*, are
+# in tests/rigs/efa/fake.h.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+# shellcheck source=tests/rigs/hosts/net.sh
+source "$here/hosts/net.sh"
+hosts_net=weftefa$$
 root=$here/../..
 build=$root/build/release seeds=3 repeats=5 short= command=()
 passed=0 failed=0
+collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce gather scatter alltoall
+  sendrecv barrier)
 
 die() { printf 'efa: %s\n' "$*" >&2 && exit 2; }
 
@@ -44,20 +50,29 @@ make_sysfs() {
   done
 }
 
-with_device() {
-  env SYSFS_PATH="$sysfs" FI_PROVIDER="efa,tcp,ofi_rxm" FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_USE_DEVICE_RDMA=1 \
-    WEFT_OFI_PROVIDER="${WEFT_OFI_PROVIDER:-efa}" WIRES_UNDER_TEST=ofi LD_PRELOAD="$fake" "$@"
+# "${with_device[@]}" COMMAND...: it has the fake device.
+make_device() {
+  mkdir "$work/wire"
+  make_sysfs "$work/sys"
+  with_device=(env SYSFS_PATH="$work/sys" FAKE_EFA_WIRE="$work/wire" LD_PRELOAD="$fake" FI_PROVIDER="efa,tcp,ofi_rxm"
+    FI_EFA_ENABLE_SHM_TRANSFER=0 FI_EFA_USE_DEVICE_RDMA=1 WEFT_OFI_PROVIDER="${WEFT_OFI_PROVIDER:-efa}"
+    WIRES_UNDER_TEST=ofi)
+}
+
+result() { # NAME 0|1 LOG...
+  if (($2 == 0)); then
+    passed=$((passed + 1)) && printf 'efa: passed: %s\n' "$1"
+  else
+    failed=$((failed + 1)) && printf 'efa: FAILED: %s\n' "$1" && tail -n 40 "${@:3}"
+  fi
 }
 
 # check NAME COMMAND...
 check() {
-  local name=$1 log=$work/log
+  local name=$1 log=$work/log code=0
   shift
-  if with_device FAKE_EFA_TALLY="$work/tally" timeout 300 "$@" >"$log" 2>&1; then
-    passed=$((passed + 1)) && printf 'efa: passed: %s\n' "$name"
-  else
-    failed=$((failed + 1)) && printf 'efa: FAILED: %s\n' "$name" && tail -40 "$log"
-  fi
+  "${with_device[@]}" FAKE_EFA_TALLY="$work/tally" timeout 300 "$@" >"$log" 2>&1 || code=1
+  result "$name" "$code" "$log"
 }
 
 check_wires() {
@@ -77,14 +92,48 @@ check_trouble() {
 }
 
 check_transport() {
-  local collective collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce
-    gather scatter alltoall sendrecv barrier)
+  local collective
   check "contract of transports" env FABRICS_UNDER_TEST=ofi "$build/bin/contract" --gtest_filter='*/ofi'
-  [[ -z $short ]] || collectives=(all_reduce alltoall)
   for collective in "${collectives[@]}"; do
     check "$collective, 4 ranks" env WEFT_TRANSPORT=ofi WEFT_TIMEOUT_MS=60000 \
       "$build/bin/weft-perf" "$collective" -b 0 -e 1M -f 11 -n 2 -w 1 --ranks 4
   done
+}
+
+# on_hosts ARGUMENT...: weft-perf on two hosts of two ranks; what rank R says is in $work/rankR.
+on_hosts() {
+  local rank way pid pids=() port=$((20000 + RANDOM % 10000)) code=0
+  for rank in 0 1 2 3; do
+    WEFT_RANK=$rank WEFT_SIZE=4 WEFT_ROOT=10.77.0.1:$port WEFT_SECRET=rig WEFT_SPIN_US=0 WEFT_TRANSPORT=auto \
+      on_host $((rank / 2)) "${with_device[@]}" FAKE_EFA_TALLY="$work/tally" timeout 120 "$build/bin/weft-perf" "$@" \
+      >"$work/rank$rank" 2>&1 &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || code=1; done
+  for way in '1: shm' '2: efa' '3: efa'; do grep -q "^# rank $way" "$work/rank0" || code=1; done
+  return "$code"
+}
+
+check_hosts() {
+  local collective code levels two_level
+  two_level=$("$build/bin/weft-perf" --algo list | sed -n 's/: .*two-level.*//p')
+  hosts_up 2 1gbit
+  for collective in "${collectives[@]}"; do
+    code=0 levels=()
+    ! grep -qx "$collective" <<<"$two_level" || levels=(--algo two-level)
+    on_hosts "$collective" -b 0 -e 4M -f 11 -n 2 -w 1 -T 60 "${levels[@]}" || code=1
+    result "2 hosts of 2 ranks, shm inside, efa between: $collective ${levels[*]}" "$code" "$work"/rank?
+  done
+}
+
+# Why there can be no hosts; nothing if there can.
+no_hosts() {
+  local tool
+  ((EUID == 0)) || { echo "needs root" && return; }
+  for tool in ip tc unshare; do
+    command -v "$tool" >/dev/null || { echo "needs $tool" && return; }
+  done
+  unshare --net true 2>/dev/null || echo "no network namespaces on this machine"
 }
 
 # Only what is built: a developer at work on the wire has no weft-perf.
@@ -92,16 +141,24 @@ has() { [[ -x $build/bin/$1 ]]; }
 
 parse "$@"
 fake=$(readlink -f "$build/lib/libfake_efa.so") || die "$build/lib/libfake_efa.so is not there; fix: build fake_efa"
+build=$(readlink -f "$build")
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
-sysfs=$work/sys
-make_sysfs "$sysfs"
+make_device
 if ((${#command[@]} > 0)); then
-  with_device "${command[@]}"
+  "${with_device[@]}" "${command[@]}"
   exit
 fi
+[[ -z $short ]] || collectives=(all_reduce alltoall)
 check_wires
 [[ -n $short ]] || check_trouble
 if has contract && has weft-perf; then check_transport; fi
+why=$(no_hosts)
+if [[ -n $why ]]; then
+  printf 'efa: skipped, two hosts: %s\n' "$why"
+elif has weft-perf; then
+  trap 'hosts_down; rm -rf "$work"' EXIT
+  check_hosts
+fi
 awk '{ all += $1; late += $2 } END { printf "efa: %d datagrams, %d of them out of order\n", all, late }' "$work/tally"
 printf 'efa: %d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

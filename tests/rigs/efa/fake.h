@@ -36,6 +36,7 @@ struct Knobs {
   std::string
       tally;  // TALLY: file to which each queue pair adds what it delivered, and out of order
   std::uint64_t memoryKb = 0;  // MEMORY_KB: how much can be registered; 0 = all
+  std::string wire = "/tmp";   // WIRE: folder of the sockets, which hosts of one machine share
 };
 const Knobs& knobs();
 

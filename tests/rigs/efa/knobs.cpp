@@ -18,6 +18,7 @@ std::uint64_t number(const char* name, std::uint64_t fallback) {
 Knobs readKnobs() {
   const Knobs usual;
   const char* tally = std::getenv("FAKE_EFA_TALLY");
+  const char* wire = std::getenv("FAKE_EFA_WIRE");
   return {.seed = number("SEED", usual.seed),
           .devices = number("DEVICES", usual.devices),
           .shuffle = number("SHUFFLE", usual.shuffle) != 0,
@@ -28,7 +29,8 @@ Knobs readKnobs() {
           .muteAfter = number("MUTE_AFTER", usual.muteAfter),
           .timeoutMs = number("TIMEOUT_MS", usual.timeoutMs),
           .tally = tally != nullptr ? tally : "",
-          .memoryKb = number("MEMORY_KB", usual.memoryKb)};
+          .memoryKb = number("MEMORY_KB", usual.memoryKb),
+          .wire = wire != nullptr ? wire : usual.wire};
 }
 
 }  // namespace

@@ -23,31 +23,21 @@ std::uint32_t pidOf(const ibv_gid& gid) {
   return pid;
 }
 
-std::string nameOf(const Place& place) {
-  return "fake-efa-" + std::to_string(pidOf(place.gid)) + "-" + std::to_string(place.gid.raw[15]) +
-         "-" + std::to_string(place.queue);
+std::string pathOf(const Place& place) {
+  return knobs().wire + "/fake-efa-" + std::to_string(pidOf(place.gid)) + "-" +
+         std::to_string(place.gid.raw[15]) + "-" + std::to_string(place.queue);
 }
 
-struct Address {
-  sockaddr_un name = {};
-  socklen_t bytes = 0;
-};
-
-// Abstract: the name vanishes with its process.
-Address addressOf(const Place& place) {
-  Address made;
-  const std::string name = nameOf(place);
-  made.name.sun_family = AF_UNIX;
-  std::memcpy(made.name.sun_path + 1, name.data(), name.size());
-  made.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+// A path, as abstract names end at the network namespace.
+sockaddr_un addressOf(const Place& place) {
+  sockaddr_un made = {};
+  made.sun_family = AF_UNIX;
+  pathOf(place).copy(made.sun_path, sizeof(made.sun_path) - 1);
   return made;
 }
 
 // A mute queue leaves this file behind, so that its peers know it from one that is gone.
-std::string muteMark(const Place& place) {
-  const char* sysfs = std::getenv("SYSFS_PATH");
-  return std::string(sysfs != nullptr ? sysfs : "/tmp") + "/mute-" + nameOf(place);
-}
+std::string muteMark(const Place& place) { return pathOf(place) + "-mute"; }
 
 Clock::time_point timeout() { return Clock::now() + std::chrono::milliseconds(knobs().timeoutMs); }
 
@@ -74,13 +64,13 @@ void muteFrom(Queue& queue) {
 
 // False: the way is full.
 bool transmit(Queue& queue, const Send& send) {
-  const Address to = addressOf(send.to);
+  sockaddr_un to = addressOf(send.to);
   Place source = queue.place;
   iovec parts[] = {{&source, sizeof(source)},
                    {const_cast<std::byte*>(send.bytes.data()), send.bytes.size()}};
   msghdr message = {};
-  message.msg_name = const_cast<sockaddr_un*>(&to.name);
-  message.msg_namelen = to.bytes;
+  message.msg_name = &to;
+  message.msg_namelen = sizeof(to);
   message.msg_iov = parts;
   message.msg_iovlen = 2;
   if (::sendmsg(queue.socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
@@ -114,17 +104,24 @@ void drain(Queue& queue) {
 }  // namespace
 
 int openSocket(const Place& place) {
+  const sockaddr_un name = addressOf(place);
+  if (pathOf(place) != name.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
   const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const Address name = addressOf(place);
   const int room = 4 << 20;
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-  if (::bind(socket, reinterpret_cast<const sockaddr*>(&name.name), name.bytes) == 0) return socket;
+  ::unlink(name.sun_path);  // of a process that was killed and had this id
+  if (::bind(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0) return socket;
   ::close(socket);
   return -1;
 }
 
 void closeSocket(Queue& queue) {
-  if (queue.socket >= 0) ::close(queue.socket);
+  if (queue.socket < 0) return;
+  ::unlink(pathOf(queue.place).c_str());
+  ::close(queue.socket);
   queue.socket = -1;
 }
 
