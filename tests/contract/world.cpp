@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "shuffled_wire.h"
+#include "transports/routed/routed.h"
 
 namespace weft {
 namespace {
@@ -203,6 +204,10 @@ std::vector<Fabric> allFabrics() {
   wired.faults = text("seed=5", faults);
   wired.decorators = 1;
   fabrics.push_back(wired);
+  wired = wireFabrics()[0];
+  wired.name = "routed";
+  wired.routed = true;
+  fabrics.push_back(wired);
   if (hasLibfabric()) fabrics.push_back(ofiFabric());
   fabrics.push_back({"faulty_twice", false, false, text("seed=4", faults), 2});
   return fabrics;
@@ -265,8 +270,26 @@ TransportSetup Rank::setup(const SegmentLayout& layout) {
   return setup;
 }
 
+namespace {
+
+// Hosts of two threads each, and a wire between them.
+RoutedSetup pairsOf(std::uint32_t ranks, const WireMaker& wire) {
+  RoutedSetup routed;
+  for (std::uint32_t r = 0; r < ranks; ++r) routed.hosts.push_back(r / 2);
+  routed.inside = makeLocal;
+  routed.between = [wire](const TransportSetup& setup, std::byte* segment,
+                          std::unique_ptr<Transport>* out) {
+    return makeWireTransport(setup, wire, segment, out);
+  };
+  return routed;
+}
+
+}  // namespace
+
 Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
-  if (fabric.wire)
+  if (fabric.routed)
+    WEFT_TRY(makeRouted(setup, pairsOf(setup.ranks, fabric.wire), out));
+  else if (fabric.wire)
     WEFT_TRY(makeWireTransport(setup, fabric.wire, nullptr, out));
   else
     WEFT_TRY(fabric.shm ? makeShm(setup, out) : makeLocal(setup, out));

@@ -39,6 +39,7 @@ struct Fabric {
   std::string faults = {};  // of the decorator
   int decorators = 0;       // how many of them, one over another
   WireMaker wire = {};      // neither local nor shm: a WireTransport over this
+  bool routed = false;      // over `wire` to ranks of other hosts only, two on each
 };
 std::ostream& operator<<(std::ostream&, const Fabric&);
 std::vector<Fabric> bareFabrics();  // whose memory is mapped

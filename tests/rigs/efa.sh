@@ -17,7 +17,7 @@ here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 source "$here/hosts/net.sh"
 hosts_net=weftefa$$
 root=$here/../..
-build=$root/build/release seeds=3 repeats=5 short= command=()
+build=$root/build/release seeds=3 repeats=5 short='' command=()
 passed=0 failed=0
 collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce gather scatter alltoall
   sendrecv barrier)

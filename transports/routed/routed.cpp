@@ -99,6 +99,7 @@ Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
   inside.exchange = amongHost(setup, members);
   parts.transports.resize(2);
   WEFT_TRY(routed.inside(inside, &parts.transports[0]));
+  parts.transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
   WEFT_TRY(routed.between(between, parts.transports[0]->own().base(), &parts.transports[1]));
   parts.name = text(parts.transports[0]->name(), "+", parts.transports[1]->name());
   *out = std::make_unique<RoutedTransport>(std::move(parts));

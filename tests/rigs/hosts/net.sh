@@ -43,5 +43,6 @@ host_join() { ip -n "${hosts_net}switch" link set "port$1" up; }
 on_host() {
   local host=$1
   shift
+  # shellcheck disable=SC2016  # for the shell there
   ip netns exec "${hosts_net}host$host" unshare --uts sh -c 'hostname "$0"; exec "$@"' "node$host" "$@"
 }

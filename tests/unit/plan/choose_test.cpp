@@ -99,6 +99,36 @@ TEST(Choose, TakesTheCheapestForm) {
   }
 }
 
+// Between hosts the links decide: few rounds for short messages, few bytes for long ones.
+TEST(Choose, TwoLevelsBetweenHosts) {
+  Tuning t = tuning();
+  t.ranks = 8;
+  t.direct = false;
+  t.nodes = Nodes::even(2, 4);
+  const auto call = [](std::uint64_t bytes) { return callOf(Collective::AllReduce, bytes / 4); };
+  EXPECT_EQ(chosen(call(1 << 20), t).find("two-level"), std::string::npos) << "one host";
+  t.ground.between = Between{t.nodes, 20e3, 1, 1e3};
+  EXPECT_NE(chosen(call(8), t).find("one-shot"), std::string::npos) << chosen(call(8), t);
+  EXPECT_NE(chosen(call(16 << 20), t).find("two-level"), std::string::npos);
+  Call reproducible = call(16 << 20);
+  reproducible.reproducible = true;
+  EXPECT_EQ(chosen(reproducible, t).find("two-level"), std::string::npos);
+}
+
+TEST(Choose, UnevenNodesHaveTwoLevelsToo) {
+  Tuning t = tuning();
+  t.ranks = 5;
+  t.nodes = {0, 1, 1, 0, 1};
+  for (const char* const name : {"two-level", "two-level-ring"}) {
+    Call call = callOf(Collective::AllReduce, 1000);
+    call.algorithm = name;
+    const std::string result = chosen(call, t);
+    EXPECT_EQ(result.find("fix: choose two-level") != std::string::npos,
+              std::string_view(name) == "two-level-ring")
+        << result;
+  }
+}
+
 TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
   Call call = callOf(Collective::AllReduce, 1 << 20);
   call.algorithm = "ring";
