@@ -43,7 +43,7 @@ inline bool commute(const Program& p, uint32_t op) {
   return true;
 }
 
-// A Copy of more than it should: does the next op that touches the rest overwrite it?
+// A Copy of more than it should: does the next op that touches the rest, if any, overwrite it?
 inline bool overwrittenLater(const Program& p, uint32_t op) {
   const Op& copy = p.ops[op];
   if (copy.kind != OpKind::Copy || copy.chunks != 2) return false;
@@ -53,7 +53,7 @@ inline bool overwrittenLater(const Program& p, uint32_t op) {
     for (const Touched& t : touchedBy(p.ops[i], p))
       if (conflict(extra, t)) return false;
   }
-  return false;
+  return extra.slot.buf == Buf::Tmp;  // nobody ever looks
 }
 
 inline Harmless explain(const Mutant& m, SumOrder order, Collective collective) {
