@@ -73,17 +73,19 @@ ssize_t OfiWire::post(const WireWrite& write, Slot* slot) {
   return mode_ == Mode::Rdma ? postRdma(rail, way, write, slot) : postMsg(rail, way, write, slot);
 }
 
+// Ends with a LinkDown if there is one, so that lastError() is about that one.
 int OfiWire::poll(WireEvent* out, int max) {
   int events = 0;
-  if (max > 0 && !downs_.empty()) {  // one at a time: lastError() is about the latest
-    out[events++] = downs_.back();
-    downs_.pop_back();
-    lastError_ = peers_[out->peer].fate;
-  }
   const auto rails = static_cast<std::uint32_t>(rails_.size());
   for (std::uint32_t i = 0; i < rails && events < max; ++i)
     events += pollRail((firstRail_ + i) % rails, out + events, max - events);
   if (++firstRail_ >= rails) firstRail_ = 0;
+  if (events < max && !downs_.empty()) {
+    out[events] = downs_.back();
+    downs_.pop_back();
+    lastError_ = peers_[out[events].peer].fate;
+    ++events;
+  }
   return events;
 }
 
@@ -165,8 +167,7 @@ void OfiWire::failed(std::uint32_t rail) {
 // Nobody says whose it was. Its sender is told so at its end, or is dead, and the other peers have
 // nothing to do with it.
 void OfiWire::incomingFailed(std::uint32_t rail, Slot* slot, const std::string& why) {
-  lastError_ = text(why, ", incoming");
-  logInfo(lastError_);
+  logInfo(why, ", incoming");
   if (slot != nullptr && slot->kind == Slot::Receive) rails_[rail]->post(slot);
 }
 
@@ -175,7 +176,6 @@ void OfiWire::linkDown(std::uint32_t rank, const std::string& why) {
   if (!peer.reached || peer.down) return;
   peer.down = true;
   peer.fate = text(why, "; link of ", names_[rank_], " to ", names_[rank], ": ", peer.where);
-  lastError_ = peer.fate;
   downs_.push_back({WireEvent::LinkDown, rank, 0, 0});
 }
 

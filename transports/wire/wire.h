@@ -17,25 +17,21 @@ namespace weft {
 // any Wire.
 //
 //  1. write() answers Accepted (exactly one Sent with its cookie follows; the source must stay
-//     untouched until then), Again (nothing happened; poll() and try again) or Failed
-//     (lastError()).
+//     untouched until then), Again (nothing happened; poll() and try again) or Failed (lastError()).
 //  2. Exactly one Noticed(peer, notice) at the target for each accepted write, after all its bytes
 //     are visible there; none for a quiet one.
 //  3. There is NO order between any two writes, not even of one rail, unless caps().ordered: then
-//  the
-//     bytes of a quiet write are visible before the Noticed of a later write of the same peer and
-//     rail.
+//     the bytes of a quiet write are visible before the Noticed of a later write of the same peer
+//     and rail.
 //  4. A write of 0 bytes is legal: a notice alone.
 //  5. All progress happens in poll(), at both ends: whoever has sent or expects anything keeps
 //     polling.
-//  6. After LinkDown nothing more arrives on that link and write() to it fails; every accepted
-//  write
-//     is still answered, by Sent or (in LinkDown's wake) not at all: its cookie may be forgotten.
-//     lastError() then says who, what, where (device, port, both addresses), in one line.
+//  6. After LinkDown nothing more arrives on that link and write() to it fails; accepted writes may
+//     stay without an answer. A poll gives at most one LinkDown, as its last event; lastError() then
+//     says who, what, where (device, port, both addresses), in one line.
 //  7. At most WireSetup::noticesPerPeer notices of one peer and rail are on their way or not yet
-//  polled: the
-//     caller sees to it, so a wire that must post receives can post enough of them once and renew
-//     each as it polls it.
+//     polled: the caller sees to it, so a wire that must post receives can post enough of them once
+//     and renew each as it polls it.
 //  8. Nothing blocks, nothing allocates once warm.
 //
 // One thread at a time.
