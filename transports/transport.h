@@ -18,23 +18,20 @@ namespace weft {
 // transport and every decorator.
 //
 //  1. put() answers Done (the source is reusable, nothing else is said), Pending (exactly one
-//  PutDone
-//     event with its cookie follows; the source must stay untouched until then), Again (nothing
-//     happened; poll() and try again) or Failed (lastError() says why).
+//     PutDone event with its cookie follows; the source must stay untouched until then), Again
+//     (nothing happened; poll() and try again) or Failed (lastError() says why).
 //  2. Exactly one arrival per accepted put: cells[tag].word of the target takes the put's word,
-//  after
-//     ALL payload bytes, the stamp and the inlined bytes are visible to whoever loads it with
-//     acquire.
+//     after ALL payload bytes, the stamp and the inlined bytes are visible to whoever loads it with
+//     acquire. What lies behind the inlined bytes of a cell is undefined then.
 //  3. There is NO order between any two puts, not even of the same link or length.
 //  4. Target bytes are undefined until the arrival; payload is never polled.
 //  5. A tag is unique among the puts in flight to a peer; the engine guarantees it.
-//  6. All progress of Pending puts happens in poll(), here and at the target: keep polling while
-//     outstanding() is not 0 and while waiting for an arrival, if caps().polls.
+//  6. All progress of puts happens in poll(), here and at the target, if caps().polls: keep polling
+//     while outstanding() is not 0 and while waiting for an arrival.
 //  7. After LinkDown or Failed nothing more arrives on that link.
 //  8. A put of 0 bytes is legal: a signal.
 //  9. Nothing blocks and nothing hangs; deadlines belong to the engine. No allocation in put and
-//  poll
-//     once warm.
+//     poll once warm.
 //
 // One thread at a time uses a Transport.
 enum class PutResult : std::uint8_t { Done, Pending, Again, Failed };

@@ -17,7 +17,8 @@ namespace weft {
 // any Wire.
 //
 //  1. write() answers Accepted (exactly one Sent with its cookie follows; the source must stay
-//     untouched until then), Again (nothing happened; poll() and try again) or Failed (lastError()).
+//     untouched until then), Again (nothing happened; poll() and try again) or Failed: lastError()
+//     says why.
 //  2. Exactly one Noticed(peer, notice) at the target for each accepted write, after all its bytes
 //     are visible there; none for a quiet one.
 //  3. There is NO order between any two writes, not even of one rail, unless caps().ordered: then
@@ -27,8 +28,8 @@ namespace weft {
 //  5. All progress happens in poll(), at both ends: whoever has sent or expects anything keeps
 //     polling.
 //  6. After LinkDown nothing more arrives on that link and write() to it fails; accepted writes may
-//     stay without an answer. A poll gives at most one LinkDown, as its last event; lastError() then
-//     says who, what, where (device, port, both addresses), in one line.
+//     stay without an answer. A poll gives at most one LinkDown, as its last event, and lastError()
+//     then says who, what, where (device, port, both addresses), in one line.
 //  7. At most WireSetup::noticesPerPeer notices of one peer and rail are on their way or not yet
 //     polled: the caller sees to it, so a wire that must post receives can post enough of them once
 //     and renew each as it polls it.
