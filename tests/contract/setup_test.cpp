@@ -50,8 +50,14 @@ void requireSame(Rank& rank, const Status& status, Code code,
   for (const std::string_view part : parts) REQUIRE(has(status, part), status.text());
 }
 
+std::vector<Fabric> mappedAndWire() {
+  std::vector<Fabric> fabrics = bareFabrics();
+  fabrics.push_back(wireFabrics()[0]);
+  return fabrics;
+}
+
 class Setup : public testing::TestWithParam<Fabric> {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, Setup, testing::ValuesIn(bareFabrics()),
+INSTANTIATE_TEST_SUITE_P(Fabrics, Setup, testing::ValuesIn(mappedAndWire()),
                          [](const auto& of) { return of.param.name; });
 
 TEST_P(Setup, LayoutsDiffer) {
