@@ -4,5 +4,11 @@
 // vectors (SVE, RVV) cannot be members of a struct. Include it before any Highway header.
 #pragma once
 
-#define HWY_DISABLED_TARGETS \
+#define WEFT_USELESS_TARGETS \
   (HWY_AVX3_DL | HWY_SSE4 | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// Under a sanitizer a target takes minutes to compile, and one of many lanes shows what there is.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HWY_DISABLED_TARGETS (WEFT_USELESS_TARGETS | HWY_AVX3)
+#else
+#define HWY_DISABLED_TARGETS WEFT_USELESS_TARGETS
+#endif

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -300,14 +301,17 @@ Status Rendezvous::wait(bool busy, Deadline deadline) {
   return ready == 0 && !busy ? checkMissing() : Status();
 }
 
-// Higher ranks call us; one that has not and no longer listens never will.
-Status Rendezvous::checkMissing() const {
+// Higher ranks call us; one that has not and no longer listens never will, unless its word has come
+// since we looked for it: so it must be missed twice.
+Status Rendezvous::checkMissing() {
   for (std::uint32_t peer = card_.rank + 1; peer < cards_->size(); ++peer) {
     if ((*guests_)[peer]) continue;
     const Fd socket = newSocket();
-    if (socket && !connectTo(socket.get(), (*cards_)[peer].token) && errno == ECONNREFUSED)
-      return Status::error(Code::RemoteError, text("shm transport: ", nameOf((*cards_)[peer]),
-                                                   " has failed or ended during set-up"));
+    if (!socket || connectTo(socket.get(), (*cards_)[peer].token) || errno != ECONNREFUSED)
+      continue;
+    if (std::exchange(missed_, peer) != peer) return {};
+    return Status::error(Code::RemoteError, text("shm transport: ", nameOf((*cards_)[peer]),
+                                                 " has failed or ended during set-up"));
   }
   return {};
 }

@@ -57,7 +57,7 @@ class Rendezvous {
   Status hear(Link&);
   void admit(Link&, std::uint32_t peer, Descriptors);
   Status wait(bool busy, Deadline);
-  Status checkMissing() const;
+  Status checkMissing();
   bool complete() const;
   std::string missing() const;
 
@@ -68,6 +68,7 @@ class Rendezvous {
   std::vector<std::optional<Guest>>* guests_ = nullptr;
   std::vector<Link> links_;
   std::uint32_t nextCall_ = 0;  // lower ranks are called in order
+  std::uint32_t missed_ = 0;    // the higher rank that did not listen when last looked for
 };
 
 }  // namespace weft
