@@ -77,8 +77,9 @@ void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
   record.count.store(plan.count, std::memory_order_release);
   record.what.store(plan.what, std::memory_order_release);
   record.seq.store(seq_, std::memory_order_release);
-  mine_.callSeq.store(seq_, std::memory_order_release);
+  // In this order: whoever is killed in between must not look like one that has done its part.
   mine_.inCall.store(1, std::memory_order_relaxed);
+  mine_.callSeq.store(seq_, std::memory_order_release);
   beginWait(timeoutMs, label);
 }
 
