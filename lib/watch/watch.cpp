@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/rank_list.h"
 #include "base/text.h"
 #include "plan/call.h"
 
@@ -27,19 +28,6 @@ constexpr milliseconds kAskAtMost{500};
 constexpr milliseconds kAskAgain{5};         // for words that have not come yet
 constexpr milliseconds kAnswerPatience{30};  // for the last look before an error
 constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
-
-// "ranks 0-2,4" of a sorted list.
-std::string rankList(const std::vector<std::uint32_t>& ranks) {
-  std::string line = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    line += text(i == 0 ? "" : ",", ranks[i]);
-    if (j > i) line += text("-", ranks[j]);
-    i = j + 1;
-  }
-  return line;
-}
 
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
 bool readCall(const ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
