@@ -9,9 +9,9 @@
 
 namespace weft {
 
-// "rank 3" or "ranks 0-2,4" of a sorted list.
-inline std::string rankList(const std::vector<std::uint32_t>& ranks) {
-  std::string line = ranks.size() == 1 ? "rank " : "ranks ";
+// "0-2,4" of a sorted list.
+inline std::string rankRanges(const std::vector<std::uint32_t>& ranks) {
+  std::string line;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t j = i;
     while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
@@ -20,6 +20,11 @@ inline std::string rankList(const std::vector<std::uint32_t>& ranks) {
     i = j + 1;
   }
   return line;
+}
+
+// "rank 3" or "ranks 0-2,4".
+inline std::string rankList(const std::vector<std::uint32_t>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + rankRanges(ranks);
 }
 
 }  // namespace weft

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "base/knobs.h"
+#include "base/rank_list.h"
 #include "base/text.h"
 
 namespace weft {
@@ -242,18 +243,6 @@ std::string formatSpeed(const LinkSpeed& speed) {
   return text("gbit ", formatNumber(speed.gbit), " us ", formatNumber(speed.us));
 }
 
-std::string formatRanks(const std::vector<std::uint32_t>& ranks) {
-  std::string line;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    line += text(i == 0 ? "" : ",", ranks[i]);
-    if (j > i) line += text("-", ranks[j]);
-    i = j + 1;
-  }
-  return line;
-}
-
 // Nodes of one size that follow each other share a line.
 std::string formatNodes(const std::vector<FabricNode>& nodes) {
   std::string lines;
@@ -319,7 +308,7 @@ std::string formatFabric(const Fabric& fabric) {
   }
   for (const Rail& rail : fabric.rails)
     lines += text("rail ", rail.name, " ", formatSpeed(rail.speed), " ranks ",
-                  formatRanks(rail.ranks), "\n");
+                  rankRanges(rail.ranks), "\n");
   return lines;
 }
 

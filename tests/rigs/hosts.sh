@@ -141,7 +141,6 @@ part_slow() {
 part_figures() {
   local addresses
   addresses=$(seq -s, -f '10.77.0.%g' "$hosts")
-  on_host 0 iperf3 --version >/dev/null 2>&1 || true
   WEFT_SPIN_US=0 "$build/bin/weft-peers" --hosts "$addresses" --shell "$here/hosts/on_host" --ranks "$ranks" --rounds 3 \
     --sizes 64M --collectives all_reduce --modes steady --only weft:any,openmpi:default,gloo:ring,gloo:bcube \
     --variant flat:WEFT_ALGO=mesh --variant one-lane:WEFT_LANES=1
