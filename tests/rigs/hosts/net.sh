@@ -25,6 +25,7 @@ hosts_up() {
 hosts_down() {
   local name
   for name in $(ip netns list | sed -n "s/^\($hosts_net\(host[0-9]*\|switch\)\).*/\1/p"); do
+    ip netns pids "$name" | xargs -r kill -KILL  # a launcher's daemons outlive it
     ip netns del "$name"
   done
 }
