@@ -32,6 +32,11 @@ function(weft_module name)
   target_link_libraries(${target} ${scope} ${arg_DEPS} ${arg_PACKAGES} Threads::Threads)
 endfunction()
 
+# weft_alone(<file>...): keeps out of WEFT_UNITY what has private names that other files of its target have too.
+function(weft_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # weft_add_folders(<folder>...): add_subdirectory for each that has a CMakeLists.txt, in this order.
 function(weft_add_folders)
   file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)

@@ -5,6 +5,7 @@ set(WEFT_SANITIZE "" CACHE STRING "Sanitizer: empty, asan (address and undefined
 set_property(CACHE WEFT_SANITIZE PROPERTY STRINGS "" asan tsan)
 set(WEFT_BUILD_TRAIN AUTO CACHE STRING "Build weft-train: ON, OFF or AUTO (if libtorch is found)")
 set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
+option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
@@ -29,6 +30,14 @@ find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${WEFT_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()
+
+# Together, headers are read and templates compiled once a target. The library is compiled so only under a sanitizer:
+# as it is shipped, and linted, each file stands for itself. The preset debug keeps all files apart.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
+set(CMAKE_UNITY_BUILD ${WEFT_UNITY})
+if(NOT WEFT_SANITIZE)
+  set(CMAKE_UNITY_BUILD OFF)
 endif()
 
 if(WEFT_SANITIZE STREQUAL "asan")

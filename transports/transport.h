@@ -33,6 +33,10 @@ namespace weft {
 //  9. Nothing blocks and nothing hangs; deadlines belong to the engine. No allocation in put and
 //     poll once warm.
 //
+// 10. Only between attend() and leave(), and before the first leave(), may it be used: outside of
+//     them it may make progress by itself, and keeps what it learns for the next poll(). attend(),
+//     the use and leave() may be of different threads, one after another.
+//
 // One thread at a time uses a Transport.
 enum class PutResult : std::uint8_t { Done, Pending, Again, Failed };
 
@@ -100,6 +104,10 @@ class Transport {
   virtual bool deposit(std::uint32_t peer, std::uint64_t to, const void* from,
                        std::size_t bytes) = 0;
 
+  // The caller comes to use it, or stays away for an unknown time. In pairs.
+  virtual void attend() {}
+  virtual void leave() {}
+
   virtual PutResult put(const Put&) = 0;
   // To a peer whose pages are mirrored: this rank has completed all invocations up to there. It
   // arrives some time, unless a later one overtakes it. False: not now; poll() and try again.
@@ -110,7 +118,21 @@ class Transport {
   virtual void wake(std::uint32_t peer) = 0;
   // Cuts this end of the link: later puts to the peer fail, nothing more of ours arrives there.
   virtual void sever(std::uint32_t peer) = 0;
+  // The link to that peer is down: nothing is put there any more.
+  virtual bool isDown(std::uint32_t) const { return false; }
   virtual const std::string& lastError() const = 0;
+};
+
+// The time in which its owner uses a transport.
+class Attendance {
+ public:
+  explicit Attendance(Transport& transport) : transport_(transport) { transport.attend(); }
+  ~Attendance() { transport_.leave(); }
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
+
+ private:
+  Transport& transport_;
 };
 
 // All-gather of a small blob over the control plane (bootstrap or a parent communicator).
@@ -127,6 +149,9 @@ struct TransportSetup {
   int timeoutMs = 120000;
   std::vector<bool> peers;         // by rank: those to be reached by a wire; empty: all
   std::vector<std::string> names;  // by rank, for errors: "rank 3 (host b, pid 71)"
+  // How far the device on a bus ("0000:00:06.0") is from this rank, 0 = near, -1 = unknown; empty:
+  // as the kernel says.
+  std::function<int(const std::string& busId)> distanceOf;
 };
 Status makeLocal(const TransportSetup&,
                  std::unique_ptr<Transport>* out);  // ranks: threads of this process

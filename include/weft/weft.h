@@ -24,6 +24,18 @@
  * usable. everything else: the communicator is broken; every later call returns the same verdict.
  * Destroy it. weftGetLastError says in one line who, what, where and how to fix it.
  *
+ *   A lost link between ranks that live (a cable, a port, a connection) is the exception. The call
+ * in flight fails with weftRemoteError and a text that names both ranks, device and port. The next
+ * call of each rank mends the communicator: together, within that call's deadline, the ranks choose
+ * another transport for the pair (shared memory inside a host; libfabric between hosts where it was
+ * verbs), warn of it, and run the call; weftCommGetAsyncError says weftSuccess again, weftCommEdges
+ * what carries bytes now. That holds for transports that were asked for by name, too.
+ *   The failed call keeps its place in the order: go on with the next one on every rank. A rank
+ * that had finished it has no error, and may find it in the next, which then fails on all; so a job
+ * that repeats what failed must agree on that, by a call. Messages that were sent and not received
+ * when the link was lost, a rank that has died, left or does not come, and a pair that no other
+ * transport joins leave the communicator broken, with a text that says so.
+ *
  * Threads
  *   Different communicators may be used by different threads at the same time and progress
  *   independently of each other. One communicator is used by one thread at a time, else
@@ -69,7 +81,8 @@ typedef enum {
   weftMismatch = 9,             /* ranks called different things: the text names both calls */
   weftAborted = 10,             /* weftCommAbort was called */
   weftOutOfMemory = 11,
-  weftNumResults = 12
+  weftAuthentication = 12, /* this rank does not hold the id, or the secret, of the others */
+  weftNumResults = 13
 } weftResult_t;
 
 /* Values are NCCL's. 16-bit types are added in fp32 and rounded once. */
@@ -223,8 +236,9 @@ typedef struct {
 } weftMemStats_t;
 WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
 
-/* What carries bytes from this rank to the others: a line for each way, "ranks 1-3: shm". The text
- * is written to `text` (NUL-terminated, cut to `length`). */
+/* What carries bytes from this rank to the others: a line for each way, "ranks 1-3: shm". What
+ * stands before the first comma is its kind, what follows are devices and addresses. The text is
+ * written to `text` (NUL-terminated, cut to `length`). */
 WEFT_API weftResult_t weftCommEdges(weftComm_t comm, char* text, size_t length);
 
 /* One line saying which algorithm, segment size and transport this call would use. The text is

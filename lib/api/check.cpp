@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/check.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstring>
 
-#include "api/entry.h"
+#include "api/structs.h"
 #include "base/knobs.h"
 #include "base/text.h"
 
 namespace weft {
 namespace {
-
-// An appendable struct's size lies between its first release's header and this: anything else is
-// memory that was never initialized, and must not be read to its end.
-constexpr std::size_t kLargestStruct = 4096;
-
-// Copies what the caller's version of an appendable struct has; the rest keeps the defaults.
-template <class Struct>
-Status readStruct(const Struct& given, unsigned int magic, const char* what, Struct* out) {
-  const bool hasHeader = given.size >= offsetof(Struct, timeoutMs) && given.size <= kLargestStruct;
-  if (given.magic != magic || !hasHeader)
-    return invalid(text(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER"));
-  if (given.size > sizeof(Struct)) {
-    // A newer caller: its further fields must not ask for anything that this library does not know.
-    const char* bytes = reinterpret_cast<const char*>(&given);
-    if (std::any_of(bytes + sizeof(Struct), bytes + given.size, [](char c) { return c != 0; }))
-      return invalid(text(what, " is of version ", given.version,
-                          " and sets fields that this libweft (", WEFT_VERSION_CODE,
-                          ") does not know; fix: use a newer libweft"));
-  }
-  std::memcpy(out, &given, std::min(given.size, sizeof(Struct)));
-  return {};
-}
 
 Status checkTimeout(int ms, const char* name) {
   return ms > 0 ? Status() : invalid(text(name, " is ", ms, " ms; fix: a positive number"));

@@ -189,7 +189,7 @@ weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result) {
     Communicator* found = nullptr;
     WEFT_TRY(findComm(comm, &found));
     WEFT_TRY(checkPointer(result, "result"));
-    *result = static_cast<weftResult_t>(found->lookAround().code());
+    *result = weft::resultOf(found->lookAround());
     return {};
   });
 }

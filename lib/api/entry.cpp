@@ -71,9 +71,14 @@ Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event) {
   return share(eventHandles(), handle, "event", event);
 }
 
+weftResult_t resultOf(const Status& status) {
+  return status.code() == Code::LinkLost ? weftRemoteError
+                                         : static_cast<weftResult_t>(status.code());
+}
+
 weftResult_t report(const Status& status) {
   lastError() = status.text();
-  return static_cast<weftResult_t>(status.code());
+  return resultOf(status);
 }
 
 const char* lastErrorOfThread() { return lastError().c_str(); }

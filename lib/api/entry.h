@@ -33,6 +33,8 @@ void dropRegistrations(const Communicator& comm);
 
 // Keeps the text for weftGetLastError of this thread; returns the code as the C API knows it.
 weftResult_t report(const Status& status);
+// What callers see of it.
+weftResult_t resultOf(const Status& status);
 const char* lastErrorOfThread();
 
 // Runs an entry point: no exception leaves it.

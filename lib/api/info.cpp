@@ -11,11 +11,14 @@
 namespace weft {
 namespace {
 
+// clang-format off
 constexpr const char* kResultNames[] = {
     "success",          "unhandled device error", "system error", "internal error",
     "invalid argument", "invalid usage",          "remote error", "in progress",
     "timeout",          "mismatched calls",       "aborted",      "out of memory",
+    "authentication failed",
 };
+// clang-format on
 static_assert(std::size(kResultNames) == weftNumResults);
 
 constexpr int kCollectives = static_cast<int>(Collective::Barrier) + 1;

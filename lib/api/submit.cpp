@@ -49,7 +49,7 @@ constexpr int kLookForVerdictMs = 20;
 // verdict ends the wait: calls that were issued before may be held up by the application.
 Status awaitTurn(Communicator& comm, std::uint64_t ticket) {
   while (!comm.turns().await(ticket, Deadline::in(kLookForVerdictMs))) {
-    if (const Status verdict = comm.verdict(); !verdict.ok()) return verdict;
+    if (const Status verdict = comm.end(); !verdict.ok()) return verdict;
   }
   return {};
 }
@@ -64,7 +64,7 @@ Status takeTicket(Communicator& comm, std::uint64_t* ticket) {
 // The same for what was queued on the operation's streams.
 Status awaitStreams(Communicator& comm, Junction& junction) {
   while (!junction.awaitStreams(Deadline::in(kLookForVerdictMs))) {
-    if (const Status verdict = comm.verdict(); !verdict.ok()) return verdict;
+    if (const Status verdict = comm.end(); !verdict.ok()) return verdict;
   }
   return {};
 }

@@ -36,8 +36,9 @@ constexpr std::array kTable = {
         Knob::Transport, "WEFT_TRANSPORT", KnobType::Text, "auto",
         "How bytes move: auto, local (threads of one process), shm (processes of one host), verbs "
         "(RoCE), ofi (libfabric: EFA, TCP), INSIDE+BETWEEN for two of them, such as shm+ofi "
-        "(inside "
-        "a host and between hosts), or faulty:SEED around auto. Must agree on all ranks."},
+        "(inside a host and between hosts), or faulty:SEED around auto, or faulty(ofi):SEED around "
+        "the wires of a choice. A pair of ranks that loses its link later takes another, with a "
+        "warning. Must agree on all ranks."},
     KnobInfo{
         Knob::Reproducible, "WEFT_REPRODUCIBLE", KnobType::Flag, "0",
         "Fold every sum in rank order, so that the same inputs always give the same bits. Must "

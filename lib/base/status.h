@@ -9,7 +9,7 @@
 namespace weft {
 
 // What went wrong, as a class. The values are those of weftResult_t (include/weft/weft.h), so the
-// C API translates by a cast.
+// C API translates by a cast; of LinkLost it makes RemoteError.
 enum class Code : std::uint8_t {
   Ok = 0,
   DeviceError = 1,
@@ -23,6 +23,10 @@ enum class Code : std::uint8_t {
   Mismatch = 9,
   Aborted = 10,
   OutOfMemory = 11,
+  Authentication = 12,
+  // Within weft only; callers see RemoteError. Two ranks that live cannot reach each other as they
+  // did: the communicator may be mended.
+  LinkLost = 13,
 };
 
 // The result of anything that can fail: success costs one null pointer and never allocates, so it

@@ -52,6 +52,7 @@ Status Admission::handleProof(const Message& message, Channel* channel,
                               std::optional<Guest>* guest) {
   const Digest expected = rankProof(secret_, helloBytes_, challengeBytes_);
   if (message.type != MessageType::Proof || !equalInConstantTime(message.body, expected)) {
+    channel->send(MessageType::Refusal, Bytes());
     return foreign("its proof of the secret is wrong");
   }
   const SessionKeys keys = sessionKeys(secret_, helloBytes_, challengeBytes_);

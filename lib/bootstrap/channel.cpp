@@ -70,6 +70,11 @@ Status Channel::parseHeader(ByteView bytes, FrameHeader* header) const {
   return {};
 }
 
+bool Channel::isRefusal(const FrameHeader& header) const {
+  return secured_ && framesReceived_ == 0 && header.type == MessageType::Refusal &&
+         header.payload == 0 && !header.more;
+}
+
 // Checks and consumes the whole frame at the front of unread().
 Status Channel::openFrame(const FrameHeader& header) {
   const std::size_t size = kHeaderBytes + header.payload;
@@ -89,6 +94,11 @@ Status Channel::next(std::optional<Message>* message) {
   while (unread().size() >= kHeaderBytes) {
     FrameHeader header{};
     WEFT_TRY(parseHeader(unread().first(kHeaderBytes), &header));
+    if (isRefusal(header)) {
+      inUsed_ += kHeaderBytes;
+      *message = Message{MessageType::Refusal, {}};
+      return {};
+    }
     if (unread().size() < kHeaderBytes + header.payload + (secured_ ? kMacBytes : 0)) return {};
     WEFT_TRY(openFrame(header));
     if (header.more) continue;

@@ -22,7 +22,8 @@ struct Message {
 // A frame is  "WEFT" | u8 format | u8 type | u8 flags | u8 0 | u32 payload bytes | payload [|
 // 16-byte MAC]. A message is one frame, or several with the flag "more" on all but the last. After
 // secure() every frame ends with the first half of HMAC-SHA256(key of its direction, u64 frame
-// number | header | payload), so nothing can be changed, repeated, left out or moved.
+// number | header | payload), so nothing can be changed, repeated, left out or moved. A Refusal in
+// place of the first such frame has none: it is of somebody with other keys (handshake.h).
 class Channel {
  public:
   static constexpr std::size_t kMaxFrameBefore = 4 * 1024;  // payload bytes before secure()
@@ -60,6 +61,7 @@ class Channel {
 
   std::size_t maxFrame() const { return secured_ ? kMaxFrameAfter : kMaxFrameBefore; }
   Status parseHeader(ByteView bytes, FrameHeader* header) const;
+  bool isRefusal(const FrameHeader& header) const;
   Status openFrame(const FrameHeader& header);
   void sealFrame(Outgoing* message);
   void dropRead();

@@ -13,8 +13,11 @@ namespace weft {
 //
 // Each proof covers everything said before it, both nonces included: neither side can be fed
 // another session's messages, and the two labels keep one side's proof from being reflected as the
-// other's. The keys of the session come from the secret and the same transcript (one block of
-// HKDF-Expand, RFC 5869, section 2.3), one for each direction.
+// other's. Who fails the root's test hears a Refusal, the one message that nobody can authenticate,
+// since the two share no keys. A forged one may keep a rank out, as may whoever can cut its
+// connection; it lets nobody in, and the root takes none. The keys of the session come from the
+// secret and the same transcript (one block of HKDF-Expand, RFC 5869, section 2.3), one for each
+// direction.
 
 struct Challenge;
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/fd_limit.h"
 #include "bootstrap/handshake.h"
@@ -120,10 +121,11 @@ Joiner::Attempt Joiner::prove(Stream* stream, Deadline limit) {
 Joiner::Attempt Joiner::awaitWelcome(Stream* stream, Deadline limit) {
   Status error;
   Message welcome{};
-  if (!awaitMessage(stream, limit, &welcome, &error) || welcome.type != MessageType::Welcome) {
-    return {Result::Failed, "it closed the connection during the handshake"};
-  }
-  return {Result::Joined, ""};
+  const bool answered = awaitMessage(stream, limit, &welcome, &error);
+  if (answered && welcome.type == MessageType::Welcome) return {Result::Joined, ""};
+  if (answered && welcome.type == MessageType::Refusal)
+    return {Result::Foreign, "it refused our proof of the secret"};
+  return {Result::Failed, "it closed the connection during the handshake"};
 }
 
 Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello, const Message& message,
@@ -171,8 +173,9 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   }
   if (all(Result::Foreign) && waited >= (created ? milliseconds(0) : kForeignPatience)) {
     return Status::error(
-        Code::InvalidArgument,
-        text("foreign unique id or secret: ", attempts.front().why,
+        Code::Authentication,
+        text("rank ", hello_.rank, " on host ", hostName(),
+             ": foreign unique id or secret: ", attempts.front().why,
              ". fix: hand the same id, or the same WEFT_SECRET, to all ranks of a job"));
   }
   return {};

@@ -115,7 +115,7 @@ bool decode(ByteView bytes, Status* error) {
   ByteReader reader(bytes);
   const auto code = reader.number<std::uint8_t>();
   std::string text = label(&reader, kMaxVerdictBytes);
-  const auto last = static_cast<std::uint8_t>(Code::OutOfMemory);
+  const auto last = static_cast<std::uint8_t>(Code::LinkLost);
   *error = Status::error(code >= 1 && code <= last ? static_cast<Code>(code) : Code::RemoteError,
                          std::move(text));
   return reader.done();

@@ -17,7 +17,8 @@ namespace weft {
 //   root -> rank   Challenge   nonce; proof that the root holds the id's secret    (or Refusal)
 //   rank -> root   Proof       proof that the rank holds it
 //   ---- from here on every frame is authenticated (channel.h) ----
-//   root -> rank   Welcome     the proof was right; before this the rank may start all over
+//   root -> rank   Welcome     the proof was right; before this the rank may start
+//                              all over                                            (or Refusal)
 //   rank -> root   Card        the rank's card
 //   root -> rank   Roster      all cards                                           (or Verdict)
 //   rank -> root   Gather      one rank's part of a round                          (any number of

@@ -8,6 +8,7 @@
 
 #include "base/rank_list.h"
 #include "base/text.h"
+#include "comm/mend.h"
 
 namespace weft {
 
@@ -15,33 +16,83 @@ namespace {
 constexpr int kShutDownMs = 1000;
 }
 
-Communicator::Communicator(Parts parts)
-    : parts_(std::move(parts)),
-      watch_(*parts_.transport, parts_.rank, parts_.names, parts_.config.name,
-             parts_.farRanks.get()),
-      executor_(*parts_.transport, watch_, parts_.rank, parts_.waiting, parts_.lanes),
-      pairs_(*parts_.transport, watch_, parts_.rank, parts_.waiting),
-      plans_(parts_.tuning, parts_.target) {}
+Core::Core(Parts made)
+    : parts(std::move(made)),
+      watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.farRanks.get()),
+      executor(*parts.transport, watch, parts.rank, parts.waiting, parts.lanes),
+      pairs(*parts.transport, watch, parts.rank, parts.waiting),
+      plans(parts.tuning, parts.target) {}
+
+Communicator::Communicator(std::unique_ptr<Core> core)
+    : rank_(core->parts.rank),
+      ranks_(core->parts.ranks),
+      localRank_(core->parts.localRank),
+      config_(core->parts.config),
+      core_(std::move(core)) {}
+
+std::shared_ptr<Core> Communicator::core() const {
+  const std::lock_guard lock(coreMutex_);
+  return core_;
+}
+
+Status Communicator::end() const {
+  const Status verdict = core()->watch.verdict();
+  return isMendable(verdict) ? Status() : verdict;
+}
 
 // An error of usage had no effect; any other is the end of the communicator, for all ranks.
 Status Communicator::settle(const Status& status) {
-  watch_.leave();
+  Watch& watch = core_->watch;
+  watch.leave();
   if (status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage)
     return status;
-  return status.code() == Code::RemoteError ? watch_.lost(status.text()) : watch_.declare(status);
+  return status.code() == Code::RemoteError ? watch.lost(status.text()) : watch.declare(status);
+}
+
+// Before a call on a communicator that has a verdict: mends it, or says the verdict again.
+Status Communicator::repair(int timeoutMs) {
+  const Status verdict = core_->watch.verdict();
+  if (!isMendable(verdict)) return verdict;
+  std::unique_ptr<Core> made;
+  const Status mended = mend(*core_, Deadline::in(timeoutMs), &made);
+  if (!mended.ok())
+    return core_->watch.declare(
+        Status::error(Code::RemoteError, text(verdict.text(), "; not mended: ", mended.text())));
+  std::shared_ptr<Core> old = std::move(made);
+  const std::lock_guard lock(coreMutex_);
+  core_.swap(old);
+  return {};
+}
+
+Status Communicator::launch(const Call& call, Launch launch, int timeoutMs, const char* label) {
+  if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
+  Core& core = *core_;
+  if (core.watch.calls() < core.failedUpTo) {
+    core.watch.passOver();
+    return core.failure;
+  }
+  WEFT_TRY(core.plans.find(call, &launch.plan));
+  planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
+  core.watch.enter(*launch.plan, timeoutMs, label);
+  return settle(core.executor.run(launch));
 }
 
 Status Communicator::run(const Call& call, const void* in, void* out, const void* scalar,
                          int timeoutMs, const char* label) {
-  if (watch_.isBroken()) return watch_.verdict();
-  const Plan* plan = nullptr;
-  WEFT_TRY(plans_.find(call, &plan));
-  planBytes_.store(plans_.bytes(), std::memory_order_relaxed);
-  watch_.enter(*plan, timeoutMs, label);
-  return settle(executor_.run({.plan = plan,
-                               .in = static_cast<const std::byte*>(in),
-                               .out = static_cast<std::byte*>(out),
-                               .scalar = scalar}));
+  return launch(call,
+                {.in = static_cast<const std::byte*>(in),
+                 .out = static_cast<std::byte*>(out),
+                 .scalar = scalar},
+                timeoutMs, label);
+}
+
+Status Communicator::run(const Call& call, const void* in, void* out, SumKernel& kernel,
+                         int timeoutMs, const char* label) {
+  return launch(call,
+                {.in = static_cast<const std::byte*>(in),
+                 .out = static_cast<std::byte*>(out),
+                 .kernel = &kernel},
+                timeoutMs, label);
 }
 
 Status Communicator::run(const Operation& operation) {
@@ -54,48 +105,53 @@ Status Communicator::run(const Operation& operation) {
     return run(call, operation.in, operation.out, operation.scalar.data(), operation.timeoutMs,
                label);
   }
-  if (watch_.isBroken()) return watch_.verdict();
-  watch_.enterPairs(operation.timeoutMs, label);
-  return settle(pairs_.run(operation.pairs));
+  if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
+  core_->watch.enterPairs(operation.timeoutMs, label);
+  return settle(core_->pairs.run(operation.pairs));
 }
 
 Status Communicator::explain(const Call& call, std::string* line) {
-  PlanCache own(parts_.tuning,
-                parts_.target);  // not the hot path's, which another thread may be using
+  const std::shared_ptr<Core> core = this->core();
+  PlanCache own(core->parts.tuning,
+                core->parts.target);  // not the hot path's, which another thread may be using
   const Plan* plan = nullptr;
   WEFT_TRY(own.find(call, &plan));
   *line = text(collectiveName(call.collective), ": ", plan->algorithm, ", ", plan->segments,
                " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(),
-               " ops, transport ", parts_.transport->name());
+               " ops, transport ", core->parts.transport->name());
   return {};
 }
 
 Status Communicator::explainChoice(const Call& call, std::string* lines) {
   WEFT_TRY(explain(call, lines));
+  const std::shared_ptr<Core> core = this->core();
+  const Tuning& tuning = core->parts.tuning;
   std::string list;
-  for (const Form& form : formsOf(call, parts_.tuning)) {
+  for (const Form& form : formsOf(call, tuning)) {
     std::array<char, 32> us;
     std::snprintf(us.data(), us.size(), " %.*f us", form.ns < 99500 ? 2 : 0, form.ns / 1000);
     list += text(list.empty() ? "" : ", ", form.name, us.data(),
-                 form.name != "shared" || parts_.tuning.sharesAll
+                 form.name != "shared" || tuning.sharesAll
                      ? ""
                      : " (where all buffers are of weftMemAlloc)");
   }
-  *lines += text("\n", reasonFor(call, parts_.tuning), " decides; estimates: ", list);
+  *lines += text("\n", reasonFor(call, tuning), " decides; estimates: ", list);
   return {};
 }
 
 std::string Communicator::explainMachine() const {
-  const Ground& ground = parts_.tuning.ground;
-  return text("machine: ", ground.cores, " cores for ", parts_.ranks,
-              " ranks; rank 0 has these numbers from ", originName(parts_.calibrated), "\n",
+  const std::shared_ptr<Core> core = this->core();
+  const Ground& ground = core->parts.tuning.ground;
+  return text("machine: ", ground.cores, " cores for ", ranks_,
+              " ranks; rank 0 has these numbers from ", originName(core->parts.calibrated), "\n",
               weft::describe(ground.machine));
 }
 
 std::string Communicator::explainEdges() const {
+  const std::shared_ptr<Core> core = this->core();
   std::map<std::string, std::vector<std::uint32_t>> ways;
-  for (std::uint32_t r = 0; r < parts_.ranks; ++r)
-    if (r != parts_.rank) ways[parts_.transport->describe(r)].push_back(r);
+  for (std::uint32_t r = 0; r < ranks_; ++r)
+    if (r != rank_) ways[core->parts.transport->describe(r)].push_back(r);
   std::string lines;
   for (const auto& [way, ranks] : ways)
     lines += text(lines.empty() ? "" : "\n", rankList(ranks), ": ", way);
@@ -103,24 +159,25 @@ std::string Communicator::explainEdges() const {
 }
 
 Status Communicator::lookAround() {
-  WEFT_TRY(watch_.verdict());
+  const std::shared_ptr<Core> core = this->core();
+  WEFT_TRY(core->watch.verdict());
   // Calls in flight look around by themselves; the peers' descriptors are theirs meanwhile.
   if (!turns_.beginIssue()) return {};
-  const Status status = turns_.allDone() ? watch_.lookAround() : Status();
+  const Status status = turns_.allDone() ? core_->watch.lookAround() : Status();
   turns_.endIssue();
   return status;
 }
 
 Status Communicator::finish() {
-  if (turns_.awaitAll(Deadline::in(parts_.config.timeoutMs))) return watch_.verdict();
+  if (turns_.awaitAll(Deadline::in(config_.timeoutMs))) return verdict();
   return Status::error(Code::Timeout,
                        text("communicator ", name(), ": queued calls did not end within ",
-                            parts_.config.timeoutMs, " ms; fix: weftCommAbort"));
+                            config_.timeoutMs, " ms; fix: weftCommAbort"));
 }
 
 void Communicator::shutDown() {
   if (turns_.allDone()) return;
-  (void)watch_.abort();
+  (void)abort();
   (void)turns_.awaitAll(Deadline::in(kShutDownMs));
 }
 
@@ -165,8 +222,11 @@ Status Communicator::dropScalar(int op) {
   return {};
 }
 
+std::uint64_t Communicator::movedBytes() const { return core()->executor.movedBytes(); }
+
 std::size_t Communicator::otherBytes() const {
-  return sizeof(*this) + executor_.bytes() + parts_.ranks * (sizeof(PeerName) + 256);
+  return sizeof(*this) + sizeof(Core) + core()->executor.bytes() +
+         ranks_ * (sizeof(PeerName) + 256);
 }
 
 }  // namespace weft

@@ -10,24 +10,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/executor.h"
-#include "engine/pairs.h"
+#include "comm/core.h"
 #include "engine/turns.h"
-#include "plan/cache.h"
-#include "transports/transport.h"
-#include "tune/this_machine.h"
-#include "watch/watch.h"
 
 namespace weft {
-
-// What the creator of a communicator asks for: weftConfig_t with the knobs filled in.
-struct CommConfig {
-  int timeoutMs = 600000;
-  int initTimeoutMs = 120000;
-  std::string name;
-  std::string transport = "auto";
-  bool reproducible = false;
-};
 
 // One call, ready to run, perhaps later and on another thread: owns all but the buffers.
 struct Operation {
@@ -47,33 +33,20 @@ struct Operation {
 // called in turn (turns()), the rest from any thread.
 class Communicator {
  public:
-  struct Parts {
-    std::uint32_t rank = 0;
-    std::uint32_t ranks = 1;
-    std::uint32_t localRank = 0;
-    CommConfig config;
-    std::unique_ptr<Transport> transport;
-    std::shared_ptr<FarRanks> farRanks;  // null: all ranks share memory
-    std::vector<PeerName> names;
-    std::uint32_t coresHere = 1;  // that this host's ranks have together
-    WaitTuning waiting;
-    std::uint32_t lanes = kParities;
-    Tuning tuning;
-    Origin calibrated = Origin::Nowhere;  // where rank 0 has tuning.ground.machine from
-    BindTarget target;
-  };
-  explicit Communicator(Parts parts);
-  ~Communicator() { watch_.leaveForGood(); }
+  explicit Communicator(std::unique_ptr<Core> core);
 
-  std::uint32_t rank() const { return parts_.rank; }
-  std::uint32_t ranks() const { return parts_.ranks; }
-  std::uint32_t localRank() const { return parts_.localRank; }
-  const CommConfig& config() const { return parts_.config; }
-  const std::string& name() const { return parts_.config.name; }
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t ranks() const { return ranks_; }
+  std::uint32_t localRank() const { return localRank_; }
+  const CommConfig& config() const { return config_; }
+  const std::string& name() const { return config_.name; }
 
   Turns& turns() { return turns_; }
   // The hot path: finds the plan and runs it on this thread. Only in turn.
   Status run(const Call& call, const void* in, void* out, const void* scalar, int timeoutMs,
+             const char* label);
+  // The same for RedOp::Kernel; `in` and `out` as plan/sum_kernel.h says.
+  Status run(const Call& call, const void* in, void* out, SumKernel& kernel, int timeoutMs,
              const char* label);
   Status run(const Operation& operation);
   // The plan's choice in one line.
@@ -85,8 +58,12 @@ class Communicator {
   // The machine that the model counts with.
   std::string explainMachine() const;
 
-  Status verdict() const { return watch_.verdict(); }
-  Status abort() { return watch_.abort(); }
+  Status verdict() const { return core()->watch.verdict(); }
+  // The same, if it is for good: not if the next call may mend it.
+  Status end() const;
+  Status abort() { return core()->watch.abort(); }
+  // The same for another cause, which all ranks report. Any thread.
+  Status fail(const Status& cause) { return core()->watch.declare(cause); }
   Status lookAround();
   // Waits for all calls issued so far.
   Status finish();
@@ -98,9 +75,11 @@ class Communicator {
   Status scalarOf(int op, DType type, std::array<std::byte, 8>* scalar) const;
   Status dropScalar(int op);
 
-  std::size_t sharedBytes() const { return parts_.transport->layout().size(); }
+  std::size_t sharedBytes() const { return core()->parts.transport->layout().size(); }
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }
   std::size_t otherBytes() const;
+  // Of payload, that this rank has put into, stored to or read from its peers.
+  std::uint64_t movedBytes() const;
 
  private:
   struct Scalar {
@@ -108,13 +87,16 @@ class Communicator {
     std::array<std::byte, 8> value;
     bool live;
   };
+  Status launch(const Call& call, Launch launch, int timeoutMs, const char* label);
   Status settle(const Status& status);
+  Status repair(int timeoutMs);
+  std::shared_ptr<Core> core() const;
 
-  Parts parts_;
-  Watch watch_;
-  Executor executor_;
-  Pairs pairs_;
-  PlanCache plans_;
+  const std::uint32_t rank_, ranks_, localRank_;
+  const CommConfig config_;
+  // Changed by the call whose turn it is, under the lock; that call may read it without.
+  std::shared_ptr<Core> core_;
+  mutable std::mutex coreMutex_;
   Turns turns_;
   std::atomic<std::size_t> planBytes_{0};
   mutable std::mutex scalarsMutex_;

@@ -16,6 +16,7 @@
 #include "control/control_link.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
+#include "topology/host.h"
 #include "tune/this_machine.h"
 
 namespace weft {
@@ -120,7 +121,7 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
 // What all ranks agree on: direct puts only if all ranks can (a rank that cannot is known to all
 // before the first call), how many cores they have together, and the machine.
 Status agree(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
-             Communicator::Parts* parts) {
+             Core::Parts* parts) {
   const Transport& transport = *parts->transport;
   std::vector<Offer> offers;
   WEFT_TRY(gatherOffers(setup.rank, transport, setup.exchange, &offers));
@@ -149,7 +150,7 @@ constexpr double kLatencyNs = 20e3, kGbit = 25, kMessageNs = 1e3;
 
 // What the model knows of the links between hosts: WEFT_TOPO_FILE's rails, of rank 0.
 Status agreeOnLinks(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
-                    Communicator::Parts* parts) {
+                    Core::Parts* parts) {
   if (isOneHost(hosts)) return {};
   Between between{{}, kLatencyNs, kGbit / 8, kMessageNs};
   std::optional<Fabric> fabric;
@@ -174,7 +175,7 @@ Status agreeOnLinks(const TransportSetup& setup, const std::vector<std::uint32_t
 }
 
 // Ranks that share no memory with others learn of them over a link of their own.
-Status openFarRanks(const TransportSetup& setup, Communicator::Parts* parts) {
+Status openFarRanks(const TransportSetup& setup, Core::Parts* parts) {
   ControlLinkSetup link;
   link.rank = setup.rank;
   link.ranks = setup.ranks;
@@ -191,7 +192,7 @@ Status openFarRanks(const TransportSetup& setup, Communicator::Parts* parts) {
   return any ? openControlLink(link, &parts->farRanks) : Status();
 }
 
-void announce(const Communicator::Parts& parts) {
+void announce(const Core::Parts& parts) {
   logInfo("communicator ", parts.config.name, ": rank ", parts.rank, " of ", parts.ranks,
           ", transport ", parts.transport->name(), parts.tuning.direct ? " with direct puts" : "",
           ", ", parts.transport->layout().size() >> 10, " KiB shared, ", parts.tuning.ground.cores,
@@ -214,7 +215,7 @@ std::string semanticConfig(const CommConfig& config) {
 namespace {
 
 Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const Exchange& exchange,
-               const CommConfig& config, TransportSetup* setup) {
+               Deadline deadline, TransportSetup* setup) {
   std::string cma;
   WEFT_TRY(readText(Knob::Cma, &cma));
   setup->rank = rank;
@@ -222,7 +223,8 @@ Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const 
   setup->layout = layoutFor(setup->ranks, isOneHost(hostsOf(members)));
   setup->exchange = exchange;
   setup->allowDirect = cma != "off";
-  setup->timeoutMs = config.initTimeoutMs;
+  setup->timeoutMs = deadline.pollTimeoutMs();
+  setup->distanceOf = [](const std::string& busId) { return distanceOf(busId); };
   for (std::uint32_t r = 0; r < setup->ranks; ++r)
     setup->names.push_back(
         text("rank ", r, " (host ", members[r].host, ", pid ", members[r].pid, ")"));
@@ -230,7 +232,7 @@ Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const 
 }
 
 // What one rank may send to another in one invocation is a put at most.
-Status limitLanding(const TransportSetup& setup, Communicator::Parts* parts) {
+Status limitLanding(const TransportSetup& setup, Core::Parts* parts) {
   Ground& ground = parts->tuning.ground;
   std::int64_t landingKb = 0;
   const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
@@ -249,7 +251,7 @@ Status limitLanding(const TransportSetup& setup, Communicator::Parts* parts) {
 
 // Of this rank's host: where it stands among its ranks, and on what they wait.
 Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
-                    Communicator::Parts* parts) {
+                    Core::Parts* parts) {
   const auto mine = std::ranges::count(hosts, hosts[rank]);
   const auto before = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
   parts->localRank = static_cast<std::uint32_t>(before);
@@ -263,29 +265,48 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
 
 }  // namespace
 
+Core::Parts successorOf(const Core::Parts& parts) {
+  Core::Parts next;
+  next.rank = parts.rank;
+  next.ranks = parts.ranks;
+  next.config = parts.config;
+  next.members = parts.members;
+  next.names = parts.names;
+  next.carriage = parts.carriage;
+  next.tuning = parts.tuning;
+  return next;
+}
+
+Status buildParts(const Exchange& exchange, Deadline deadline, Core::Parts* parts) {
+  const std::vector<std::uint32_t> hosts = hostsOf(parts->members);
+  TransportSetup setup;
+  WEFT_TRY(setupOf(parts->rank, parts->members, exchange, deadline, &setup));
+  WEFT_TRY(openTransport(setup, parts->members, &parts->carriage, &parts->transport));
+  WEFT_TRY(agree(setup, hosts, parts));
+  WEFT_TRY(agreeOnLinks(setup, hosts, parts));
+  WEFT_TRY(limitLanding(setup, parts));
+  WEFT_TRY(settleOnHost(hosts, parts->rank, parts));
+  parts->tuning.shares = parts->transport->caps().shares;
+  parts->tuning.sharesAll = parts->transport->caps().sharesAll;
+  WEFT_TRY(openFarRanks(setup, parts));
+  announce(*parts);
+  return {};
+}
+
 Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
                          const Exchange& exchange, const CommConfig& config,
                          std::shared_ptr<Communicator>* out) {
-  const std::vector<std::uint32_t> hosts = hostsOf(members);
-  Communicator::Parts parts;
+  Core::Parts parts;
   parts.rank = rank;
   parts.ranks = static_cast<std::uint32_t>(members.size());
   parts.config = config;
+  parts.members = members;
+  parts.carriage.wanted = config.transport;
   for (std::uint32_t r = 0; r < parts.ranks; ++r)
     parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
-  WEFT_TRY(readTuning(hosts, &parts.tuning));
-  TransportSetup setup;
-  WEFT_TRY(setupOf(rank, members, exchange, config, &setup));
-  WEFT_TRY(openTransport(setup, members, config.transport, &parts.transport));
-  WEFT_TRY(agree(setup, hosts, &parts));
-  WEFT_TRY(agreeOnLinks(setup, hosts, &parts));
-  WEFT_TRY(limitLanding(setup, &parts));
-  WEFT_TRY(settleOnHost(hosts, rank, &parts));
-  parts.tuning.shares = parts.transport->caps().shares;
-  parts.tuning.sharesAll = parts.transport->caps().sharesAll;
-  WEFT_TRY(openFarRanks(setup, &parts));
-  announce(parts);
-  *out = std::make_shared<Communicator>(std::move(parts));
+  WEFT_TRY(readTuning(hostsOf(members), &parts.tuning));
+  WEFT_TRY(buildParts(exchange, Deadline::in(config.initTimeoutMs), &parts));
+  *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};
 }
 

@@ -5,24 +5,24 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "bootstrap/unique_id.h"
 #include "comm/communicator.h"
 
 namespace weft {
 
-// A rank as creation knows it.
-struct RankPlace {
-  std::string host;
-  std::string hostId;  // equal = same host and network namespace
-  int pid = 0;
-};
-
 // The common end of all ways to a communicator: chooses the transport, agrees on what must be equal
 // and builds the parts. Collective over `exchange`.
 Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
                          const Exchange& exchange, const CommConfig& config,
                          std::shared_ptr<Communicator>* out);
+
+// Its middle: makes of rank, ranks, config, members, names, carriage and the knobs' tuning all
+// other parts. Collective over `exchange`.
+Status buildParts(const Exchange& exchange, Deadline deadline, Core::Parts* parts);
+// What buildParts() starts from, to make the same anew.
+Core::Parts successorOf(const Core::Parts& parts);
 
 // Joins as `rank` of `ranks` whoever else holds the id.
 Status joinCommunicator(const UniqueId& id, int ranks, int rank, const CommConfig& config,

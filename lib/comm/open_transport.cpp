@@ -21,8 +21,9 @@ constexpr std::string_view kAuto = "auto";
 // "auto" or a name on each side.
 struct Wish {
   std::string inside{kAuto}, between{kAuto};
-  std::string faults;
-  bool all = false;  // one transport for all ranks, wherever they are
+  std::string faults;      // of all
+  std::string wireFaults;  // of the wires alone
+  bool all = false;        // one transport for all ranks, wherever they are
 };
 
 bool isWire(std::string_view name) { return name == "verbs" || name == "ofi"; }
@@ -31,15 +32,27 @@ Status unknown(const std::string& wanted) {
   return Status::error(
       Code::InvalidArgument,
       text("unknown transport '", wanted,
-           "'; fix: auto, local, shm, verbs, ofi, two of them as in shm+ofi, or faulty:SEED"));
+           "'; fix: auto, local, shm, verbs, ofi, two of them as in shm+ofi, or faulty:SEED, or "
+           "faulty(ofi):SEED for faults of the wires of a choice"));
 }
 
-// "ofi", "shm+ofi", "faulty:SPEC".
+std::string faultsOf(std::string_view spec) {
+  if (spec.starts_with(':')) spec.remove_prefix(1);
+  if (spec.empty()) return "seed=1";
+  return text(spec.find('=') == std::string_view::npos ? "seed=" : "", spec);
+}
+
+// "ofi", "shm+ofi", "faulty:SPEC", "faulty(ofi):SPEC".
 Status parse(const std::string& wanted, Wish* wish) {
+  constexpr std::string_view kFaulty = "faulty";
   if (wanted == kAuto) return {};
-  if (wanted.starts_with("faulty")) {
-    wish->faults = wanted.size() > 7 ? wanted.substr(7) : "seed=1";
-    if (wish->faults.find('=') == std::string::npos) wish->faults = "seed=" + wish->faults;
+  if (const std::size_t end = wanted.find(')');
+      wanted.starts_with("faulty(") && end != wanted.npos) {
+    wish->wireFaults = faultsOf(std::string_view(wanted).substr(end + 1));
+    return parse(wanted.substr(kFaulty.size() + 1, end - kFaulty.size() - 1), wish);
+  }
+  if (wanted.starts_with(kFaulty) && !wanted.starts_with("faulty(")) {
+    wish->faults = faultsOf(std::string_view(wanted).substr(kFaulty.size()));
     return {};
   }
   const std::size_t plus = wanted.find('+');
@@ -64,12 +77,6 @@ Status makeMapped(std::string_view name, bool oneProcess, const TransportSetup& 
                                                           : makeShm(setup, out);
 }
 
-Status makeInside(const Wish& wish, bool oneProcess, const TransportSetup& setup,
-                  std::unique_ptr<Transport>* out) {
-  if (isWire(wish.inside)) return makeWireTransport(setup, makerOf(wish.inside), nullptr, out);
-  return makeMapped(wish.inside, oneProcess, setup, out);
-}
-
 // EFA devices are libfabric's.
 bool hasRoceDevice() {
   namespace fs = std::filesystem;
@@ -91,20 +98,6 @@ Status anyHasRoce(const TransportSetup& setup, bool* has) {
   return {};
 }
 
-Status makeBetween(const Wish& wish, const TransportSetup& setup, std::byte* segment,
-                   std::unique_ptr<Transport>* out) {
-  if (wish.between != kAuto) return makeWireTransport(setup, makerOf(wish.between), segment, out);
-  bool roce = false;
-  WEFT_TRY(anyHasRoce(setup, &roce));
-  if (roce) {
-    const Status verbs = makeWireTransport(setup, makeVerbsWire, segment, out);
-    if (verbs.ok()) return {};
-    if (setup.rank == 0)
-      logWarn("RoCE devices are there but not used between hosts, libfabric is: ", verbs.text());
-  }
-  return makeWireTransport(setup, makeOfiWire, segment, out);
-}
-
 bool isOneProcess(const std::vector<RankPlace>& members, std::size_t rank) {
   return std::ranges::all_of(members, [&](const RankPlace& m) {
     return m.hostId != members[rank].hostId || m.pid == members[rank].pid;
@@ -120,6 +113,166 @@ Status otherHost(const std::vector<RankPlace>& members, const Wish& wish) {
            other->host, ") from rank 0 (host ", members[0].host,
            "): they share no memory or are in different network namespaces; fix: WEFT_TRANSPORT=",
            wish.inside, "+ofi, or auto"));
+}
+
+constexpr std::string_view kMemory = "memory";
+
+// What may carry bytes between each two ranks.
+class Ways {
+ public:
+  Ways(const Wish& wish, const std::vector<RankPlace>& members, const Carriage& carriage)
+      : wish_(wish), members_(members), carriage_(carriage) {
+    if (wish_.between == kAuto && !carriage.between.empty()) wish_.between = carriage.between;
+  }
+  const Wish& wish() const { return wish_; }
+
+  // The first is what was wanted, the next serves a pair that has lost it, and so on.
+  std::vector<std::string> of(const RankPair& pair) const {
+    const bool sameHost = isInside(pair);
+    std::vector<std::string> ways{sameHost ? wish_.inside : wish_.between};
+    if (sameHost && !isWire(ways[0])) return {std::string(kMemory)};
+    if (sameHost) ways.emplace_back(kMemory);
+    if (!sameHost && ways[0] == "verbs") ways.emplace_back("ofi");
+    return ways;
+  }
+  std::size_t lost(const RankPair& pair) const {
+    const auto found = carriage_.lost.find(pair);
+    return found == carriage_.lost.end() ? 0 : found->second;
+  }
+  // Have all pairs inside hosts, or all between them, lost what was wanted for them?
+  bool allLost(bool inside) const {
+    const auto isKind = [&](const auto& lost) { return isInside(lost.first) == inside; };
+    const auto lost = std::ranges::count_if(carriage_.lost, isKind);
+    std::int64_t pairs = 0;
+    for (std::uint32_t b = 0; lost != 0 && b < members_.size(); ++b)
+      for (std::uint32_t a = 0; a < b; ++a) pairs += isInside({a, b}) == inside;
+    return lost != 0 && lost == pairs;
+  }
+  bool isLeft(const RankPair& pair) const { return lost(pair) < of(pair).size(); }
+  std::string now(const RankPair& pair) const { return of(pair)[lost(pair)]; }
+
+ private:
+  bool isInside(const RankPair& pair) const {
+    return members_[pair.first].hostId == members_[pair.second].hostId;
+  }
+
+  Wish wish_;
+  const std::vector<RankPlace>& members_;
+  const Carriage& carriage_;
+};
+
+// Opens one transport, or several with a way for each peer.
+class Opening {
+ public:
+  Opening(const TransportSetup& setup, const std::vector<RankPlace>& members, const Wish& wish,
+          Carriage* carriage)
+      : setup_(setup), members_(members), carriage_(*carriage), ways_(wish, members, *carriage) {}
+  Status run(std::unique_ptr<Transport>* out);
+
+ private:
+  Status checkLost() const;
+  void use(const std::string& way);
+  void chooseWires();
+  Status makeMemory(const TransportSetup& setup, std::unique_ptr<Transport>* out) const;
+  Status makeWire(const std::string& name, const TransportSetup& setup, std::byte* segment,
+                  std::unique_ptr<Transport>* out) const;
+  Status makeFound(const TransportSetup& setup, std::byte* segment,
+                   std::unique_ptr<Transport>* out) const;
+  RoutedSetup routes() const;
+
+  const TransportSetup& setup_;
+  const std::vector<RankPlace>& members_;
+  Carriage& carriage_;
+  const Ways ways_;
+  std::vector<std::string> wires_;  // that any pair of ranks uses
+  bool memory_ = false;             // some pairs are reached by memory
+};
+
+Status Opening::checkLost() const {
+  for (const auto& [pair, times] : carriage_.lost) {
+    if (ways_.isLeft(pair)) continue;
+    return Status::error(
+        Code::RemoteError,
+        text("nothing but ", ways_.of(pair).back(), " joins ", setup_.names[pair.first], " and ",
+             setup_.names[pair.second], " (WEFT_TRANSPORT=", carriage_.wanted,
+             "); fix: mend that link and create the communicator again"));
+  }
+  return {};
+}
+
+void Opening::use(const std::string& way) {
+  if (way == kMemory)
+    memory_ = true;
+  else if (std::ranges::find(wires_, way) == wires_.end())
+    wires_.push_back(way);
+}
+
+void Opening::chooseWires() {
+  const Wish& wish = ways_.wish();
+  if (!ways_.allLost(true)) use(isWire(wish.inside) ? wish.inside : std::string(kMemory));
+  if (!isOneHost(hostsOf(members_)) && !ways_.allLost(false)) use(wish.between);
+  for (const auto& [pair, times] : carriage_.lost) use(ways_.now(pair));
+}
+
+Status Opening::makeMemory(const TransportSetup& setup, std::unique_ptr<Transport>* out) const {
+  const std::string_view inside = ways_.wish().inside;
+  const std::string_view name = isWire(inside) ? kAuto : inside;
+  return makeMapped(name, isOneProcess(members_, setup_.rank), setup, out);
+}
+
+Status Opening::makeWire(const std::string& name, const TransportSetup& setup, std::byte* segment,
+                         std::unique_ptr<Transport>* out) const {
+  if (name == kAuto)
+    WEFT_TRY(makeFound(setup, segment, out));
+  else
+    WEFT_TRY(makeWireTransport(setup, makerOf(name), segment, out));
+  const std::string& faults = ways_.wish().wireFaults;
+  return faults.empty() ? Status() : makeFaulty(std::move(*out), faults, out);
+}
+
+Status Opening::makeFound(const TransportSetup& setup, std::byte* segment,
+                          std::unique_ptr<Transport>* out) const {
+  bool roce = false;
+  WEFT_TRY(anyHasRoce(setup, &roce));
+  if (roce) {
+    carriage_.between = "verbs";
+    const Status verbs = makeWireTransport(setup, makeVerbsWire, segment, out);
+    if (verbs.ok()) return {};
+    if (setup.rank == 0)
+      logWarn("RoCE devices are there but not used between hosts, libfabric is: ", verbs.text());
+  }
+  carriage_.between = "ofi";
+  return makeWireTransport(setup, makeOfiWire, segment, out);
+}
+
+RoutedSetup Opening::routes() const {
+  RoutedSetup routed;
+  routed.hosts = hostsOf(members_);
+  if (memory_)
+    routed.inside = [this](const TransportSetup& s, std::unique_ptr<Transport>* made) {
+      return makeMemory(s, made);
+    };
+  for (const std::string& wire : wires_)
+    routed.wires.push_back([this, &wire](const TransportSetup& s, std::byte* segment,
+                                         std::unique_ptr<Transport>* made) {
+      return makeWire(wire, s, segment, made);
+    });
+  for (std::uint32_t r = 0; r < setup_.ranks; ++r) {
+    const std::string way =
+        r == setup_.rank ? std::string(kMemory) : ways_.now(std::minmax({r, setup_.rank}));
+    const auto wire = std::ranges::find(wires_, way);
+    routed.wireOf.push_back(way == kMemory ? RoutedSetup::kInside
+                                           : static_cast<std::uint32_t>(wire - wires_.begin()));
+  }
+  return routed;
+}
+
+Status Opening::run(std::unique_ptr<Transport>* out) {
+  WEFT_TRY(checkLost());
+  chooseWires();
+  if (wires_.empty()) return makeMemory(setup_, out);
+  if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, nullptr, out);
+  return makeRouted(setup_, routes(), out);
 }
 
 }  // namespace
@@ -139,28 +292,21 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts) {
 }
 
 Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
-                     const std::string& wanted, std::unique_ptr<Transport>* out) {
+                     Carriage* carriage, std::unique_ptr<Transport>* out) {
   Wish wish;
-  WEFT_TRY(parse(wanted, &wish));
-  const std::vector<std::uint32_t> hosts = hostsOf(members);
-  const bool oneHost = isOneHost(hosts);
-  const bool oneProcess = isOneProcess(members, setup.rank);
-  if (oneHost || (wish.all && isWire(wish.inside))) {
-    WEFT_TRY(makeInside(wish, oneProcess, setup, out));
-  } else if (wish.all) {
-    return otherHost(members, wish);
-  } else {
-    const auto inside = [&](const TransportSetup& s, std::unique_ptr<Transport>* made) {
-      return makeInside(wish, oneProcess, s, made);
-    };
-    const auto between = [&](const TransportSetup& s, std::byte* segment,
-                             std::unique_ptr<Transport>* made) {
-      return makeBetween(wish, s, segment, made);
-    };
-    WEFT_TRY(makeRouted(setup, {hosts, inside, between}, out));
-  }
-  if (wish.faults.empty()) return {};
-  return makeFaulty(std::move(*out), wish.faults, out);
+  WEFT_TRY(parse(carriage->wanted, &wish));
+  const bool oneHost = isOneHost(hostsOf(members));
+  if (!oneHost && wish.all && !isWire(wish.inside)) return otherHost(members, wish);
+  WEFT_TRY(Opening(setup, members, wish, carriage).run(out));
+  return wish.faults.empty() ? Status() : makeFaulty(std::move(*out), wish.faults, out);
+}
+
+std::string carrierOf(const std::vector<RankPlace>& members, const Carriage& carriage,
+                      const RankPair& pair) {
+  Wish wish;
+  if (!parse(carriage.wanted, &wish).ok()) return {};
+  const Ways ways(wish, members, carriage);
+  return ways.isLeft(pair) ? ways.now(pair) : std::string();
 }
 
 }  // namespace weft

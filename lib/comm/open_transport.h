@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/create.h"
+#include "comm/carriage.h"
 #include "transports/transport.h"
 
 namespace weft {
@@ -19,7 +19,15 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts);
 // Makes what WEFT_TRANSPORT asks for: one transport for all, or one inside each host and another
 // between them. A choice of its own falls back from verbs to ofi between hosts, and says at WARN
 // why if RoCE devices were there; what was asked for by name is used or is an error. Collective.
+//
+// A pair of ranks that has lost its link gets the next that reaches: memory inside a host, ofi
+// instead of verbs between hosts; also where a wire was asked for by name, since the other choice
+// is no communicator at all. An error names a pair that nothing reaches any more.
 Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
-                     const std::string& wanted, std::unique_ptr<Transport>* out);
+                     Carriage* carriage, std::unique_ptr<Transport>* out);
+
+// What carries bytes between two ranks, if anything is left: "verbs", "ofi" or "memory".
+std::string carrierOf(const std::vector<RankPlace>& members, const Carriage& carriage,
+                      const RankPair& pair);
 
 }  // namespace weft

@@ -51,4 +51,18 @@ bool decode(ByteView bytes, std::size_t ranks, Ending* ending) {
   return reader.done() && ending->rank < ranks;
 }
 
+Bytes encode(const Part& part) {
+  ByteWriter writer;
+  return writer.number(part.rank).number<std::uint8_t>(part.last).blob(part.bytes).take();
+}
+
+bool decode(ByteView bytes, std::size_t ranks, Part* part) {
+  ByteReader reader(bytes);
+  part->rank = reader.number<std::uint32_t>();
+  part->last = reader.number<std::uint8_t>() != 0;
+  const ByteView given = reader.blob(kMaxPartBytes);
+  part->bytes.assign(given.begin(), given.end());
+  return reader.done() && part->rank < ranks;
+}
+
 }  // namespace weft

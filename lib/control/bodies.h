@@ -18,8 +18,10 @@ namespace weft {
 //   rank -> hub    Report   PageReport
 //   hub -> rank    Report   News: the answer to the rank's Query, of all whom the hub knows
 //   rank -> hub    Failed   a cause: make it the verdict    (messages.h encodes both)
-//   hub -> rank    Verdict  the first cause
+//   hub -> rank    Verdict  the first cause, or another that takes the place of a lost link
 //   hub -> rank    Ended    Ending: that rank is gone without a good-bye
+//   rank -> hub    Gather   bytes for all others
+//   hub -> rank    Gathered Part: what that rank gave, in its order
 //   both           Bye      I leave
 
 struct News {
@@ -36,6 +38,12 @@ struct Ending {
   std::string why;
 };
 
+struct Part {
+  std::uint32_t rank = 0;
+  bool last = false;  // it has left and gives nothing more
+  Bytes bytes;
+};
+
 inline std::size_t maxNewsBytes(std::size_t ranks) {
   return 4 + ranks * (8 + PageReport::kMaxBytes);
 }
@@ -49,5 +57,8 @@ bool decode(ByteView bytes, std::size_t ranks, News* news);
 
 Bytes encode(const Ending& ending);
 bool decode(ByteView bytes, std::size_t ranks, Ending* ending);
+
+Bytes encode(const Part& part);
+bool decode(ByteView bytes, std::size_t ranks, Part* part);
 
 }  // namespace weft

@@ -132,6 +132,8 @@ void Hub::handle(std::uint32_t rank, const Message& message) {
     board_.report(rank, page, Clock::now());
   } else if (message.type == MessageType::Failed && decode(message.body, &cause)) {
     board_.propose(cause);
+  } else if (message.type == MessageType::Gather) {
+    board_.gather(rank, message.body);
   } else if (message.type == MessageType::Bye) {
     board_.bye(rank, Clock::now());
     streams_[rank].reset();

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/rank_list.h"
 #include "base/text.h"
 #include "control/bodies.h"
 #include "control/link_socket.h"
@@ -42,7 +43,9 @@ Spoke::Spoke(const ControlLinkSetup& setup, std::unique_ptr<Stream> stream)
       own_(setup.own),
       mirrors_(setup.mirrors),
       silence_(setup.ranks),
-      ended_(setup.ranks) {
+      ended_(setup.ranks),
+      parts_(setup.ranks),
+      leftEarly_(setup.ranks) {
   watchClosely(stream_->socket());
 }
 
@@ -55,10 +58,61 @@ void Spoke::wake() {
 
 void Spoke::propose(const Status& cause) {
   std::unique_lock lock(mutex_);
+  const bool late = isPublished(verdict_);
+  if (late && !overrules(cause, statusOf(verdict_))) return;
   if (!wishes_.cause) wishes_.cause = cause;
   wake();
   changed_.wait_until(lock, Clock::now() + kVerdictPatience,
-                      [this] { return isPublished(verdict_) || gone_; });
+                      [&] { return gone_ || (late ? !overruled_.ok() : isPublished(verdict_)); });
+  if (late && overruled_.ok()) overruled_ = cause;  // nobody can be told
+}
+
+Status Spoke::overruled() const {
+  const std::lock_guard lock(mutex_);
+  return overruled_;
+}
+
+Status Spoke::gather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
+                     Deadline deadline) {
+  if (mine.size() > kMaxPartBytes)
+    return Status::error(Code::InternalError, text("part of ", mine.size(), " bytes in a round"));
+  std::unique_lock lock(mutex_);
+  wishes_.parts.emplace_back(mine.begin(), mine.end());
+  wake();
+  Status never;
+  const bool settled = changed_.wait_until(lock, deadline.at(), [&] {
+    never = whyIncomplete();
+    return !never.ok() || missing().empty();
+  });
+  if (!settled)
+    return Status::error(Code::Timeout, rankList(missing()) + " did not make a call in time");
+  WEFT_TRY(never);
+  all->clear();
+  for (std::deque<Bytes>& parts : parts_) {
+    all->push_back(std::move(parts.front()));
+    parts.pop_front();
+  }
+  return {};
+}
+
+std::vector<std::uint32_t> Spoke::missing() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t r = 0; r < parts_.size(); ++r)
+    if (parts_[r].empty()) ranks.push_back(r);
+  return ranks;
+}
+
+// OK as long as those who are missing may still come.
+Status Spoke::whyIncomplete() const {
+  if (!overruled_.ok()) return overruled_;
+  for (const std::uint32_t r : missing()) {
+    if (!ended_[r].ok()) return ended_[r];
+    if (leftEarly_[r])
+      return Status::error(Code::RemoteError,
+                           describe(names_[r]) + " has destroyed its end of the communicator");
+    if (gone_) return hasEnded(names_[0]);
+  }
+  return {};
 }
 
 void Spoke::refresh(milliseconds patience) {
@@ -136,6 +190,8 @@ void Spoke::takeWishes(bool processEnds) {
     channel.send(MessageType::Failed, encode(*wishes_.cause));
     wishes_.cause.reset();
   }
+  for (Bytes& part : wishes_.parts) channel.send(MessageType::Gather, std::move(part));
+  wishes_.parts.clear();
   if (goodbye_ || !(wishes_.leave || processEnds)) return;
   channel.send(MessageType::Report, encode(ownPage()));
   channel.send(MessageType::Bye, Bytes());
@@ -166,14 +222,16 @@ void Spoke::handle(const Message& message) {
   const std::lock_guard lock(mutex_);
   Status cause;
   Ending ending;
+  Part part;
   News news;
   if (message.type == MessageType::Query) {
     stream_->channel().send(MessageType::Report, encode(ownPage()));
   } else if (message.type == MessageType::Report && decode(message.body, ended_.size(), &news)) {
     takeNews(news);
   } else if (message.type == MessageType::Verdict && decode(message.body, &cause)) {
-    publishVerdict(cause, &verdict_);
-    if (own_ != nullptr) doorbellRing(*own_);
+    takeVerdict(cause);
+  } else if (message.type == MessageType::Gathered && decode(message.body, ended_.size(), &part)) {
+    takePart(std::move(part));
   } else if (message.type == MessageType::Ended && decode(message.body, ended_.size(), &ending)) {
     ended_[ending.rank] = Status::error(Code::RemoteError, ending.why);
   } else if (message.type == MessageType::Bye) {
@@ -181,6 +239,20 @@ void Spoke::handle(const Message& message) {
     stream_.reset();
   }
   changed_.notify_all();
+}
+
+// One that this rank published itself, because the hub was slow, is overruled by any but a lost
+// link.
+void Spoke::takeVerdict(const Status& cause) {
+  if (!publishVerdict(cause, &verdict_) && !isMendable(cause)) overruled_ = cause;
+  if (own_ != nullptr) doorbellRing(*own_);
+}
+
+void Spoke::takePart(Part part) {
+  if (part.last)
+    leftEarly_[part.rank] = true;
+  else
+    parts_[part.rank].push_back(std::move(part.bytes));
 }
 
 void Spoke::takeNews(const News& news) {

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +30,9 @@ class Spoke final : public FarRanks {
   Status ended(std::uint32_t rank) const override;
   bool isFar(std::uint32_t rank) const override { return far_[rank]; }
   std::chrono::milliseconds silence(std::uint32_t rank) const override;
+  Status gather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
+                Deadline deadline) override;
+  Status overruled() const override;
   void leave() override;
 
   void detach();
@@ -47,6 +51,10 @@ class Spoke final : public FarRanks {
   void takeNews(const News& news);
   void lose(int error);
   void noteLossOfHub(const Switchboard::Loss& loss);
+  void takePart(Part part);
+  void takeVerdict(const Status& cause);
+  Status whyIncomplete() const;
+  std::vector<std::uint32_t> missing() const;
   PageReport ownPage() const;
 
   const std::uint32_t rank_;
@@ -68,12 +76,16 @@ class Spoke final : public FarRanks {
     bool query = false;
     bool leave = false;
     std::optional<Status> cause;
+    std::vector<Bytes> parts;
   } wishes_;
   bool gone_ = false;                            // nobody is there to ask any more
   std::optional<Clock::time_point> askedSince_;  // an answer of the hub is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the hub told
   std::vector<Status> ended_;
+  Status overruled_;
+  std::vector<std::deque<Bytes>> parts_;  // by rank: given and not yet gathered
+  std::vector<bool> leftEarly_;           // by rank: gives no more
 };
 
 }  // namespace weft

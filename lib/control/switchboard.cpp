@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "control/bodies.h"
+#include "watch/verdict.h"
 
 namespace weft {
 namespace {
@@ -110,10 +111,23 @@ Bytes Switchboard::news(Clock::time_point now) const {
   return encode(news);
 }
 
+// The first holds. But a lost link may be mended, and any other cause puts an end to that.
 void Switchboard::propose(const Status& cause) {
-  if (verdict_) return;
+  if (verdict_ && !overrules(cause, *verdict_)) return;
   verdict_ = cause;
   broadcast(MessageType::Verdict, encode(cause));
+  for (std::uint32_t r = 0; r < seats_.size(); ++r)
+    if (hasLeft(r)) announceLeaver(r);
+}
+
+void Switchboard::gather(std::uint32_t rank, const Bytes& part) {
+  broadcast(MessageType::Gathered, encode(Part{rank, false, part}));
+}
+
+// Who mends waits for all: it must know who does not come any more.
+void Switchboard::announceLeaver(std::uint32_t rank) {
+  if (verdict_ && isMendable(*verdict_))
+    broadcast(MessageType::Gathered, encode(Part{rank, true, {}}));
 }
 
 // Whoever leaves without having destroyed its end, as a process does that exits, is awaited in
@@ -123,6 +137,7 @@ void Switchboard::bye(std::uint32_t rank, Clock::time_point now) {
   if (!seat.page || !seat.page->left) return lose(rank, {}, now);
   seat.here = false;
   seat.owesSince.reset();
+  announceLeaver(rank);
 }
 
 void Switchboard::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {

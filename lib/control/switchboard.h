@@ -50,6 +50,7 @@ class Switchboard {
   void query(std::uint32_t asker, Clock::time_point now);
   void report(std::uint32_t rank, const PageReport& page, Clock::time_point now);
   void propose(const Status& cause);
+  void gather(std::uint32_t rank, const Bytes& part);
   void bye(std::uint32_t rank, Clock::time_point now);
   void lose(std::uint32_t rank, Loss loss, Clock::time_point now);
   void tick(Clock::time_point now);
@@ -85,6 +86,7 @@ class Switchboard {
 
   void send(std::uint32_t rank, MessageType type, std::shared_ptr<const Bytes> body);
   void broadcast(MessageType type, Bytes body);
+  void announceLeaver(std::uint32_t rank);
   void askAll(Clock::time_point now);
   void answerAskers(Clock::time_point now);
   Bytes news(Clock::time_point now) const;

@@ -50,6 +50,7 @@ void Compute::fold(const Frame& frame, const BoundOp& op, std::uint64_t bytes) {
     sources_[k] = at(frame, plan.operands[op.first + k]);
     inPlace = inPlace || std::ranges::find(targets_, sources_[k]) != targets_.end();
   }
+  if (op.finish && plan.callsKernel) return callKernel(frame, op, bytes);
   const std::size_t count = bytes / plan.elementBytes;
   if (op.stream && !inPlace && plan.spread != nullptr)
     plan.spread(targets_.data(), targets_.size(), sources_.data(), op.operands, count,
@@ -58,6 +59,32 @@ void Compute::fold(const Frame& frame, const BoundOp& op, std::uint64_t bytes) {
     spread(frame, op, nullptr, bytes);
   else
     plan.fold(targets_[0], sources_.data(), op.operands, count, divisorOf(plan, op));
+}
+
+// The kernel makes a tile where it stays in the cache, from where all targets get it.
+void Compute::callKernel(const Frame& frame, const BoundOp& op, std::uint64_t bytes) {
+  const Plan& plan = frame.plan;
+  const std::span addends(sources_.data(), op.operands);
+  auto* const result = static_cast<std::byte*>(targets_[0]);
+  const bool streams = op.stream && result != nullptr;
+  if (op.stream && frame.kernel->runToAll(targets_, addends, frame.shift / plan.elementBytes,
+                                          bytes / plan.elementBytes))
+    return;
+  if (streams) tile_.resize(kKernelTile);
+  for (std::uint64_t done = 0; done < bytes; done += kKernelTile) {
+    const std::uint64_t n = std::min<std::uint64_t>(kKernelTile, bytes - done);
+    std::byte* const made = streams ? tile_.data() : result == nullptr ? nullptr : result + done;
+    frame.kernel->run(made, addends, (frame.shift + done) / plan.elementBytes,
+                      n / plan.elementBytes);
+    if (streams) copyStream(targets_.data(), targets_.size(), made, n);
+    for (void*& target : targets_) {
+      if (!streams && target != made) copyBytes(target, made, n);
+      if (target != nullptr) target = static_cast<std::byte*>(target) + n;
+    }
+    for (std::uint32_t k = 0; k < op.operands; ++k) {
+      if (sources_[k] != nullptr) sources_[k] = static_cast<const std::byte*>(sources_[k]) + n;
+    }
+  }
 }
 
 // Copy, Store, Scale, Finish.

@@ -7,6 +7,7 @@
 
 #include "engine/peer_buffers.h"
 #include "plan/plan.h"
+#include "plan/sum_kernel.h"
 
 namespace weft {
 
@@ -18,7 +19,9 @@ class Compute {
   struct Frame {
     const Plan& plan;
     std::byte* const* base;
-    const void* scalar;  // pre-multiply
+    const void* scalar;   // pre-multiply
+    SumKernel* kernel;    // of a plan that calls one
+    std::uint64_t shift;  // where the segment starts in a block, in bytes
   };
 
   explicit Compute(PeerBuffers& peers, std::uint32_t ranks);
@@ -36,6 +39,7 @@ class Compute {
 
   void fold(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
   void copy(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
+  void callKernel(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
   void findTargets(const Frame& frame, const BoundOp& op);
   void spread(const Frame& frame, const BoundOp& op, const std::byte* src, std::uint64_t bytes);
 
@@ -50,6 +54,7 @@ class Compute {
   PeerBuffers& peers_;
   std::vector<const void*> sources_;  // of a fold
   std::vector<void*> targets_;        // of the op
+  std::vector<std::byte> tile_;       // of a kernel's results
 };
 
 }  // namespace weft

@@ -33,14 +33,19 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
     controls_.push_back(transport.control(r));
     toldTo_.push_back(transport.isMirrored(r) ? 0 : kNoNeed);
   }
+  transport_.leave();  // until the first run
 }
 
 Status Executor::run(const Launch& launch) {
+  const Attendance attendance(transport_);
   launch_ = &launch;
   refused_ = false;
   entry_ = peers_.enter(*launch.plan, launch.in, launch.out);
   WEFT_TRY(runPlan(*launch.plan, launch));
-  return refused_ ? runPlan(*launch.plan->otherwise, launch) : Status();
+  if (!refused_) return {};
+  const Plan& otherwise = *launch.plan->otherwise;
+  entry_ = peers_.enter(otherwise, launch.in, launch.out);
+  return runPlan(otherwise, launch);
 }
 
 Status Executor::runPlan(const Plan& plan, const Launch& launch) {
@@ -205,6 +210,7 @@ Executor::Step Executor::put(Lane& lane, const BoundOp& op) {
       ++lane.pending;
       [[fallthrough]];
     case PutResult::Done:
+      if (op.kind != BoundOp::Kind::Signal) count(put.bytes);
       if (toldTo_[op.peer] != kNoNeed)
         toldTo_[op.peer] = std::max(toldTo_[op.peer], completedOf(put.word));
       return Step::Moved;
@@ -229,8 +235,10 @@ Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
 }
 
 Executor::Step Executor::compute(const Lane& lane, const BoundOp& op) {
-  const Compute::Frame frame{*plan_, lane.base, launch_->scalar};
-  if (compute_.run(frame, op, length(lane, op))) return Step::Moved;
+  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->kernel, lane.shift};
+  const std::uint64_t bytes = length(lane, op);
+  if (op.crossings != 0) count(op.crossings * bytes);
+  if (compute_.run(frame, op, bytes)) return Step::Moved;
   broken_ = Status::error(Code::RemoteError, transport_.lastError());
   return Step::Broken;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "engine/peer_buffers.h"
 #include "engine/waiter.h"
 #include "plan/plan.h"
+#include "plan/sum_kernel.h"
 #include "transports/transport.h"
 #include "watch/watch.h"
 
@@ -21,6 +23,7 @@ struct Launch {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   const void* scalar = nullptr;  // pre-multiply, one element of the plan's type
+  SumKernel* kernel = nullptr;   // of a plan that calls one
 };
 
 // Runs plans over one transport, on the caller's thread: no allocation, no lock.
@@ -41,6 +44,8 @@ class Executor {
 
   Status run(const Launch& launch);
   std::uint64_t epoch() const { return lastEpoch_; }
+  // Bytes of payload that this rank has put into, stored to or read from its peers.
+  std::uint64_t movedBytes() const { return moved_.load(std::memory_order_relaxed); }
   std::size_t bytes() const { return peers_.bytes(); }  // beyond its own size
 
  private:
@@ -75,6 +80,9 @@ class Executor {
   Status pollTransport();
   Status drain();
   Status idle();
+  void count(std::uint64_t bytes) {  // one thread writes
+    moved_.store(moved_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
 
   std::uint64_t length(const Lane& lane, const BoundOp& op) const {
     const std::uint64_t left = op.limit > lane.shift ? op.limit - lane.shift : 0;
@@ -112,6 +120,7 @@ class Executor {
   Entry entry_;
   bool refused_ = false;  // a buffer of somebody's is not shared
   Status broken_;
+  std::atomic<std::uint64_t> moved_{0};
 };
 
 }  // namespace weft

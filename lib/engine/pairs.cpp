@@ -30,6 +30,8 @@ Pairs::Pairs(Transport& transport, Watch& watch, std::uint32_t rank, const WaitT
       tuning_(tuning),
       own_(transport.own()),
       waiter_(tuning_, own_.control(), !transport.caps().polls),
+      sends_(layout_.ranks, 0),
+      receives_(layout_.ranks, 0),
       sent_(layout_.ranks, 0),
       received_(layout_.ranks, 0),
       busySend_(layout_.ranks),
@@ -85,6 +87,8 @@ Status Pairs::copyToSelf() {
 
 Status Pairs::run(std::span<const PairOp> ops) {
   WEFT_TRY(load(ops));
+  for (const PairOp& op : ops) ++(op.isSend ? sends_ : receives_)[op.peer];
+  const Attendance attendance(transport_);
   waiter_.progressed();
   const auto unfinished = [](const Transfer& t) { return !t.finished; };
   while (std::ranges::any_of(transfers_, unfinished)) {

@@ -41,6 +41,10 @@ class Pairs {
   // Checks that sends and receives to oneself match, then runs all. Errors of usage have no effect.
   Status run(std::span<const PairOp> ops);
 
+  // By peer: messages to it and from it that were begun here.
+  const std::vector<std::uint64_t>& sends() const { return sends_; }
+  const std::vector<std::uint64_t>& receives() const { return receives_; }
+
  private:
   struct Transfer {
     PairOp op;
@@ -75,6 +79,7 @@ class Pairs {
   const WaitTuning tuning_;
   SegmentView own_;
   Waiter waiter_;
+  std::vector<std::uint64_t> sends_, receives_;
   std::vector<std::uint64_t> sent_, received_;  // pieces, by peer
   std::vector<Transfer> transfers_;
   std::vector<bool> busySend_,

@@ -13,9 +13,15 @@ Entry PeerBuffers::enter(const Plan& plan, const std::byte* in, std::byte* out) 
   mine.out = out;
   if (plan.opening == 0) return mine;
   mapped_ = true;
-  mine.in = in;
-  if (plan.sharedIn != 0) mine.sharedIn = transport_.share(in, plan.sharedIn);
-  if (plan.sharedOut != 0) mine.sharedOut = transport_.share(out, plan.sharedOut);
+  mine.out = nullptr;
+  if (plan.sharedIn != 0) {
+    mine.in = in;
+    mine.sharedIn = transport_.share(in, plan.sharedIn);
+  }
+  if (plan.sharedOut != 0) {
+    mine.out = out;
+    mine.sharedOut = transport_.share(out, plan.sharedOut);
+  }
   mine.willing = plan.kernelCopies || ((plan.sharedIn == 0 || mine.sharedIn != 0) &&
                                        (plan.sharedOut == 0 || mine.sharedOut != 0));
   return mine;

@@ -14,9 +14,9 @@ namespace weft {
 // What a rank tells the others in a signal. All signals carry the first field; those that open
 // shared buffers carry all of it.
 struct Entry {
-  std::byte* out = nullptr;  // its address, which makes the signal a grant for direct puts
-  const std::byte* in = nullptr;
-  std::uint64_t sharedIn = 0;  // references, see Transport::share; 0: not shared
+  std::byte* out = nullptr;       // its address, which makes the signal a grant for direct puts
+  const std::byte* in = nullptr;  // null, as out, where buffers open that no peer touches
+  std::uint64_t sharedIn = 0;     // references, see Transport::share; 0: not shared
   std::uint64_t sharedOut = 0;
   std::uint64_t willing = 0;  // 1: what peers touch of my buffers can be reached
 };

@@ -53,8 +53,10 @@ class Binder {
   std::uint64_t lengthOf(std::uint32_t logical, std::uint32_t chunks) const;
   Status bindLocal(const Op& op, std::uint32_t skip, std::uint32_t chunks, BoundOp* bound);
   bool takeFinish(const Op& op);
+  Status bindKernel(const Op& op);
   void streamResults();
   void nameWriters();
+  void countCrossings();
   bool isReadAgain(const BoundOp& result) const;
 
   Place place(Slot slot) const;
@@ -310,8 +312,30 @@ bool Binder::takeFinish(const Op& op) {
   return true;
 }
 
+// The kernel takes addends, so it is a Fold of one where nothing has just been added: of what was
+// copied there, or of what lies there.
+Status Binder::bindKernel(const Op& op) {
+  if (takeFinish(op)) return {};
+  Op fold = op;
+  fold.kind = OpKind::Copy;
+  BoundOp* before = plan_->ops.empty() ? nullptr : &plan_->ops.back();
+  const bool copied = op.src == op.dst && before != nullptr && op.chunks == 1 &&
+                      before->kind == BoundOp::Kind::Copy && before->dst == place(op.dst);
+  if (!copied) {
+    WEFT_TRY(bindPiece(fold, 0, op.chunks));
+    before = &plan_->ops.back();
+  }
+  before->kind = BoundOp::Kind::Fold;
+  before->finish = true;
+  before->operands = 1;
+  before->first = static_cast<std::uint32_t>(plan_->operands.size());
+  plan_->operands.push_back(before->src);
+  return {};
+}
+
 Status Binder::bindOp(const Op& op) {
   if (op.kind == OpKind::Kernel && op.kernel == KernelId::Finish) {
+    if (call_.op == RedOp::Kernel) return bindKernel(op);
     if (call_.op != RedOp::Avg) {
       if (op.src == op.dst) return {};
       Op copy = op;
@@ -352,6 +376,20 @@ void Binder::nameWriters() {
   plan_->writers.assign(writers.begin(), writers.end());
 }
 
+void Binder::countCrossings() {
+  const auto isPeers = [](const Place& p) {
+    return p.base == Base::PeerIn || p.base == Base::PeerOut;
+  };
+  for (BoundOp& op : plan_->ops) {
+    const bool stores = op.kind == BoundOp::Kind::Store;
+    if (!stores && op.kind != BoundOp::Kind::Copy && op.kind != BoundOp::Kind::Fold) continue;
+    op.crossings = op.spread + (stores ? 1 : 0);
+    if (op.kind == BoundOp::Kind::Copy && isPeers(op.src)) ++op.crossings;
+    for (std::uint32_t k = 0; op.kind == BoundOp::Kind::Fold && k < op.operands; ++k)
+      if (isPeers(plan_->operands[op.first + k])) ++op.crossings;
+  }
+}
+
 void Binder::describe(Plan* plan) const {
   plan->algorithm = schedule_.name;
   plan->type = call_.type;
@@ -362,6 +400,7 @@ void Binder::describe(Plan* plan) const {
   plan->fingerprint = fingerprintOf(call_, target_.ranks, schedule_.name);
   plan->what = packWhat(call_);
   plan->count = call_.count;
+  plan->callsKernel = call_.op == RedOp::Kernel;
   if (isReduction(schedule_.collective)) {
     plan->fold = foldKernel(call_.type, call_.op);
     plan->spread = spreadKernel(call_.type, call_.op);
@@ -378,6 +417,7 @@ Status Binder::run(Plan* plan) {
   streamResults();
   if (schedule_.shared) openShared();
   nameWriters();
+  countCrossings();
   return {};
 }
 

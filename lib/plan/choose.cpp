@@ -35,6 +35,17 @@ std::uint32_t evenCards(const Tuning& tuning) {
   return even ? nodes.rails() : 0;
 }
 
+// A kernel in an all-reduce is called once for each element, by the rank whose block it is in: such
+// a call is a reduce-scatter and an all-gather, and named by them.
+bool isStep(const Call& call) {
+  return call.collective == Collective::AllReduce && call.op == RedOp::Kernel;
+}
+
+// Where its algorithms are listed.
+Collective listOf(const Call& call) {
+  return isStep(call) ? Collective::ReduceScatter : call.collective;
+}
+
 // On one host, the default algorithms are those that add in rank order, so that the choice does not
 // change a sum.
 std::vector<std::string_view> flatNames(Collective collective, std::uint32_t ranks) {
@@ -57,11 +68,11 @@ std::vector<std::string_view> flatNames(Collective collective, std::uint32_t ran
 
 // Between hosts there are those that spare the links between them.
 std::vector<std::string_view> defaultNames(const Call& call, const Tuning& tuning) {
-  std::vector<std::string_view> names = flatNames(call.collective, tuning.ranks);
+  std::vector<std::string_view> names = flatNames(listOf(call), tuning.ranks);
   if (!tuning.ground.between || !hasLevels(tuning) || call.reproducible) return names;
   for (const Algorithm& a : algorithms()) {
     const bool fits = a.levels == Levels::Two || (a.levels == Levels::TwoEven && evenCards(tuning));
-    if (a.collective == call.collective && fits) names.push_back(a.name);
+    if (a.collective == listOf(call) && fits) names.push_back(a.name);
   }
   return names;
 }
@@ -79,8 +90,7 @@ bool concerns(std::string_view knob, Collective collective) {
 }
 
 std::string_view forcedName(const Call& call, const Tuning& tuning) {
-  if (!call.algorithm.empty() || !concerns(tuning.algorithm, call.collective))
-    return call.algorithm;
+  if (!call.algorithm.empty() || !concerns(tuning.algorithm, listOf(call))) return call.algorithm;
   return tuning.algorithm;
 }
 
@@ -137,11 +147,21 @@ Schedule cheapestBarrier(const Tuning& tuning) {
              : rounds;
 }
 
+Schedule generate(const Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+  const Shape shape{.ranks = tuning.ranks,
+                    .root = static_cast<std::uint32_t>(call.root),
+                    .cards = std::max(1u, evenCards(tuning)),
+                    .nodeOf = tuning.nodes};
+  Schedule made = algorithm.make(shape);
+  if (call.op != RedOp::Kernel) return made;
+  if (call.collective == Collective::AllGather) return makeFirst(std::move(made));
+  if (!isStep(call) || algorithm.shared) return made;
+  const Algorithm* gather = findAlgorithm(Collective::AllGather, algorithm.name);
+  return reduceScatterAllGather(text("step ", algorithm.name), made, gather->make(shape));
+}
+
 Schedule make(const Candidate& candidate, const Call& call, const Tuning& tuning) {
-  Schedule schedule = candidate.algorithm->make({.ranks = tuning.ranks,
-                                                 .root = static_cast<std::uint32_t>(call.root),
-                                                 .cards = std::max(1u, evenCards(tuning)),
-                                                 .nodeOf = tuning.nodes});
+  Schedule schedule = generate(*candidate.algorithm, call, tuning);
   if (candidate.algorithm->shared) return schedule;
   if (call.op == RedOp::PreMulSum && isReduction(call.collective))
     schedule = prescale(std::move(schedule));
@@ -174,7 +194,7 @@ std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!isAllowed(i, names.size(), call, tuning)) continue;
-    const Algorithm* algorithm = findAlgorithm(call.collective, names[i]);
+    const Algorithm* algorithm = findAlgorithm(listOf(call), names[i]);
     std::ranges::copy(landingsOf(algorithm, call, tuning), std::back_inserter(candidates));
   }
   return candidates;
@@ -205,7 +225,7 @@ bool sharingGains(const Algorithm* shared, const Call& call, const Tuning& tunin
 // Kernel copies of shared buffers: where blocks may land directly, that is better.
 bool mayCopyShared(const Call& call, const Tuning& tuning) {
   return tuning.direct && !tuning.sharesAll && !mayLandDirectly(call, tuning) &&
-         sharedAlgorithm(call, tuning) != nullptr;
+         call.op != RedOp::Kernel && sharedAlgorithm(call, tuning) != nullptr;
 }
 
 double sharedByKernelNs(const Call& call, const Tuning& tuning) {
@@ -227,12 +247,12 @@ Status forcedCandidate(std::string_view forced, const Call& call, const Tuning& 
   std::string_view name;
   Landing landing = Landing::Choose;
   WEFT_TRY(parseForced(forced, &name, &landing));
-  const Algorithm* algorithm = findAlgorithm(call.collective, name);
+  const Algorithm* algorithm = findAlgorithm(listOf(call), name);
   if (algorithm == nullptr)
     return Status::error(
         Code::InvalidUsage,
         text("unknown algorithm '", name, "' for ", collectiveName(call.collective),
-             "; fix: use one of ", algorithmNames(call.collective)));
+             "; fix: use one of ", algorithmNames(listOf(call))));
   if (algorithm->shared)
     return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name,
                                                   "' lands nowhere; fix: name it alone"));

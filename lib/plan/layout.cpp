@@ -11,8 +11,10 @@ constexpr std::uint64_t kAlign = 64;  // a multiple of every element size
 std::uint64_t roundUp(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 std::uint64_t divideUp(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
 
-bool cutsBlocks(Collective c) {
-  return c != Collective::AllReduce && c != Collective::Broadcast && c != Collective::Reduce;
+bool cutsBlocks(const Call& call) {
+  const Collective c = call.collective;
+  if (c == Collective::AllReduce) return call.op == RedOp::Kernel;
+  return c != Collective::Broadcast && c != Collective::Reduce;
 }
 
 }  // namespace
@@ -22,7 +24,7 @@ ByteLayout::ByteLayout(const Schedule& schedule, const Call& call, const Budget&
       chunks_(std::max(1u, schedule.logicalChunks)),
       tmpChunks_(schedule.tmpChunks) {
   const std::uint64_t elementBytes = sizeOf(call.type);
-  if (cutsBlocks(collective_))
+  if (cutsBlocks(call))
     cutBlocks(call, schedule.ranks, budget);
   else
     cutVector(call.count * elementBytes, elementBytes, budget);

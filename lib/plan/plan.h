@@ -52,7 +52,8 @@ struct BoundOp {
   };
   Kind kind;
   bool drain = false;          // writes what an earlier Put reads: wait until those are done
-  bool finish = false;         // Fold: divide by plan.divisor while the sum is in registers
+  bool finish = false;         // Fold: divide by plan.divisor while the sum is in registers, or
+                               // leave the sum to the launch's kernel
   bool stream = false;         // Copy, Fold: store past the cache
   std::uint32_t peer = 0;      // Put*, Signal: the target; Wait: the rank that puts
   std::uint32_t tag = 0;       // Put*, Signal, Wait: cell index within the parity
@@ -61,8 +62,9 @@ struct BoundOp {
   std::uint32_t first = 0;
   std::uint32_t spread = 0;  // Copy, Fold: the result also goes to plan.operands[firstSpread ..]
   std::uint32_t firstSpread = 0;
-  Place src;  // Put*, Copy, Scale
-  Place dst;  // Put: offset in the peer's arena; PutDirect: in the peer's Out
+  std::uint32_t crossings = 0;  // how many peers' buffers it reads or stores to
+  Place src;                    // Put*, Copy, Scale
+  Place dst;                    // Put: offset in the peer's arena; PutDirect: in the peer's Out
   std::uint64_t max = 0;
   std::uint64_t limit = 0;
 };
@@ -77,6 +79,7 @@ struct Plan {
   ScaleFn scale = nullptr;
   DType type = DType::U8;
   std::size_t elementBytes = 1;
+  bool callsKernel = false;   // RedOp::Kernel
   std::uint64_t divisor = 1;  // Finish, and Fold with `finish`: ranks for avg, else 1
   std::uint64_t segments = 1;
   std::uint64_t segmentBytes = 0;  // how far In and Out move from one segment to the next

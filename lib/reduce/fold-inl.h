@@ -191,6 +191,7 @@ FoldFn floatKernel(RedOp op) {
     case RedOp::Sum:
     case RedOp::Avg:
     case RedOp::PreMulSum:
+    case RedOp::Kernel:
       return foldFloats<P, Sum>;
     case RedOp::Prod:
       return foldFloats<P, Prod>;

@@ -69,6 +69,7 @@ FoldFn integerKernel(RedOp op) {
     case RedOp::Sum:
     case RedOp::Avg:
     case RedOp::PreMulSum:
+    case RedOp::Kernel:
       return foldIntegers<T, Wrapping<T>, Sum>;
     case RedOp::Prod:
       return foldIntegers<T, Factors<T>, Prod>;

@@ -27,11 +27,13 @@ constexpr std::array<Traits, 10> kTypes{{{"int8", 1, Family::Integer},
                                          {"double", 8, Family::Float},
                                          {"bfloat16", 2, Family::Half}}};
 
-constexpr std::array<const char*, 6> kOps{"sum", "prod", "max", "min", "avg", "mulsum"};
+constexpr std::array<const char*, 7> kOps{"sum", "prod", "max", "min", "avg", "mulsum", "kernel"};
 
 const Traits& traits(DType type) { return kTypes[static_cast<size_t>(type)]; }
 
-bool isSum(RedOp op) { return op == RedOp::Sum || op == RedOp::Avg || op == RedOp::PreMulSum; }
+bool isSum(RedOp op) {
+  return op == RedOp::Sum || op == RedOp::Avg || op == RedOp::PreMulSum || op == RedOp::Kernel;
+}
 
 }  // namespace
 

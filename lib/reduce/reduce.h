@@ -28,7 +28,8 @@ namespace weft {
 
 // Numbered as in weft.h and NCCL.
 enum class DType : uint8_t { I8, U8, I32, U32, I64, U64, F16, F32, F64, BF16 };
-enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, PreMulSum };
+// Kernel adds, and gives the complete sums to code of the caller's (plan/sum_kernel.h).
+enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, PreMulSum, Kernel };
 
 size_t sizeOf(DType type);
 const char* name(DType type);  // as in nccl-tests: "float", "bfloat16", ...

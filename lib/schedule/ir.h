@@ -124,6 +124,7 @@ struct Schedule {
   uint32_t logicalChunks = 1;
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Kernel(Scale)
+  bool made = false;    // an all-gather of blocks that Kernel(Finish) makes
   std::function<Program(uint32_t rank)> program =
       nullptr;  // pure: the same answer on every machine
 };

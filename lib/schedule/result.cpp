@@ -132,7 +132,8 @@ class ResultCheck {
         v.input = false;
         v.scaled = true;
       } else {
-        if (v.sum != total_.sum) return l_.violation(r, index, "finishes an incomplete sum");
+        if (!s_.made && v.sum != total_.sum)
+          return l_.violation(r, index, "finishes an incomplete sum");
         if (v.finished) return l_.violation(r, index, "finishes a sum twice");
         v.input = false;
         v.finished = true;
@@ -195,6 +196,8 @@ class ResultCheck {
       case Collective::Broadcast:
         return inputOf(s_.root, index);
       case Collective::AllGather:
+        if (s_.made) return finishedInput(index);
+        [[fallthrough]];
       case Collective::Gather:
         return inputOf(index, index);
       case Collective::Scatter:
@@ -206,6 +209,12 @@ class ResultCheck {
     }
     Value v = total_;
     v.chunk = logicalOut(s_.collective, r, index);
+    v.finished = true;
+    return v;
+  }
+
+  static Value finishedInput(uint32_t rank) {
+    Value v = inputOf(rank, rank);
     v.finished = true;
     return v;
   }

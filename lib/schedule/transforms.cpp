@@ -158,6 +158,27 @@ Schedule withAgreement(Schedule s, const Schedule& barrier) {
   return s;
 }
 
+Schedule makeFirst(Schedule s) {
+  s.name += "+made";
+  s.made = true;
+  s.program = [inner = std::move(s.program)](uint32_t me) {
+    const Program before = inner(me);
+    Program p;
+    bool made = false;
+    const auto redirect = [&](Slot& slot) {
+      if (slot.buf != Buf::In || slot.owner != kMine) return;
+      if (!std::exchange(made, true)) p.kernel(KernelId::Finish, in(0), out(me), {me});
+      slot = out(me);
+    };
+    for (Op op : before.ops) {
+      if (op.kind != OpKind::Wait && !op.isSignal()) redirect(op.src);
+      if (op.kind != OpKind::Copy || !(op.src == op.dst)) p.append(op, before);
+    }
+    return p;
+  };
+  return s;
+}
+
 Schedule stageIn(Schedule s) { return readFromTmp(std::move(s), OpKind::Copy, "+stagedIn"); }
 
 Schedule prescale(Schedule s) {

@@ -36,4 +36,8 @@ Schedule stageIn(Schedule s);
 // The same with Kernel(Scale) in place of the copy: for pre-multiplied sums. Reductions only.
 Schedule prescale(Schedule s);
 
+// An all-gather whose blocks a kernel makes: Kernel(Finish) fills Out at this rank's block before
+// its first use, and what was read from In is read from there. In need not exist.
+Schedule makeFirst(Schedule allGather);
+
 }  // namespace weft

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "topology/cores.h"
 #include "topology/devices.h"
 #include "topology/hwloc_library.h"
 
@@ -130,6 +131,18 @@ int distanceOf(const HostDescription& host, const HostDevice& device, const cpu_
   const bool samePackage = std::ranges::any_of(
       mine, [&](std::uint32_t p) { return std::ranges::find(near, p) != near.end(); });
   return samePackage ? 1 : 2;
+}
+
+int distanceOf(const HostDescription& host, const std::string& busId, const cpu_set_t& cores) {
+  for (const HostDevice& device : host.devices)
+    if (device.busId == busId && CPU_COUNT(&device.near) != 0)
+      return distanceOf(host, device, cores);
+  return -1;
+}
+
+int distanceOf(const std::string& busId) {
+  static const HostDescription host = describeHost();
+  return distanceOf(host, busId, allowedCores());
 }
 
 std::string coreList(const cpu_set_t& cores) {

@@ -41,6 +41,10 @@ HostDescription describeHost(const char* hwloc = "libhwloc.so.15");
 // How far a device is from the cores that a rank may run on: 0 near, 1 on another NUMA node, 2 in
 // another package. 0 if nobody knows.
 int distanceOf(const HostDescription& host, const HostDevice& device, const cpu_set_t& cores);
+// The same of the device on that bus; -1 if none is known there, or not where it is.
+int distanceOf(const HostDescription& host, const std::string& busId, const cpu_set_t& cores);
+// Of this host and the cores of this process. The host is looked at once.
+int distanceOf(const std::string& busId);
 
 // "0-3,8" of a set.
 std::string coreList(const cpu_set_t& cores);

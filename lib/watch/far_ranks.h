@@ -2,8 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "transports/segment.h"
 
@@ -30,6 +34,14 @@ class FarRanks {
   virtual bool isFar(std::uint32_t rank) const = 0;
   // For how long that rank has owed an answer.
   virtual std::chrono::milliseconds silence(std::uint32_t rank) const = 0;
+
+  // After the verdict of a lost link: all-gather between all ranks, to mend it. Fails once a rank
+  // that is missing has ended or left, or the verdict is overruled.
+  virtual Status gather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
+                        Deadline deadline) = 0;
+  // What has taken the place of the verdict of a lost link, if anything: propose() of any other
+  // cause does that, on all ranks.
+  virtual Status overruled() const = 0;
 
   // This rank makes no further call. Tells the others; does not wait.
   virtual void leave() = 0;

@@ -59,9 +59,19 @@ void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now)
   peer.stopped = true;
   if (peer.warned || now - peer.stoppedAt < kStopPatience) return;
   peer.warned = true;
-  warn_(text(describe(peer.name), " is stopped (state ", stat.state, ") for at least ",
-             milliseconds(now - peer.stoppedAt), " ms; fix: kill -CONT ", peer.name.pid,
-             ", or detach the debugger"));
+  warn_(stopOf(peer) + text("; fix: kill -CONT ", peer.name.pid, ", or detach the debugger"));
+}
+
+std::string Liveness::stopOf(const Peer& peer) const {
+  return text(describe(peer.name), " is stopped (by a signal or a debugger) for at least ",
+              milliseconds(Clock::now() - peer.stoppedAt), " ms");
+}
+
+std::vector<std::string> Liveness::stopped() const {
+  std::vector<std::string> lines;
+  for (const Peer& peer : peers_)
+    if (peer.stopped) lines.push_back(stopOf(peer));
+  return lines;
 }
 
 // A process that its parent has already collected no longer tells how it ended.

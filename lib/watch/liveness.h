@@ -45,6 +45,9 @@ class Liveness {
   using Matters = std::function<bool(std::uint32_t peer)>;
   Status check(const Matters& matters = {});
 
+  // A line for each peer that was stopped when it was last looked at.
+  std::vector<std::string> stopped() const;
+
   static constexpr std::chrono::milliseconds kStopPatience{500};
 
  private:
@@ -59,6 +62,7 @@ class Liveness {
 
   Status look(Peer&, bool dead, Clock::time_point now);
   void noteStop(Peer&, const ProcStat&, Clock::time_point now);
+  std::string stopOf(const Peer&) const;
   Status ended(const Peer&, const ProcStat*, Clock::time_point now) const;
 
   Warn warn_;

@@ -13,6 +13,14 @@ inline bool isPublished(const Verdict& verdict) {
   return verdict.state.load(std::memory_order_acquire) == Verdict::Published;
 }
 
+// A lost link between living ranks: there may be another way.
+inline bool isMendable(const Status& verdict) { return verdict.code() == Code::LinkLost; }
+
+// The first verdict holds, but who mends a lost link must learn of anything worse.
+inline bool overrules(const Status& cause, const Status& verdict) {
+  return isMendable(verdict) && !isMendable(cause);
+}
+
 // OK as long as there is none.
 inline Status statusOf(const Verdict& verdict) {
   if (!isPublished(verdict)) return {};

@@ -84,11 +84,16 @@ void Watch::beginWait(int timeoutMs, const char* label) {
 
 void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
 
-Status Watch::verdict() const { return statusOf(*verdict_); }
+Status Watch::verdict() const {
+  const Status first = statusOf(*verdict_);
+  if (far_ == nullptr || !isMendable(first)) return first;
+  const Status overruled = far_->overruled();
+  return overruled.ok() ? first : overruled;
+}
 
 Status Watch::declare(const Status& cause) {
   broken_.store(true, std::memory_order_relaxed);
-  if (far_ && !published()) far_->propose(cause);
+  if (far_ && (!published() || overrules(cause, verdict()))) far_->propose(cause);
   if (publishVerdict(cause, verdict_)) {
     for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
   }
@@ -174,7 +179,8 @@ std::string Watch::silenceOf(std::uint32_t rank) const {
 }
 
 // Who did not come: one of them holds up the others, and their last calls tell which. Of those that
-// do not answer nobody knows whether they came, nor of any far rank if rank 0 is silent.
+// do not answer nobody knows whether they came, nor of any far rank if rank 0 is silent. A rank
+// that is stopped comes first: others may be late because they wait for it.
 std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
   std::vector<std::uint32_t> missing;
   std::vector<std::string> silent;
@@ -187,8 +193,10 @@ std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
              page->callSeq.load(std::memory_order_acquire) < seq_)
       missing.push_back(r);
   }
-  std::string line = text("waiting for ", names_[waitingFor]);
-  if (!missing.empty()) line = rankList(missing) + " did not call it";
+  std::string line;
+  for (const std::string& stopped : liveness_.stopped()) line += stopped + "; ";
+  line += missing.empty() ? text("waiting for ", names_[waitingFor])
+                          : rankList(missing) + " did not call it";
   for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
     line += "; " + lastSeen(missing[i]);
   for (std::size_t i = 0; i < std::min(silent.size(), kMostNamed); ++i) line += "; " + silent[i];
@@ -294,7 +302,7 @@ Status Watch::lost(const std::string& symptom) {
     WEFT_TRY(lookForDead(true));
     std::this_thread::sleep_for(milliseconds(1));
   } while (Clock::now() < until);
-  return declare(Status::error(Code::RemoteError, symptom));
+  return declare(Status::error(far_ ? Code::LinkLost : Code::RemoteError, symptom));
 }
 
 Status Watch::lookAround() {

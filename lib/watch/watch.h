@@ -46,7 +46,8 @@ class Watch {
   Status lost(const std::string& symptom);
   // The arrival from `peer` is of another call than this rank's.
   Status disagreement(std::uint32_t peer);
-  // Makes `cause` the verdict, unless there is one already; returns the one that holds.
+  // Makes `cause` the verdict, unless there is one already; returns the one that holds. Any cause
+  // takes the place of a lost link, so that nobody tries to mend that.
   Status declare(const Status& cause);
   // The verdict so far. Any thread.
   Status verdict() const;
@@ -57,6 +58,13 @@ class Watch {
   void leaveForGood();
   // Any thread.
   Status abort();
+
+  // The number of the last call that was entered here; of collectives.
+  std::uint64_t calls() const { return seq_; }
+  // This communicator goes on from another, whose calls count.
+  void goOnFrom(std::uint64_t calls) { seq_ = calls; }
+  // A call that fails before it is entered.
+  void passOver() { ++seq_; }
 
   const std::string& nameOf(std::uint32_t rank) const { return names_[rank]; }
 

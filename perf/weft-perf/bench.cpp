@@ -84,7 +84,8 @@ Bench::Bench(const Options& options, Team& team)
             options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
       send_(sendBytes(), options.unalign,
             options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
-      callOptions_(callOptionsOf(options)) {
+      callOptions_(callOptionsOf(options)),
+      seed_(options.seed) {
   if (options.useStream) stream_.emplace();
 }
 
@@ -100,8 +101,10 @@ std::size_t Bench::sendBytes() {
 
 Problem Bench::problem(const TypeInfo& type, const OpInfo& op, int root, std::size_t bytes) {
   Communicator& group = team_.group();
-  return makeProblem(*options_.collective, type, op, root, group.rank(), group.size(), bytes,
-                     !options_.exactCounts);
+  Problem made = makeProblem(*options_.collective, type, op, root, group.rank(), group.size(),
+                             bytes, !options_.exactCounts);
+  if (!options_.pairs.empty()) routeBy(options_.pairs, made);
+  return made;
 }
 
 Measurement Bench::measure(const Problem& problem, Placement placement, const Phase& phase) {
@@ -113,24 +116,16 @@ Measurement Bench::measure(const Problem& problem, Placement placement, const Ph
 
   Measurement measured;
   phase("timing");
-  const double seconds = timeSteadily(operation);
-  measured.seconds = averageOf(team_.exchange(std::vector<double>{seconds}), options_.average);
+  if (!options_.onlySingle) measured.seconds = timeSteadily(operation);
   if (options_.timesIterations()) measured.iterations = timeSingly(operation);
-
+  if (options_.onlySingle) measured.seconds = meanOf(measured.iterations);
   if (options_.checks > 0) measured.wrong = 0;
-  for (int i = 0; i < options_.checks; ++i) {
-    phase("checking exact data");
-    *measured.wrong += check(problem, placement, Fill::Exact);
-    if (!recipeFor(problem, Fill::Random).hasRandomForm()) continue;
-    phase("checking random data");
-    *measured.wrong += check(problem, placement, Fill::Random);
-  }
+  for (int i = 0; i < options_.checks; ++i) *measured.wrong += checkAll(problem, placement, phase);
   return measured;
 }
 
 std::string Bench::explain(const Problem& problem) {
-  if (std::string_view(problem.collective->name) == "sendrecv")
-    return "point to point: there is nothing to choose";
+  if (!problem.collective->plans) return "point to point: there is nothing to choose";
   const Operation operation(*this, problem, Placement::OutOfPlace);
   return explanation(problem.collective->name, problem.count, problem.type.type, operation.op());
 }
@@ -170,7 +165,8 @@ double Bench::timeSteadily(Operation& operation) {
   const double start = now();
   for (int i = 0; i < options_.iterations; ++i) operation.launch();
   operation.complete();
-  return (now() - start) / options_.iterations / options_.aggregate;
+  const double mine = (now() - start) / options_.iterations / options_.aggregate;
+  return averageOf(team_.exchange(std::vector<double>{mine}), options_.average);
 }
 
 // Each call is timed alone; an iteration counts as its slowest rank saw it.
@@ -191,17 +187,31 @@ std::vector<double> Bench::timeSingly(Operation& operation) {
   return mine;
 }
 
+// With the kinds of data that the options ask for. The elements that are wrong on any rank.
+std::uint64_t Bench::checkAll(const Problem& problem, Placement placement, const Phase& phase) {
+  if (options_.checkOnes) {
+    phase("checking ones");
+    return check(problem, placement, Fill::Ones);
+  }
+  phase("checking exact data");
+  const std::uint64_t wrong = check(problem, placement, Fill::Exact);
+  if (!recipeFor(problem, Fill::Random).hasRandomForm()) return wrong;
+  phase("checking random data");
+  return wrong + check(problem, placement, Fill::Random);
+}
+
 // One call on fresh data, compared element by element. The elements that are wrong on any rank.
 std::uint64_t Bench::check(const Problem& problem, Placement placement, Fill fill) {
-  ++seed_;
   const Recipe recipe = recipeFor(problem, fill);
+  ++seed_;
   prepare(problem, placement, recipe);
   Operation operation(*this, problem, placement);
   operation.runOnce();
   operation.complete();
 
   Verdict verdict = verify(problem, placement, recipe);
-  verdict.add(compareHashes(problem, placement));
+  const Verdict difference = compareHashes(problem, placement);
+  if (verdict.wrong == 0) verdict = difference;
   if (verdict.wrong > 0) reportWrong(problem, placement, recipe, verdict);
   wrongHere_ += verdict.wrong;
   const std::vector<std::uint64_t> all = team_.exchange(verdict.wrong);
@@ -226,9 +236,11 @@ Verdict Bench::verifyBlocks(const Problem& problem, Placement placement, const R
   std::size_t end = 0;
   for (const Block& block : problem.collective->expected(problem)) {
     const void* got = recv + block.at * size;
-    verdict.add(block.source == Block::kReduced
-                    ? verifyReduced(recipe, block.from, block.count, got)
-                    : verifyMoved(recipe, block.source, block.from, block.count, got));
+    const Verdict one = block.source == Block::kReduced
+                            ? verifyReduced(recipe, block.from, block.count, got)
+                            : verifyMoved(recipe, block.source, block.from, block.count, got);
+    if (one.wrong > 0) wrongSources_.insert(block.source);
+    verdict.add(one);
     end = block.at + block.count;
   }
   if (placement == Placement::OutOfPlace) {
@@ -264,14 +276,22 @@ Verdict Bench::compareHashes(const Problem& problem, Placement placement) {
   return {};
 }
 
+WrongData Bench::wrongHere() {
+  Communicator& group = team_.group();
+  const int source = wrongSources_.empty()       ? WrongData::kNowhere
+                     : wrongSources_.size() == 1 ? *wrongSources_.begin()
+                                                 : WrongData::kSeveral;
+  return {team_.rank(), team_.color(), group.rank(), source, wrongHere_};
+}
+
 void Bench::reportWrong(const Problem& problem, Placement placement, const Recipe& recipe,
                         const Verdict& verdict) {
   if (reports_++ >= kMaxReports) return;
-  fmt::print(
-      stderr, "weft-perf: rank {}: {} {} {} of {} bytes, {}, {} data with seed {}: {} wrong; {}\n",
-      problem.rank, problem.collective->name, problem.type.name, problem.op.name, problem.bytes(),
-      placement == Placement::InPlace ? "in place" : "out of place",
-      recipe.fill == Fill::Exact ? "exact" : "random", recipe.seed, verdict.wrong, verdict.first);
+  fmt::print(stderr, "{}: rank {}: {} {} {} of {} bytes, {}, {} data with seed {}: {} wrong; {}\n",
+             options_.program, team_.rank(), problem.collective->name, problem.type.name,
+             problem.op.name, problem.bytes(),
+             placement == Placement::InPlace ? "in place" : "out of place", nameOf(recipe.fill),
+             recipe.seed, verdict.wrong, verdict.first);
 }
 
 unsigned char* Bench::sendData(const Problem& problem, Placement placement) {

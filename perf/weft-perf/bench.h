@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,16 @@ struct Measurement {
   }
 };
 
+// What a rank has received wrong in all checks, in a form that ranks can send to each other.
+struct WrongData {
+  static constexpr int kNowhere = -2;  // no element is wrong, but the ranks' results differ
+  static constexpr int kSeveral = -1;  // from several ranks, or reduced over all
+  int rank;                            // of the world
+  int group, rankInGroup;
+  int source;  // the rank in the group whose data it was, or one of the above
+  std::uint64_t elements;
+};
+
 // `phase` is told what is being done, for the progress line.
 using Phase = std::function<void(const char* doing)>;
 
@@ -44,8 +55,8 @@ class Bench {
   std::string explain(const Problem& problem);
   std::string explainMachine();
   std::string explainEdges();  // of this rank
-  // Elements that were wrong on this rank, whatever the others say.
-  std::uint64_t wrongHere() const { return wrongHere_; }
+  // Of this rank, whatever the others say.
+  WrongData wrongHere();
 
  private:
   class Operation;
@@ -57,6 +68,7 @@ class Bench {
   void prepare(const Problem& problem, Placement placement, const Recipe& recipe);
   double timeSteadily(Operation& operation);
   std::vector<double> timeSingly(Operation& operation);
+  std::uint64_t checkAll(const Problem& problem, Placement placement, const Phase& phase);
   std::uint64_t check(const Problem& problem, Placement placement, Fill fill);
   Verdict verify(const Problem& problem, Placement placement, const Recipe& recipe);
   Verdict verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe);
@@ -75,8 +87,9 @@ class Bench {
   Buffer send_;
   std::optional<Stream> stream_;
   weftOpts_t callOptions_;
-  std::uint32_t seed_ = 0;
+  std::uint32_t seed_;
   std::uint64_t wrongHere_ = 0;
+  std::set<int> wrongSources_;
   int reports_ = 0;
 };
 

@@ -48,6 +48,12 @@ void shapeAllToAll(Problem& problem, std::size_t elements, std::size_t) {
   shapeBlocks(problem, elements, 1);
 }
 
+void shapeRing(Problem& problem, std::size_t elements, std::size_t) {
+  shapeWhole(problem, elements, 1);
+  problem.to = (problem.rank + 1) % problem.ranks;
+  problem.from = (problem.rank + problem.ranks - 1) % problem.ranks;
+}
+
 // Uneven blocks: rank r of n ends at (r + 1)^2 / n^2 of the vector, so that block lengths are as
 // 1 : 3 : 5 : ..., and short vectors have empty blocks.
 std::size_t unevenStart(std::size_t elements, std::size_t rank, std::size_t ranks) {
@@ -81,6 +87,15 @@ void shapeScatteringV(Problem& problem, std::size_t elements, std::size_t) {
   problem.recvAt = startOf(problem, rankOf(problem));
 }
 
+// Rank s has blocks of all the uneven lengths, for rank r the (s + r)-th, and receives as much.
+void shapeAllToAllV(Problem& problem, std::size_t elements, std::size_t) {
+  shapeUneven(problem, elements);
+}
+
+std::size_t blockBetween(const Problem& p, std::size_t source, std::size_t target) {
+  return p.counts[(source + target) % ranksOf(p)];
+}
+
 void shapeNothing(Problem&, std::size_t, std::size_t) {}
 
 // ---- What arrives ----
@@ -110,8 +125,22 @@ Blocks gathered(const Problem& p) { return oneBlockPerRank(p, 0); }
 Blocks gatheredAtRoot(const Problem& p) { return p.isRoot() ? gathered(p) : Blocks{}; }
 Blocks exchanged(const Problem& p) { return oneBlockPerRank(p, rankOf(p) * p.count); }
 
-Blocks fromPrevious(const Problem& p) {
-  return {{0, p.count, (p.rank + p.ranks - 1) % p.ranks, 0}};
+Blocks fromSender(const Problem& p) {
+  return p.from >= 0 ? Blocks{{0, p.count, p.from, 0}} : Blocks{};
+}
+
+// What rank s has for this rank lies behind what it has for those before.
+Blocks exchangedV(const Problem& p) {
+  Blocks blocks;
+  std::size_t at = 0;
+  for (std::size_t source = 0; source < ranksOf(p); ++source) {
+    std::size_t from = 0;
+    for (std::size_t r = 0; r < rankOf(p); ++r) from += blockBetween(p, source, r);
+    const std::size_t length = blockBetween(p, source, rankOf(p));
+    blocks.push_back({at, length, static_cast<int>(source), from});
+    at += length;
+  }
+  return blocks;
 }
 
 Blocks nothing(const Problem&) { return {}; }
@@ -161,47 +190,75 @@ weftResult_t barrier(const Problem&, const Call& c) {
   return weftBarrier(c.comm, c.stream, c.options);
 }
 
-// Around the ring: to the next rank, from the previous one.
-weftResult_t sendRecv(const Problem& p, const Call& c) {
-  const int next = (p.rank + 1) % p.ranks;
-  const int previous = (p.rank + p.ranks - 1) % p.ranks;
+// `calls` as one group, and the first error of it.
+template <class Calls>
+weftResult_t grouped(Calls calls) {
   weftResult_t result = weftGroupStart();
   if (result != weftSuccess) return result;
-  result = weftSend(c.send, p.count, p.type.type, next, c.comm, c.stream, c.options);
-  if (result == weftSuccess) {
-    result = weftRecv(c.recv, p.count, p.type.type, previous, c.comm, c.stream, c.options);
-  }
+  result = calls();
   const weftResult_t ended = weftGroupEnd();
   return result == weftSuccess ? ended : result;
 }
 
-constexpr bool kReduces = true, kRooted = true, kInPlace = true, kReplicates = true;
+weftResult_t sendRecv(const Problem& p, const Call& c) {
+  return grouped([&]() {
+    weftResult_t result = weftSuccess;
+    if (p.to >= 0) {
+      result = weftSend(c.send, p.count, p.type.type, p.to, c.comm, c.stream, c.options);
+    }
+    if (p.from >= 0 && result == weftSuccess) {
+      result = weftRecv(c.recv, p.count, p.type.type, p.from, c.comm, c.stream, c.options);
+    }
+    return result;
+  });
+}
 
-constexpr std::array<Collective, 12> kCollectives = {{
-    {"all_reduce", kReduces, !kRooted, kInPlace, kReplicates, shapeWhole, wholeReduction,
+weftResult_t allToAllV(const Problem& p, const Call& c) {
+  const auto* send = static_cast<const unsigned char*>(c.send);
+  auto* recv = static_cast<unsigned char*>(c.recv);
+  return grouped([&]() {
+    weftResult_t result = weftSuccess;
+    for (int peer = 0; peer < p.ranks && result == weftSuccess; ++peer) {
+      const std::size_t count = blockBetween(p, rankOf(p), static_cast<std::size_t>(peer));
+      result = weftSend(send, count, p.type.type, peer, c.comm, c.stream, c.options);
+      if (result != weftSuccess) break;
+      result = weftRecv(recv, count, p.type.type, peer, c.comm, c.stream, c.options);
+      send += count * p.type.bytes;
+      recv += count * p.type.bytes;
+    }
+    return result;
+  });
+}
+
+constexpr bool kReduces = true, kRooted = true, kInPlace = true, kReplicates = true, kPlans = true;
+
+constexpr std::array<Collective, 13> kCollectives = {{
+    {"all_reduce", kReduces, !kRooted, kInPlace, kReplicates, kPlans, shapeWhole, wholeReduction,
      factorAllReduce, allReduce},
-    {"all_gather", !kReduces, !kRooted, kInPlace, kReplicates, shapeGathering, gathered,
+    {"all_gather", !kReduces, !kRooted, kInPlace, kReplicates, kPlans, shapeGathering, gathered,
      factorBlocks, allGather},
-    {"all_gather_v", !kReduces, !kRooted, kInPlace, kReplicates, shapeGatheringV, gathered,
+    {"all_gather_v", !kReduces, !kRooted, kInPlace, kReplicates, kPlans, shapeGatheringV, gathered,
      factorBlocks, allGatherV},
-    {"reduce_scatter", kReduces, !kRooted, kInPlace, !kReplicates, shapeScattering,
+    {"reduce_scatter", kReduces, !kRooted, kInPlace, !kReplicates, kPlans, shapeScattering,
      ownPartOfReduction, factorBlocks, reduceScatter},
-    {"reduce_scatter_v", kReduces, !kRooted, kInPlace, !kReplicates, shapeScatteringV,
+    {"reduce_scatter_v", kReduces, !kRooted, kInPlace, !kReplicates, kPlans, shapeScatteringV,
      ownPartOfReduction, factorBlocks, reduceScatterV},
-    {"broadcast", !kReduces, kRooted, kInPlace, kReplicates, shapeWhole, wholeOfRoot, factorOne,
-     broadcast},
-    {"reduce", kReduces, kRooted, kInPlace, !kReplicates, shapeWhole, reductionAtRoot, factorOne,
-     reduce},
-    {"gather", !kReduces, kRooted, kInPlace, !kReplicates, shapeGather, gatheredAtRoot,
+    {"broadcast", !kReduces, kRooted, kInPlace, kReplicates, kPlans, shapeWhole, wholeOfRoot,
+     factorOne, broadcast},
+    {"reduce", kReduces, kRooted, kInPlace, !kReplicates, kPlans, shapeWhole, reductionAtRoot,
+     factorOne, reduce},
+    {"gather", !kReduces, kRooted, kInPlace, !kReplicates, kPlans, shapeGather, gatheredAtRoot,
      factorBlocks, gather},
-    {"scatter", !kReduces, kRooted, kInPlace, !kReplicates, shapeScatter, ownPartOfRoot,
+    {"scatter", !kReduces, kRooted, kInPlace, !kReplicates, kPlans, shapeScatter, ownPartOfRoot,
      factorBlocks, scatter},
-    {"alltoall", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeAllToAll, exchanged,
+    {"alltoall", !kReduces, !kRooted, !kInPlace, !kReplicates, kPlans, shapeAllToAll, exchanged,
      factorBlocks, allToAll},
-    {"sendrecv", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeWhole, fromPrevious, factorOne,
-     sendRecv},
-    {"barrier", !kReduces, !kRooted, !kInPlace, !kReplicates, shapeNothing, nothing, factorOne,
-     barrier},
+    {"alltoallv", !kReduces, !kRooted, !kInPlace, !kReplicates, !kPlans, shapeAllToAllV, exchangedV,
+     factorBlocks, allToAllV},
+    {"sendrecv", !kReduces, !kRooted, !kInPlace, !kReplicates, !kPlans, shapeRing, fromSender,
+     factorOne, sendRecv},
+    {"barrier", !kReduces, !kRooted, !kInPlace, !kReplicates, kPlans, shapeNothing, nothing,
+     factorOne, barrier},
 }};
 
 }  // namespace
@@ -225,6 +282,14 @@ Problem makeProblem(const Collective& collective, const TypeInfo& type, const Op
   const std::size_t multiple = roundBlocks ? std::size_t{16} / type.bytes : 1;
   collective.shape(problem, bytes / type.bytes, multiple);
   return problem;
+}
+
+void routeBy(const std::vector<Pair>& pairs, Problem& problem) {
+  problem.to = problem.from = -1;
+  for (const Pair& pair : pairs) {
+    if (pair.source == problem.rank) problem.to = pair.target;
+    if (pair.target == problem.rank) problem.from = pair.source;
+  }
 }
 
 }  // namespace weft::perf

@@ -16,6 +16,12 @@ namespace weft::perf {
 
 struct Collective;
 
+// A rank that sends to another one.
+struct Pair {
+  int source;
+  int target;
+};
+
 // One collective of one size, as one rank sees it. Counts and positions are in elements.
 struct Problem {
   const Collective* collective;
@@ -32,6 +38,8 @@ struct Problem {
   std::size_t sendAt = 0;  // in place, both lie in one buffer, at these positions
   std::size_t recvAt = 0;
   std::vector<std::size_t> counts = {};  // of the v-forms, packed in rank order
+  int to = -1;                           // of sendrecv, -1 = nobody
+  int from = -1;
 
   bool isRoot() const { return rank == root; }
   std::size_t bytes() const { return total * type.bytes; }
@@ -63,6 +71,7 @@ struct Collective {
   bool rooted;
   bool inPlace;
   bool replicates;  // all ranks receive the same bits
+  bool plans;       // runs as a plan, which can be explained; else as sends and receives
   void (*shape)(Problem& problem, std::size_t elements, std::size_t multiple);
   std::vector<Block> (*expected)(const Problem& problem);
   double (*busFactor)(int ranks);  // busbw / algbw
@@ -77,5 +86,8 @@ const Collective& parseCollective(const std::string& name);
 // reduce_scatter are rounded down to 16 bytes.
 Problem makeProblem(const Collective& collective, const TypeInfo& type, const OpInfo& op, int root,
                     int rank, int ranks, std::size_t bytes, bool roundBlocks);
+
+// Makes a sendrecv go by `pairs` instead of around the ring.
+void routeBy(const std::vector<Pair>& pairs, Problem& problem);
 
 }  // namespace weft::perf

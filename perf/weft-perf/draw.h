@@ -51,6 +51,8 @@ class Draw {
         return fillWith(begin, count, out, [this](std::uint32_t h) { return integer(h); });
       case Kind::Powers:
         return fillWith(begin, count, out, [this](std::uint32_t h) { return power(h); });
+      case Kind::Ones:
+        return fillWith(begin, count, out, [](std::uint32_t) { return narrow<T>(1); });
       case Kind::Reals:
         return fillWith(begin, count, out, [this](std::uint32_t h) { return real(h); });
     }
@@ -62,10 +64,12 @@ class Draw {
     OddBits,   // of an integer product: even factors would soon make it 0
     Integers,  // small enough that all partial sums are exact
     Powers,    // 1/2, 1 or 2, with a sign: products are exact
-    Reals,     // in +-[1/2, 2), all mantissa bits random
+    Ones,
+    Reals,  // in +-[1/2, 2), all mantissa bits random
   };
 
   static Kind kindOf(const Recipe& recipe) {
+    if (recipe.fill == Fill::Ones) return Kind::Ones;
     if (recipe.op == Op::None) return Kind::Bits;
     if constexpr (kIsInteger<T>) {
       if (recipe.op == Op::Avg) return Kind::Integers;

@@ -3,10 +3,7 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "perf/weft-perf/numbers.h"
 
@@ -92,15 +89,10 @@ Json figuresJson(const Options& options, const Row& row, const Measurement& meas
 
 struct JsonReport::Document {
   Json json;
-  std::string temporary;
 };
 
 JsonReport::JsonReport(const Options& options, int argc, char** argv)
-    : options_(options), document_(std::make_unique<Document>()) {
-  document_->temporary = options.json + ".partial";
-  if (!std::ofstream(document_->temporary)) {
-    throw std::runtime_error("cannot write '" + document_->temporary + "' for --json");
-  }
+    : options_(options), file_(options.json), document_(std::make_unique<Document>()) {
   document_->json = Json{{"version", kFormatVersion},
                          {"start_time", timestamp()},
                          {"args", std::vector<std::string>(argv, argv + argc)},
@@ -154,12 +146,7 @@ void JsonReport::error(const std::string& text) { document_->json["errors"].push
 
 void JsonReport::write() {
   document_->json["end_time"] = timestamp();
-  std::ofstream file(document_->temporary);
-  file << document_->json.dump(2) << '\n';
-  file.close();
-  const bool replaced =
-      file && std::rename(document_->temporary.c_str(), options_.json.c_str()) == 0;
-  if (!replaced) throw std::runtime_error("cannot write '" + options_.json + "'");
+  file_.replace(document_->json.dump(2) + '\n');
 }
 
 }  // namespace weft::perf

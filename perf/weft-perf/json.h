@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "perf/weft-perf/options.h"
+#include "perf/weft-perf/replaced_file.h"
 #include "perf/weft-perf/report.h"
 
 namespace weft::perf {
@@ -15,7 +16,7 @@ namespace weft::perf {
 // whole when the run ends, also by an error.
 class JsonReport {
  public:
-  // Throws std::runtime_error if the file cannot be written.
+  // Throws CannotWrite.
   JsonReport(const Options& options, int argc, char** argv);
   ~JsonReport();
 
@@ -28,6 +29,7 @@ class JsonReport {
  private:
   struct Document;
   const Options& options_;
+  ReplacedFile file_;
   std::unique_ptr<Document> document_;
 };
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "perf/weft-perf/numbers.h"
+#include "tools/common/exit_code.h"
 
 namespace weft::perf {
 namespace {
@@ -22,7 +23,8 @@ Examples
 Columns are those of nccl-tests: size of the larger buffer in bytes, time in microseconds per call
 (mean of a steady loop), algbw = size / time and busbw = algbw * factor in GB/s (10^9 bytes), and
 #wrong, elements that failed the check on any rank. N/A: not in place, or not checked.
-Exit codes: 0 passed, 1 wrong data, 64 usage, 65 ranks disagree, 70 internal, 75 peer lost.
+Exit codes: 0 passed, 1 wrong data, 64 usage, 65 ranks disagree, 70 internal, 73 report not written,
+75 peer lost, 77 wrong secret, 78 configuration.
 Environment: NCCL_TESTS_MIN_BW (GB/s), NCCL_TESTS_SPLIT, NCCL_TESTS_SPLIT_MASK; and WEFT_*.)";
 
 std::string joinedNames() {
@@ -222,7 +224,7 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
     convert(raw, options);
     checkSizes(options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
+    return app.exit(error) == 0 ? 0 : tools::kExitUsage;
   }
   return options;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,6 +17,7 @@ namespace weft::perf {
 struct Options {
   static constexpr int kAllRoots = -1;
 
+  const char* program = "weft-perf";  // what lines about errors start with
   const Collective* collective = nullptr;
 
   // Ranks: threads * perThread in this process, times the processes of the launcher.
@@ -34,10 +36,15 @@ struct Options {
   int aggregate = 1;
   int cycles = 1;  // 0 = endless
   int checks = 1;
+  bool checkOnes = false;   // check with ones instead of with exact and random data
+  std::uint32_t seed = 0;   // of the first check's data
+  bool onlySingle = false;  // time calls one by one, without the steady loop
+  bool inPlace = true;      // measure that form too, where there is one
 
   std::vector<OpInfo> ops;
   std::vector<TypeInfo> types;
   int root = 0;
+  std::vector<Pair> pairs;  // who sends to whom in sendrecv; empty = each rank to the next
 
   bool parallelInit = false;
   bool registerMemory = false;
@@ -61,15 +68,10 @@ struct Options {
 
   int ranksPerProcess() const { return threads * perThread; }
   // Iterations are timed one by one as well when somebody will see it.
-  bool timesIterations() const { return perIteration || percentiles || !json.empty(); }
+  bool timesIterations() const {
+    return perIteration || percentiles || onlySingle || !json.empty();
+  }
 };
-
-// Exit codes; those over 63 are of sysexits.h.
-constexpr int kExitWrong = 1;      // wrong data, or slower than NCCL_TESTS_MIN_BW
-constexpr int kExitUsage = 64;     // EX_USAGE
-constexpr int kExitMismatch = 65;  // EX_DATAERR: the ranks disagree
-constexpr int kExitInternal = 70;  // EX_SOFTWARE
-constexpr int kExitPeerLost = 75;  // EX_TEMPFAIL
 
 // The options, or the exit code after help, a list or an error has been printed.
 std::variant<Options, int> parseOptions(int argc, char** argv);

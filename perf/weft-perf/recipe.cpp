@@ -24,6 +24,11 @@ void drawTiles(const Draw<T>& draw, std::size_t begin, std::size_t count, void* 
 
 }  // namespace
 
+const char* nameOf(Fill fill) {
+  constexpr const char* kNames[] = {"exact", "random", "ones"};
+  return kNames[static_cast<std::size_t>(fill)];
+}
+
 bool Recipe::hasRandomForm() const {
   const bool floating = withType(type, [](auto zero) { return !kIsInteger<decltype(zero)>; });
   return floating && op != Op::None;

@@ -13,7 +13,9 @@ namespace weft::perf {
 enum class Fill {
   Exact,   // the result is representable whatever the order of the additions: compare bits
   Random,  // full mantissas: compare with a wider reference, within a bound on the rounding errors
+  Ones,    // easy to read; compared as random data
 };
+const char* nameOf(Fill fill);
 
 struct Recipe {
   weftDataType_t type;

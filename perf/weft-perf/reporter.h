@@ -1,52 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "perf/weft-perf/json.h"
-#include "perf/weft-perf/progress.h"
 #include "perf/weft-perf/report.h"
-#include "perf/weft-perf/table.h"
 
 namespace weft::perf {
 
-// Rank 0's voice: the table on standard output, the JSON file, and the progress line.
+// Rank 0's voice: what a run tells whoever started it.
 class Reporter {
  public:
-  Reporter(const Options& options, int argc, char** argv) : table_(stdout, options) {
-    if (!options.json.empty()) json_.emplace(options, argc, argv);
-  }
+  Reporter() = default;
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+  virtual ~Reporter() = default;
 
   // `machine`: what the library says of it, or nothing.
-  void head(const std::vector<RankInfo>& ranks, const std::string& machine) {
-    table_.head(ranks, machine);
-    if (json_) json_->head(ranks, machine);
-  }
-  void progress(const std::string& text) { progress_.show(text); }
-  void row(const Row& row) {
-    progress_.clear();
-    table_.row(row);
-    if (json_) json_->row(row);
-  }
-  void foot(const Summary& summary, const Memory& memory) {
-    table_.foot(summary, memory);
-    if (!json_) return;
-    json_->foot(summary, memory);
-    json_->write();
-  }
-  void failed(const std::string& text) {
-    progress_.clear();
-    if (!json_) return;
-    json_->error(text);
-    json_->write();
-  }
-
- private:
-  Table table_;
-  std::optional<JsonReport> json_;
-  Progress progress_;
+  virtual void head(const std::vector<RankInfo>& ranks, const std::string& machine) = 0;
+  virtual void progress(const std::string& text) = 0;
+  virtual void row(const Row& row) = 0;
+  virtual void foot(const Summary& summary, const Memory& memory) = 0;
+  virtual void failed(const std::string& text) = 0;
 };
 
 }  // namespace weft::perf

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "perf/weft-perf/bench.h"
 #include "perf/weft-perf/numbers.h"
 
 namespace weft::perf {
@@ -31,13 +30,13 @@ class Run {
     if (std::string_view(options.collective->name) == "barrier") sizes_ = {0};
   }
 
-  bool execute() {
+  RunResult execute() {
     const std::vector<RankInfo> ranks = team_.exchange(rankInfo(team_));
     if (reporter_ != nullptr) reporter_->head(ranks, environment());
     for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) runCycle();
     const Memory memory = largestMemory(team_.exchange(rankInfo(team_)));
     if (reporter_ != nullptr) reporter_->foot(summary_, memory);
-    return summary_.passed() && bench_.wrongHere() == 0;
+    return {team_.exchange(bench_.wrongHere()), summary_.fastEnough()};
   }
 
  private:
@@ -74,7 +73,8 @@ class Run {
   void runSize(const Problem& problem) {
     Row row{problem, {}, {}, {}};
     row.outOfPlace = measure(problem, Placement::OutOfPlace);
-    if (problem.collective->inPlace) row.inPlace = measure(problem, Placement::InPlace);
+    if (options_.inPlace && problem.collective->inPlace)
+      row.inPlace = measure(problem, Placement::InPlace);
     if (options_.explain) row.explanation = bench_.explain(problem);
     summary_.add(row);
     if (reporter_ != nullptr) reporter_->row(row);
@@ -101,7 +101,7 @@ class Run {
 
 }  // namespace
 
-bool runRank(const Options& options, Team& team, Reporter* reporter) {
+RunResult runRank(const Options& options, Team& team, Reporter* reporter) {
   return Run(options, team, reporter).execute();
 }
 

@@ -8,16 +8,21 @@
 namespace weft::perf {
 namespace {
 
+double nearestRank(const std::vector<double>& sorted, double percent) {
+  const double rank = std::ceil(percent * static_cast<double>(sorted.size()) / 100);
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+}  // namespace
+
 double meanOf(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-double percentileOf(const std::vector<double>& sorted, std::size_t percent) {
-  const std::size_t rank = (sorted.size() * percent + 99) / 100;
-  return sorted[std::max<std::size_t>(rank, 1) - 1];
+double percentileOf(std::vector<double> values, double percent) {
+  std::sort(values.begin(), values.end());
+  return nearestRank(values, percent);
 }
-
-}  // namespace
 
 Statistics statisticsOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -27,9 +32,9 @@ Statistics statisticsOf(std::vector<double> values) {
   return {values.front(),
           values.back(),
           mean,
-          percentileOf(values, 50),
-          percentileOf(values, 95),
-          percentileOf(values, 99),
+          nearestRank(values, 50),
+          nearestRank(values, 95),
+          nearestRank(values, 99),
           std::sqrt(squares / static_cast<double>(values.size()))};
 }
 

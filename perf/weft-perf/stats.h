@@ -16,6 +16,11 @@ struct Statistics {
 // (nearest rank); the deviation is the population's.
 Statistics statisticsOf(std::vector<double> values);
 
+// As above, of values that need not be in order. `percent` is in [0, 100].
+double percentileOf(std::vector<double> values, double percent);
+
+double meanOf(const std::vector<double>& values);
+
 // -a of nccl-tests: what one number stands for many ranks.
 enum class Average { Rank0 = 0, Mean = 1, Min = 2, Max = 3 };
 double averageOf(const std::vector<double>& perRank, Average average);

@@ -129,6 +129,9 @@ Team::Team(Communicator world) : world_(std::move(world)) {
   split_ = world_.split(color_, world_.rank());
 }
 
+Team::Team(Communicator world, int color, int key)
+    : world_(std::move(world)), split_(world_.split(color, key)), color_(color) {}
+
 void Team::abort() noexcept {
   if (split_) split_.abort();
   world_.abort();

@@ -18,6 +18,8 @@ std::vector<Communicator> joinRanks(const Options& options);
 class Team {
  public:
   explicit Team(Communicator world);
+  // With the groups of the ranks of equal color, in which they are in the order of the keys.
+  Team(Communicator world, int color, int key);
 
   int rank() const { return world_.rank(); }
   int color() const { return color_; }

@@ -133,6 +133,7 @@ class Bound {
 
 template <class T>
 std::string describe(std::size_t index, T got, Wide<T> expected) {
+  if constexpr (kIsInteger<T>) expected = narrow<T>(expected);
   return fmt::format("element {} is {}, expected {}", index, widen(got), expected);
 }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <cstring>
 
 #include "courier.h"
@@ -15,7 +17,7 @@ namespace {
 TEST(FaultySpec, ReadsAllKeys) {
   Faults faults;
   ASSERT_TRUE(parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
-                          "cut=1000:2",
+                          "cut=1000:2,cut=9:0-3,lag=500:1,corrupt=2:1-0",
                           &faults)
                   .ok());
   EXPECT_EQ(faults.seed, 7u);
@@ -25,16 +27,25 @@ TEST(FaultySpec, ReadsAllKeys) {
   EXPECT_EQ(faults.again, 0.2);
   EXPECT_EQ(faults.late, 0.3);
   EXPECT_TRUE(faults.scribble && faults.check);
-  EXPECT_EQ(faults.cutAt, 1000u);
-  EXPECT_EQ(faults.cutPeer, 2u);
+  ASSERT_EQ(faults.cuts.size(), 2u);
+  EXPECT_EQ(faults.cuts[0].number, 1000u);
+  EXPECT_EQ(faults.cuts[0].peer, 2u);
+  EXPECT_FALSE(faults.cuts[0].from);
+  EXPECT_EQ(faults.cuts[1].number, 9u);
+  EXPECT_EQ(faults.cuts[1].peer, 3u);
+  EXPECT_EQ(faults.cuts[1].from, 0u);
+  ASSERT_EQ(faults.lags.size(), 1u);
+  EXPECT_EQ(faults.lags[0].number, 500u);
+  ASSERT_EQ(faults.corrupts.size(), 1u);
+  EXPECT_EQ(faults.corrupts[0].from, 1u);
   EXPECT_TRUE(parseFaults("", &faults).ok());
   EXPECT_EQ(faults.hold, 0.0);
 }
 
 TEST(FaultySpec, RefusesNonsense) {
-  for (const char* spec :
-       {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5", "cut=0:1",
-        "cut=5:", "seed=x", "seed=1x", "scribble=2", "sneeze=1", "seed=1,,hold=1"}) {
+  for (const char* spec : {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5",
+                           "cut=0:1", "cut=5:", "cut=5:-1", "cut=5:0-", "cut=:1", "seed=x",
+                           "seed=1x", "scribble=2", "sneeze=1", "seed=1,,hold=1"}) {
     Faults faults;
     const Status status = parseFaults(spec, &faults);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << spec;
@@ -115,6 +126,49 @@ TEST(Faulty, HoldsRefusesAndAnswersLate) {
     int polls = 0;
     for (int told = 0; told < pending; ++polls) told += transport->poll(events, 64);
     REQUIRE(polls > 1 && polls <= 10, polls);
+    rank.barrier();
+  });
+}
+
+TEST(Faulty, LinksLag) {
+  runAllWell(faulty("lag=20000:0-1"), 2, [](Rank& rank) {
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    const Put put{.peer = 1 - rank.rank, .cell = cellOffset(layout, 0, 0), .word = 1};
+    const auto began = std::chrono::steady_clock::now();
+    const bool lags = transport->put(put) == PutResult::Pending;
+    REQUIRE(lags == (rank.rank == 0), "only the link from rank 0 lags");
+    Event events[1];
+    while (lags && transport->poll(events, 1) == 0) continue;
+    REQUIRE(!lags || std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(20));
+    rank.barrier();
+  });
+}
+
+TEST(Faulty, CorruptsOneBitOfOnePut) {
+  runAllWell(faulty("seed=5,corrupt=2:0-1"), 2, [](Rank& rank) {
+    constexpr std::uint32_t kBytes = 200, kPuts = 3;
+    const SegmentLayout layout = smallLayout(2);
+    const auto transport = rank.make(layout);
+    const std::vector<std::byte> source(kBytes, std::byte{0});
+    if (rank.rank == 0) {
+      const SegmentView peer(reinterpret_cast<std::byte*>(transport->control(1)),
+                             transport->layout());
+      int flipped = 0;
+      Courier courier(*transport);
+      for (std::uint32_t i = 0; i < kPuts; ++i) {
+        courier.send({.peer = 1,
+                      .cell = cellOffset(layout, 0, i),
+                      .word = 1,
+                      .src = source.data(),
+                      .bytes = kBytes,
+                      .target = arenaOffset(layout, 0, 0)});
+        courier.drain();
+        for (std::uint32_t k = 0; k < kBytes; ++k)
+          flipped += std::popcount(std::to_integer<unsigned>(peer.arena()[k]));
+        REQUIRE(flipped == (i == 0 ? 0 : 1), i, " ", flipped);
+      }
+    }
     rank.barrier();
   });
 }

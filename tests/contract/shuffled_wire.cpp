@@ -45,7 +45,7 @@ class ShuffledWire final : public Wire {
   }
 
   const char* name() const override { return "shuffled"; }
-  WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered}; }
+  WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered, true}; }
   std::uint32_t rails(std::uint32_t) const override { return shuffle_.rails; }
   std::string describe(std::uint32_t peer) const override { return text("shuffled to ", peer); }
 

@@ -273,14 +273,17 @@ TransportSetup Rank::setup(const SegmentLayout& layout) {
 namespace {
 
 // Hosts of two threads each, and a wire between them.
-RoutedSetup pairsOf(std::uint32_t ranks, const WireMaker& wire) {
+RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const WireMaker& wire) {
   RoutedSetup routed;
-  for (std::uint32_t r = 0; r < ranks; ++r) routed.hosts.push_back(r / 2);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    routed.hosts.push_back(r / 2);
+    routed.wireOf.push_back(r / 2 == self / 2 ? RoutedSetup::kInside : 0);
+  }
   routed.inside = makeLocal;
-  routed.between = [wire](const TransportSetup& setup, std::byte* segment,
-                          std::unique_ptr<Transport>* out) {
-    return makeWireTransport(setup, wire, segment, out);
-  };
+  routed.wires.push_back(
+      [wire](const TransportSetup& setup, std::byte* segment, std::unique_ptr<Transport>* out) {
+        return makeWireTransport(setup, wire, segment, out);
+      });
   return routed;
 }
 
@@ -288,7 +291,7 @@ RoutedSetup pairsOf(std::uint32_t ranks, const WireMaker& wire) {
 
 Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   if (fabric.routed)
-    WEFT_TRY(makeRouted(setup, pairsOf(setup.ranks, fabric.wire), out));
+    WEFT_TRY(makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric.wire), out));
   else if (fabric.wire)
     WEFT_TRY(makeWireTransport(setup, fabric.wire, nullptr, out));
   else

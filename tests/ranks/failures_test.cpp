@@ -258,6 +258,7 @@ TEST(Stopped, RankIsNamedAtTheDeadlineAndFailsToo) {
     EXPECT_EQ(seen.result, weftTimeout) << lines[static_cast<std::size_t>(r)];
     EXPECT_TRUE(names(seen.text, 1, pid)) << seen.text;
     if (r == 1) continue;
+    EXPECT_NE(seen.text.find("is stopped (by a signal"), std::string::npos) << seen.text;
     EXPECT_GE(seen.at - stoppedAt, kDeadlineMs);
     EXPECT_LE(seen.at - stoppedAt, kDeadlineMs + kPromptMs);
   }

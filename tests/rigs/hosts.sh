@@ -3,18 +3,19 @@
 # Four "hosts" of two ranks each, as network namespaces joined by shaped cables: shm inside, libfabric over TCP between.
 # Needs root.
 #
-#   tests/rigs/hosts.sh [--build FOLDER] [--repeats N] [PART...]
+#   tests/rigs/hosts.sh [--build FOLDER] [--repeats N] [--first SEED] [PART...]
 #
 # Parts: collectives (all of them, with their results checked), cut (a host's cable is pulled while an all-reduce runs),
 # kill (a rank is killed), slow (a host's cable gets slower), figures (64 MiB against the bound that the cables allow,
-# and against Open MPI and Gloo, side by side; needs weft-peers). By default the first four, each fault N times (1).
+# and against Open MPI and Gloo, side by side; needs weft-peers). By default the first four, each fault N times (1),
+# with the seeds from SEED (1) on.
 # Prints what passed and what failed; the exit code is 1 if anything failed.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/rigs/hosts/net.sh
 source "$here/hosts/net.sh"
-build=$here/../../build/release repeats=1 parts=()
+build=$here/../../build/release repeats=1 first=1 parts=()
 hosts=4 each=2 ranks=8 rate=400mbit
 passed=0 failed=0
 
@@ -25,6 +26,7 @@ parse() {
     case $1 in
       --build) build=$2 && shift 2 ;;
       --repeats) repeats=$2 && shift 2 ;;
+      --first) first=$2 && shift 2 ;;
       --rate) rate=$2 && shift 2 ;;
       -*) die "no option $1" ;;
       *) parts+=("$1") && shift ;;
@@ -101,7 +103,7 @@ fault() {
 
 part_cut() {
   local seed host
-  for ((seed = 1; seed <= repeats; seed++)); do
+  for ((seed = first; seed < first + repeats; seed++)); do
     host=$((1 + seed % (hosts - 1)))
     fault "$seed" "cable of host $host pulled" "node$host|10\.77\.0\.$((host + 1))" host_cut "$host"
     host_join "$host"
@@ -110,7 +112,7 @@ part_cut() {
 
 part_kill() {
   local seed host
-  for ((seed = 1; seed <= repeats; seed++)); do
+  for ((seed = first; seed < first + repeats; seed++)); do
     host=$((seed % hosts))
     fault "$seed" "rank of host $host killed" "rank [0-9]+ \(host node$host" kill_on "$host"
   done
@@ -127,7 +129,7 @@ kill_on() {
 
 part_slow() {
   local seed host
-  for ((seed = 1; seed <= repeats; seed++)); do
+  for ((seed = first; seed < first + repeats; seed++)); do
     host=$((seed % hosts))
     start all_reduce -b 256K -e 256K -n 20 -w 1 -T 60
     await_start || true

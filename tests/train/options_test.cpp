@@ -37,6 +37,27 @@ TEST(Options, TheLastOfEqualOptionsCounts) {
   EXPECT_EQ(parse({"--steps", "5", "--steps=9"}).steps, 9);
 }
 
+TEST(Options, AModelHasANameAndSizes) {
+  EXPECT_EQ(parse({}).shape, (ModelShape{Family::kGpt, 4, 256, 4, 256, 128}));
+  EXPECT_EQ(parse({"--model", "pythia-70m", "--layers=2"}).shape,
+            (ModelShape{Family::kNeox, 2, 512, 8, 50304, 128}));
+  EXPECT_EQ(parse({"--model", "bert-large"}).shape,
+            (ModelShape{Family::kBert, 24, 1024, 16, 30522, 512, true, false}));
+  EXPECT_EQ(parse({"--model", "bert", "--seq", "600"}).shape.positions, 600);
+  EXPECT_EQ(parse({"--model", "bert", "--vocab", "vocab.txt"}).shape.vocabulary, 30522);
+}
+
+TEST(Options, RefusesModelsThatCannotBe) {
+  EXPECT_EQ(refusal({"--model", "bert-large", "--seq", "513"}),
+            "--seq 513 is longer than the 512 positions of bert-large");
+  EXPECT_EQ(
+      refusal({"--model", "neox", "--heads", "64"}),
+      "--hidden 256 / --heads 64 is not a multiple of 8: a quarter of each head turns in pairs");
+  EXPECT_EQ(refusal({"--rotary", "zero-frequency"}), "--rotary is for NeoX, not for gpt");
+  EXPECT_EQ(refusal({"--vocab", "x"}), "--vocab is for BERT, not for gpt");
+  EXPECT_EQ(refusal({"--model", "gpt5"}).find("there is no model gpt5"), 0u);
+}
+
 TEST(Options, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({"--hidden", "100", "--heads", "3"}), "--heads 3 does not divide --hidden 100");
   EXPECT_NE(refusal({"--steps", "0"}), "accepted");
@@ -50,8 +71,8 @@ TEST(Options, RefusesWhatCannotBe) {
 TEST(Options, CommonSettingsTellRunsApart) {
   const std::string settings = commonSettings(parse({}));
   EXPECT_EQ(settings, commonSettings(parse({"--csv", "x", "--log-every", "3"})));
-  for (const char* change :
-       {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9", "--bucket-mb=9"}) {
+  for (const char* change : {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9",
+                             "--bucket-mb=9", "--model=bert", "--layers=2"}) {
     EXPECT_NE(settings, commonSettings(parse({change}))) << change;
   }
 }

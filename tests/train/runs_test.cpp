@@ -2,98 +2,39 @@
 // Whole runs of weft-train with a small model.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "tests/train/temporary_folder.h"
+#include "tests/train/small_runs.h"
 
 namespace weft::train {
 namespace {
 
-// A text with something to learn.
-std::string someText() {
-  std::string text;
-  for (int i = 0; text.size() < 20000; ++i) {
-    text += fmt::format("The square of {} is {}, and its cube is {}.\n", i, i * i, i * i * i);
-  }
-  return text;
-}
-
-struct Outcome {
-  int code;
-  std::string output;  // stdout and stderr
-};
-
-Outcome shell(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::string output;
-  char chunk[4096];
-  while (const size_t n = std::fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output};
-}
-
-struct Curve {
-  std::vector<double> losses, norms;
-  std::string weights;  // fingerprint of the final ones
-};
-
-class Runs : public testing::Test {
+class Runs : public SmallRuns {
  protected:
-  Runs() { folder_.write("text", someText()); }
-
-  std::string command(const std::string& flags) const {
-    return fmt::format(
-        "{} --data {} --layers 2 --hidden 32 --heads 2 --seq 32 --warmup 5 --threads 1 "
-        "--bucket-mb 0.02 --quiet {}",
-        WEFT_TRAIN, folder_.path("text"), flags);
-  }
-
-  Curve train(const std::string& flags) const {
-    const Outcome outcome = shell(command(
-        fmt::format("--csv {} --json {} {}", folder_.path("csv"), folder_.path("json"), flags)));
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
-    EXPECT_EQ(outcome.output, "");
-    return readCurve();
-  }
-
-  Curve readCurve() const {
-    Curve curve;
+  // The steps in the file, the last of which may be cut off, are those of the whole run.
+  void expectPart(const Curve& whole, const std::string& output) const {
     std::ifstream csv(folder_.path("csv"));
     std::string line;
     std::getline(csv, line);
-    EXPECT_EQ(line, "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms");
-    while (std::getline(csv, line)) {
-      double step = 0, loss = 0, norm = 0;
-      EXPECT_EQ(std::sscanf(line.c_str(), "%lf,%lf,%lf", &step, &loss, &norm), 3) << line;
-      EXPECT_EQ(step, static_cast<double>(curve.losses.size()));
-      curve.losses.push_back(loss);
-      curve.norms.push_back(norm);
+    while (std::getline(csv, line) && !csv.eof()) {
+      size_t step = 0;
+      double loss = 0, norm = 0;
+      ASSERT_EQ(std::sscanf(line.c_str(), "%zu,%lf,%lf", &step, &loss, &norm), 3) << line;
+      ASSERT_EQ(loss, whole.losses.at(step)) << "step " << step << "\n" << output;
+      ASSERT_EQ(norm, whole.norms.at(step)) << "step " << step;
     }
-    std::ifstream json(folder_.path("json"));
-    if (json) curve.weights = nlohmann::json::parse(json).at("weights");
-    return curve;
+    std::remove(folder_.path("csv").c_str());
   }
-
-  TemporaryFolder folder_;
 };
-
-// The largest relative difference of two curves.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    largest = std::max(largest, std::abs(a[i] - b[i]) / std::abs(a[i]));
-  }
-  return largest;
-}
 
 TEST_F(Runs, TwoRanksLearnWhatOneDoesWithTwiceTheBatch) {
   const Curve one = train("--steps 40 --batch 8");
@@ -132,6 +73,103 @@ TEST_F(Runs, Bfloat16FollowsAtADistanceAndRepeatsItsBits) {
   EXPECT_EQ(bf16.weights, again.weights);
 }
 
+TEST_F(Runs, EveryFamilyLearnsAlikeOnOneRankAndOnTwo) {
+  for (const char* model : {"bert", "neox"}) {
+    const std::string flags = fmt::format("--model {} --steps 60 --lr 5e-3", model);
+    const Curve one = train(flags + " --batch 16");
+    const Curve two = train(flags + " --batch 8 --ranks 2");
+    ASSERT_EQ(one.losses.size(), 60u);
+    EXPECT_LT(one.losses.back(), one.losses.front() - 1.5) << model;
+    EXPECT_LT(distance(one.losses, two.losses), 1e-3) << model;
+    EXPECT_LT(std::abs(one.losses[0] - two.losses[0]), 4e-6) << model;
+    const Curve bf16 = train(flags + " --batch 16 --dtype bf16");
+    EXPECT_LT(distance(one.losses, bf16.losses), 0.05) << model;
+  }
+}
+
+TEST_F(Runs, BothFormsOfRotaryAreOneModel) {
+  const std::string flags = "--model neox --steps 20 --batch 8";
+  const Curve partial = train(flags), whole = train(flags + " --rotary zero-frequency");
+  EXPECT_LT(distance(partial.losses, whole.losses), 1e-4);
+  EXPECT_LT(distance(partial.norms, whole.norms), 2e-3);
+}
+
+TEST_F(Runs, BertLearnsWordPiecesOfAFile) {
+  const std::string vocabulary = folder_.write(
+      "vocab", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nsquare\nof\nis\nand\nits\ncube\n.\n,\n");
+  const Curve curve = train("--model bert --steps 30 --batch 8 --lr 5e-3 --vocab " + vocabulary);
+  ASSERT_EQ(curve.losses.size(), 30u);
+  EXPECT_NEAR(curve.losses.front(), std::log(30522.0) + std::log(2.0), 0.5);
+  EXPECT_LT(curve.losses.back(), curve.losses.front() - 4);
+}
+
+TEST_F(Runs, WhateverIsShardedTheCurveIsTheSame) {
+  const std::string flags = "--steps 8 --batch 2 --ranks 4 --grad-accum 1 --shard ";
+  const Curve none = train(flags + "none");
+  for (const char* scheme : {"zero1", "zero2", "zero3"}) {
+    const Curve sharded = train(flags + scheme);
+    EXPECT_EQ(sharded.losses, none.losses) << scheme;
+    EXPECT_EQ(sharded.norms, none.norms) << scheme;
+    EXPECT_EQ(sharded.weights, none.weights) << scheme;
+  }
+  const Curve groups = train(flags + "mics");  // adds in another order
+  EXPECT_LT(distance(none.losses, groups.losses), 1e-5);
+  const Curve lamb = train(flags + "none --optimizer lamb"),
+              shardedLamb = train(flags + "zero1 --optimizer lamb");
+  EXPECT_EQ(lamb.weights, shardedLamb.weights);
+}
+
+TEST_F(Runs, ReproducibleOnesAreTheSameBitsOnAnyNumberOfRanks) {
+  const std::string flags = "--steps 6 --batch 2 --reproducible ";
+  const Curve one = train(flags + "--grad-accum 8");
+  for (const char* way : {"--ranks 2 --grad-accum 4 --shard zero1",
+                          "--ranks 4 --grad-accum 2 --shard mics", "--ranks 8 --shard 2,2,4"}) {
+    const Curve many = train(flags + way);
+    EXPECT_EQ(many.losses, one.losses) << way;
+    EXPECT_EQ(many.norms, one.norms) << way;
+    EXPECT_EQ(many.weights, one.weights) << way;
+  }
+}
+
+TEST_F(Runs, Bfloat16WeightsNeedStochasticRounding) {
+  const std::string flags = "--steps 60 --batch 8 --lr 1e-3 ";
+  const Curve fp32 = train(flags);
+  const Curve up = train(flags + "--params bf16-only --rounding stochastic");
+  const Curve nearest = train(flags + "--params bf16-only");
+  EXPECT_LT(std::abs(up.losses.back() - fp32.losses.back()),
+            std::abs(nearest.losses.back() - fp32.losses.back()));
+}
+
+// Killed at random moments and resumed, on another number of ranks each time: each step that is
+// made is that of a run that nobody disturbed. TRAIN_TEST_KILLS: how often, in a long run.
+TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
+  const std::string flags = "--steps 120 --batch 1 --reproducible ";
+  const Curve whole = train(flags + "--grad-accum 4");
+  const char* const wanted = std::getenv("TRAIN_TEST_KILLS");
+  const int kills = wanted ? std::atoi(wanted) : 3;
+  const char* const ways[] = {"--ranks 2 --grad-accum 2 --shard zero1", "--ranks 4 --shard mics",
+                              "--grad-accum 4"};
+  std::mt19937 random(4711);
+  for (int done = 0, round = 0; done < kills; ++round) {
+    const std::string folder = folder_.path(fmt::format("checkpoints{}", round));
+    for (int run = 0;; ++run) {
+      ASSERT_LT(run, 100) << "never ends";
+      const double seconds = 0.3 + 0.1 * static_cast<double>(random() % 20) + 0.3 * run;
+      const Outcome outcome = shell(fmt::format(
+          "timeout -s KILL {:.1f} {}", seconds,
+          command(fmt::format("--csv {} --json {} --save {} --save-every 3 --resume {} {} {}",
+                              folder_.path("csv"), folder_.path("json"), folder, folder, flags,
+                              ways[random() % 3]))));
+      expectPart(whole, outcome.output);
+      if (outcome.code == 0) break;
+      ASSERT_EQ(outcome.code, 137) << outcome.output;
+      ++done;
+    }
+    EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_.path("json"))).at("weights"),
+              whole.weights);
+  }
+}
+
 TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {
   const Outcome outcome =
       shell(command("--steps 100 --batch 4 --ranks 2 --lr 1e30 --warmup 0 --clip 0"));
@@ -149,6 +187,8 @@ TEST_F(Runs, BadInputIsOneSentence) {
       {"--ranks 2 --data /nowhere", 65,
        "weft-train: cannot read /nowhere: No such file or directory\n"},
       {"--ranks 2 --seq 30000", 65, "needs at least 30001\n"},
+      {"--ranks 2 --model bert --vocab /nowhere", 65,
+       "weft-train: cannot read /nowhere: No such file or directory\n"},
       {"--ranks 2 --heads 5", 64, "weft-train: --heads 5 does not divide --hidden 32\n"},
       {"--csv /nowhere/curve --steps 1", 78,
        "cannot write /nowhere/curve: No such file or directory\n"},

@@ -21,14 +21,14 @@
 #include <system_error>
 #include <vector>
 
+#include "tools/common/exit_code.h"
+
 namespace weft::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kGrace = std::chrono::seconds(4);  // to end alone, and again after SIGTERM
-constexpr int kExitCannotStart = 71;
-constexpr int kExitPeerLost = 75;
 
 [[noreturn]] void throwErrno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -218,8 +218,8 @@ class LocalRanks {
   void blame(size_t index) {
     startGrace();
     if (terminated_ || interrupt_ != 0) return;
-    const bool replaces = culprit_ && ranks_[*culprit_].exitCode() == kExitPeerLost &&
-                          ranks_[index].exitCode() != kExitPeerLost;
+    const bool replaces = culprit_ && ranks_[*culprit_].exitCode() == kExitLost &&
+                          ranks_[index].exitCode() != kExitLost;
     if (!culprit_ || replaces) culprit_ = index;
   }
 
@@ -243,6 +243,13 @@ class LocalRanks {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; });
   }
 
+  bool allAgree() const {
+    return ranks_.size() > 1 && !terminated_ &&
+           std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+             return WIFEXITED(rank.status) && rank.status == ranks_.front().status;
+           });
+  }
+
   int verdict() const {
     if (interrupt_ != 0) {
       std::fprintf(stderr, "ranks ended by %s\n", strsignal(interrupt_));
@@ -250,6 +257,7 @@ class LocalRanks {
     }
     if (!culprit_) return 0;
     const Rank& rank = ranks_[*culprit_];
+    if (allAgree()) return rank.exitCode();  // on what one of them has said
     if (WIFSIGNALED(rank.status)) {
       std::fprintf(stderr, "rank %zu (pid %d) was killed by signal %d (%s)\n", *culprit_, rank.pid,
                    WTERMSIG(rank.status), strsignal(WTERMSIG(rank.status)));

@@ -20,11 +20,11 @@ struct EnvVar {
 //
 // Returns 0 if all ranks did. Otherwise the first failure is the culprit, except that exit code 75
 // ("a peer was lost") gives way to any other; the rest get a few seconds to end by themselves, then
-// SIGTERM, then SIGKILL. One line on stderr names the culprit, and its exit code is returned (128 +
-// signal if it was killed). SIGINT and SIGTERM are passed on to the ranks and reported as 128 +
-// signal. If this process dies, so do the ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile,
-// so call it from the main thread, before other threads exist. A failure to start is reported
-// as 71.
+// SIGTERM, then SIGKILL. One line on stderr names the culprit, unless all ranks ended with the same
+// code by themselves, and its exit code is returned (128 + signal if it was killed). SIGINT and
+// SIGTERM are passed on to the ranks and reported as 128 + signal. If this process dies, so do the
+// ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile, so call it from the main thread, before
+// other threads exist. A failure to start is reported as 71.
 int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra = {});
 
 }  // namespace weft::tools

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "tools/common/exit_code.h"
 #include "tools/topo/here.h"
 #include "tools/topo/print.h"
 #include "tools/topo/svg.h"
@@ -17,8 +18,6 @@
 
 namespace weft::topo {
 namespace {
-
-constexpr int kExitUsage = 64, kExitBadFile = 65, kExitCannotWrite = 73;
 
 constexpr const char* kFooter = R"(
 Examples
@@ -54,13 +53,13 @@ int run(const Options& options) {
     fmt::print("{}{}", describe(host), describe(optionalLibraries()));
   } else {
     const Status read = readFabric(options.file, &fabric);
-    if (!read.ok()) return complain(read, kExitBadFile);
+    if (!read.ok()) return complain(read, tools::kExitMismatch);
     fmt::print("{}", describe(fabric));
   }
   for (const auto& [path, content] : {std::pair{options.exportTo, formatFabric(fabric)},
                                       std::pair{options.svg, drawSvg(fabric)}}) {
     const Status written = write(path, content);
-    if (!written.ok()) return complain(written, kExitCannotWrite);
+    if (!written.ok()) return complain(written, tools::kExitCannotWrite);
   }
   return 0;
 }
@@ -80,7 +79,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::topo::kExitUsage;
+    return app.exit(error) == 0 ? 0 : weft::tools::kExitUsage;
   }
   try {
     return weft::topo::run(options);

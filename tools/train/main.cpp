@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-train: a GPT, data-parallel over weft, on the bytes of any text. This program starts ranks,
-// or becomes one.
+// weft-train: GPT, BERT or NeoX, data-parallel over weft, on the bytes of any text. This program
+// starts ranks, or becomes one.
 #include <fmt/format.h>
 
 #include "tools/common/local_ranks.h"
+#include "tools/train/batch_source.h"
 #include "tools/train/become_rank.h"
 #include "tools/train/corpus.h"
 #include "tools/train/failure.h"
 #include "tools/train/options.h"
-#include "tools/train/sampler.h"
 #include "tools/train/scaling.h"
 
 namespace weft::train {
@@ -17,7 +17,7 @@ namespace {
 // Finds what is wrong with the data before N ranks do, so that it is said once.
 void checkData(const Options& options) {
   const std::vector<uint8_t> text = readCorpus(options.data);
-  const Sampler sampler(text, static_cast<size_t>(options.length), 1, options.seed);
+  makeBatchSource(options, text, 1);
 }
 
 int run(const Options& options, char** argv) {

@@ -2,29 +2,42 @@
 #include "tools/train/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
 #include "tools/train/failure.h"
+#include "tools/train/sharding.h"
 
 namespace weft::train {
 namespace {
 
 constexpr const char* kAbout =
-    "Trains a GPT on the bytes of any text, data-parallel over weft.\n"
+    "Trains GPT, BERT or GPT-NeoX on the bytes of any text, data-parallel over weft.\n"
     "The ranks are those that a launcher started (mpirun, srun, torchrun, WEFT_RANK and friends), "
     "or\n"
     "--ranks N local ones, or this process alone.";
 
 void addModel(CLI::App& app, Options& options) {
-  app.add_option("--layers", options.layers, "Transformer blocks")->check(CLI::PositiveNumber);
-  app.add_option("--hidden", options.hidden, "Width of the model")->check(CLI::PositiveNumber);
-  app.add_option("--heads", options.heads, "Attention heads; divide --hidden")
+  app.add_option("--model", options.model, fmt::format("One of {}", fmt::join(modelNames(), ", ")));
+  app.add_option("--layers", options.layers, "Transformer blocks; 0 = the model's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--hidden", options.hidden, "Width of the model; 0 = the model's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--heads", options.heads, "Attention heads; divide --hidden; 0 = the model's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seq", options.length, "Tokens in a sequence; tokens are bytes, but for --vocab")
       ->check(CLI::PositiveNumber);
-  app.add_option("--seq", options.length, "Tokens (bytes) in a sequence")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--vocab", options.vocabulary,
+                 "BERT: a vocab.txt of word pieces, instead of bytes");
+  const std::map<std::string, Rotary> forms{{"partial", Rotary::kPartial},
+                                            {"zero-frequency", Rotary::kZeroFrequency}};
+  app.add_option("--rotary", options.rotary,
+                 "NeoX: turn a quarter of each head, or all of it and most pairs by nothing")
+      ->transform(CLI::CheckedTransformer(forms).description("{partial,zero-frequency}"));
 }
 
 void addTraining(CLI::App& app, Options& options) {
@@ -38,25 +51,37 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "Same seed, same settings, same bits");
   app.add_option("--batch", options.batch, "Sequences of one rank at a time")
       ->check(CLI::PositiveNumber);
-  app.add_option("--accumulate", options.accumulate, "Batches of one rank in a step")
+  app.add_option("--accumulate,--grad-accum", options.accumulate, "Batches of one rank in a step")
       ->check(CLI::PositiveNumber);
   app.add_option("--lr", options.learningRate, "Peak learning rate")->check(CLI::NonNegativeNumber);
   app.add_option("--warmup", options.warmup, "Steps of linear warm-up, before a cosine to a tenth")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--weight-decay", options.weightDecay,
-                 "AdamW's, for matrices; biases, LayerNorms and embeddings have none")
+                 "Of matrices; biases, LayerNorms and untied GPT's embeddings have none")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--beta1", options.beta1, "AdamW's")->check(CLI::Range(0.0, 0.9999));
-  app.add_option("--beta2", options.beta2, "AdamW's")->check(CLI::Range(0.0, 0.99999));
+  app.add_option("--beta1", options.beta1, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.9999));
+  app.add_option("--beta2", options.beta2, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.99999));
   app.add_option("--clip", options.clip, "Largest norm of the gradients; 0 = any")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--optimizer", options.optimizer, "What steps the weights")
+      ->check(CLI::IsMember({"adamw", "lamb", "sgd"}));
+  app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
 }
 
 void addPrecision(CLI::App& app, Options& options) {
   const std::map<std::string, bool> isBf16{{"fp32", false}, {"bf16", true}};
   const auto parse = CLI::CheckedTransformer(isBf16).description("{fp32,bf16}");
-  app.add_option("--dtype", options.bf16, "Of matrix products; weights and moments are always fp32")
-      ->transform(parse);
+  app.add_option("--dtype", options.bf16, "Of matrix products over fp32 weights")->transform(parse);
+  const std::map<std::string, Params> params{{"fp32", Params::kFloat32},
+                                             {"bf16", Params::kBfloat16},
+                                             {"bf16-only", Params::kBfloat16Only}};
+  app.add_option("--params", options.params,
+                 "Weights of the model: bf16 ones are rounded from fp32 weights in the optimizer's "
+                 "state, bf16-only ones are all that there is")
+      ->transform(CLI::CheckedTransformer(params).description("{fp32,bf16,bf16-only}"));
+  const std::map<std::string, bool> rounding{{"nearest", false}, {"stochastic", true}};
+  app.add_option("--rounding", options.stochastic, "Of bf16 weights")
+      ->transform(CLI::CheckedTransformer(rounding).description("{nearest,stochastic}"));
   app.add_option("--wire", options.wireBf16, "Of gradients while they travel")->transform(parse);
 }
 
@@ -67,9 +92,15 @@ void addCommunication(CLI::App& app, Options& options) {
                  "Compute threads of one rank; 0 = cores / local ranks")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--bucket-mb", options.bucketMb,
-                 "Gradients are all-reduced in buckets of this many MB")
+                 "Gradients are reduced in buckets of this many MB of fp32")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--no-overlap", options.noOverlap, "All-reduce only after backward, for comparison");
+  app.add_option(
+      "--shard", options.shard,
+      "What the ranks share: none, zero1 (optimizer state), zero2 (and gradients), zero3 "
+      "(and weights), mics (all, in groups), or K,L,M ranks for weights, gradients, state");
+  app.add_flag("--reproducible", options.reproducible,
+               "The same bits for 1, 2, 4, 8 ... ranks at equal global batch");
+  app.add_flag("--no-overlap", options.noOverlap, "Reduce only after backward, for comparison");
   app.add_flag("--independent", options.independent,
                "Ranks train without each other, for comparison");
 }
@@ -80,6 +111,13 @@ void addOutput(CLI::App& app, Options& options) {
   app.add_option("--csv", options.csv, "Write every step to this file");
   app.add_option("--json", options.json, "Write a summary of the run to this file");
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
+  app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
+  app.add_option("--save-every", options.saveEvery,
+                 "Save while training goes on, each so many steps")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--resume", options.resume,
+                 "Go on from the last checkpoint of this folder, or begin if there is none yet");
+  app.add_option("--export", options.exportTo, "At the end, write one .safetensors file of fp32");
   app.add_option("--scaling", options.scaling,
                  "Print a scaling table for these numbers of local ranks")
       ->delimiter(',')
@@ -90,10 +128,54 @@ void addOutput(CLI::App& app, Options& options) {
       ->check(CLI::PositiveNumber);
 }
 
+ModelShape shapeOf(const Options& o) {
+  ModelShape shape = namedShape(o.model);
+  if (o.layers > 0) shape.layers = o.layers;
+  if (o.hidden > 0) shape.hidden = o.hidden;
+  if (o.heads > 0) shape.heads = o.heads;
+  if (shape.positions == 0) shape.positions = o.length;
+  if (!o.vocabulary.empty()) shape.vocabulary = std::max(shape.vocabulary, kBertVocabulary);
+  shape.rotary = o.rotary;
+  return shape;
+}
+
 void validate(const Options& options) {
-  if (options.hidden % options.heads != 0) {
-    throw Failure(Exit::kUsage, fmt::format("--heads {} does not divide --hidden {}", options.heads,
-                                            options.hidden));
+  const ModelShape& shape = options.shape;
+  if (shape.hidden % shape.heads != 0) {
+    throw Failure(Exit::kUsage,
+                  fmt::format("--heads {} does not divide --hidden {}", shape.heads, shape.hidden));
+  }
+  if (shape.family == Family::kNeox && shape.hidden / shape.heads % 8 != 0) {
+    throw Failure(Exit::kUsage,
+                  fmt::format("--hidden {} / --heads {} is not a multiple of 8: a quarter of each "
+                              "head turns in pairs",
+                              shape.hidden, shape.heads));
+  }
+  if (shape.family != Family::kNeox && shape.rotary != Rotary::kPartial) {
+    throw Failure(Exit::kUsage, fmt::format("--rotary is for NeoX, not for {}", options.model));
+  }
+  if (shape.family != Family::kBert && !options.vocabulary.empty()) {
+    throw Failure(Exit::kUsage, fmt::format("--vocab is for BERT, not for {}", options.model));
+  }
+  if (options.length > shape.positions) {
+    throw Failure(Exit::kUsage, fmt::format("--seq {} is longer than the {} positions of {}",
+                                            options.length, shape.positions, options.model));
+  }
+  static_cast<void>(parseDegrees(options.shard, 1, 1));
+  if (options.reproducible && options.wireBf16) {
+    throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
+  }
+  if (options.saveEvery > 0 && options.save.empty()) {
+    throw Failure(Exit::kUsage, "--save-every needs a folder, --save DIR");
+  }
+  if (options.independent && !(options.save.empty() && options.resume.empty())) {
+    throw Failure(Exit::kUsage, "--independent ranks would overwrite each other's --save");
+  }
+  if (options.stochastic && options.params == Params::kFloat32) {
+    throw Failure(Exit::kUsage, "--rounding stochastic is for --params bf16 or bf16-only");
+  }
+  if (options.bf16 && options.params != Params::kFloat32) {
+    throw Failure(Exit::kUsage, "--dtype bf16 is for fp32 weights; --params bf16 ones need none");
   }
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");
@@ -122,17 +204,21 @@ Options parseOptions(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw Failure(Exit::kUsage, fmt::format("{} (--help lists the options)", error.what()));
   }
+  options.shape = shapeOf(options);
   validate(options);
   return options;
 }
 
 std::string commonSettings(const Options& o) {
   return fmt::format(
-      "steps {} seconds {} seed {} gpt {}x{}x{}x{} dtype {} batch {}x{} lr {} warmup {} "
-      "decay {} betas {} {} clip {} wire {} bucket {}",
-      o.steps, o.seconds, o.seed, o.layers, o.hidden, o.heads, o.length, o.bf16, o.batch,
-      o.accumulate, o.learningRate, o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16,
-      o.bucketMb);
+      "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} dtype {} batch {}x{} lr "
+      "{} warmup {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} momentum {} params "
+      "{} rounding {} "
+      "shard {} reproducible {}",
+      o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
+      static_cast<int>(o.rotary), o.vocabulary, o.bf16, o.batch, o.accumulate, o.learningRate,
+      o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16, o.bucketMb, o.optimizer,
+      o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible);
 }
 
 }  // namespace weft::train

@@ -6,7 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/model_shape.h"
+
 namespace weft::train {
+
+// What the model's weights are: bf16 ones are rounded from fp32 weights of the optimizer, or are
+// all that there is.
+enum class Params { kFloat32, kBfloat16, kBfloat16Only };
 
 struct Options {
   // What to learn, and for how long.
@@ -16,11 +22,16 @@ struct Options {
   uint64_t seed = 1;
 
   // The model.
-  int64_t layers = 4;
-  int64_t hidden = 256;
-  int64_t heads = 4;
+  std::string model = "gpt";
+  int64_t layers = 0;  // 0 = the model's, so for hidden and heads
+  int64_t hidden = 0;
+  int64_t heads = 0;
   int64_t length = 128;
-  bool bf16 = false;
+  Rotary rotary = Rotary::kPartial;
+  std::string vocabulary;  // BERT's file; empty = bytes
+  ModelShape shape{};      // what all of these come to
+  bool bf16 = false;       // autocast of matrix products
+  Params params = Params::kFloat32;
 
   // The batch of one rank, and how often it is repeated before a step.
   int64_t batch = 8;
@@ -33,8 +44,13 @@ struct Options {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double clip = 1.0;
+  std::string optimizer = "adamw";
+  double momentum = 0.9;    // of sgd
+  bool stochastic = false;  // rounding of bf16 weights
 
   // Communication.
+  std::string shard = "none";
+  bool reproducible = false;
   bool wireBf16 = false;
   double bucketMb = 2;
   bool noOverlap = false;
@@ -49,6 +65,10 @@ struct Options {
   std::string csv;
   std::string json;
   bool quiet = false;
+  std::string save;       // folder of checkpoints
+  int64_t saveEvery = 0;  // steps; 0 = at the end alone
+  std::string resume;
+  std::string exportTo;
 
   // The scaling table.
   std::vector<int> scaling;

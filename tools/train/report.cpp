@@ -46,6 +46,8 @@ void writeJson(const std::string& path, const Summary& s) {
       {"tokens_per_s", s.tokensPerSecond},
       {"step_ms", s.stepMs},
       {"exposed_ms", s.exposedMs},
+      {"wire_bytes_per_parameter", s.wireBytes},
+      {"memory_bytes", s.memoryBytes},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
   std::ofstream file(path);
@@ -58,13 +60,15 @@ void writeJson(const std::string& path, const Summary& s) {
 void PaceMeter::add(const StepReport& report) {
   steps_.push_back(report.seconds);
   exposed_.push_back(report.exposedSeconds);
+  wire_.push_back(report.wireBytes);
 }
 
 Pace PaceMeter::pace() const {
   const size_t skip = std::min(kWarmUpSteps, steps_.size() - std::min<size_t>(steps_.size(), 1));
   const auto from = static_cast<std::ptrdiff_t>(skip);
   return {median({steps_.begin() + from, steps_.end()}),
-          median({exposed_.begin() + from, exposed_.end()})};
+          median({exposed_.begin() + from, exposed_.end()}),
+          median({wire_.begin() + from, wire_.end()})};
 }
 
 Report::Report(const Options& options, int ranks)
@@ -74,7 +78,7 @@ Report::Report(const Options& options, int ranks)
   if (options.csv.empty()) return;
   csv_.reset(std::fopen(options.csv.c_str(), "w"));
   if (csv_ == nullptr) cannotWrite(options.csv);
-  fmt::print(csv_.get(), "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms\n");
+  fmt::print(csv_.get(), "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n");
 }
 
 void Report::head(const std::string& line) const {
@@ -86,18 +90,20 @@ void Report::add(const StepReport& r) {
   const double tokensPerSecond = tokensPerStep_ / r.seconds;
   const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
   if (csv_ != nullptr) {
-    fmt::print(csv_.get(), "{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f}\n", r.step, r.loss,
-               r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs);
+    fmt::print(csv_.get(), "{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}\n", r.step,
+               r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs,
+               r.wireBytes);
     std::fflush(csv_.get());  // whoever watches the curve sees each step
   }
   if (options_.quiet) return;
   if (r.step == 0) {
-    fmt::print("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11}\n", "step", "loss", "grad_norm", "lr",
-               "tokens/s", "step(ms)", "exposed(ms)");
+    fmt::print("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss", "grad_norm",
+               "lr", "tokens/s", "step(ms)", "exposed(ms)", "wire B/p");
   }
   if (r.step % options_.logEvery != 0 && r.step + 1 != options_.steps && !r.stop) return;
-  fmt::print("{:>8} {:>9.4f} {:>10.4f} {:>10.3g} {:>10.0f} {:>9.1f} {:>11.2f}\n", r.step, r.loss,
-             r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs);
+  fmt::print("{:>8} {:>9.4f} {:>10.4f} {:>10.3g} {:>10.0f} {:>9.1f} {:>11.2f} {:>8.3f}\n", r.step,
+             r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs,
+             r.wireBytes);
   std::fflush(stdout);
 }
 

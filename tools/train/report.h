@@ -17,16 +17,19 @@ namespace weft::train {
 struct Pace {
   double stepSeconds = 0;
   double exposedSeconds = 0;
+  double wireBytes = 0;  // a parameter
 };
 
 class PaceMeter {
  public:
   void add(const StepReport& report);
   Pace pace() const;
+  bool empty() const { return steps_.empty(); }
 
  private:
   std::vector<double> steps_;
   std::vector<double> exposed_;
+  std::vector<double> wire_;
 };
 
 // The figures of a whole run.
@@ -40,7 +43,9 @@ struct Summary {
   double tokensPerSecond = 0;
   double stepMs = 0;
   double exposedMs = 0;
-  uint64_t weights = 0;  // fingerprint
+  double wireBytes = 0;    // that a rank moves in a step, for each parameter
+  double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
+  uint64_t weights = 0;    // fingerprint
 };
 
 class Report {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -44,16 +45,33 @@ int computeThreads(const Options& options, const Communicator& world) {
   return std::max(cores / localRanks, 1);
 }
 
+const char* weightsInWords(const Options& options) {
+  switch (options.params) {
+    case Params::kBfloat16:
+      return options.stochastic ? "bf16 rounded stochastically from fp32"
+                                : "bf16 rounded from fp32";
+    case Params::kBfloat16Only:
+      return options.stochastic ? "bf16 alone, rounded stochastically" : "bf16 alone";
+    default:
+      return options.bf16 ? "bf16 autocast over fp32 weights" : "fp32";
+  }
+}
+
 void printHead(const Report& report, const Options& o, const Communicator& world, int threads,
                const Trainer& trainer, size_t textBytes) {
+  const weftShardInfo_t info = trainer.info();
   report.head(fmt::format("weft-train: {} ranks{}, {} threads each, {}", world.size(),
                           o.independent ? " on their own" : "", threads, describeMathLibraries()));
-  report.head(fmt::format(
-      "GPT: {} layers, hidden {}, {} heads, seq {}: {:.2f} M parameters, {} (wire {}, "
-      "{} buckets of {} MB{})",
-      o.layers, o.hidden, o.heads, o.length, static_cast<double>(trainer.parameters()) / 1e6,
-      o.bf16 ? "bf16 autocast over fp32 weights" : "fp32", o.wireBf16 ? "bf16" : "fp32",
-      trainer.buckets(), o.bucketMb, o.noOverlap ? ", not overlapped" : ""));
+  report.head(
+      fmt::format("{}: {} layers, hidden {}, {} heads, seq {}: {:.2f} M parameters, {} (wire {}, "
+                  "{} buckets of {} MB{})",
+                  o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
+                  static_cast<double>(trainer.parameters()) / 1e6, weightsInWords(o),
+                  o.wireBf16 ? "bf16" : "fp32", info.buckets, o.bucketMb,
+                  o.noOverlap ? ", not overlapped" : ""));
+  report.head(fmt::format("{}, shard {}{}: {:.1f} MB of weights, gradients and state a rank",
+                          o.optimizer, o.shard, o.reproducible ? ", reproducible" : "",
+                          static_cast<double>(info.bytes) / 1e6));
   report.head(fmt::format(
       "data: {}, {} bytes; a step is {} ranks x {} x {} = {} sequences; seed {}", o.data, textBytes,
       world.size(), o.batch, o.accumulate, o.batch * o.accumulate * world.size(), o.seed));
@@ -61,11 +79,11 @@ void printHead(const Report& report, const Options& o, const Communicator& world
 
 // All ranks' pace, by rank.
 std::vector<Pace> gatherPaces(Communicator& world, const Pace& mine) {
-  const double words[2] = {mine.stepSeconds, mine.exposedSeconds};
-  std::vector<double> all(2 * static_cast<size_t>(world.size()));
-  world.allGather(words, all.data(), 2);
+  const double words[3] = {mine.stepSeconds, mine.exposedSeconds, mine.wireBytes};
+  std::vector<double> all(3 * static_cast<size_t>(world.size()));
+  world.allGather(words, all.data(), 3);
   std::vector<Pace> paces;
-  for (size_t i = 0; i < all.size(); i += 2) paces.push_back({all[i], all[i + 1]});
+  for (size_t i = 0; i < all.size(); i += 3) paces.push_back({all[i], all[i + 1], all[i + 2]});
   return paces;
 }
 
@@ -77,9 +95,19 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
         static_cast<double>(options.batch * options.accumulate) / pace.stepSeconds;
     summary.stepMs += pace.stepSeconds * 1e3 / static_cast<double>(paces.size());
     summary.exposedMs += pace.exposedSeconds * 1e3 / static_cast<double>(paces.size());
+    summary.wireBytes += pace.wireBytes / static_cast<double>(paces.size());
   }
   summary.tokensPerSecond = summary.sequencesPerSecond * static_cast<double>(options.length);
   return summary;
+}
+
+// Rank 0 looks, for all.
+bool hasCheckpoint(const std::string& folder, Communicator& team) {
+  std::error_code none;
+  int32_t has = std::filesystem::exists(folder + "/latest", none) ||
+                std::filesystem::exists(folder + "/index.json", none);
+  team.broadcast(&has, &has, 1);
+  return has != 0;
 }
 
 void train(const Options& options, Communicator& world) {
@@ -95,17 +123,35 @@ void train(const Options& options, Communicator& world) {
     report.emplace(options, world.size());
     printHead(*report, options, world, threads, trainer, text.size());
   }
+  if (!options.resume.empty() && hasCheckpoint(options.resume, team)) {
+    trainer.resume(options.resume);
+    if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
+  }
   world.barrier();
 
   PaceMeter meter;
-  const auto start = Clock::now();
   StepReport last{};
-  do {
-    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    last = trainer.step(options.seconds > 0 && elapsed > options.seconds);
+  const auto take = [&](const std::optional<StepReport>& ended) {
+    if (!ended) return;
+    last = *ended;
     meter.add(last);
     if (report) report->add(last);
-  } while (last.step + 1 < options.steps && !last.stop);
+  };
+  const auto start = Clock::now();
+  while (trainer.begun() < options.steps && !last.stop) {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    take(trainer.step(options.seconds > 0 && elapsed > options.seconds));
+    if (options.saveEvery == 0 || trainer.begun() % options.saveEvery != 0) continue;
+    take(trainer.finish());
+    trainer.save(options.save, false);
+  }
+  take(trainer.finish());
+  if (!options.save.empty()) trainer.save(options.save, true);
+  if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
+  if (meter.empty()) {
+    if (report) report->head(fmt::format("all {} steps are done already", options.steps));
+    return;
+  }
 
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
   if (!options.independent)
@@ -115,6 +161,7 @@ void train(const Options& options, Communicator& world) {
   summary.threads = threads;
   summary.steps = last.step + 1;
   summary.weights = trainer.weightsFingerprint();
+  summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
 }
 

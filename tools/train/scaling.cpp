@@ -72,7 +72,7 @@ class ScalingTable {
   void printHead() const {
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     fmt::print(
-        "# weft-train scaling: {} sequences of {} bytes per rank and step (weak scaling), {} "
+        "# weft-train scaling: {} sequences of {} tokens per rank and step (weak scaling), {} "
         "thread(s) per rank in every row, {} cores, median step of {} s\n",
         options_.batch * options_.accumulate, options_.length, threads_, cores,
         options_.scalingSeconds);

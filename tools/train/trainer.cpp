@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/train/agreement.h"
 #include "tools/train/fingerprint.h"
+#include "tools/train/learning_rate.h"
 
 namespace weft::train {
 namespace {
@@ -23,23 +26,12 @@ size_t samplesPerStep(const Options& options, const Communicator& team) {
   return static_cast<size_t>(options.batch * options.accumulate * team.size());
 }
 
-FlatLayout layoutOf(const std::vector<Parameter>& parameters, double bucketMb) {
-  std::vector<size_t> sizes;
-  for (const Parameter& parameter : parameters) sizes.push_back(parameter.size());
-  return {sizes, static_cast<size_t>(std::max(bucketMb * 1e6 / sizeof(float), 1.0))};
+Element elementOf(const Options& options) {
+  return options.params == Params::kFloat32 ? Element::kFloat32 : Element::kBfloat16;
 }
 
-std::vector<AdamWRange> rangesOf(const std::vector<Parameter>& parameters,
-                                 const FlatLayout& layout) {
-  std::vector<AdamWRange> ranges;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    ranges.push_back({layout.slot(i).offset, layout.slot(i).size, parameters[i].decay});
-  }
-  return ranges;
-}
-
-GptShape shapeOf(const Options& options) {
-  return {options.layers, options.hidden, options.heads, options.length};
+size_t elementBytes(const Options& options) {
+  return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
 
 }  // namespace
@@ -47,93 +39,171 @@ GptShape shapeOf(const Options& options) {
 Trainer::Trainer(const Options& options, Communicator& team, std::span<const uint8_t> text)
     : options_(options),
       team_(team),
-      sampler_(text, static_cast<size_t>(options.length), samplesPerStep(options, team),
-               options.seed),
-      specification_(gptParameters(shapeOf(options))),
-      layout_(layoutOf(specification_, options.bucketMb)),
-      weights_(layout_.size()),
-      gradients_(layout_.size()),
-      model_(shapeOf(options), options.bf16, layout_, weights_.values(), gradients_.values()),
-      optimizer_(
-          {.beta1 = options.beta1, .beta2 = options.beta2, .weightDecay = options.weightDecay},
-          rangesOf(specification_, layout_), layout_.size()),
-      shared_(kWords * static_cast<size_t>(team.size())),
-      reducer_(team, stream_, layout_, gradients_.values(),
-               options.wireBf16 ? Wire::kBfloat16 : Wire::kFloat32, !options.noOverlap) {
+      batches_(makeBatchSource(options, text, samplesPerStep(options, team))),
+      specification_(parametersOf(options.shape).list),
+      shard_(options, team, specification_),
+      model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
+             elementOf(options), Element::kFloat32, shard_.memory()),
+      mine_(static_cast<size_t>(options.accumulate) + 1),
+      shared_(mine_.size() * static_cast<size_t>(team.size())) {
   const std::string settings = commonSettings(options);
   agree(team, "command line", fingerprint(std::span<const char>(settings)));
   agree(team, "training text", fingerprint(text));
+  agree(team, "vocabulary", batches_->vocabularyFingerprint());
   shareInitialWeights();
-  model_.onGradient([this](size_t parameter) { reducer_.ready(parameter); });
+  model_.onGradient([this](size_t parameter) {
+    if (options_.noOverlap)
+      late_.push_back(parameter);
+    else
+      check(weftGradReady(shard_, parameter));
+  });
+  gatherLayersInTime();
 }
 
 void Trainer::shareInitialWeights() {
   if (team_.rank() == 0) model_.initialize(options_.seed);
-  float* weights = weights_.values().data();
-  team_.broadcast(weights, weights, layout_.size());
+  check(weftShardStart(shard_, 0));
   agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
 }
 
-StepReport Trainer::step(bool wantStop) {
-  const auto start = Clock::now();
-  std::ranges::fill(gradients_.values(), 0.0f);
-  accumulateGradients(wantStop);
-  const auto backwardEnd = Clock::now();
-  reducer_.finish();
-  const double exposed = secondsSince(backwardEnd);
+// Forward begins when the first layer's weights are there; sharded ones are gathered while the
+// layer before runs, and let go after their own.
+void Trainer::gatherLayersInTime() {
+  model_.onLayer(
+      {.before = [this](size_t first, size_t count,
+                        Pass pass) { shard_.acquire(first, count, pass); },
+       .after = [this](size_t first, size_t count, Pass) { shard_.release(first, count); }});
+}
+
+std::optional<StepReport> Trainer::step(bool wantStop) {
+  if (!underWay_) since_ = Clock::now();
+  const double firstLoss = forward(0);  // while the step before is still going on
+  const std::optional<StepReport> before = finish();
+  if (before && before->stop) return before;
+  mine_.back() = wantStop ? 1.0 : 0.0;
+  passes(firstLoss);
+  underWay_ = true;
+  return options_.noOverlap ? finish() : before;
+}
+
+std::optional<StepReport> Trainer::finish() {
+  if (!underWay_) return {};
+  weftStepStats_t stats{};
+  stats.size = sizeof(stats);
+  check(weftStepWait(shard_, &stats));
+  check(weftStreamSynchronize(stream_), team_);
 
   const double loss = meanLoss();
-  const double gradientNorm = norm(gradients_.values());
-  if (!std::isfinite(gradientNorm)) {
-    throw SharedFailure(Exit::kData,
-                        fmt::format("the norm of the gradients is {} at step {}: try a "
-                                    "smaller --lr or a longer --warmup",
-                                    gradientNorm, steps_));
-  }
-  const double rate = learningRate(options_.learningRate, steps_, options_.warmup, options_.steps);
-  const bool clipped = options_.clip > 0 && gradientNorm > options_.clip;
-  optimizer_.step(weights_.values(), gradients_.values(), rate,
-                  clipped ? options_.clip / gradientNorm : 1.0);
-  return {
-      steps_++, loss, gradientNorm, rate, secondsSince(start), exposed, shared_[kWantStop] != 0};
+  throwIfNotFinite(stats);
+  const uint64_t moved = shard_.info().wireBytes - std::exchange(moved_, shard_.info().wireBytes);
+  const double seconds = secondsSince(std::exchange(since_, Clock::now()));
+  const StepReport report{ended_,
+                          loss,
+                          stats.gradientNorm,
+                          rate(),
+                          seconds,
+                          stats.exposedSeconds,
+                          static_cast<double>(moved) / static_cast<double>(parameters()),
+                          shared_[mine_.size() - 1] != 0};
+  ++ended_;
+  underWay_ = false;
+  return report;
+}
+
+void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
+  if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) return;
+  const std::string parameter = stats.badParam < 0
+                                    ? "some parameter"
+                                    : specification_[static_cast<size_t>(stats.badParam)].name;
+  throw SharedFailure(
+      Exit::kData,
+      fmt::format("the gradient of {} on rank {} is not finite at step {}: try a smaller --lr or "
+                  "a longer --warmup",
+                  parameter, stats.badRank, ended_));
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
-// its run of `batch` among them, so any split of the same global batch gives the same gradients.
-void Trainer::accumulateGradients(bool wantStop) {
-  const auto batch = static_cast<uint64_t>(options_.batch);
+// its run of `batch` among them, so any split of the same global batch gives the same gradients. In
+// reproducible runs a rank's micro-batches follow each other, as the order of sums asks.
+uint64_t Trainer::firstSample(int64_t micro) const {
+  const auto batch = static_cast<uint64_t>(options_.batch), m = static_cast<uint64_t>(micro);
   const auto ranks = static_cast<uint64_t>(team_.size()),
              rank = static_cast<uint64_t>(team_.rank());
-  std::vector<std::span<const uint8_t>> samples(batch);
-  mine_ = {0.0, wantStop ? 1.0 : 0.0};
+  if (options_.reproducible) return (rank * static_cast<uint64_t>(options_.accumulate) + m) * batch;
+  return (m * ranks + rank) * batch;
+}
+
+weftStepArgs_t Trainer::stepArgs(bool boundary) const {
+  weftStepArgs_t args = WEFT_STEP_ARGS_INITIALIZER;
+  args.boundary = boundary;
+  args.learningRate = rate();
+  args.weightDecay = options_.weightDecay;
+  args.clipNorm = options_.clip;
+  args.divisor = static_cast<double>(team_.size()) * static_cast<double>(options_.accumulate);
+  return args;
+}
+
+double Trainer::rate() const {
+  return learningRate(options_.learningRate, ended_, options_.warmup, options_.steps);
+}
+
+double Trainer::forward(int64_t micro) {
+  return model_.forward(batches_->batch(static_cast<uint64_t>(begun()), firstSample(micro),
+                                        static_cast<uint64_t>(options_.batch)));
+}
+
+void Trainer::passes(double firstLoss) {
   for (int64_t micro = 0; micro < options_.accumulate; ++micro) {
-    const uint64_t first = (static_cast<uint64_t>(micro) * ranks + rank) * batch;
-    for (uint64_t i = 0; i < batch; ++i) {
-      samples[i] = sampler_.sample(static_cast<uint64_t>(steps_), first + i);
-    }
-    mine_[kLoss] += model_.forward(samples) / static_cast<double>(options_.accumulate);
-    if (micro + 1 == options_.accumulate) {  // the losses travel first, under backward as well
-      team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
-      reducer_.begin();
-    }
-    model_.backward(1.0 / static_cast<double>(options_.accumulate));
+    const bool last = micro + 1 == options_.accumulate;
+    mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : forward(micro);
+    // The losses travel under backward as well.
+    if (last) team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+    const weftStepArgs_t args = stepArgs(last);
+    check(weftStepBegin(shard_, &args));
+    model_.backward(1.0);
+    for (const size_t parameter : late_) check(weftGradReady(shard_, parameter));
+    late_.clear();
+    check(weftGradDone(shard_));
   }
 }
 
 double Trainer::meanLoss() const {
   double sum = 0;
-  const auto ranks = static_cast<size_t>(team_.size());
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    const double loss = shared_[rank * kWords + kLoss];
+  const size_t ranks = shared_.size() / mine_.size(), losses = mine_.size() - 1;
+  for (size_t i = 0; i < ranks * losses; ++i) {
+    const double loss = shared_[i / losses * mine_.size() + i % losses];
     if (!std::isfinite(loss)) {
       throw SharedFailure(Exit::kData,
                           fmt::format("the loss of rank {} is {} at step {}: try a smaller "
                                       "--lr or a longer --warmup",
-                                      rank, loss, steps_));
+                                      i / losses, loss, ended_));
     }
     sum += loss;
   }
-  return sum / static_cast<double>(ranks);
+  return sum / static_cast<double>(ranks * losses);
+}
+
+void Trainer::save(const std::string& folder, bool wait) {
+  const nlohmann::json meta = {{"step", ended_}, {"samples_per_step", globalBatch()}};
+  check(weftShardSave(shard_, folder.c_str(), meta.dump().c_str(), wait ? 0 : 1));
+}
+
+void Trainer::resume(const std::string& folder) {
+  std::array<char, 4096> text{};
+  check(weftShardLoad(shard_, folder.c_str(), text.data(), text.size()));
+  const nlohmann::json meta = nlohmann::json::parse(text.data(), nullptr, false);
+  const bool ours = meta.is_object() && meta.value("step", nlohmann::json()).is_number_integer() &&
+                    meta.value("samples_per_step", nlohmann::json()).is_number_integer();
+  if (!ours)
+    throw SharedFailure(Exit::kData, fmt::format("{} holds no checkpoint of weft-train", folder));
+  if (meta["samples_per_step"] != globalBatch())
+    throw SharedFailure(
+        Exit::kUsage,
+        fmt::format(
+            "the checkpoint in {} is of steps of {} sequences, and these are of {} (ranks x "
+            "--batch x --grad-accum)",
+            folder, meta["samples_per_step"].get<int64_t>(), globalBatch()));
+  ended_ = meta["step"];
 }
 
 size_t Trainer::parameters() const {
@@ -143,7 +213,16 @@ size_t Trainer::parameters() const {
 }
 
 uint64_t Trainer::weightsFingerprint() {
-  return fingerprint(std::span<const float>(weights_.values()));
+  shard_.acquireAll();
+  uint64_t all = 0;
+  const std::vector<ParameterMemory> memory = shard_.memory();
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const auto* bytes = static_cast<const uint8_t*>(memory[i].weights);
+    const uint64_t words[2] = {
+        all, fingerprint(std::span(bytes, specification_[i].size() * elementBytes(options_)))};
+    all = fingerprint(std::span<const uint64_t>(words));
+  }
+  return all;
 }
 
 }  // namespace weft::train

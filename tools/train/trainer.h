@@ -2,29 +2,29 @@
 // One rank's training step.
 #pragma once
 
-#include <array>
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "tools/train/adamw.h"
-#include "tools/train/flat_layout.h"
-#include "tools/train/gpt.h"
-#include "tools/train/gradient_reducer.h"
-#include "tools/train/host_buffer.h"
+#include "tools/train/batch_source.h"
+#include "tools/train/model.h"
 #include "tools/train/options.h"
-#include "tools/train/sampler.h"
+#include "tools/train/sharding.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
 
 struct StepReport {
   int64_t step;         // 0, 1, ...
-  double loss;          // mean over all samples of all ranks, in nats per byte
+  double loss;          // mean over all samples of all ranks, in nats
   double gradientNorm;  // of the averaged gradients, before clipping
   double learningRate;
-  double seconds;
-  double exposedSeconds;  // from the end of this rank's backward until all gradients were averaged
+  double seconds;         // since the step before ended
+  double exposedSeconds;  // that forward, or the end of the step, waited for communication
+  double wireBytes;       // that this rank moved, for each parameter
   bool stop;              // rank 0 wanted to stop after this step
 };
 
@@ -34,34 +34,56 @@ class Trainer {
   // initial weights. `text` and `team` must outlive this.
   Trainer(const Options& options, Communicator& team, std::span<const uint8_t> text);
 
-  // Collective. Throws SharedFailure on every rank if some loss or the norm is not finite.
-  StepReport step(bool wantStop);
+  // Collective. Forward and backward of the next step, whose optimizer then runs under the forward
+  // of the one after it: the report is of the step before, if one was under way. If that was the
+  // last, because rank 0 wanted to stop, no other is begun.
+  std::optional<StepReport> step(bool wantStop);
+  // Collective. Ends the step that is under way, if one is. Throws SharedFailure on every rank, as
+  // step() does, if some loss or the norm is not finite.
+  std::optional<StepReport> finish();
+  int64_t begun() const { return ended_ + (underWay_ ? 1 : 0); }  // steps, ever
+
+  // The rest is for between steps, after finish().
+
+  // Collective. Saves while training goes on, unless `wait`.
+  void save(const std::string& folder, bool wait);
+  // Goes on where a checkpoint was made, by any number of ranks with the same global batch.
+  void resume(const std::string& folder);
+  void exportTo(const std::string& file) { check(weftShardExport(shard_, file.c_str(), 1)); }
 
   size_t parameters() const;
-  size_t buckets() const { return layout_.buckets().size(); }
+  weftShardInfo_t info() const { return shard_.info(); }
   // Equal on all ranks.
   uint64_t weightsFingerprint();
 
  private:
-  enum Word : size_t { kLoss, kWantStop, kWords };  // what the ranks tell each other in every step
   void shareInitialWeights();
-  void accumulateGradients(bool wantStop);
+  void gatherLayersInTime();
+  double forward(int64_t micro);
+  void passes(double firstLoss);
+  void throwIfNotFinite(const weftStepStats_t& stats) const;
+  double rate() const;
+  weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
+  uint64_t firstSample(int64_t micro) const;
+  int64_t globalBatch() const { return options_.batch * options_.accumulate * team_.size(); }
 
   const Options& options_;
   Communicator& team_;
-  Sampler sampler_;
+  std::unique_ptr<BatchSource> batches_;
   std::vector<Parameter> specification_;
-  FlatLayout layout_;
-  HostBuffer weights_;
-  HostBuffer gradients_;
-  Gpt model_;
-  AdamW optimizer_;
-  std::array<double, kWords> mine_{};
-  std::vector<double> shared_;  // everybody's words, by rank
+  ShardedParameters shard_;
+  Model model_;
+  std::vector<double> mine_;    // what this rank tells the others in a step: the loss of each
+                                // micro-batch, and whether to stop
+  std::vector<double> shared_;  // everybody's, by rank
   Stream stream_;
-  GradientReducer reducer_;
-  int64_t steps_ = 0;
+  std::vector<size_t> late_;  // gradients that are ready, without overlap
+  uint64_t moved_ = 0;
+  int64_t ended_ = 0;  // steps
+  bool underWay_ = false;
+  std::chrono::steady_clock::time_point
+      since_;  // the report of the step under way counts from here
 };
 
 }  // namespace weft::train

@@ -19,11 +19,15 @@ std::uint64_t sumOf(const Put& put) {
 }  // namespace
 
 FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Faults& faults)
-    : inner_(std::move(inner)), faults_(faults), name_(text("faulty(", inner_->name(), ")")) {
-  const auto rank = static_cast<std::uint64_t>(inner_->own().control().rank);
-  std::seed_seq seed{faults_.seed, faults_.seed >> 32, rank};
+    : inner_(std::move(inner)),
+      faults_(faults),
+      name_(text("faulty(", inner_->name(), ")")),
+      self_(static_cast<std::uint32_t>(inner_->own().control().rank)) {
+  std::seed_seq seed{faults_.seed, faults_.seed >> 32, std::uint64_t{self_}};
   random_.seed(seed);
   broken_.resize(inner_->layout().ranks);
+  puts_.resize(inner_->layout().ranks);
+  large_.resize(inner_->layout().ranks);
   held_.reserve(faults_.depth);
   late_.reserve(2 * std::size_t{faults_.depth});
 }
@@ -58,26 +62,56 @@ bool FaultyTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* 
 }
 
 bool FaultyTransport::answers(std::uint32_t peer, bool done) {
-  if (!done)
-    fail(broken_[peer] ? text("rank ", peer, ": the link to it was cut") : inner_->lastError());
+  if (!done) fail(broken_[peer] ? cutText(peer) : inner_->lastError());
   return done;
 }
 
-PutResult FaultyTransport::put(const Put& put) {
-  if (cutsNow(put)) breakLink(put.peer, text("cut at put ", putsToCutPeer_));
+PutResult FaultyTransport::put(const Put& asked) {
+  Put put = asked;
+  if (cutsNow(put)) breakLink(put.peer, text("cut at put ", puts_[put.peer]));
   if (broken_[put.peer]) {
-    fail(text("put to rank ", put.peer, ": the link to it was cut"));
+    fail(cutText(put.peer));
     return PutResult::Failed;
   }
   if (full() || chance(faults_.again)) return PutResult::Again;
-  if (!chance(faults_.hold)) return pass(put);
-  hold(put);
+  const Faults::Link* lag = find(faults_.lags, put.peer);
+  if (!corrupts(&put) && lag == nullptr && !chance(faults_.hold)) return pass(put);
+  hold(put, lag == nullptr ? 0 : lag->number);
   return PutResult::Pending;
 }
 
 bool FaultyTransport::cutsNow(const Put& put) {
-  if (faults_.cutAt == 0 || put.peer != faults_.cutPeer || broken_[put.peer]) return false;
-  return ++putsToCutPeer_ == faults_.cutAt;
+  const std::uint64_t puts = ++puts_[put.peer];
+  return !broken_[put.peer] && std::ranges::any_of(faults_.cuts, [&](const Faults::Link& cut) {
+    return cut.number == puts && cut.peer == put.peer && cut.from.value_or(self_) == self_;
+  });
+}
+
+const Faults::Link* FaultyTransport::find(const std::vector<Faults::Link>& links,
+                                          std::uint32_t peer) const {
+  const auto found = std::ranges::find_if(links, [&](const Faults::Link& link) {
+    return link.peer == peer && link.from.value_or(self_) == self_;
+  });
+  return found == links.end() ? nullptr : &*found;
+}
+
+// Whether the put is the one to spoil; then its source is a copy with one bit flipped. Smaller puts
+// may be addresses and counts of the engine, which is not made to survive false ones.
+bool FaultyTransport::corrupts(Put* put) {
+  constexpr std::size_t kSmallest = 64;
+  const Faults::Link* link = find(faults_.corrupts, put->peer);
+  if (link == nullptr || put->bytes < kSmallest) return false;
+  if (++large_[put->peer] != link->number) return false;
+  const std::byte* source = put->src;
+  auto& copy = corrupted_.emplace_back(source, source + put->bytes);
+  copy[random_() % copy.size()] ^= std::byte{1} << (random_() % 8);
+  put->src = copy.data();
+  logInfo("faulty transport: corrupted put ", link->number, " to rank ", put->peer);
+  return true;
+}
+
+std::string FaultyTransport::cutText(std::uint32_t peer) const {
+  return text("the link from rank ", self_, " to rank ", peer, " was cut");
 }
 
 PutResult FaultyTransport::pass(const Put& put) {
@@ -88,9 +122,10 @@ PutResult FaultyTransport::pass(const Put& put) {
   return PutResult::Pending;
 }
 
-void FaultyTransport::hold(const Put& put) {
+void FaultyTransport::hold(const Put& put, std::uint64_t microseconds) {
   if (faults_.scribble) scribble(put);
-  held_.push_back({put, someTime(), faults_.check ? sumOf(put) : 0});
+  const auto due = Deadline::Clock::now() + std::chrono::microseconds(microseconds);
+  held_.push_back({put, someTime(), faults_.check ? sumOf(put) : 0, due});
 }
 
 // The target's bytes are undefined until the arrival, so they may be anything.
@@ -112,10 +147,11 @@ int FaultyTransport::poll(Event* out, int max) {
 }
 
 void FaultyTransport::issueRipe() {
+  const auto now = Deadline::Clock::now();
   std::shuffle(held_.begin(), held_.end(), random_);
-  std::erase_if(held_, [this](Held& held) {
+  std::erase_if(held_, [&](Held& held) {
     if (held.polls != 0) --held.polls;
-    return held.polls == 0 && issue(held);
+    return held.polls == 0 && held.due <= now && issue(held);
   });
 }
 
@@ -166,7 +202,7 @@ void FaultyTransport::breakLink(std::uint32_t peer, const std::string& why) {
   if (broken_[peer]) return;
   broken_[peer] = true;
   inner_->sever(peer);
-  fail(text("link to rank ", peer, " ", why));
+  fail(text("the link from rank ", self_, " to rank ", peer, " is ", why));
   std::erase_if(held_, [&](const Held& held) {
     if (held.put.peer != peer) return false;
     late_.push_back({{Event::Failed, peer, held.put.cookie}, 0});

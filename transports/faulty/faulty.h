@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "transports/transport.h"
 
 namespace weft {
@@ -23,8 +25,15 @@ struct Faults {
   std::uint32_t delay = 8;   // most polls that a held put or a late event waits
   bool scribble = false;     // garbage in the target before the real bytes, where it is mapped
   bool check = false;        // a source changed before its PutDone makes the put fail
-  std::uint64_t cutAt = 0;   // cut=N:peer, the link to the peer breaks at the N-th put to it
-  std::uint32_t cutPeer = 0;
+  // Faults of links, as "cut=N:peer", of each link to the peer, or "cut=N:from-peer", of one.
+  struct Link {
+    std::uint64_t number = 0;
+    std::uint32_t peer = 0;
+    std::optional<std::uint32_t> from;
+  };
+  std::vector<Link> cuts;      // breaks at the N-th put
+  std::vector<Link> lags;      // each put arrives N microseconds late
+  std::vector<Link> corrupts;  // a bit of the N-th put of 64 bytes and more is flipped: not legal
 };
 Status parseFaults(const std::string& spec, Faults* faults);
 
@@ -56,6 +65,8 @@ class FaultyTransport final : public Transport {
   bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
   bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
 
+  void attend() override { inner_->attend(); }
+  void leave() override { inner_->leave(); }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t peer, std::uint64_t completed) override {
     return inner_->tell(peer, completed);
@@ -64,13 +75,15 @@ class FaultyTransport final : public Transport {
   std::size_t outstanding() const override;
   void wake(std::uint32_t peer) override { inner_->wake(peer); }
   void sever(std::uint32_t peer) override;
+  bool isDown(std::uint32_t peer) const override { return broken_[peer] || inner_->isDown(peer); }
   const std::string& lastError() const override { return lastError_; }
 
  private:
   struct Held {
     Put put;
-    std::uint32_t polls = 0;  // until it may be issued
-    std::uint64_t sum = 0;    // of the source, if checked
+    std::uint32_t polls = 0;          // until it may be issued
+    std::uint64_t sum = 0;            // of the source, if checked
+    Deadline::Clock::time_point due;  // not before
   };
   struct Late {
     Event event;
@@ -81,8 +94,11 @@ class FaultyTransport final : public Transport {
   std::uint32_t someTime();
   bool full() const { return held_.size() + late_.size() >= faults_.depth; }
   bool cutsNow(const Put&);
+  const Faults::Link* find(const std::vector<Faults::Link>& links, std::uint32_t peer) const;
+  bool corrupts(Put* put);
+  std::string cutText(std::uint32_t peer) const;
   PutResult pass(const Put&);
-  void hold(const Put&);
+  void hold(const Put&, std::uint64_t microseconds = 0);
   void scribble(const Put&);
   bool issue(const Held&);
   void issueRipe();
@@ -97,8 +113,11 @@ class FaultyTransport final : public Transport {
   std::string name_;
   std::string lastError_;
   std::mt19937_64 random_;
-  std::uint64_t putsToCutPeer_ = 0;
-  std::vector<bool> broken_;  // a peer
+  std::uint32_t self_;
+  std::vector<std::uint64_t> puts_;   // by peer
+  std::vector<std::uint64_t> large_;  // by peer: those of 64 bytes and more
+  std::vector<std::vector<std::byte>> corrupted_;
+  std::vector<bool> broken_;  // by peer
   std::vector<Held> held_;
   std::vector<Late> late_;
 };

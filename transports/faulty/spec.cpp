@@ -23,10 +23,19 @@ bool parseFlag(std::string_view value, bool* flag) {
   return value == "0" || value == "1";
 }
 
-bool parseCut(std::string_view value, Faults* faults) {
-  const std::size_t colon = value.find(':');
-  return colon != std::string_view::npos && parse(value.substr(0, colon), &faults->cutAt) &&
-         faults->cutAt > 0 && parse(value.substr(colon + 1), &faults->cutPeer);
+// "1000:2" or "1000:0-2".
+bool parseLink(std::string_view value, std::vector<Faults::Link>* links) {
+  Faults::Link link;
+  const std::size_t colon = std::min(value.find(':'), value.size());
+  std::string_view to = value.substr(std::min(colon + 1, value.size()));
+  if (const std::size_t dash = to.find('-'); dash != std::string_view::npos) {
+    if (!parse(to.substr(0, dash), &link.from.emplace())) return false;
+    to.remove_prefix(dash + 1);
+  }
+  const bool good =
+      parse(value.substr(0, colon), &link.number) && link.number > 0 && parse(to, &link.peer);
+  if (good) links->push_back(link);
+  return good;
 }
 
 bool parseItem(std::string_view key, std::string_view value, Faults* faults) {
@@ -39,7 +48,9 @@ bool parseItem(std::string_view key, std::string_view value, Faults* faults) {
   if (key == "delay") return parse(value, &faults->delay);
   if (key == "scribble") return parseFlag(value, &faults->scribble);
   if (key == "check") return parseFlag(value, &faults->check);
-  if (key == "cut") return parseCut(value, faults);
+  if (key == "cut") return parseLink(value, &faults->cuts);
+  if (key == "lag") return parseLink(value, &faults->lags);
+  if (key == "corrupt") return parseLink(value, &faults->corrupts);
   return false;
 }
 
@@ -58,7 +69,8 @@ Status parseFaults(const std::string& spec, Faults* faults) {
           Code::InvalidArgument,
           text("faulty transport: cannot understand '", item, "' in '", spec,
                "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N,"
-               " scribble, check=0|1, cut=N:peer, separated by commas"));
+               " scribble, check=0|1, cut=N:peer or cut=N:from-peer, lag=MICROSECONDS and"
+               " corrupt=N likewise, separated by commas"));
   }
   *faults = parsed;
   return {};

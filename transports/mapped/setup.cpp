@@ -146,9 +146,13 @@ Status gatherBytes(const TransportSetup& setup, const Status& mine,
   if (all->size() != setup.ranks)
     return Status::error(Code::InternalError, text("set-up exchange gave ", all->size(),
                                                    " blobs for ", setup.ranks, " ranks"));
-  for (std::size_t rank = 0; rank < all->size(); ++rank)
-    WEFT_TRY(unpack(rank, record.size(), &(*all)[rank]));
-  return {};
+  Status first;
+  for (std::size_t rank = 0; rank < all->size(); ++rank) {
+    const Status said = unpack(rank, record.size(), &(*all)[rank]);
+    const bool isCause = first.code() == Code::RemoteError && said.code() != Code::RemoteError;
+    if (!said.ok() && (first.ok() || isCause)) first = said;
+  }
+  return first;
 }
 
 Status checkCards(const char* transport, const std::vector<Card>& cards, HostsOf hosts) {

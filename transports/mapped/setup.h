@@ -45,8 +45,9 @@ Card describe(const TransportSetup&);
 Status randomToken(Token*);
 
 // All-gather of `record` and of each rank's status so far. If any rank has failed, all ranks get
-// the text of the lowest such rank, so that nobody waits for it any longer. Where the exchange
-// itself fails, each rank keeps its own error, else gets that of the exchange.
+// the text of the lowest such rank, so that nobody waits for it any longer; what a rank says of
+// itself goes before what others say of it (RemoteError). Where the exchange itself fails, each
+// rank keeps its own error, else gets that of the exchange.
 Status gatherBytes(const TransportSetup&, const Status& mine, std::span<const std::byte> record,
                    std::vector<std::vector<std::byte>>* all);
 

@@ -62,24 +62,31 @@ InfoPtr query(const Library& library, const std::string& provider, std::string* 
   return telling ? telling : list;
 }
 
-int numaNodeOf(const fi_info& info) {
+// "0000:00:06.0"; empty if it is on no PCI bus.
+std::string busIdOf(const fi_info& info) {
   if (info.nic == nullptr || info.nic->bus_attr == nullptr ||
       info.nic->bus_attr->bus_type != FI_BUS_PCI)
-    return -1;
+    return {};
   const fi_pci_attr& pci = info.nic->bus_attr->attr.pci;
-  std::array<char, 80> path{};
-  std::snprintf(path.data(), path.size(), "/sys/bus/pci/devices/%04x:%02x:%02x.%x/numa_node",
-                pci.domain_id, pci.bus_id, pci.device_id, pci.function_id);
-  int node = -1;
-  std::ifstream(path.data()) >> node;
-  return node;
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "%04x:%02x:%02x.%x", pci.domain_id, pci.bus_id,
+                pci.device_id, pci.function_id);
+  return name.data();
 }
 
-int distanceOf(const fi_info& info) {
+// The kernel's word, for who has no better.
+int numaDistanceOf(const std::string& busId) {
+  int node = -1;
   unsigned cpu = 0;
   unsigned here = 0;
-  const int node = numaNodeOf(info);
+  std::ifstream(text("/sys/bus/pci/devices/", busId, "/numa_node")) >> node;
   return node >= 0 && ::getcpu(&cpu, &here) == 0 && static_cast<unsigned>(node) != here ? 1 : 0;
+}
+
+int distanceTo(const std::string& busId, const Distance& distanceOf) {
+  if (busId.empty()) return 0;
+  const int known = distanceOf ? distanceOf(busId) : -1;
+  return known >= 0 ? known : numaDistanceOf(busId);
 }
 
 bool isIp(const fi_info& info) {
@@ -101,7 +108,7 @@ bool isLinkLocal(const void* address) {
   return v6->sin6_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr);
 }
 
-Candidate describe(const Library& library, const fi_info& entry) {
+Candidate describe(const Library& library, const fi_info& entry, const Distance& distanceOf) {
   Candidate made;
   made.info = InfoPtr(library.dupinfo(&entry), library.freeinfo);
   const bool nic = entry.nic != nullptr && entry.nic->device_attr != nullptr &&
@@ -111,7 +118,7 @@ Candidate describe(const Library& library, const fi_info& entry) {
   made.ip = isIp(entry);
   made.loopback = made.ip && isLoopback(entry.src_addr);
   if (made.ip) made.address = ipText(entry.src_addr, entry.src_addrlen);
-  made.distance = distanceOf(entry);
+  made.distance = distanceTo(busIdOf(entry), distanceOf);
   return made;
 }
 
@@ -144,11 +151,12 @@ std::string ipText(const void* address, std::size_t bytes) {
 }
 
 std::vector<Candidate> listCandidates(const Library& library, const std::string& provider,
-                                      const DeviceFilter& filter, std::string* why) {
+                                      const DeviceFilter& filter, const Distance& distanceOf,
+                                      std::string* why) {
   std::vector<Candidate> found;
   const InfoPtr list = query(library, provider, why);
   for (const fi_info* entry = list.get(); entry != nullptr; entry = entry->next) {
-    Candidate made = describe(library, *entry);
+    Candidate made = describe(library, *entry, distanceOf);
     const std::string no = objection(*entry, made, filter, found);
     const std::string line = text(" ", made.device, " ", made.address, ": ", no, ";");
     if (no.empty())

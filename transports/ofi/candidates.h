@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "transports/ofi/library.h"
+#include "transports/transport.h"
 #include "transports/wire/device_filter.h"
 
 namespace weft::ofi {
@@ -21,13 +22,15 @@ struct Candidate {
   std::string address;  // of an IP interface
   bool ip = false;      // then only ranks of one subnet surely reach each other
   bool loopback = false;
-  int distance = 0;  // 0: on the NUMA node of this core, or unknown; 1: on another one
+  int distance = 0;  // 0: near this rank, or unknown; 1: on another NUMA node; 2: farther
 };
+
+using Distance = decltype(TransportSetup::distanceOf);
 
 // What `provider` offers and WEFT_NET_DEVICES allows, the nearest first, IPv4 before IPv6. Nothing
 // is not an error here: `why` gets a word for each entry that was left out, or libfabric's reason.
 std::vector<Candidate> listCandidates(const Library&, const std::string& provider,
-                                      const DeviceFilter&, std::string* why);
+                                      const DeviceFilter&, const Distance&, std::string* why);
 
 // "10.0.0.1:4711"; empty if it is not an IP address.
 std::string ipText(const void* address, std::size_t bytes);

@@ -60,7 +60,7 @@ class OfiWire final : public Wire {
   Status greet();
 
   const char* name() const override { return "ofi"; }
-  WireCaps caps() const override { return {maxWrite_, false}; }
+  WireCaps caps() const override { return {maxWrite_, false, true}; }
   std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
   std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;

@@ -43,16 +43,17 @@ struct Findings {
   std::string why;  // of what was left out
 };
 
-Status lookAround(Findings* found) {
+Status lookAround(const WireSetup& setup, Findings* found) {
   WEFT_TRY(readKnobs(&found->knobs));
   WEFT_TRY(openLibrary(&found->library));
   DeviceFilter filter;
   WEFT_TRY(DeviceFilter::parse(found->knobs.devices, &filter));
   const bool automatic = found->knobs.provider == "auto";
   if (automatic)
-    found->preferred = listCandidates(*found->library, kPreferred, filter, &found->why);
+    found->preferred =
+        listCandidates(*found->library, kPreferred, filter, setup.distanceOf, &found->why);
   const std::string provider = automatic ? kAnywhere : found->knobs.provider;
-  found->others = listCandidates(*found->library, provider, filter, &found->why);
+  found->others = listCandidates(*found->library, provider, filter, setup.distanceOf, &found->why);
   return {};
 }
 
@@ -259,7 +260,7 @@ namespace {
 Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   const bool takesPart = std::count(setup.peers.begin(), setup.peers.end(), true) != 0;
   Findings found;
-  const Status looked = takesPart ? lookAround(&found) : Status();
+  const Status looked = takesPart ? lookAround(setup, &found) : Status();
   std::vector<Card> cards;
   WEFT_TRY(gather(setup, looked, takesPart && looked.ok() ? cardOf(found) : Card{}, &cards));
   WEFT_TRY(checkKnobs(setup, cards));

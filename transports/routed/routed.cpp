@@ -76,32 +76,51 @@ Exchange amongHost(const TransportSetup& setup, const std::vector<std::uint32_t>
   };
 }
 
+// The ranks of this rank's host, by memory.
+Status addInside(const TransportSetup& setup, const RoutedSetup& routed,
+                 RoutedTransport::Parts* parts) {
+  TransportSetup inside = setup;
+  std::vector<std::uint32_t> members;
+  inside.names.clear();
+  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
+    if (routed.hosts[r] != routed.hosts[setup.rank]) continue;
+    parts->routes[r] = {0, static_cast<std::uint32_t>(members.size())};
+    members.push_back(r);
+    if (!setup.names.empty()) inside.names.push_back(setup.names[r]);
+  }
+  inside.rank = parts->routes[setup.rank].peer;
+  inside.ranks = static_cast<std::uint32_t>(members.size());
+  inside.exchange = amongHost(setup, members);
+  WEFT_TRY(routed.inside(inside, &parts->transports.emplace_back()));
+  parts->transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
+  return {};
+}
+
+Status addWire(const TransportSetup& setup, const RoutedSetup& routed, std::uint32_t wire,
+               RoutedTransport::Parts* parts) {
+  TransportSetup through = setup;
+  through.peers.assign(setup.ranks, false);
+  const auto part = static_cast<std::uint32_t>(parts->transports.size());
+  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
+    through.peers[r] = routed.wireOf[r] == wire;
+    if (through.peers[r]) parts->routes[r] = {part, r};
+  }
+  std::byte* const segment = part == 0 ? nullptr : parts->transports[0]->own().base();
+  return routed.wires[wire](through, segment, &parts->transports.emplace_back());
+}
+
 }  // namespace
 
 Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
                   std::unique_ptr<Transport>* out) {
   RoutedTransport::Parts parts;
-  TransportSetup inside = setup, between = setup;
-  std::vector<std::uint32_t> members;
-  between.peers.assign(setup.ranks, true);
-  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
-    const bool here = routed.hosts[r] == routed.hosts[setup.rank];
-    const auto number = static_cast<std::uint32_t>(members.size());
-    parts.routes.push_back(here ? RoutedTransport::Route{0, number} : RoutedTransport::Route{1, r});
-    between.peers[r] = !here;
-    if (here) members.push_back(r);
-  }
-  inside.names.clear();
-  for (const std::uint32_t r : members)
-    if (!setup.names.empty()) inside.names.push_back(setup.names[r]);
-  inside.rank = parts.routes[setup.rank].peer;
-  inside.ranks = static_cast<std::uint32_t>(members.size());
-  inside.exchange = amongHost(setup, members);
-  parts.transports.resize(2);
-  WEFT_TRY(routed.inside(inside, &parts.transports[0]));
-  parts.transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
-  WEFT_TRY(routed.between(between, parts.transports[0]->own().base(), &parts.transports[1]));
-  parts.name = text(parts.transports[0]->name(), "+", parts.transports[1]->name());
+  parts.routes.resize(setup.ranks);
+  parts.routes[setup.rank] = {0, setup.rank};
+  if (routed.inside) WEFT_TRY(addInside(setup, routed, &parts));
+  for (std::uint32_t i = 0; i < routed.wires.size(); ++i)
+    WEFT_TRY(addWire(setup, routed, i, &parts));
+  for (const auto& part : parts.transports)
+    parts.name += text(parts.name.empty() ? "" : "+", part->name());
   *out = std::make_unique<RoutedTransport>(std::move(parts));
   return {};
 }

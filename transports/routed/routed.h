@@ -41,6 +41,12 @@ class RoutedTransport final : public Transport {
   bool fetch(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) override;
   bool deposit(std::uint32_t p, std::uint64_t to, const void* from, std::size_t bytes) override;
 
+  void attend() override {
+    for (const auto& part : parts_.transports) part->attend();
+  }
+  void leave() override {
+    for (const auto& part : parts_.transports) part->leave();
+  }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t p, std::uint64_t completed) override {
     return of(p).tell(at(p), completed);
@@ -49,6 +55,7 @@ class RoutedTransport final : public Transport {
   std::size_t outstanding() const override;
   void wake(std::uint32_t p) override { of(p).wake(at(p)); }
   void sever(std::uint32_t p) override { of(p).sever(at(p)); }
+  bool isDown(std::uint32_t p) const override { return of(p).isDown(at(p)); }
   const std::string& lastError() const override { return *lastError_; }
 
  private:
@@ -62,14 +69,19 @@ class RoutedTransport final : public Transport {
   const std::string* lastError_;
 };
 
-// `inside` joins ranks of one host: this rank and those for which host[r] == host[setup.rank], of
-// which it sees setup.ranks of these; `between` all others. Every rank of the communicator takes
-// part.
+// Each peer is reached by memory inside the host, or by one of the wires, which both ends name
+// alike. `inside` joins this rank and all others for which host[r] == host[setup.rank], and sees
+// setup.ranks of these; null: there is none, and all use wires. Every rank of the communicator
+// takes part in each wire.
 struct RoutedSetup {
+  static constexpr std::uint32_t kInside = ~std::uint32_t{0};
+
   std::vector<std::uint32_t> hosts;  // by rank: number of its host
   std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)> inside;
-  std::function<Status(const TransportSetup&, std::byte* segment, std::unique_ptr<Transport>*)>
-      between;
+  using MakeWire =
+      std::function<Status(const TransportSetup&, std::byte* segment, std::unique_ptr<Transport>*)>;
+  std::vector<MakeWire> wires;
+  std::vector<std::uint32_t> wireOf;  // by rank: index in wires, or kInside; kInside for oneself
 };
 Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
                   std::unique_ptr<Transport>* out);

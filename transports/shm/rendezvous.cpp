@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "transports/shm/receive.h"
 
 namespace weft {
 namespace {
@@ -131,7 +132,7 @@ ssize_t receiveHello(int socket, Received* received) {
   message.msg_iovlen = 1;
   message.msg_control = &control;
   message.msg_controllen = sizeof(control);
-  const ssize_t bytes = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t bytes = receiveMessage(socket, &message);
   if (bytes <= 0) return bytes;
   std::vector<Fd> fds = takeDescriptors(message);
   received->cut = (message.msg_flags & MSG_CTRUNC) != 0;

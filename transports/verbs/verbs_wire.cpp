@@ -83,9 +83,12 @@ std::string VerbsWire::verificationOf(const Connection& connection) const {
 // ---- data path ----------------------------------------------------------------------------------
 
 std::string VerbsWire::describe(std::uint32_t peer) const {
-  std::string words;
-  for (const Connection* connection : links_[peer].connections)
-    words += text(words.empty() ? "" : " + ", connection->route(), ", MTU ", connection->mtu());
+  std::string words = "verbs";
+  const char* before = ", ";
+  for (const Connection* connection : links_[peer].connections) {
+    words += text(before, connection->route(), ", MTU ", connection->mtu());
+    before = " + ";
+  }
   return words;
 }
 

@@ -35,7 +35,7 @@ namespace weft {
 //     and renew each as it polls it.
 //  8. Nothing blocks, nothing allocates once warm.
 //
-// One thread at a time.
+// One thread at a time, not always the same.
 enum class WireRegion : std::uint8_t { Segment, Mailbox };
 
 struct WireWrite {
@@ -62,6 +62,7 @@ struct WireEvent {
 struct WireCaps {
   std::size_t maxWrite = 0;
   bool ordered = false;
+  bool manual = false;  // what peers wait for may need a poll() here, whatever this rank expects
 };
 
 class Wire {

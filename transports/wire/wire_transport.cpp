@@ -14,6 +14,12 @@ namespace {
 
 constexpr int kByeMs = 300;
 
+// A forked child has no such thread, and may not touch what it was waiting on.
+void forgetInChild(std::unique_ptr<Caretaker> caretaker) {
+  static auto& forgotten = *new std::vector<std::unique_ptr<Caretaker>>();
+  forgotten.push_back(std::move(caretaker));
+}
+
 }  // namespace
 
 WireTransport::WireTransport(Parts parts)
@@ -24,10 +30,16 @@ WireTransport::WireTransport(Parts parts)
       down_(parts_.layout.ranks),
       left_(parts_.layout.ranks) {
   answers_.reserve(2 * Mailbox::kSlots);
+  if (parts_.wire->caps().manual)
+    caretaker_ = std::make_unique<Caretaker>([this] { return progress() != 0; });
 }
 
 WireTransport::~WireTransport() {
-  if (!parts_.mailboxMemory->present()) return;  // a forked child
+  if (!parts_.mailboxMemory->present()) {
+    forgetInChild(std::move(caretaker_));
+    return;
+  }
+  if (caretaker_) caretaker_->stop();
   sayBye();
   const Deadline deadline = Deadline::in(kByeMs);
   std::array<Event, 16> events;
@@ -79,6 +91,8 @@ PutResult WireTransport::putHere(const Put& put) {
 
 PutResult WireTransport::put(const Put& put) {
   if (put.peer == parts_.rank) return putHere(put);
+  if (left_[put.peer]) [[unlikely]]
+    return PutResult::Done;
   if (!down_[put.peer].empty()) [[unlikely]] {
     lastError_ = down_[put.peer];
     return PutResult::Failed;
@@ -95,14 +109,19 @@ PutResult WireTransport::put(const Put& put) {
 }
 
 bool WireTransport::tell(std::uint32_t peer, std::uint64_t completed) {
-  return !down_[peer].empty() || outbox_.tell(peer, Notice::completed(completed));
+  return left_[peer] || !down_[peer].empty() || outbox_.tell(peer, Notice::completed(completed));
 }
 
-int WireTransport::poll(Event* out, int max) {
+int WireTransport::progress() {
   outbox_.retry();
   std::array<WireEvent, 16> events;
   const int count = parts_.wire->poll(events.data(), static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) take(events[static_cast<std::size_t>(i)]);
+  return count;
+}
+
+int WireTransport::poll(Event* out, int max) {
+  progress();
   if (answers_.empty()) return 0;
   const int told = std::min(max, static_cast<int>(answers_.size()));
   std::copy_n(answers_.begin(), told, out);
@@ -151,12 +170,16 @@ void WireTransport::learn(std::uint32_t peer, std::uint64_t completed) {
     mirror.store(completed, std::memory_order_release);
 }
 
+// To who has said good-bye it is no loss: it has no use for anything more.
 void WireTransport::breakLink(std::uint32_t peer, std::string why) {
   if (!down_[peer].empty()) return;
   down_[peer] = lastError_ = std::move(why);
-  Event failed;
-  while (outbox_.forget(peer, &failed)) answers_.push_back(failed);
-  answers_.push_back({Event::LinkDown, peer, 0});
+  Event answer;
+  while (outbox_.forget(peer, &answer)) {
+    if (left_[peer]) answer.kind = Event::PutDone;
+    answers_.push_back(answer);
+  }
+  if (!left_[peer]) answers_.push_back({Event::LinkDown, peer, 0});
 }
 
 void WireTransport::sever(std::uint32_t peer) {

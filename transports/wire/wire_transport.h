@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "transports/mapped/handle.h"
+#include "transports/wire/caretaker.h"
 #include "transports/wire/inbox.h"
 #include "transports/wire/outbox.h"
 #include "transports/wire/wire.h"
@@ -52,15 +53,23 @@ class WireTransport final : public Transport {
   bool fetch(std::uint32_t peer, std::uint64_t, void*, std::size_t) override;
   bool deposit(std::uint32_t peer, std::uint64_t, const void*, std::size_t) override;
 
+  void attend() override {
+    if (caretaker_) caretaker_->attend();
+  }
+  void leave() override {
+    if (caretaker_) caretaker_->leave();
+  }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t peer, std::uint64_t completed) override;
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override { return outbox_.outstanding() + answers_.size(); }
   void wake(std::uint32_t) override {}
   void sever(std::uint32_t peer) override;
+  bool isDown(std::uint32_t peer) const override { return !down_[peer].empty(); }
   const std::string& lastError() const override { return lastError_; }
 
  private:
+  int progress();  // the number of the wire's events
   void take(const WireEvent& event);
   void hear(std::uint32_t peer, Notice notice);
   void sayBye();
@@ -80,6 +89,7 @@ class WireTransport final : public Transport {
   std::vector<bool> left_;         // by rank: it sends nothing more
   std::vector<Event> answers_;     // not told yet
   std::string lastError_;
+  std::unique_ptr<Caretaker> caretaker_;  // of a wire that is manual; last, as it uses the others
 };
 
 using WireMaker = std::function<Status(const WireSetup&, std::unique_ptr<Wire>*)>;

@@ -13,11 +13,13 @@ namespace {
 
 const Fabric kEfa{.name = "efa", .processes = true, .wire = makeOfiWire};
 
-// How often each trouble is made, each time with another seed.
-int repeats() {
-  const char* asked = std::getenv("EFA_TROUBLE_REPEATS");
-  return asked == nullptr ? 3 : std::atoi(asked);
+int numberIn(const char* name, int usual) {
+  const char* asked = std::getenv(name);
+  return asked == nullptr ? usual : std::atoi(asked);
 }
+// How often each trouble is made, each time with another seed.
+int repeats() { return numberIn("EFA_TROUBLE_REPEATS", 3); }
+int firstSeed() { return numberIn("EFA_TROUBLE_FIRST", 1); }
 
 void setNumber(const char* name, int value) { ::setenv(name, std::to_string(value).c_str(), 1); }
 
@@ -56,7 +58,7 @@ void fade(Station& me) {
 }
 
 void failRankOne(const char* knob) {
-  for (int seed = 1; seed <= repeats(); ++seed) {
+  for (int seed = firstSeed(); seed < firstSeed() + repeats(); ++seed) {
     const Board board;
     runAllWell(kEfa, 3, [&](Rank& rank) {
       setNumber("FAKE_EFA_SEED", seed);

@@ -117,7 +117,7 @@ Bare openBare(Rank& rank, std::span<std::byte> memory) {
   status = DeviceFilter::parse("=lo", &loopback);
   REQUIRE(status.ok(), status.text());
   std::string why;
-  const auto found = ofi::listCandidates(*library, "tcp;ofi_rxm", loopback, &why);
+  const auto found = ofi::listCandidates(*library, "tcp;ofi_rxm", loopback, {}, &why);
   REQUIRE(!found.empty(), why);
   Bare made;
   status = ofi::Rail::open(*library, found.front(), {{memory, {}}, 1024}, &made.rail);

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "base/log.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/joiner.h"
 #include "helpers.h"
@@ -188,6 +189,7 @@ TEST(Hostile, AWrongProofIsRefused) {
   HandMadeRank impostor(id, 0, 2);
   ASSERT_TRUE(impostor.greet());
   impostor.prove(false);
+  EXPECT_TRUE(impostor.awaits(MessageType::Refusal));
   EXPECT_TRUE(closedWithin(impostor.socket(), 1000));
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
@@ -251,8 +253,45 @@ TEST(Impostor, ARootWithoutTheSecretIsFound) {
     (void)stream->flush();
   });
   const Joined result = join(root.id(), {.rank = 0, .size = 1});
-  EXPECT_EQ(result.status.code(), Code::InvalidArgument);
+  EXPECT_EQ(result.status.code(), Code::Authentication);
   expectHas(result.status.text(), "could not prove that it holds our secret");
+}
+
+// Answers a rank's Hello as a root that holds the id's secret, and its Proof with these bytes.
+void serveUpToTheProof(Stream* stream, ByteView answer) {
+  Key secret;
+  secret.fill(std::byte{7});
+  Status error;
+  Message hello{}, proof{};
+  Challenge challenge;
+  if (!awaitMessage(stream, Deadline::in(2000), &hello, &error)) return;
+  challenge.proof = rootProof(secret, hello.body, challenge);
+  stream->channel().send(MessageType::Challenge, encode(challenge));
+  (void)stream->flush();
+  if (awaitMessage(stream, Deadline::in(2000), &proof, &error)) sendRaw(stream->socket(), answer);
+}
+
+TEST(Impostor, ARefusedProofIsSaidAtOnce) {
+  Channel refusing;
+  refusing.send(MessageType::Refusal, Bytes());
+  const Bytes refusal(refusing.pending().begin(), refusing.pending().end());
+  FakeRoot root([&](Stream* stream) { serveUpToTheProof(stream, refusal); });
+  const auto start = Deadline::Clock::now();
+  const Joined result = join(root.id(), {.rank = 3, .size = 4});
+  EXPECT_EQ(result.status.code(), Code::Authentication);
+  expectHas(result.status.text(), "rank 3 on host " + hostName());
+  expectHas(result.status.text(), "refused our proof of the secret");
+  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(Impostor, AWelcomeWithoutTheSecretIsNone) {
+  Channel forging;
+  forging.send(MessageType::Welcome, Bytes());
+  Bytes welcome(forging.pending().begin(), forging.pending().end());
+  welcome.resize(welcome.size() + 16);  // room of a MAC
+  FakeRoot root([&](Stream* stream) { serveUpToTheProof(stream, welcome); });
+  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 300});
+  EXPECT_EQ(result.status.code(), Code::Timeout);
 }
 
 TEST(Impostor, GarbageFromTheRootIsATimeoutThatSaysSo) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/log.h"
 #include "helpers.h"
 #include "tests/unit/base/environment.h"
 
@@ -264,7 +265,7 @@ TEST(JoinFailure, ForeignIdIsSaidAtOnceAndHarmsNobody) {
   stolen.secret.fill(std::byte{1});
   const auto start = Deadline::Clock::now();
   const Joined foreign = join(encodeId(stolen), {.rank = 0, .size = 1});
-  EXPECT_EQ(foreign.status.code(), Code::InvalidArgument);
+  EXPECT_EQ(foreign.status.code(), Code::Authentication);
   expectHas(foreign.status.text(), "foreign unique id or secret");
   EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
   expectAllJoined(joinAll(id, healthyParts(2)));
@@ -315,8 +316,10 @@ TEST(AgreedAddress, WrongSecretIsNamed) {
   });
   const Joined wrong = join(agreedId("127.0.0.1", port, "t"), {.rank = 1, .size = 2});
   healthy.join();
-  EXPECT_EQ(wrong.status.code(), Code::InvalidArgument);
+  EXPECT_EQ(wrong.status.code(), Code::Authentication);
+  expectHas(wrong.status.text(), "rank 1 on host " + hostName());
   expectHas(wrong.status.text(), "foreign unique id or secret");
+  expectHas(wrong.status.text(), "fix: hand the same id, or the same WEFT_SECRET, to all ranks");
 }
 
 TEST(AgreedAddress, NobodyThereIsATimeoutThatSaysWhere) {

@@ -77,60 +77,9 @@ std::int64_t nowUs() {
       .count();
 }
 
-// Microseconds from the start of the last of `size` processes until all have joined.
-std::int64_t meetingTimeUs(int size) {
-  const UniqueId id = newId();
-  std::vector<std::unique_ptr<Child>> children;
-  for (int rank = 0; rank < size; ++rank) {
-    children.push_back(std::make_unique<Child>([&, rank] {
-      const std::int64_t start = nowUs();
-      const std::string result = joinInChild(id, rank, size);
-      return result == "ok" ? std::to_string(start) + ' ' + std::to_string(nowUs()) : result;
-    }));
-  }
-  std::int64_t lastStart = 0, lastEnd = 0;
-  for (const auto& child : children) {
-    const std::string result = child->result();
-    std::istringstream stream(result);
-    std::int64_t start = 0, end = 0;
-    EXPECT_TRUE(stream >> start >> end) << result;
-    lastStart = std::max(lastStart, start);
-    lastEnd = std::max(lastEnd, end);
-  }
-  return lastEnd - lastStart;
-}
-
-TEST(Processes, EightMeetWithinATenthOfASecond) {
-  std::vector<std::int64_t> times;
-  for (int round = 0; round < 9; ++round) times.push_back(meetingTimeUs(8));
-  std::sort(times.begin(), times.end());
-  std::printf(
-      "8 processes joined %.1f ms after the last one's start (median of %zu, worst %.1f ms)\n",
-      static_cast<double>(times[times.size() / 2]) / 1e3, times.size(),
-      static_cast<double>(times.back()) / 1e3);
-  EXPECT_LT(times.front(), kSlowdown * 100000);
-}
-
-// Long enough for processes to reach the meeting point, on a machine that runs other tests too.
-constexpr std::chrono::milliseconds kUntilAllWait{kSlowdown * 400};
-
-TEST(Processes, AKilledRankIsNamedToTheOthers) {
-  const UniqueId id = newId();
-  Child first([&] { return joinInChild(id, 0, 4); });
-  Child second([&] { return joinInChild(id, 1, 4); });
-  Child victim([&] { return joinInChild(id, 2, 4); });
-  std::this_thread::sleep_for(kUntilAllWait);
-  const auto killed = Deadline::Clock::now();
-  victim.kill();
-  const std::string text = first.result();
-  EXPECT_LT(Deadline::Clock::now() - killed, kSlowdown * std::chrono::seconds(1));
-  EXPECT_EQ(text, second.result());
-  expectHas(text, "rank 2 (host ");
-  expectHas(text, ", pid " + std::to_string(victim.pid()) + ") died");
-}
-
-// A process that makes an id, hands it over, and stays.
-std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild) {
+// A process that makes an id, hands it over, and stays: the sanitizers want no fork amid the work
+// of another thread, such as the listener.
+std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild = false) {
   awaitSingleThread();
   int fds[2];
   if (pipe(fds) != 0) std::abort();
@@ -152,6 +101,62 @@ std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild) {
   return root;
 }
 
+// Microseconds from the start of the last of `size` processes until all have joined.
+std::int64_t meetingTimeUs(int size) {
+  UniqueId id;
+  const std::unique_ptr<Child> root = rootProcess(&id);
+  std::vector<std::unique_ptr<Child>> children;
+  for (int rank = 0; rank < size; ++rank) {
+    children.push_back(std::make_unique<Child>([&, rank] {
+      const std::int64_t start = nowUs();
+      const std::string result = joinInChild(id, rank, size);
+      return result == "ok" ? std::to_string(start) + ' ' + std::to_string(nowUs()) : result;
+    }));
+  }
+  std::int64_t lastStart = 0, lastEnd = 0;
+  for (const auto& child : children) {
+    const std::string result = child->result();
+    std::istringstream stream(result);
+    std::int64_t start = 0, end = 0;
+    EXPECT_TRUE(stream >> start >> end) << result;
+    lastStart = std::max(lastStart, start);
+    lastEnd = std::max(lastEnd, end);
+  }
+  return lastEnd - lastStart;
+}
+
+TEST(Processes, EightMeetWithinATenthOfASecond) {
+  awaitSingleThread();
+  std::vector<std::int64_t> times;
+  for (int round = 0; round < 9; ++round) times.push_back(meetingTimeUs(8));
+  std::sort(times.begin(), times.end());
+  std::printf(
+      "8 processes joined %.1f ms after the last one's start (median of %zu, worst %.1f ms)\n",
+      static_cast<double>(times[times.size() / 2]) / 1e3, times.size(),
+      static_cast<double>(times.back()) / 1e3);
+  EXPECT_LT(times.front(), kSlowdown * 100000);
+}
+
+// Long enough for processes to reach the meeting point, on a machine that runs other tests too.
+constexpr std::chrono::milliseconds kUntilAllWait{kSlowdown * 400};
+
+TEST(Processes, AKilledRankIsNamedToTheOthers) {
+  awaitSingleThread();
+  UniqueId id;
+  const std::unique_ptr<Child> root = rootProcess(&id);
+  Child first([&] { return joinInChild(id, 0, 4); });
+  Child second([&] { return joinInChild(id, 1, 4); });
+  Child victim([&] { return joinInChild(id, 2, 4); });
+  std::this_thread::sleep_for(kUntilAllWait);
+  const auto killed = Deadline::Clock::now();
+  victim.kill();
+  const std::string text = first.result();
+  EXPECT_LT(Deadline::Clock::now() - killed, kSlowdown * std::chrono::seconds(1));
+  EXPECT_EQ(text, second.result());
+  expectHas(text, "rank 2 (host ");
+  expectHas(text, ", pid " + std::to_string(victim.pid()) + ") died");
+}
+
 void expectRootsDeathIsSeen(bool withChild) {
   UniqueId id;
   const std::unique_ptr<Child> root = rootProcess(&id, withChild);
@@ -171,7 +176,7 @@ TEST(Processes, AlsoIfAForkedChildLivesOn) { expectRootsDeathIsSeen(true); }
 
 TEST(Processes, AnIdWhoseProcessEndedBeforeTheJoinIsStale) {
   UniqueId id;
-  const std::unique_ptr<Child> root = rootProcess(&id, false);
+  const std::unique_ptr<Child> root = rootProcess(&id);
   root->kill();
   root->result();
   const auto start = Deadline::Clock::now();

@@ -197,6 +197,31 @@ TEST(Channel, AFrameIsNotGoodInTheOtherDirection) {
   EXPECT_FALSE(feedTo(&pair.a, frameOf(&pair.a, MessageType::Bye, 0)).ok());
 }
 
+TEST(Channel, OnlyAnEmptyRefusalInPlaceOfTheFirstFrameNeedsNoMac) {
+  const auto plain = [](MessageType type, std::size_t size) {
+    Channel channel;
+    return frameOf(&channel, type, size);
+  };
+  std::optional<Message> message;
+  SecurePair refused(1 << 20);
+  refused.a.feed(plain(MessageType::Refusal, 0));
+  ASSERT_TRUE(refused.a.next(&message).ok());
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->type, MessageType::Refusal);
+
+  for (MessageType type : {MessageType::Welcome, MessageType::Refusal, MessageType::Verdict}) {
+    Bytes unsealed = plain(type, type == MessageType::Refusal ? 20 : 0);
+    unsealed.resize(unsealed.size() + 16);  // where a MAC would be
+    SecurePair pair(1 << 20);
+    EXPECT_FALSE(feedTo(&pair.a, unsealed).ok());
+  }
+  SecurePair later(1 << 20);
+  ASSERT_TRUE(feedTo(&later.b, frameOf(&later.a, MessageType::Bye, 0)).ok());
+  Bytes refusal = plain(MessageType::Refusal, 0);
+  refusal.resize(refusal.size() + 16);
+  EXPECT_FALSE(feedTo(&later.b, refusal).ok());
+}
+
 TEST(Channel, OversizeIsRefusedByItsHeader) {
   const auto header = [](std::uint32_t size, std::uint8_t flags) {
     return ByteWriter()

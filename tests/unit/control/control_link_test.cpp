@@ -226,6 +226,86 @@ TEST(ControlLink, ARankThatCannotOpenTellsAll) {
   }
 }
 
+std::span<const std::byte> bytesOf(const std::uint64_t& number) {
+  return std::as_bytes(std::span(&number, 1));
+}
+
+// Rounds of parts of different lengths, while ranks are early and late.
+TEST(ControlLink, GathersWhatAllGive) {
+  runThreads(4, [](Member& m) {
+    for (std::uint32_t round = 0; round < 200; ++round) {
+      if (round % 50 == m.rank) std::this_thread::sleep_for(milliseconds(5));
+      const std::vector<std::byte> mine(m.rank * round, static_cast<std::byte>(m.rank + round));
+      std::vector<std::vector<std::byte>> all;
+      const Status status = m.link->gather(mine, &all, Deadline::in(20000));
+      ASSERT_TRUE(status.ok()) << status.text();
+      ASSERT_EQ(all.size(), 4u);
+      for (std::uint32_t r = 0; r < 4; ++r)
+        ASSERT_EQ(all[r], std::vector<std::byte>(r * round, static_cast<std::byte>(r + round)));
+    }
+  });
+}
+
+Status gatherOne(Member& m, int ms) {
+  std::vector<std::vector<std::byte>> all;
+  const std::uint64_t mine = 0;
+  return m.link->gather(bytesOf(mine), &all, Deadline::in(ms));
+}
+
+TEST(ControlLink, WhoGivesNothingIsNamed) {
+  runThreads(4, [](Member& m) {
+    if (m.rank == 1 || m.rank == 2) {
+      EXPECT_TRUE(m.awaitGo(1));
+      return;
+    }
+    const Status status = gatherOne(m, 100);
+    EXPECT_EQ(status.code(), Code::Timeout);
+    expectHas(status.text(), "ranks 1-2 did not make a call in time");
+    m.common->go = 1;
+  });
+}
+
+TEST(ControlLink, WhoHasLeftIsNotAwaited) {
+  runThreads(3, [](Member& m) {
+    (void)m.watch->declare(Status::error(Code::LinkLost, "a link"));
+    m.awaitVerdict();
+    if (m.rank == 2) return;
+    const Status status = gatherOne(m, 20000);
+    expectHas(status.text(), "rank 2 (host h2, pid 4002) has destroyed its end");
+  });
+}
+
+// Another rank's verdict may come just before this rank proposes its own.
+TEST(ControlLink, AVerdictThatCameFirstHolds) {
+  for (const Code code : {Code::LinkLost, Code::RemoteError}) {
+    runThreads(2, [&](Member& m) {
+      (void)m.watch->declare(Status::error(code, "the first"));
+      m.awaitVerdict();
+      m.link->propose(Status::error(code, "the second"));
+      EXPECT_TRUE(m.link->overruled().ok()) << m.link->overruled().text();
+      EXPECT_EQ(m.watch->verdict().text(), "the first");
+    });
+  }
+}
+
+TEST(ControlLink, AnAbortOverrulesALostLinkAndEndsTheGathering) {
+  const auto common = runThreads(3, [](Member& m) {
+    (void)m.watch->declare(Status::error(Code::LinkLost, "a link"));
+    m.awaitVerdict();
+    if (m.rank == 2) {
+      std::this_thread::sleep_for(milliseconds(50));
+      EXPECT_EQ(m.watch->abort().code(), Code::Aborted);
+      EXPECT_TRUE(m.awaitGo(1));
+    } else {
+      EXPECT_EQ(gatherOne(m, 20000).code(), Code::Aborted);
+      m.common->go = 1;
+    }
+    m.note(m.watch->verdict());
+  });
+  expectOneVerdict(*common, 3);
+  expectHas(common->said[0], "communicator w was aborted by rank 2 (host h2, pid 4002)");
+}
+
 TEST(ControlLink, NothingIsLeftOfManyLinks) {
   const auto fds = [] {
     std::size_t count = 0;

@@ -17,11 +17,13 @@ using namespace weft::test;
 
 bool shell(const std::string& command) { return std::system((command + " 2>&1").c_str()) == 0; }
 
+constexpr std::uint32_t kUnplugged = 10;  // a stage
+
 // What a rank does before it opens its link: its own network, with an address that the parent plugs
 // into the bridge.
 void liveInNamespace(Common& common, std::uint32_t rank) {
   if (::unshare(CLONE_NEWNET) != 0) ::_exit(4);
-  common.stage[rank].store(10);
+  common.stage[rank].store(kUnplugged);
   if (!eventually(20000, [] { return ::if_nametoindex("eth0") != 0; })) ::_exit(5);
   if (!shell("ip link set lo up && ip link set eth0 up && ip addr add dev eth0 10.77.0." +
              std::to_string(rank + 1) + "/24"))
@@ -34,10 +36,12 @@ class Hosts {
  public:
   explicit Hosts(std::uint32_t hosts, const Body& body) : ranks(hosts, body, 1, liveInNamespace) {
     for (std::uint32_t r = 0; r < hosts; ++r) {
-      EXPECT_TRUE(eventually(20000, [&] { return ranks.common->stage[r].load() == 10; }));
+      EXPECT_TRUE(eventually(20000, [&] { return ranks.common->stage[r] == kUnplugged; }));
       EXPECT_TRUE(shell(text("ip link add v", r, " type veth peer name eth0 netns ", ranks.pids[r],
                              " && ip link set v", r, " master br0 up")));
     }
+    for (std::uint32_t r = 0; r < hosts; ++r)
+      EXPECT_TRUE(eventually(20000, [&] { return ranks.common->stage[r] != kUnplugged; }));
   }
   // Frames are no longer passed on; nobody is told.
   void cut(std::uint32_t host) { EXPECT_TRUE(shell(text("ip link set v", host, " nomaster"))); }

@@ -166,5 +166,39 @@ TEST(FarDeath, AnExitAfterOnesPartIsNotMissedInThatCall) {
   EXPECT_EQ(oneVerdict(p, 1), "");
 }
 
+TEST(ControlLinkDeath, WhoHasDiedIsNotAwaitedInAGathering) {
+  Processes p(3, [](Member& m) {
+    m.reached(1);
+    if (m.rank == 1) (void)m.awaitGo(1);
+    std::vector<std::vector<std::byte>> all;
+    m.note(m.link->gather({}, &all, Deadline::in(20000)));
+    m.reached(2);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(1, SIGKILL);
+  expectHas(oneVerdict(p, 1), text("rank 1 (host h1, pid ", p.pids[1], ") has ended"));
+}
+
+// The rank has given the hub up and published the lost link itself, when the hub does so.
+TEST(ControlLinkDeath, ALostLinkCanBeMendedAlsoIfTheHubWasSlow) {
+  Processes p(2, [](Member& m) {
+    m.reached(1);
+    (void)m.awaitGo(1);
+    if (m.rank == 1) (void)m.watch->declare(Status::error(Code::LinkLost, "a link"));
+    m.reached(2);
+    std::vector<std::vector<std::byte>> all;
+    const Status gathered = m.link->gather({}, &all, Deadline::in(20000));
+    m.note(gathered.ok() ? m.watch->verdict() : gathered);
+    m.reached(3);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(0, SIGSTOP);
+  p.common->go = 1;
+  EXPECT_TRUE(p.reached(1, 2));
+  p.harm(0, SIGCONT);
+  EXPECT_TRUE(p.allReached(3));
+  for (const std::uint32_t r : {0u, 1u}) EXPECT_EQ(p.said(r), "a link") << "rank " << r;
+}
+
 }  // namespace
 }  // namespace weft

@@ -171,6 +171,58 @@ TEST(Switchboard, NobodyIsHereOnceAllHaveGone) {
   EXPECT_TRUE(b.board.nobodyHere());
 }
 
+Status lostLink() { return Status::error(Code::LinkLost, "a link"); }
+
+// The causes that rank 0 is told, and parts: "1: 4 bytes", "1: last".
+std::vector<std::string> told(Board& b) {
+  std::vector<std::string> lines;
+  for (const auto& out : b.sent()) {
+    Status cause;
+    Part part;
+    if (out.rank != 0) continue;
+    if (out.type == MessageType::Verdict && decode(*out.body, &cause))
+      lines.push_back(cause.text());
+    if (out.type == MessageType::Gathered && decode(*out.body, 8, &part))
+      lines.push_back(
+          text(part.rank, ": ", part.last ? "last" : text(part.bytes.size(), " bytes")));
+  }
+  return lines;
+}
+using Lines = std::vector<std::string>;
+
+TEST(Switchboard, AnyOtherCauseTakesThePlaceOfALostLink) {
+  Board b(2);
+  b.board.propose(lostLink());
+  b.board.propose(lostLink());
+  EXPECT_EQ(told(b), Lines{"a link"});
+  b.board.propose(Status::error(Code::RemoteError, "a death"));
+  b.board.propose(Status::error(Code::Timeout, "a delay"));
+  b.board.propose(lostLink());
+  EXPECT_EQ(told(b), Lines{"a death"});
+}
+
+TEST(Switchboard, PartsGoToAllInTheirOrder) {
+  Board b(3);
+  b.board.gather(1, Bytes(4));
+  b.board.gather(0, Bytes(0));
+  b.board.gather(1, Bytes(5));
+  EXPECT_EQ(told(b), (Lines{"1: 4 bytes", "0: 0 bytes", "1: 5 bytes"}));
+}
+
+// Whether it left before the link was lost or after.
+TEST(Switchboard, AfterALostLinkLeaversAreNamed) {
+  Board b(4);
+  PageReport left = did(3);
+  left.left = true;
+  for (const std::uint32_t r : {1u, 2u}) b.board.report(r, left, b.start);
+  b.board.bye(1, b.start);
+  EXPECT_EQ(told(b), Lines{});
+  b.board.propose(lostLink());
+  EXPECT_EQ(told(b), (Lines{"a link", "1: last"}));
+  b.board.bye(2, b.start);
+  EXPECT_EQ(told(b), Lines{"2: last"});
+}
+
 TEST(PageReport, TellsTheLastCalls) {
   ControlPage page;
   for (std::uint64_t seq = 1; seq <= 100; ++seq) {
@@ -204,7 +256,11 @@ TEST(Bodies, NoiseIsRefusedOrHarmless) {
     PageReport page;
     News news;
     Ending ending;
+    Part part;
     (void)decode(bytes, &page);
+    if (decode(bytes, 3, &part)) {
+      EXPECT_LT(part.rank, 3u);
+    }
     if (decode(bytes, 3, &news)) {
       for (const News::Entry& entry : news.entries) EXPECT_LT(entry.rank, 3u);
     }

@@ -68,5 +68,29 @@ TEST(Collective, BusFactors) {
   EXPECT_DOUBLE_EQ(parseCollective("broadcast").busFactor(4), 1);
 }
 
+TEST(Collective, EveryBlockOfAlltoallvIsSentAndReceivedOnce) {
+  constexpr int kRanks = 3;
+  for (int source = 0; source < kRanks; ++source) {
+    std::size_t end = 0;
+    for (int target = 0; target < kRanks; ++target) {
+      const Problem p = problemOf("alltoallv", target, kRanks, 3600);
+      const Block block = p.collective->expected(p)[static_cast<std::size_t>(source)];
+      EXPECT_EQ(block.from, end) << source << " to " << target;
+      end += block.count;
+    }
+    EXPECT_EQ(end, 900u);
+  }
+}
+
+TEST(Collective, SendrecvGoesAroundTheRingOrByPairs) {
+  Problem p = problemOf("sendrecv", 0, 4, 64);
+  EXPECT_EQ(p.to, 1);
+  EXPECT_EQ(p.from, 3);
+  routeBy({{0, 2}, {2, 3}}, p);
+  EXPECT_EQ(p.to, 2);
+  EXPECT_EQ(p.from, -1);
+  EXPECT_TRUE(p.collective->expected(p).empty());
+}
+
 }  // namespace
 }  // namespace weft::perf

@@ -2,7 +2,9 @@
 #include "perf/weft-perf/json.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -81,6 +83,26 @@ TEST_F(JsonFile, KeepsSecretsOut) {
 TEST_F(JsonFile, AnUnwritablePathFailsBeforeTheRun) {
   options_.json = "/nonexistent/folder/file.json";
   EXPECT_THROW(JsonReport(options_, 1, argv_), std::runtime_error);
+}
+
+TEST(ReplacedFile, AppearsWholeOrNotAtAll) {
+  const std::string path = testing::TempDir() + "weft-replaced-" + std::to_string(getpid());
+  {
+    ReplacedFile file(path);
+    EXPECT_FALSE(std::ifstream(path));
+    file.replace("one");
+    file.replace("two");
+  }
+  std::string content;
+  std::ifstream(path) >> content;
+  EXPECT_EQ(content, "two");
+  EXPECT_FALSE(std::ifstream(path + ".partial"));
+  std::remove(path.c_str());
+}
+
+TEST(ReplacedFile, ThatCannotBeIsSeenAtOnce) {
+  EXPECT_THROW(ReplacedFile("/nowhere/report.json"), CannotWrite);
+  EXPECT_THROW(ReplacedFile(testing::TempDir()), CannotWrite);
 }
 
 }  // namespace

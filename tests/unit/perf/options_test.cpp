@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "perf/weft-perf/team.h"
+#include "tools/common/exit_code.h"
 
 namespace weft::perf {
 namespace {
@@ -73,7 +74,7 @@ TEST(OptionsOf, BadInputIsAUsageError) {
     const auto parsed = parse(words);
     const std::string text = testing::internal::GetCapturedStderr();
     ASSERT_TRUE(std::holds_alternative<int>(parsed)) << testing::PrintToString(words);
-    EXPECT_EQ(std::get<int>(parsed), kExitUsage);
+    EXPECT_EQ(std::get<int>(parsed), tools::kExitUsage);
     EXPECT_FALSE(text.empty());
   }
 }

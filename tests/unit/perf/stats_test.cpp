@@ -49,5 +49,15 @@ TEST(Average, OneNumberForAllRanks) {
   EXPECT_EQ(averageOf(perRank, Average::Max), 8);
 }
 
+TEST(Statistics, AnyPercentile) {
+  std::vector<double> values;
+  for (int i = 100; i >= 1; --i) values.push_back(i);
+  EXPECT_EQ(percentileOf(values, 0), 1);
+  EXPECT_EQ(percentileOf(values, 7), 7);
+  EXPECT_EQ(percentileOf(values, 99.9), 100);
+  EXPECT_EQ(percentileOf(values, 100), 100);
+  EXPECT_EQ(meanOf({1, 2, 6}), 3);
+}
+
 }  // namespace
 }  // namespace weft::perf

@@ -182,6 +182,22 @@ TEST(Draw, ManyRanksStayExact) {
   EXPECT_LE(std::abs(sum), 256);
 }
 
+TEST(Draw, OnesAddUpToTheRanks) {
+  const Recipe recipe{weftFloat16, Op::Sum, 5, Fill::Ones, 3};
+  std::vector<Float16> sums(kCount, narrow<Float16>(5));
+  EXPECT_EQ(verifyReduced(recipe, kFrom, kCount, sums.data()).wrong, 0u);
+  sums[7] = narrow<Float16>(4);
+  const Verdict verdict = verifyReduced(recipe, kFrom, kCount, sums.data());
+  EXPECT_EQ(verdict.wrong, 1u);
+  EXPECT_EQ(verdict.first, "element 24 is 4, expected 5");
+}
+
+TEST(VerifyInteger, ExpectsWhatTheTypeCanHold) {
+  const Recipe recipe{weftUint8, Op::Sum, 300, Fill::Ones, 0};
+  const std::uint8_t wrong = 45;
+  EXPECT_EQ(verifyReduced(recipe, 0, 1, &wrong).first, "element 0 is 45, expected 44");
+}
+
 TEST(Untouched, CountsWrittenBytes) {
   std::vector<unsigned char> bytes(100, 7);
   EXPECT_EQ(verifyUntouched(bytes.data(), 100, 7, "x").wrong, 0u);

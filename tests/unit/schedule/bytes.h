@@ -176,7 +176,7 @@ class ByteRun {
         return input(s_.root, inVector);
       case Collective::AllGather:
       case Collective::Gather:
-        return input(chunk, e);
+        return input(chunk, e) * (s_.made ? 3 : 1);
       case Collective::Scatter:
         return input(s_.root, offsetOf(r) + e);
       case Collective::AllToAll:

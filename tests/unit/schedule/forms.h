@@ -62,6 +62,22 @@ inline Form scaled(const Algorithm& a, const Shape& shape) {
   return f;
 }
 
+// The forms that call a kernel of the caller's: of an all-gather, and of the reduce-scatter before
+// it.
+inline Form made(const Algorithm& a, const Shape& shape) {
+  Form f = plain(a, shape);
+  f.schedule = makeFirst(f.schedule);
+  if (!a.shared) f.schedule = stageOut(f.schedule);
+  return f;
+}
+
+inline Form step(const Algorithm& gather, const Shape& shape) {
+  const Algorithm& scatter = *findAlgorithm(Collective::ReduceScatter, gather.name);
+  Form f = plain(scatter, shape);
+  f.schedule = stageOut(reduceScatterAllGather("step", scatter.make(shape), gather.make(shape)));
+  return f;
+}
+
 // The form that a plan uses in place.
 inline Form inPlace(const Algorithm& a, Form f) {
   if (!a.inPlace && !f.schedule.scaled) f.schedule = stageIn(f.schedule);
@@ -76,6 +92,10 @@ inline std::vector<Form> allForms(const Algorithm& a, const Shape& shape) {
     forms.push_back(staged(a, shape));
     forms.push_back(granted(a, shape));
     if (isReduction(a.collective)) forms.push_back(scaled(a, shape));
+  }
+  if (a.collective == Collective::AllGather) {
+    forms.push_back(made(a, shape));
+    if (!a.shared) forms.push_back(step(a, shape));
   }
   if (!allowsInPlace(a.collective)) return forms;
   for (size_t i = 0, outOfPlace = forms.size(); i < outOfPlace; ++i)

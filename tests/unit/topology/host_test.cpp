@@ -79,6 +79,13 @@ TEST(Host, DistanceCountsNodesAndPackages) {
   EXPECT_EQ(distanceOf(host, device, coresOf({2, 3})), 1);
   EXPECT_EQ(distanceOf(host, device, coresOf({4, 5})), 2);
   EXPECT_EQ(distanceOf(host, HostDevice(), coresOf({4})), 0) << "nobody knows";
+  device.busId = "0000:00:06.0";
+  host.devices = {device, HostDevice()};
+  host.devices[1].busId = "0000:00:07.0";
+  EXPECT_EQ(distanceOf(host, "0000:00:06.0", coresOf({4, 5})), 2);
+  EXPECT_EQ(distanceOf(host, "0000:00:06.0", coresOf({1})), 0);
+  EXPECT_EQ(distanceOf(host, "0000:00:07.0", coresOf({1})), -1) << "hwloc does not say";
+  EXPECT_EQ(distanceOf(host, "0000:00:08.0", coresOf({1})), -1) << "nothing is there";
 }
 
 // A /sys with one NIC on a PCI bus, one interface without a device, and an RDMA device.

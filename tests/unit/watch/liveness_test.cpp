@@ -232,8 +232,10 @@ TEST(Liveness, WarnsOnceOfAStop) {
   EXPECT_NE(watched.warnings[0].find(text("rank 1 (host b, pid ", victim.pid(), ") is stopped")),
             std::string::npos)
       << watched.warnings[0];
+  EXPECT_EQ(liveness.stopped().size(), 1u);
   victim.kill(SIGCONT);
   EXPECT_TRUE(checkUntilDead(liveness, milliseconds(50)).ok());
+  EXPECT_TRUE(liveness.stopped().empty());
   victim.kill(SIGSTOP);
   EXPECT_TRUE(checkUntilDead(liveness, Liveness::kStopPatience * 3 / 2).ok());
   EXPECT_EQ(watched.warnings.size(), 2u) << "a second stop is news";

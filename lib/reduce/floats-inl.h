@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of floats from and to memory, in the order of the elements, for the optimizer kernels.
+#if defined(WEFT_REDUCE_FLOATS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef WEFT_REDUCE_FLOATS_INL_H
+#undef WEFT_REDUCE_FLOATS_INL_H
+#else
+#define WEFT_REDUCE_FLOATS_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "reduce/packet-inl.h"
+#include "reduce/reduce.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace weft::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// At most 16 lanes: what sums and random bits are laid out for.
+using FloatTag = hn::CappedTag<float, 16>;
+using OneFloat = hn::CappedTag<float, 1>;
+constexpr size_t kFloats = hn::MaxLanes(FloatTag());
+
+// One NaN for all.
+template <class V>
+HWY_INLINE V oneNaN(V v) {
+  const V nan = hn::Set(hn::DFromV<V>(), std::numeric_limits<float>::quiet_NaN());
+  return hn::IfThenElse(hn::IsNaN(v), nan, v);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> loadFloats(D d, const float* from) {
+  return loadAny(d, reinterpret_cast<const std::byte*>(from));
+}
+
+template <class D>
+HWY_INLINE void storeFloats(D d, hn::Vec<D> v, float* to) {
+  storeAny(oneNaN(v), d, reinterpret_cast<std::byte*>(to));
+}
+
+// The element types, by how a vector of element i and those that follow is loaded as floats.
+struct FromF32 {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const void* from, size_t i) {
+    return loadFloats(d, static_cast<const float*>(from) + i);
+  }
+};
+
+struct FromBF16 {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const void* from, size_t i) {
+    const hn::Rebind<uint16_t, D> narrow;
+    const hn::Rebind<uint32_t, D> wide;
+    const auto halves = loadAny(narrow, static_cast<const std::byte*>(from) + i * sizeof(uint16_t));
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, halves)));
+  }
+};
+
+struct FromF16 {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D, const void* from, size_t i) {
+    return Float16<D>::load(static_cast<const std::byte*>(from) + i * sizeof(uint16_t));
+  }
+};
+
+// Calls step(d, i) for all i < n, by vectors and then one by one.
+template <class Step>
+HWY_INLINE void forElements(size_t n, const Step& step) {
+  size_t i = 0;
+  for (; i + kFloats <= n; i += kFloats) step(FloatTag(), i);
+  for (; i < n; ++i) step(OneFloat(), i);
+}
+
+}  // namespace weft::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside lib/reduce: the steps of optimizers on floats, element by element.
+#pragma once
+
+#include <cstddef>
+
+namespace weft {
+
+// AdamW's and LAMB's.
+struct AdamFactors {
+  float gradientScale;
+  float beta1, rest1;  // 1 - beta1
+  float beta2, rest2;
+  float rate;     // of the mean, with both bias corrections
+  float epsilon;  // with that of the variance
+  float decay;
+};
+
+struct SgdFactors {
+  float rate, momentum, weightDecay, gradientScale;
+  bool hasMomentum, nesterov, firstStep;
+};
+
+// keep: what decay leaves of a weight.
+void adamWPiece(const AdamFactors& c, float keep, size_t n, float* w, const float* gradients,
+                float* m, float* v);
+void lambPiece(const AdamFactors& c, size_t n, const float* w, const float* gradients, float* m,
+               float* v, float* update);
+void sgdPiece(const SgdFactors& c, size_t n, float* w, const float* gradients, float* buffer);
+void applyPiece(float rate, size_t n, float* w, const float* update);
+
+}  // namespace weft

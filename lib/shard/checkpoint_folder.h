@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "shard/checkpoint_index.h"
+
+namespace weft {
+
+// A folder of checkpoints. Each is a folder of its own, step-00000012, which is written as
+// step-00000012.tmp and renamed when all of it is on disk. `latest` holds the name of the last one
+// and is replaced after that. The two last ones are kept; of one job at a time.
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+
+  // Makes it and an empty folder to write in, and removes what writers that died have left.
+  Status prepare(std::int64_t steps) const;
+  std::string aside(std::int64_t steps) const;
+  // Makes the last checkpoint of what lies aside, with this index. All its files are on disk.
+  Status commit(const CheckpointIndex& index) const;
+  void drop(std::int64_t steps) const;  // what lies aside
+
+  // The path of the last checkpoint, or of the folder if it is itself one.
+  Status latest(std::string* checkpoint) const;
+
+ private:
+  std::string nameOfLatest() const;
+  std::string freeName(std::int64_t steps) const;
+  void prune(const std::string& last, const std::string& before) const;
+
+  std::string path_;
+};
+
+inline constexpr const char* kIndexFile = "index.json";
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "shard/layout.h"
+
+namespace weft {
+
+// index.json, which tells what a checkpoint is of and which files it has. It carries its own
+// checksum.
+struct CheckpointIndex {
+  static constexpr std::uint64_t kVersion = 1;
+
+  struct Parameter {
+    std::string name;
+    std::uint64_t elements = 0;
+    bool frozen = false;
+  };
+  struct File {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::string sha256;
+  };
+  std::int64_t steps = 0;
+  std::vector<std::string> arrays;  // "weight" and those of the optimizer
+  std::vector<Parameter> parameters;
+  std::vector<File> files;
+  std::string meta;  // the caller's
+};
+
+// Of a model without what is tied, and its optimizer.
+CheckpointIndex indexOf(const Layout& layout, const std::vector<std::string>& arrays);
+
+// InvalidArgument if it is not UTF-8.
+Status printIndex(const CheckpointIndex& index, std::string* json);
+// InvalidArgument, naming the path, if the file is damaged, foreign or newer.
+Status readIndex(const std::string& path, CheckpointIndex* out);
+// Is it of this model and optimizer? The error names the parameter and the path.
+Status compareIndex(const std::string& path, const CheckpointIndex& found,
+                    const CheckpointIndex& wanted);
+Status checkMeta(const std::string& json);
+
+}  // namespace weft

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard/fold.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace weft {
+namespace {
+
+Addend elementsOf(const void* data, DType type, std::uint64_t from) {
+  return {static_cast<const std::byte*>(data) + from * sizeOf(type), type};
+}
+
+bool isFinite(const Addend& addend, std::size_t i) {
+  float value = 0;
+  const Addend one = elementsOf(addend.data, addend.type, i);
+  widen(one.type, &value, one.data, 1);
+  return std::isfinite(value);
+}
+
+// n if there is none, which is seen without branches.
+std::size_t firstNonFinite(const float* values, std::size_t n) {
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    bad |= (std::bit_cast<std::uint32_t>(values[i]) & 0x7f800000u) == 0x7f800000u ? 1u : 0u;
+  if (bad == 0) return n;
+  const float* const first =
+      std::find_if(values, values + n, [](float x) { return !std::isfinite(x); });
+  return static_cast<std::size_t>(first - values);
+}
+
+}  // namespace
+
+void FoldKernel::run(void* result, std::span<const void* const> addends, std::uint64_t first,
+                     std::size_t count) {
+  const bool rounds = job_.sums == nullptr && job_.type != DType::F32;
+  if (rounds) rounded_.resize(std::max(rounded_.size(), count));
+  float* const sums = rounds                 ? rounded_.data()
+                      : job_.sums != nullptr ? job_.sums + first
+                                             : static_cast<float*>(result);
+  fold(sums, addends, first, count);
+  if (rounds) castFloats(job_.type, result, sums, count, {}, 0);
+}
+
+// Sums that are read when all buckets have been reduced.
+bool FoldKernel::runToAll(std::span<void* const>, std::span<const void* const> addends,
+                          std::uint64_t first, std::size_t count) {
+  if (job_.sums == nullptr || job_.accumulate || !job_.final) return false;
+  streams_ = true;
+  fold(job_.sums + first, addends, first, count);
+  streams_ = false;
+  return true;
+}
+
+void FoldKernel::fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
+                      std::size_t count) {
+  inputs_ = addends;
+  const std::uint64_t offset = job_.offset + first;
+  std::uint64_t filled = 0;
+  const auto fillTo = [&](std::uint64_t at) {  // padding has no gradients, and is zero
+    std::fill(sums + filled, sums + at, 0.0f);
+  };
+  job_.layout->visit(job_.bucket, offset, count, [&](const Layout::Piece& piece) {
+    const std::uint64_t at = piece.offset - offset;
+    fillTo(at);
+    foldPiece(piece, at, sums + at);
+    filled = at + piece.elements;
+  });
+  fillTo(count);
+}
+
+void FoldKernel::foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums) {
+  const std::uint64_t logical = job_.layout->slot(piece.parameter).first + piece.from;
+  const std::size_t n = piece.elements;
+  addends_.clear();
+  if (job_.balanced && inputs_.size() > 2) {
+    const std::size_t half = std::bit_ceil(inputs_.size()) / 2;
+    const Addend low = sumOf(0, half, at, n, 0);
+    addends_ = {low, sumOf(half, inputs_.size(), at, n, 1)};
+  } else {
+    for (const void* input : inputs_) addends_.push_back(elementsOf(input, job_.type, at));
+  }
+  GradientStats stats;
+  const std::size_t overwritten = job_.report != nullptr ? badInPlace(sums, at, n) : n;
+  if (streams_)
+    foldGradientsStream(sums, addends_, n, logical, &stats);
+  else
+    foldGradients(sums, addends_, 1, job_.accumulate, n, logical, job_.final ? &stats : nullptr);
+  if (job_.report == nullptr) return;
+  if (!job_.final && firstNonFinite(sums, n) < n)
+    stats.firstNonFinite = logical + firstNonFinite(sums, n);
+  job_.report->squares.add(stats.squares);
+  job_.report->nonFinite += stats.nonFinite;
+  if (stats.firstNonFinite >= job_.report->firstBad) return;
+  job_.report->firstBad = stats.firstNonFinite;
+  job_.report->badMember = findBad(sums, stats.firstNonFinite - logical, at, overwritten);
+}
+
+// Where the sums take the place of an addend: its first element that is not finite.
+std::size_t FoldKernel::badInPlace(const float* sums, std::uint64_t at, std::size_t n) const {
+  for (const void* input : inputs_)
+    if (elementsOf(input, job_.type, at).data == sums) return firstNonFinite(sums, n);
+  return n;
+}
+
+// Which addend was not finite at `i`, where its sum is the first that is not.
+std::int32_t FoldKernel::findBad(const float* sums, std::size_t i, std::uint64_t at,
+                                 std::size_t overwritten) const {
+  for (std::size_t member = 0; member < inputs_.size(); ++member) {
+    const Addend addend = elementsOf(inputs_[member], job_.type, at);
+    if (addend.data == sums ? overwritten == i : !isFinite(addend, i))
+      return static_cast<std::int32_t>(member);
+  }
+  return -1;
+}
+
+// The sum of inputs [begin, end), in `buffer`: the left half of a level in an even one, the right
+// half, during which the left is kept, in an odd one.
+Addend FoldKernel::sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
+                         std::size_t buffer) {
+  if (end - begin == 1) return elementsOf(inputs_[begin], job_.type, at);
+  const std::size_t half = begin + std::bit_ceil(end - begin) / 2, below = buffer / 2 * 2 + 2;
+  const Addend low = sumOf(begin, half, at, count, below);
+  const Addend both[2] = {low, sumOf(half, end, at, count, below + 1)};
+  if (partial_.size() <= buffer) partial_.resize(buffer + 1);
+  std::vector<float>& sum = partial_[buffer];
+  sum.resize(std::max(sum.size(), count));
+  foldGradients(sum.data(), both, 1, false, count, 0, nullptr);
+  return {sum.data(), DType::F32};
+}
+
+}  // namespace weft

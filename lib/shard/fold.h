@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/sum_kernel.h"
+#include "reduce/optimizer.h"
+#include "shard/layout.h"
+
+namespace weft {
+
+// What a rank knows of the gradients that it has summed.
+struct GradientReport {
+  ExactSum squares;
+  std::uint64_t nonFinite = 0;
+  std::uint64_t firstBad = GradientStats::kNone;  // lowest logical index of one
+  std::int32_t badMember = -1;  // which addend brought it, in the group; -1: the sum overflowed
+};
+
+// The epilogue of a reduction: adds the pieces of a part of a bucket in fp32 while they are in
+// cache, accumulates, and, of final sums, takes the norm and looks for what is not finite.
+class FoldKernel : public SumKernel {
+ public:
+  struct Job {
+    const Layout* layout = nullptr;
+    std::uint32_t bucket = 0;
+    std::uint64_t offset = 0;  // of the part, in the flat buffer
+    DType type = DType::F32;   // of the addends
+    float* sums = nullptr;     // element 0 of the part; null: the results are the sums, of `type`
+    bool accumulate = false;   // adds to what is in `sums`
+    bool balanced = false;     // adds as a balanced binary tree rather than from left to right
+    bool final = false;        // the report is of norms, too: else of what is not finite alone
+    GradientReport* report = nullptr;
+  };
+
+  void begin(const Job& job) { job_ = job; }
+  void run(void* result, std::span<const void* const> addends, std::uint64_t first,
+           std::size_t count) override;
+  bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
+                std::uint64_t first, std::size_t count) override;
+  // The same into `sums`, of the first element; the job's own are not used.
+  void fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
+            std::size_t count);
+
+ private:
+  void foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums);
+  std::size_t badInPlace(const float* sums, std::uint64_t at, std::size_t n) const;
+  std::int32_t findBad(const float* sums, std::size_t i, std::uint64_t at,
+                       std::size_t overwritten) const;
+  Addend sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
+               std::size_t buffer);
+
+  Job job_;
+  bool streams_ = false;  // past the caches
+  std::span<const void* const> inputs_;
+  std::vector<Addend> addends_;
+  std::vector<std::vector<float>> partial_;  // of a balanced sum: two for each level of the tree
+  std::vector<float> rounded_;               // of sums that are stored in another type
+};
+
+}  // namespace weft

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard/reducer.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kTile = 16 << 10;  // elements at once of what needs no call
+
+}  // namespace
+
+bool Reducer::takesPart(const MicroStep& micro) const {
+  const ShardConfig& config = state_.config();
+  return micro.boundary || (config.degrees.grad > 1 && !config.reproducible);
+}
+
+std::byte* Reducer::wire(std::uint32_t bucket) {
+  const ShardConfig& config = state_.config();
+  std::byte* const gradients = state_.gradients(bucket);
+  if (config.gradType == config.wireType) return gradients;
+  const std::size_t n = state_.layout().buckets()[bucket].elements;
+  if (config.gradType == DType::F32)
+    castFloats(config.wireType, state_.wire(), reinterpret_cast<const float*>(gradients), n, {}, 0);
+  else
+    widen(config.gradType, reinterpret_cast<float*>(state_.wire()), gradients, n);
+  return state_.wire();
+}
+
+// Is the sum of this level the final one?
+bool Reducer::isLast(Level level, const MicroStep& micro) const {
+  if (!micro.boundary) return false;
+  for (auto l = static_cast<std::size_t>(level) + 1; l < kLevels; ++l)
+    if (mesh_.size(static_cast<Level>(l)) > 1) return false;
+  return true;
+}
+
+FoldKernel::Job Reducer::jobFor(std::uint64_t offset, const Source& from, bool last) {
+  FoldKernel::Job job;
+  job.layout = &state_.layout();
+  job.bucket = bucket_;
+  job.offset = offset;
+  job.type = from.type;
+  job.balanced = state_.config().reproducible;
+  job.final = last;
+  job.report = last ? &report_ : &seen_;
+  return job;
+}
+
+Status Reducer::reduce(std::uint32_t bucket, const MicroStep& micro) {
+  bucket_ = bucket;
+  const ShardConfig& config = state_.config();
+  const Layout::Bucket& all = state_.layout().buckets()[bucket];
+  Source from{wire(bucket), config.wireType, {all.offset, all.elements}};
+  const bool accumulate = micro.index > 0 && config.degrees.grad > 1 && !config.reproducible;
+  if (mesh_.size(Level::Param) > 1) {
+    const bool ends = mesh_.size(Level::Grad) == 1;
+    WEFT_TRY(hop(Level::Param, from, ends ? state_.sums(bucket) : state_.between(), micro,
+                 ends && accumulate, &from));
+  }
+  if (mesh_.size(Level::Grad) > 1)
+    WEFT_TRY(hop(Level::Grad, from, state_.sums(bucket), micro, accumulate, &from));
+  if (micro.boundary) {
+    if (mesh_.size(Level::State) > 1)
+      WEFT_TRY(hop(Level::State, from, state_.finalSums(bucket), micro, false, &from));
+    if (mesh_.size(Level::Replica) > 1) WEFT_TRY(acrossReplicas(from, micro));
+    const auto* const final = reinterpret_cast<const std::byte*>(state_.finalSums(bucket));
+    if (from.data != final) unpack(from, state_.finalSums(bucket));
+  }
+  return {};
+}
+
+// A reduce-scatter inside the groups of one level.
+Status Reducer::hop(Level level, const Source& from, float* to, const MicroStep& micro,
+                    bool accumulate, Source* next) {
+  Call call;
+  call.collective = Collective::ReduceScatter;
+  call.op = RedOp::Kernel;
+  call.type = from.type;
+  call.count = from.range.elements / mesh_.size(level);
+  call.reproducible = state_.config().reproducible;
+  const ShardState::Range mine{from.range.offset + mesh_.position(level) * call.count, call.count};
+  FoldKernel::Job job = jobFor(mine.offset, from, isLast(level, micro));
+  job.sums = to;
+  job.accumulate = accumulate;
+  kernel_.begin(job);
+  std::byte* const in = from.data;
+  *next = {reinterpret_cast<std::byte*>(to), DType::F32, mine};
+  seen_ = {};
+  WEFT_TRY(mesh_.group(level)->run(call, in, nullptr, kernel_, micro.timeoutMs, "gradients"));
+  noteEarlyBad(level, micro);
+  return {};
+}
+
+// What accumulates stays bad: whoever was first brought it.
+void Reducer::noteEarlyBad(Level level, const MicroStep& micro) {
+  if (seen_.firstBad >= early_.index) return;
+  early_ = {seen_.firstBad, -1, micro.index * kLevels + static_cast<std::uint64_t>(level)};
+  if (seen_.badMember >= 0)
+    early_.rank =
+        static_cast<std::int32_t>(mesh_.rankOf(level, static_cast<std::uint32_t>(seen_.badMember)));
+}
+
+// A sum of what the replicas have, in place.
+Status Reducer::acrossReplicas(const Source& from, const MicroStep& micro) {
+  Call call;
+  call.collective = Collective::AllReduce;
+  call.op = RedOp::Kernel;
+  call.type = from.type;
+  call.count = from.range.elements / mesh_.size(Level::Replica);
+  call.reproducible = state_.config().reproducible;
+  kernel_.begin(
+      jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from, true));
+  return mesh_.group(Level::Replica)
+      ->run(call, from.data, from.data, kernel_, micro.timeoutMs, "gradients");
+}
+
+// Where nobody else has a part: one addend.
+void Reducer::unpack(const Source& from, float* to) {
+  FoldKernel::Job job = jobFor(from.range.offset, from, mesh_.ranks() == 1);
+  job.sums = to;
+  kernel_.begin(job);
+  for (std::uint64_t at = 0; at < from.range.elements; at += kTile) {
+    const void* const addend = from.data + at * sizeOf(from.type);
+    kernel_.run(nullptr, {&addend, 1}, at,
+                std::min<std::uint64_t>(kTile, from.range.elements - at));
+  }
+}
+
+// A binary counter: carry k is the sum of 2^k micro-steps. The last micro-step takes in all
+// carries.
+Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
+  const Layout::Bucket& b = state_.layout().buckets()[bucket];
+  const DType type = state_.config().gradType;
+  auto* const gradients = reinterpret_cast<float*>(state_.gradients(bucket));
+  std::size_t k = 0;
+  for (; (micro.index >> k & 1) != 0 || (micro.boundary && micro.index >> k != 0); ++k) {
+    if ((micro.index >> k & 1) == 0) continue;
+    const float* const carry = levels_[k].as<float>().data() + b.offset;
+    const Addend both[2] = {{carry, DType::F32}, {gradients, type}};
+    foldGradients(gradients, both, 1, false, b.elements, 0, nullptr);
+  }
+  if (micro.boundary) return {};
+  if (levels_.size() <= k) {
+    levels_.emplace_back();
+    WEFT_TRY(ShardMemory::make(ShardMemory::Kind::Private,
+                               state_.layout().bucketedElements() * sizeof(float),
+                               "the gradients of earlier micro-steps", &levels_.back()));
+  }
+  std::copy_n(gradients, b.elements, levels_[k].as<float>().data() + b.offset);
+  state_.clearGradients(bucket);
+  return {};
+}
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/fold.h"
+#include "shard/state.h"
+
+namespace weft {
+
+// One micro-step of the gradients.
+struct MicroStep {
+  std::uint64_t index = 0;  // since the last optimizer step
+  bool boundary = true;     // the last one before the optimizer step
+  int timeoutMs = 0;
+};
+
+// The way of gradients down: from the buffers that backward fills to the ranks that own them, in
+// fp32, each addend rounded once, to the type of the wire. One thread at a time.
+class Reducer {
+ public:
+  // Both outlive it.
+  Reducer(const Mesh& mesh, ShardState& state) : mesh_(mesh), state_(state) {}
+
+  // Does a micro-step move anything? With whole gradients only the last one does.
+  bool takesPart(const MicroStep& micro) const;
+  // Reduces a bucket; its gradients may then be cleared. Collective.
+  Status reduce(std::uint32_t bucket, const MicroStep& micro);
+  // In place of that at the micro-steps before the boundary of reproducible runs: adds micro-steps
+  // as a balanced tree, so that the sum does not depend on which of them ranks share.
+  Status keep(std::uint32_t bucket, const MicroStep& micro);
+
+  // Makes the wire's form of a bucket, where backward's is another.
+  std::byte* wire(std::uint32_t bucket);
+  // Of the final sums since the last reset.
+  GradientReport& report() { return report_; }
+  // Of sums before them, of groups and of earlier micro-steps: the lowest logical index that is not
+  // finite, and the rank that brought it.
+  struct EarlyBad {
+    std::uint64_t index = GradientStats::kNone;
+    std::int32_t rank = -1;
+    std::uint64_t when = 0;  // of several ranks' that of the first counts: others saw sums of it
+  };
+  const EarlyBad& earlyBad() const { return early_; }
+  void reset() {
+    report_ = {};
+    early_ = {};
+  }
+
+ private:
+  // What is to be added next: a part of a bucket.
+  struct Source {
+    std::byte* data = nullptr;
+    DType type = DType::F32;
+    ShardState::Range range;
+  };
+  Status hop(Level level, const Source& from, float* to, const MicroStep& micro, bool accumulate,
+             Source* next);
+  Status acrossReplicas(const Source& from, const MicroStep& micro);
+  void unpack(const Source& from, float* to);  // at the boundary
+  FoldKernel::Job jobFor(std::uint64_t offset, const Source& from, bool last);
+  void noteEarlyBad(Level level, const MicroStep& micro);
+  bool isLast(Level level, const MicroStep& micro) const;
+
+  const Mesh& mesh_;
+  ShardState& state_;
+  FoldKernel kernel_;
+  GradientReport report_;
+  GradientReport seen_;  // by one reduction that is not the last
+  EarlyBad early_;
+  std::uint32_t bucket_ = 0;
+  std::vector<ShardMemory> levels_;  // of keep(): the carries of a binary counter
+};
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "reduce/optimizer.h"
+
+namespace weft {
+
+enum class Optimizer : std::uint8_t { AdamW, Lamb, Sgd, Custom };
+
+// A run of one parameter that an optimizer is to step: never across two parameters.
+struct StateRun {
+  std::uint32_t parameter = 0;
+  std::uint64_t from = 0;  // in the parameter
+  std::uint64_t at = 0;    // in what was visited
+  StepSlice slice;
+  float* gradients = nullptr;  // may be overwritten
+  float* state[2] = {};        // m and v, or the momentum
+  double weightDecay = 0;
+};
+
+// What changes from step to step.
+struct StepSettings {
+  double learningRate = 1e-3;
+  double gradientScale = 1;  // averaging, unscaling and clipping, all at once
+  std::int64_t step = 1;
+};
+
+// Hyperparameters that do not change from step to step.
+struct OptimizerSettings {
+  Optimizer kind = Optimizer::AdamW;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double momentum = 0;
+  bool nesterov = false;
+  bool lambOnAll = false;  // NVLAMB: the trust ratio also where nothing decays
+  // Custom: changes slice.weights, which are fp32, and the state by gradients * gradientScale.
+  std::function<Status(const StateRun&, const StepSettings&)> custom;
+};
+// Arrays of state of one float an element, by name, as checkpoints have them.
+std::vector<std::string> stateNames(const OptimizerSettings& settings);
+
+// The squares of the weights and of the update of each parameter.
+struct TrustSums {
+  ExactSum weights, update;
+};
+
+// LAMB's first phase: m and v, and the update in place of the gradients.
+void prepareLamb(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
+                 TrustSums* sums);
+// Its trust ratio.
+double trustRatio(const OptimizerSettings& settings, const TrustSums& sums, double weightDecay);
+
+AdamW adamWOf(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run);
+
+// The whole step of a run, or LAMB's second phase with its ratio.
+Status stepRun(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
+               double ratio);
+
+}  // namespace weft

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/weft-perf/life.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "perf/weft-perf/replaced_file.h"
+#include "tools/common/exit_code.h"
+
+namespace weft::perf {
+
+void Outcome::settle(int exitCode, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (exitCode == 0 || exitCode_ != 0) return;
+  exitCode_ = exitCode;
+  if (!text.empty()) fmt::print(stderr, "{}: {}\n", program_, text);
+}
+
+bool attempt(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
+             const std::function<int()>& work) {
+  const auto fail = [&](int exitCode, const char* text) {
+    if (reporter) reporter->failed(text);
+    outcome.settle(exitCode, text);
+    return false;
+  };
+  try {
+    outcome.settle(work());
+    return true;
+  } catch (const Error& error) {
+    return fail(tools::exitCodeOf(error.result()), error.what());
+  } catch (const CannotWrite& error) {
+    outcome.settle(tools::kExitCannotWrite, error.what());
+  } catch (const std::exception& error) {
+    return fail(tools::kExitInternal, error.what());
+  }
+  return false;
+}
+
+void liveAsRank(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
+                const std::function<std::unique_ptr<Team>()>& join,
+                const std::function<int(Team&)>& work) {
+  std::unique_ptr<Team> team;
+  const bool ended = attempt(outcome, reporter, [&]() {
+    team = join();
+    return work(*team);
+  });
+  if (!ended && team) team->abort();
+}
+
+}  // namespace weft::perf

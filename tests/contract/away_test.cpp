@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank that is away, in no call, holds nobody up, and misses nothing.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "courier.h"
+
+namespace weft {
+namespace {
+
+class Away : public testing::TestWithParam<Fabric> {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, Away, testing::ValuesIn(allFabrics()),
+                         [](const auto& of) { return of.param.name; });
+
+constexpr std::uint32_t kRanks = 4;
+constexpr std::uint32_t kTarget = kRanks - 1;  // on another host than rank 0, where there are two
+constexpr std::size_t kSizes[] = {0, 40, 3000, 60000};
+
+// Rank 0's puts, a cell and a parity each, from its own arena, which lies in registered memory.
+Put putOf(Transport& transport, std::uint32_t i) {
+  const SegmentLayout& layout = transport.layout();
+  std::byte* const from = transport.own().base() + arenaOffset(layout, i, 0);
+  fillPattern({from, kSizes[i]}, i);
+  return {.peer = kTarget,
+          .cell = cellOffset(layout, i, 0),
+          .word = arrivalWord(i + 1, 0),
+          .src = from,
+          .bytes = kSizes[i],
+          .target = arenaOffset(layout, i, 0)};
+}
+
+void requireAll(Courier& courier, Transport& transport) {
+  const SegmentLayout& layout = transport.layout();
+  for (std::uint32_t i = 0; i < std::size(kSizes); ++i) {
+    std::byte* const base = transport.own().base();
+    courier.await(*reinterpret_cast<Cell*>(base + cellOffset(layout, i, 0)), arrivalWord(i + 1, 0));
+    requirePattern({base + arenaOffset(layout, i, 0), kSizes[i]}, i);
+  }
+}
+
+TEST_P(Away, TargetHoldsNobodyUp) {
+  runAllWell(GetParam(), kRanks, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(kRanks));
+    Courier courier(*transport);
+    if (rank.rank == kTarget) transport->leave();
+    rank.barrier();
+    if (rank.rank == 0) {
+      for (std::uint32_t i = 0; i < std::size(kSizes); ++i)
+        REQUIRE(courier.send(putOf(*transport, i)));
+      courier.drain();
+    }
+    rank.barrier();
+    if (rank.rank != kTarget) return rank.barrier();
+    const Attendance back(*transport);
+    requireAll(courier, *transport);
+    rank.barrier();
+  });
+}
+
+// What has been learned meanwhile is told afterwards, once.
+TEST_P(Away, SenderMissesNothing) {
+  runAllWell(GetParam(), kRanks, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(kRanks));
+    Courier courier(*transport);
+    for (std::uint32_t i = 0; rank.rank == 0 && i < std::size(kSizes); ++i) {
+      const Attendance call(*transport);
+      REQUIRE(courier.send(putOf(*transport, i)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (rank.rank == 0) {
+      const Attendance call(*transport);
+      courier.drain();
+    } else if (rank.rank == kTarget) {
+      requireAll(courier, *transport);
+    }
+    const Attendance goodBye(*transport);
+    rank.barrier();
+  });
+}
+
+// Whoever has ended its transport wants nothing more, and what is still put to it is no error.
+TEST_P(Away, NobodyMissesWhoHasLeft) {
+  runAllWell(GetParam(), kRanks, [](Rank& rank) {
+    auto transport = rank.make(smallLayout(kRanks));
+    if (rank.rank != kTarget) transport->leave();
+    rank.barrier();
+    if (rank.rank == kTarget) transport.reset();
+    rank.barrier();
+    if (rank.rank == 0) {
+      const Attendance call(*transport);
+      Courier courier(*transport);
+      courier.pump();
+      for (std::uint32_t i = 0; i < std::size(kSizes); ++i)
+        REQUIRE(courier.send(putOf(*transport, i)), transport->lastError());
+      courier.drain();
+      REQUIRE(courier.failed().empty() && courier.linksDown().empty(), transport->lastError());
+    }
+    rank.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# exit_codes.sh WEFT_HEALTH: what it says and how it ends, of two ranks that it starts itself.
+set -eu
+health=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export WEFT_TUNE_FILE=off
+
+# expect CODE WORDS ARGUMENT...: it ends with that code, and says these words.
+expect() {
+  wanted=$1 words=$2 code=0
+  shift 2
+  "$health" "$@" >"$folder/said" 2>&1 || code=$?
+  if [ "$code" != "$wanted" ] || ! grep -q "$words" "$folder/said"; then
+    echo "weft-health $*: exit code $code, wanted $wanted and '$words'"
+    cat "$folder/said"
+    exit 1
+  fi
+}
+
+expect 0 '^weft-health: healthy' --ranks 2 --time 4 --json "$folder/report" --svg "$folder/picture" \
+  --baseline "$folder/history"
+grep -q '"exit_code": 0' "$folder/report"
+grep -q '</svg>' "$folder/picture"
+grep -q '"2 ranks on 1 hosts"' "$folder/history"
+echo hello >"$folder/foreign"
+expect 64 'is not a history of weft-health' --ranks 2 --baseline "$folder/foreign"
+expect 64 'cannot write' --ranks 2 --json /nowhere/report.json
+expect 64 'ranks' --ranks 0
+expect 64 'sideways' --sideways
+expect 0 'Exit codes' --help
+WEFT_TRANSPORT=faulty:corrupt=3:0-1 expect 69 'link from rank 0 .* to rank 1 .*data-corrupt' --ranks 2 --time 4 --no-host
+WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:29753 WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1

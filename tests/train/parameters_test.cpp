@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/parameters.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+TEST(Parameters, AreAsManyAsPublished) {
+  const struct {
+    const char* model;
+    size_t parameters;
+  } models[] = {
+      {"bert-large", 336'226'108},    {"bert-1.5b", 1'530'379'324},
+      {"gpt2-small", 124'439'808},    {"gpt2-medium", 354'823'168},
+      {"gpt2-large", 774'030'080},    {"gpt2-xl", 1'557'611'200},
+      {"pythia-70m", 70'426'624},     {"pythia-160m", 162'322'944},
+      {"pythia-410m", 405'334'016},   {"pythia-1b", 1'011'781'632},
+      {"pythia-1.4b", 1'414'647'808}, {"pythia-2.8b", 2'775'208'960},
+      {"pythia-6.9b", 6'857'302'016}, {"pythia-12b", 11'846'072'320},
+      {"neox-20b", 20'554'567'680},
+  };
+  for (const auto& [model, parameters] : models) {
+    EXPECT_EQ(parametersOf(namedShape(model)).size(), parameters) << model;
+  }
+}
+
+TEST(Parameters, APaddedVocabularyIsCounted) {
+  ModelShape shape = namedShape("bert-large");
+  shape.vocabulary = 30528;
+  EXPECT_EQ(parametersOf(shape).size(), 336'232'258u);
+}
+
+TEST(Parameters, LayersTileThem) {
+  for (const std::string& model : modelNames()) {
+    const ModelShape shape = namedShape(model);
+    const Parameters parameters = parametersOf(shape);
+    EXPECT_EQ(parameters.layers.size(), static_cast<size_t>(shape.layers) + 2) << model;
+    size_t next = 0;
+    for (const Layer& layer : parameters.layers) {
+      EXPECT_EQ(layer.first, next) << model;
+      EXPECT_GT(layer.count, 0u) << model;
+      next += layer.count;
+    }
+    EXPECT_EQ(next, parameters.list.size()) << model;
+  }
+}
+
+TEST(Parameters, HaveNamesOfTheirOwnAndDecayIfTheyAreMatrices) {
+  for (const std::string& model : modelNames()) {
+    std::set<std::string> names;
+    for (const Parameter& parameter : parametersOf(namedShape(model)).list) {
+      EXPECT_TRUE(names.insert(parameter.name).second) << model << " " << parameter.name;
+      if (parameter.shape.size() == 1) {
+        EXPECT_FALSE(parameter.decay) << model << " " << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(ModelShape, AnUnknownNameIsToldTheKnownOnes) {
+  try {
+    namedShape("gpt5");
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(std::string(failure.what()).find("there is no model gpt5; there are gpt, neox, bert"),
+              0u);
+    EXPECT_EQ(failure.code(), 64);
+  }
+}
+
+}  // namespace
+}  // namespace weft::train

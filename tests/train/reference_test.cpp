@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The curves of weft-train beside those of a serial run in plain libtorch.
+#include <sstream>
+
+#include "tests/train/serial_reference.h"
+#include "tests/train/small_runs.h"
+
+namespace weft::train {
+namespace {
+
+// Relative, over 30 steps. Measured with the kernels of three generations of processors: losses
+// 2.7e-7, norms 4.2e-7 and 2.3e-6 of SGD (clip_grad_norm_ divides by the norm + 1e-6), and 1.1e-7
+// in the first step.
+constexpr double kLoss = 1e-6, kNorm = 1e-5, kFirst = 5e-7;
+// What a wrong reference departs by at the least. Measured: losses 5.9e-5.
+constexpr double kWrong = 20 * kLoss;
+
+class Reference : public SmallRuns {
+ protected:
+  // What weft-train reads from the same flags.
+  Options optionsOf(const std::string& flags) const {
+    std::vector<std::string> words;
+    std::istringstream stream(command(flags));
+    for (std::string word; stream >> word;) words.push_back(word);
+    std::vector<const char*> arguments;
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    return parseOptions(static_cast<int>(arguments.size()), arguments.data());
+  }
+
+  Curve serial(const std::string& flags, const Departure& departure = {}) const {
+    return serialCurve(optionsOf(flags), departure);
+  }
+
+  // A run of weft-train that learns, beside the serial one of the same flags.
+  Curve expectToFollow(const std::string& flags) const {
+    const Curve right = serial(flags);
+    EXPECT_LT(right.losses.back(), right.losses.front() - 1) << flags;
+    return expectToFollow(right, flags);
+  }
+
+  Curve expectToFollow(const Curve& right, const std::string& flags) const {
+    const Curve ours = train(flags);
+    EXPECT_LT(distance(right.losses, ours.losses), kLoss) << flags;
+    EXPECT_LT(distance(right.norms, ours.norms), kNorm) << flags;
+    EXPECT_LT(std::abs(ours.losses[0] / right.losses[0] - 1), kFirst) << flags;
+    EXPECT_LT(std::abs(ours.norms[0] / right.norms[0] - 1), kFirst) << flags;
+    return ours;
+  }
+};
+
+void expectDeparted(const Curve& ours, const Curve& wrong, const std::string& how) {
+  EXPECT_GT(distance(ours.losses, wrong.losses), kWrong) << how;
+}
+
+TEST_F(Reference, WhateverIsShardedAdamWIsThatOfOneProcess) {
+  const std::string flags = "--steps 30 --batch 2 --ranks 4 --shard ";
+  const Curve right = serial(flags + "none");
+  EXPECT_LT(right.losses.back(), right.losses.front() - 1);
+  for (const char* scheme : {"none", "zero1", "zero2", "mics"}) {
+    expectToFollow(right, flags + scheme);
+  }
+}
+
+TEST_F(Reference, AdamWThatIsWrongIsSeen) {
+  const std::string flags = "--steps 30 --batch 4 --ranks 2 --shard zero1 ";
+  const Curve ours = expectToFollow(flags);
+  for (const char* wrong : {"--beta1 0.901", "--beta2 0.951", "--weight-decay 0.09", "--clip 0",
+                            "--lr 2.002e-3", "--warmup 6"}) {
+    expectDeparted(ours, serial(flags + wrong), wrong);
+  }
+  expectDeparted(ours, serial(flags, {.epsilon = 1e-6}), "epsilon");
+  expectDeparted(ours, serial(flags, {.decayAll = true}), "biases and embeddings decay");
+  const Departure uncorrected{.biasCorrection = false, .trust = false};
+  expectDeparted(ours, serial(flags + "--optimizer lamb", uncorrected), "no bias correction");
+}
+
+TEST_F(Reference, AccumulationClippingAndDecayAreThoseOfOneProcess) {
+  for (const char* flags :
+       {"--batch 2 --grad-accum 2 --shard zero2", "--batch 4 --clip 0 --shard zero3 --reproducible",
+        "--batch 4 --clip 0.3 --weight-decay 1 --shard zero1"}) {
+    expectToFollow(fmt::format("--steps 30 --ranks 2 {}", flags));
+  }
+}
+
+TEST_F(Reference, LambIsTheFormulaOnWholeTensors) {
+  const std::string flags = "--steps 30 --batch 4 --ranks 2 --optimizer lamb --lr 0.05 --shard ";
+  const Curve ours = expectToFollow(flags + "none");
+  expectToFollow(flags + "zero1");
+  expectDeparted(ours, serial(flags + "none --beta2 0.951"), "beta2");
+  expectDeparted(ours, serial(flags + "none", {.epsilon = 1e-6}), "epsilon");
+  expectDeparted(ours, serial(flags + "none", {.biasCorrection = false}), "no bias correction");
+  expectDeparted(ours, serial(flags + "none", {.trust = false}), "no trust ratio");
+  expectDeparted(ours, serial(flags + "none", {.decayAll = true}), "biases and embeddings decay");
+}
+
+// Which says of the formula that all but its trust ratio is right.
+TEST_F(Reference, LambWithoutItsTrustRatioIsLibtorchsAdamW) {
+  const std::string flags = "--steps 30 --batch 8 ";
+  const Curve adamW = serial(flags);
+  const Curve lamb = serial(flags + "--optimizer lamb", {.trust = false});
+  EXPECT_LT(distance(adamW.losses, lamb.losses), kLoss);
+  EXPECT_LT(distance(adamW.norms, lamb.norms), kNorm);
+}
+
+// At rates where training is stable: others double a rounding error every other step.
+TEST_F(Reference, SgdIsThatOfOneProcess) {
+  const std::string flags =
+      "--steps 30 --batch 4 --ranks 2 --optimizer sgd --lr 0.05 --weight-decay 0.01 ";
+  const Curve ours = expectToFollow(flags + "--shard zero1");
+  for (const char* wrong : {"--momentum 0.89", "--weight-decay 0.009", "--clip 1.01"}) {
+    expectDeparted(ours, serial(flags + wrong), wrong);
+  }
+  expectToFollow(flags + "--momentum 0 --clip 0");
+}
+
+TEST_F(Reference, BertAndNeoxAreThoseOfOneProcess) {
+  for (const char* model : {"bert", "neox"}) {
+    expectToFollow(fmt::format("--steps 30 --batch 4 --ranks 2 --shard zero1 --model {}", model));
+  }
+}
+
+}  // namespace
+}  // namespace weft::train

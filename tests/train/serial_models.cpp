@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations are [length, samples, width], as torch::nn::MultiheadAttention wants them.
+#include "tests/train/serial_models.h"
+
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/nn/modules/transformer.h>
+
+#include <cmath>
+#include <vector>
+
+namespace weft::train {
+namespace {
+
+namespace nn = torch::nn;
+namespace functional = torch::nn::functional;
+using torch::Tensor;
+
+// [length, samples] of [samples, length].
+Tensor turned(const std::vector<int64_t>& values, const Batch& batch) {
+  return torch::tensor(values).view({static_cast<int64_t>(batch.samples), -1}).t();
+}
+
+Tensor futureMask(const Batch& batch) {
+  return nn::TransformerImpl::generate_square_subsequent_mask(static_cast<int64_t>(batch.length));
+}
+
+nn::LayerNorm layerNorm(int64_t width, double epsilon) {
+  return nn::LayerNorm(nn::LayerNormOptions({width}).eps(epsilon));
+}
+
+nn::Linear linearWithoutBias(int64_t inputs, int64_t outputs) {
+  return nn::Linear(nn::LinearOptions(inputs, outputs).bias(false));
+}
+
+// The mean of the losses of each next byte.
+Tensor nextByteLoss(const Tensor& logits, const Batch& batch) {
+  return functional::cross_entropy(logits.flatten(0, 1), turned(batch.targets, batch).flatten());
+}
+
+// What masks say: `future` is added to scores, `padding` is true where nobody looks.
+struct Masks {
+  Tensor future, padding;
+};
+
+struct SelfAttention : nn::Module {
+  nn::MultiheadAttention heads;
+
+  explicit SelfAttention(const ModelShape& shape)
+      : heads(register_module("heads", nn::MultiheadAttention(shape.hidden, shape.heads))) {}
+
+  Tensor forward(const Tensor& x, const Masks& masks) {
+    return std::get<0>(heads->forward(x, x, x, masks.padding, false, masks.future));
+  }
+};
+
+// NeoX's: rows (i, i + R/2) of the first R = D/4 of a head turn as complex numbers.
+struct RotaryAttention : nn::Module {
+  int64_t count, width;  // of heads
+  nn::Linear qkv, output;
+
+  explicit RotaryAttention(const ModelShape& shape)
+      : count(shape.heads),
+        width(shape.hidden / shape.heads),
+        qkv(register_module("qkv", nn::Linear(shape.hidden, 3 * shape.hidden))),
+        output(register_module("output", nn::Linear(shape.hidden, shape.hidden))) {}
+
+  Tensor forward(const Tensor& x, const Masks& masks) {
+    const auto parts = qkv(x).view({x.size(0), x.size(1), count, 3, width}).unbind(3);
+    const auto byHead = [](const Tensor& part) { return part.permute({1, 2, 0, 3}); };
+    const Tensor queries = byHead(turn(parts[0])), keys = byHead(turn(parts[1]));
+    const Tensor scores = torch::matmul(queries, keys.transpose(2, 3)) / std::sqrt(width);
+    const Tensor mixed = torch::matmul((scores + masks.future).softmax(-1), byHead(parts[2]));
+    return output(mixed.permute({2, 0, 1, 3}).flatten(2));
+  }
+
+  Tensor turn(const Tensor& rows) const {
+    const int64_t rotary = width / 4, pairs = rotary / 2;
+    const Tensor exponents = torch::arange(pairs, rows.options()) / static_cast<double>(pairs);
+    const Tensor angles =
+        torch::outer(torch::arange(rows.size(0), rows.options()), torch::pow(10000.0, -exponents))
+            .view({-1, 1, 1, pairs});
+    const Tensor numbers = torch::complex(rows.narrow(3, 0, pairs), rows.narrow(3, pairs, pairs)) *
+                           torch::polar(torch::ones_like(angles), angles);
+    return torch::cat(
+        {torch::real(numbers), torch::imag(numbers), rows.narrow(3, rotary, width - rotary)}, 3);
+  }
+};
+
+template <class Attention>
+struct Block : nn::Module {
+  nn::LayerNorm norm1;
+  std::shared_ptr<Attention> attention;
+  nn::LayerNorm norm2;
+  nn::Sequential mlp;
+
+  Block(const ModelShape& shape, double epsilon, const std::string& gelu)
+      : norm1(register_module("norm1", layerNorm(shape.hidden, epsilon))),
+        attention(register_module("attention", std::make_shared<Attention>(shape))),
+        norm2(register_module("norm2", layerNorm(shape.hidden, epsilon))),
+        mlp(register_module("mlp", nn::Sequential(nn::Linear(shape.hidden, 4 * shape.hidden),
+                                                  nn::GELU(nn::GELUOptions().approximate(gelu)),
+                                                  nn::Linear(4 * shape.hidden, shape.hidden)))) {}
+
+  Tensor afterEachOther(const Tensor& x, const Masks& masks) {
+    const Tensor y = x + attention->forward(norm1(x), masks);
+    return y + mlp->forward(norm2(y));
+  }
+  Tensor inParallel(const Tensor& x, const Masks& masks) {
+    return x + attention->forward(norm1(x), masks) + mlp->forward(norm2(x));
+  }
+};
+
+template <class Attention>
+using Blocks = std::vector<std::shared_ptr<Block<Attention>>>;
+
+template <class Attention>
+Blocks<Attention> makeBlocks(nn::Module& owner, const ModelShape& shape, double epsilon,
+                             const std::string& gelu = "none") {
+  Blocks<Attention> blocks;
+  for (int64_t i = 0; i < shape.layers; ++i) {
+    blocks.push_back(owner.register_module(
+        "block" + std::to_string(i), std::make_shared<Block<Attention>>(shape, epsilon, gelu)));
+  }
+  return blocks;
+}
+
+struct Gpt : SerialModel {
+  nn::Embedding words, positions;
+  Blocks<SelfAttention> blocks;
+  nn::LayerNorm norm;
+  nn::Linear output;
+
+  explicit Gpt(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
+        blocks(makeBlocks<SelfAttention>(*this, shape, 1e-5, "tanh")),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-5))),
+        output(register_module("output", linearWithoutBias(shape.hidden, shape.vocabulary))) {}
+
+  Tensor loss(const Batch& batch) override {
+    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
+    Tensor x = words(turned(batch.tokens, batch)) + positions(places);
+    for (const auto& block : blocks) x = block->afterEachOther(x, {futureMask(batch), {}});
+    return nextByteLoss(output(norm(x)), batch);
+  }
+
+  bool decays(const std::string& name, const Tensor& parameter) const override {
+    const bool table = name == "words.weight" || name == "positions.weight";
+    return !table && SerialModel::decays(name, parameter);
+  }
+};
+
+struct Neox : SerialModel {
+  nn::Embedding words;
+  Blocks<RotaryAttention> blocks;
+  nn::LayerNorm norm;
+  nn::Linear output;
+
+  explicit Neox(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        blocks(makeBlocks<RotaryAttention>(*this, shape, 1e-5)),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-5))),
+        output(register_module("output", linearWithoutBias(shape.hidden, shape.vocabulary))) {}
+
+  Tensor loss(const Batch& batch) override {
+    Tensor x = words(turned(batch.tokens, batch));
+    for (const auto& block : blocks) x = block->inParallel(x, {futureMask(batch), {}});
+    return nextByteLoss(output(norm(x)), batch);
+  }
+};
+
+// BERT's head for masked words, but for its matrix, which is the embedding.
+struct MaskedWords : nn::Module {
+  nn::Linear transform;
+  nn::LayerNorm norm;
+
+  explicit MaskedWords(int64_t width)
+      : transform(register_module("transform", nn::Linear(width, width))),
+        norm(register_module("norm", layerNorm(width, 1e-12))) {}
+
+  Tensor forward(const Tensor& x) { return norm(torch::gelu(transform(x))); }
+};
+
+struct Bias : nn::Module {
+  Tensor values;
+  explicit Bias(int64_t width) : values(register_parameter("values", torch::zeros(width))) {}
+};
+
+struct Bert : SerialModel {
+  nn::Embedding words, positions, segments;
+  nn::LayerNorm norm;
+  Blocks<SelfAttention> blocks;
+  nn::Linear pooler, nextSentence;
+  std::shared_ptr<MaskedWords> maskedWords;
+  std::shared_ptr<Bias> output;
+
+  explicit Bert(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
+        segments(register_module("segments", nn::Embedding(2, shape.hidden))),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-12))),
+        blocks(makeBlocks<SelfAttention>(*this, shape, 1e-12)),
+        pooler(register_module("pooler", nn::Linear(shape.hidden, shape.hidden))),
+        nextSentence(register_module("next_sentence", nn::Linear(shape.hidden, 2))),
+        maskedWords(register_module("masked_words", std::make_shared<MaskedWords>(shape.hidden))),
+        output(register_module("output", std::make_shared<Bias>(shape.vocabulary))) {}
+
+  Tensor loss(const Batch& batch) override {
+    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
+    const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
+    Tensor x = norm(words(turned(batch.tokens, batch)) + positions(places) +
+                    segments(turned(batch.segments, batch)));
+    for (const auto& block : blocks) x = block->afterEachOther(x, {{}, padding});
+    const Tensor follows = nextSentence(torch::tanh(pooler(x[0])));
+    return maskedWordsLoss(x, turned(batch.targets, batch)) +
+           functional::cross_entropy(follows, torch::tensor(batch.labels));
+  }
+
+  // The mean over the samples of each one's mean.
+  Tensor maskedWordsLoss(const Tensor& x, const Tensor& targets) {
+    const Tensor logits =
+        torch::matmul(maskedWords->forward(x), words->weight.t()) + output->values;
+    const auto each = functional::CrossEntropyFuncOptions()
+                          .reduction(torch::kNone)
+                          .ignore_index(Batch::kNoTarget);
+    const Tensor losses =
+        functional::cross_entropy(logits.flatten(0, 1), targets.flatten(), each).view_as(targets);
+    return (losses.sum(0) / targets.ne(Batch::kNoTarget).sum(0)).mean();
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<SerialModel> makeSerialModel(const ModelShape& shape) {
+  TORCH_CHECK(shape.rotary == Rotary::kPartial, "only partial rotary has a reference");
+  switch (shape.family) {
+    case Family::kNeox:
+      return std::make_shared<Neox>(shape);
+    case Family::kBert:
+      TORCH_CHECK(shape.preNorm, "only pre-LN BERTs have a reference");
+      return std::make_shared<Bert>(shape);
+    case Family::kGpt:
+      break;
+  }
+  TORCH_CHECK(!shape.tied, "only untied GPTs have a reference");
+  return std::make_shared<Gpt>(shape);
+}
+
+}  // namespace weft::train

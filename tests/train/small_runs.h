@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of weft-train with a small model, on a text of their own.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/train/curve.h"
+#include "tests/train/temporary_folder.h"
+
+namespace weft::train {
+
+// A text with something to learn.
+inline std::string someText() {
+  std::string text;
+  for (int i = 0; text.size() < 20000; ++i) {
+    text += fmt::format("The square of {} is {}, and its cube is {}.\n", i, i * i, i * i * i);
+  }
+  return text;
+}
+
+struct Outcome {
+  int code;
+  std::string output;  // stdout and stderr
+};
+
+inline Outcome shell(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string output;
+  char chunk[4096];
+  while (const size_t n = std::fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
+  const int status = pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output};
+}
+
+class SmallRuns : public testing::Test {
+ protected:
+  SmallRuns() { folder_.write("text", someText()); }
+
+  std::string command(const std::string& flags) const {
+    return fmt::format(
+        "{} --data {} --layers 2 --hidden 32 --heads 2 --seq 32 --warmup 5 --threads 1 "
+        "--bucket-mb 0.02 --quiet {}",
+        WEFT_TRAIN, folder_.path("text"), flags);
+  }
+
+  Curve train(const std::string& flags) const {
+    const Outcome outcome = shell(command(
+        fmt::format("--csv {} --json {} {}", folder_.path("csv"), folder_.path("json"), flags)));
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(outcome.output, "");
+    return readCurve();
+  }
+
+  Curve readCurve() const {
+    Curve curve;
+    std::ifstream csv(folder_.path("csv"));
+    std::string line;
+    std::getline(csv, line);
+    EXPECT_EQ(line, "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes");
+    while (std::getline(csv, line)) {
+      double step = 0, loss = 0, norm = 0;
+      EXPECT_EQ(std::sscanf(line.c_str(), "%lf,%lf,%lf", &step, &loss, &norm), 3) << line;
+      EXPECT_EQ(step, static_cast<double>(curve.losses.size()));
+      curve.losses.push_back(loss);
+      curve.norms.push_back(norm);
+    }
+    std::ifstream json(folder_.path("json"));
+    if (json) curve.weights = nlohmann::json::parse(json).at("weights");
+    return curve;
+  }
+
+  TemporaryFolder folder_;
+};
+
+}  // namespace weft::train

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/peer_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace weft {
+namespace {
+
+// Shares what lies in one heap, by its offset from the byte before; so all ranks have one mapping.
+class OneHeap final : public Transport {
+ public:
+  std::array<std::byte, 64> heap;
+
+  OneHeap() { layout_.ranks = 2; }
+  const char* name() const override { return "one heap"; }
+  Caps caps() const override { return {}; }
+  const SegmentLayout& layout() const override { return layout_; }
+  SegmentView own() const override { return {}; }
+  SegmentView view(std::uint32_t) const override { return {}; }
+  std::uint64_t share(const void* memory, std::size_t) const override {
+    const auto* const at = static_cast<const std::byte*>(memory);
+    const bool inside = at >= heap.data() && at < heap.data() + heap.size();
+    return inside ? static_cast<std::uint64_t>(at - heap.data()) + 1 : 0;
+  }
+  std::byte* reach(std::uint32_t, std::uint64_t reference) const override {
+    return const_cast<std::byte*>(heap.data()) + reference - 1;
+  }
+  bool fetch(std::uint32_t, std::uint64_t, void*, std::size_t) override { return false; }
+  bool deposit(std::uint32_t, std::uint64_t, const void*, std::size_t) override { return false; }
+  ControlPage* control(std::uint32_t) const override { return nullptr; }
+  int deathFd(std::uint32_t) const override { return -1; }
+  int statFd(std::uint32_t) const override { return -1; }
+  PutResult put(const Put&) override { return PutResult::Failed; }
+  int poll(Event*, int) override { return 0; }
+  std::size_t outstanding() const override { return 0; }
+  void wake(std::uint32_t) override {}
+  void sever(std::uint32_t) override {}
+  const std::string& lastError() const override { return error_; }
+
+ private:
+  SegmentLayout layout_;
+  std::string error_;
+};
+
+Plan planThatShares(std::uint64_t in, std::uint64_t out) {
+  Plan plan;
+  plan.opening = 2;
+  plan.sharedIn = in;
+  plan.sharedOut = out;
+  return plan;
+}
+
+struct Buffers {
+  OneHeap transport;
+  PeerBuffers peers{transport};
+  std::array<std::byte, 16> elsewhere;
+};
+
+// An all-gather reads In where it is and stores to the peers' Out: In may be anywhere.
+TEST(PeerBuffers, WhatNoPeerTouchesNeedNotBeMapped) {
+  Buffers b;
+  const Entry gather =
+      b.peers.enter(planThatShares(0, 8), b.elsewhere.data(), b.transport.heap.data() + 8);
+  EXPECT_EQ(gather.willing, 1u);
+  ASSERT_TRUE(b.peers.admit(1, gather));
+  EXPECT_TRUE(b.peers.mapped());
+  EXPECT_EQ(b.peers.address({Base::PeerOut, 1, 4}), b.transport.heap.data() + 12);
+
+  const Entry scatter =
+      b.peers.enter(planThatShares(8, 0), b.transport.heap.data(), b.elsewhere.data());
+  EXPECT_EQ(scatter.willing, 1u);
+  ASSERT_TRUE(b.peers.admit(1, scatter));
+  EXPECT_TRUE(b.peers.mapped());
+}
+
+TEST(PeerBuffers, WhatPeersTouchMustBeMappedOrCopied) {
+  Buffers b;
+  Plan plan = planThatShares(0, 8);
+  EXPECT_EQ(b.peers.enter(plan, b.transport.heap.data(), b.elsewhere.data()).willing, 0u);
+  plan.kernelCopies = true;
+  const Entry entry = b.peers.enter(plan, b.transport.heap.data(), b.elsewhere.data());
+  EXPECT_EQ(entry.willing, 1u);
+  ASSERT_TRUE(b.peers.admit(1, entry));
+  EXPECT_FALSE(b.peers.mapped());
+}
+
+// Grants of direct puts.
+TEST(PeerBuffers, OtherPlansTellWhereOutIs) {
+  Buffers b;
+  EXPECT_EQ(b.peers.enter(Plan(), nullptr, b.elsewhere.data()).out, b.elsewhere.data());
+}
+
+}  // namespace
+}  // namespace weft

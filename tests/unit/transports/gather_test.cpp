@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all ranks hear when some of them fail in a set-up.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "transports/mapped/setup.h"
+
+namespace weft {
+namespace {
+
+// One rank for each of these, in turn; the result is the same for all.
+Status gathered(const std::vector<Status>& ofRanks) {
+  std::vector<std::vector<std::byte>> blobs, all;
+  TransportSetup setup;
+  setup.ranks = static_cast<std::uint32_t>(ofRanks.size());
+  for (const Status& mine : ofRanks) {
+    setup.exchange = [&](auto blob, auto*) -> Status {
+      blobs.emplace_back(blob.begin(), blob.end());
+      return Status::error(Code::Timeout, "only recorded");
+    };
+    (void)gatherBytes(setup, mine, {}, &all);
+  }
+  setup.exchange = [&](auto, auto* out) -> Status {
+    *out = blobs;
+    return {};
+  };
+  return gatherBytes(setup, ofRanks[0], {}, &all);
+}
+
+const Status kAccusation = Status::error(Code::RemoteError, "rank 2 has ended");
+const Status kCause = Status::error(Code::SystemError, "no descriptors");
+
+TEST(Gather, NobodyHasFailed) { EXPECT_TRUE(gathered({{}, {}, {}}).ok()); }
+
+TEST(Gather, TheLowestRankIsHeard) {
+  EXPECT_EQ(gathered({{}, kCause, Status::error(Code::OutOfMemory, "full")}).text(),
+            "rank 1: no descriptors");
+  EXPECT_EQ(gathered({{}, kAccusation, kAccusation}).text(), "rank 1: rank 2 has ended");
+}
+
+TEST(Gather, WhatARankSaysOfItselfGoesFirst) {
+  EXPECT_EQ(gathered({kAccusation, kAccusation, kCause}).text(), "rank 2: no descriptors");
+  EXPECT_EQ(gathered({kAccusation, kAccusation, kCause}).code(), Code::SystemError);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/emit.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+
+#include "tools/common/exit_code.h"
+
+namespace weft::doctor {
+namespace {
+
+using namespace tools;
+
+// In rising order, as Kubernetes wants them.
+constexpr std::array kDoNotRetry = {kExitWrong,          kExitUsage,        kExitMismatch,
+                                    kExitInternal,       kExitCannotStart,  kExitCannotWrite,
+                                    kExitAuthentication, kExitConfiguration};
+
+// A code that no rule matches is retried, so the last two rules end what the first three do not
+// name. JSON has no comments: the block is valid as it is.
+std::string awsBatch() {
+  return fmt::format(R"({{
+  "retryStrategy": {{
+    "attempts": 5,
+    "evaluateOnExit": [
+      {{"onStatusReason": "Host EC2*", "action": "RETRY"}},
+      {{"onExitCode": "{}", "action": "RETRY"}},
+      {{"onExitCode": "{}", "action": "RETRY"}},
+      {{"onExitCode": "*", "action": "EXIT"}},
+      {{"onReason": "*", "action": "EXIT"}}
+    ]
+  }}
+}}
+)",
+                     kExitLost, kExitBad);
+}
+
+// A prolog has no PATH. srun ends with its ranks' highest code, so a rank that was killed hides the
+// code of the others.
+std::string slurm() {
+  const std::string doctor = std::filesystem::read_symlink("/proc/self/exe").string();
+  return fmt::format(R"(# slurm.conf
+Prolog=/etc/slurm/prolog.d/*
+PrologFlags=Alloc
+SchedulerParameters=nohold_on_prolog_fail
+RequeueExit={},{},{}
+
+# /etc/slurm/prolog.d/50-weft, executable: a prolog that fails drains its node and requeues the job
+#!/bin/sh
+{} --quick > /var/log/weft-doctor.log 2>&1; test $? -ne {}
+)",
+                     kExitBad, kExitLost, 128 + SIGKILL, doctor, kExitBad);
+}
+
+std::string kubernetes() {
+  return fmt::format(R"(# spec of a Job
+backoffLimit: 5
+podFailurePolicy:
+  rules:
+  - action: Ignore
+    onPodConditions:
+    - type: DisruptionTarget
+  - action: FailJob
+    onExitCodes:
+      operator: In
+      values: [{}]
+  - action: Count
+    onExitCodes:
+      operator: In
+      values: [{}, {}]
+template:
+  spec:
+    restartPolicy: Never
+)",
+                     fmt::join(kDoNotRetry, ", "), kExitBad, kExitLost);
+}
+
+}  // namespace
+
+std::optional<std::string> schedulerConfig(std::string_view scheduler) {
+  if (scheduler == "aws-batch") return awsBatch();
+  if (scheduler == "slurm") return slurm();
+  if (scheduler == "k8s") return kubernetes();
+  return {};
+}
+
+}  // namespace weft::doctor

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model over weights and gradients in the caller's memory. All libtorch types stay behind this
+// interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "tools/train/batch.h"
+#include "tools/train/parameters.h"
+
+namespace weft::train {
+
+enum class Element { kFloat32, kBfloat16 };
+
+// Where one parameter lies.
+struct ParameterMemory {
+  void* weights;
+  void* gradient;
+};
+
+// Of matrix products. With autocast to bf16 they take bf16 copies of fp32 weights; weights,
+// gradients, the residual stream and the loss stay fp32. Weights that are bf16 themselves need no
+// autocast: then everything but the loss is bf16.
+enum class Compute { kAsWeights, kAutocastBfloat16 };
+
+enum class Pass { kForward, kBackward };
+
+// Around each use of a layer, on the thread of the pass. `before` may still bring the layer's
+// weights to their place in the buffer; once `after` is called they are not read until the next
+// `before`. A tied embedding is used twice in a pass, the second time together with the head. When
+// the last use in a backward pass ends, the layer's gradients are complete.
+struct LayerHooks {
+  using Hook = std::function<void(size_t firstParameter, size_t count, Pass pass)>;
+  Hook before;
+  Hook after;
+};
+
+// One thread at a time.
+class Model {
+ public:
+  // Parameters and their gradients are views of the caller's memory, one for each of
+  // parametersOf(shape), which must outlive this. Nothing of it is read or written here.
+  Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
+        std::span<const ParameterMemory> memory);
+  ~Model();
+
+  // Fills the weights from a seed.
+  void initialize(uint64_t seed);
+
+  // Called in backward as soon as a parameter's gradient is complete, on the thread of backward.
+  void onGradient(std::function<void(size_t parameter)> hook);
+  void onLayer(LayerHooks hooks);
+
+  // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
+  // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
+  // difference, plus the mean next-sentence loss.
+  double forward(const Batch& batch);
+  // Adds `scale` * the gradients of that loss to the gradients.
+  void backward(double scale);
+
+ private:
+  struct Torch;
+  std::unique_ptr<Torch> torch_;
+};
+
+}  // namespace weft::train

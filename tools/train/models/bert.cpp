@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// BERT: blocks of bidirectional attention and an exact gelu MLP, post-LN or pre-LN, with the heads
+// for masked words and for the next sentence. Without dropout, so that a step depends on the
+// weights and the batch alone.
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/tanh.h>
+
+#include "tools/train/models/bert_layers.h"
+#include "tools/train/models/network.h"
+
+namespace weft::train {
+namespace {
+
+constexpr double kEpsilon = 1e-12;
+
+class Bert : public Network {
+ public:
+  Bert(const ModelShape& shape, std::vector<Tensor> weights)
+      : Network(shape, std::move(weights)), layers_(layersOf<BertLayers>(shape)) {}
+
+  Tensor loss(const Batch& batch) override {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
+    const Tensor used = tensorOf(batch.used, {samples, 1, 1, 1});
+    const Tensor padding = at::arange(length, at::kLong) >= used;  // [samples, 1, 1, length]
+    Tensor x = stage({layers_.embeddings}, [&] { return embeddings(batch, {samples, length}); });
+    for (const BlockAt& block : layers_.blocks) {
+      x = stage({block.layer}, [&] {
+        return shape().preNorm ? preNorm(x, block, padding) : postNorm(x, block, padding);
+      });
+    }
+    return stage({layers_.embeddings, layers_.head}, [&] {
+      return maskedWordsLoss(x, tensorOf(batch.targets, {samples, length})) +
+             nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
+    });
+  }
+
+ private:
+  Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
+    const Tensor sum = at::embedding(at(layers_.words), tensorOf(batch.tokens, size)) +
+                       at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
+                       at(layers_.positions).narrow(0, 0, size[1]);
+    return norm(sum, layers_.embeddingNorm, kEpsilon);
+  }
+
+  Tensor preNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
+    const Tensor y = x + attention(norm(x, block.norm1, kEpsilon), block, padding);
+    return y + mlp(norm(y, block.norm2, kEpsilon), block);
+  }
+
+  Tensor postNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
+    const Tensor y = norm(x + attention(x, block, padding), block.norm1, kEpsilon);
+    return norm(y + mlp(y, block), block.norm2, kEpsilon);
+  }
+
+  // The mean of the samples' mean losses; only masked places reach the large output matrix.
+  Tensor maskedWordsLoss(const Tensor& x, const Tensor& targets) const {
+    const Tensor masked = targets.ne(Batch::kNoTarget);
+    const Tensor weights = masked.to(at::kFloat) / masked.sum(1, true) / x.size(0);
+    const Tensor places = at::nonzero(masked.flatten()).squeeze(1);
+    const Tensor seen = x.flatten(0, 1).index_select(0, places);
+    const Tensor transformed =
+        norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, kEpsilon);
+    const Tensor logits = linear(transformed, {layers_.words, layers_.outputBias}).to(at::kFloat);
+    const Tensor losses = at::cross_entropy_loss(logits, targets.flatten().index_select(0, places),
+                                                 {}, at::Reduction::None);
+    return (losses * weights.flatten().index_select(0, places)).sum();
+  }
+
+  Tensor nextSentenceLoss(const Tensor& x, const Tensor& labels) const {
+    const Tensor pooled = at::tanh(linear(x.select(1, 0), layers_.pooler));
+    return at::cross_entropy_loss(linear(pooled, layers_.nextSentence).to(at::kFloat), labels);
+  }
+
+  BertLayers layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> makeBert(const ModelShape& shape, std::vector<Tensor> weights) {
+  return std::make_unique<Bert>(shape, std::move(weights));
+}
+
+}  // namespace weft::train

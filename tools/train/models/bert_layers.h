@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// BERT's parameters with both heads; the masked-LM head's matrix is the word embedding. A pre-LN
+// BERT has the same ones: its residual stream is not normalised at the end.
+#pragma once
+
+#include "tools/train/models/declaration.h"
+
+namespace weft::train {
+
+struct BertLayers {
+  size_t embeddings, head;  // layers
+  size_t words, positions, segments;
+  NormAt embeddingNorm;
+  std::vector<BlockAt> blocks;
+  LinearAt pooler, nextSentence;
+  LinearAt transform;
+  NormAt transformNorm;
+  size_t outputBias;
+
+  BertLayers(const ModelShape& shape, Declaration& declare) {
+    const double deviation = 0.02;
+    const int64_t width = shape.hidden;
+    embeddings = declare.layer();
+    words = declare.add("words", {shape.vocabulary, width}, deviation, true);
+    positions = declare.add("positions", {shape.positions, width}, deviation, true);
+    segments = declare.add("segments", {2, width}, deviation, true);
+    embeddingNorm = declare.norm("embedding_norm", width);
+    for (int64_t i = 0; i < shape.layers; ++i) {
+      blocks.emplace_back(shape, i, deviation, deviation, declare);
+    }
+    head = declare.layer();
+    pooler = declare.linear("pooler", width, width, deviation);
+    nextSentence = declare.linear("next_sentence", 2, width, deviation);
+    transform = declare.linear("transform", width, width, deviation);
+    transformNorm = declare.norm("transform_norm", width);
+    outputBias = declare.bias("output", shape.vocabulary);
+  }
+};
+
+}  // namespace weft::train

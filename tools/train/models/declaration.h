@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a family says which parameters it has: once, in order of use, and it gets back where they
+// are.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "tools/train/parameters.h"
+
+namespace weft::train {
+
+// Indices into the list of parameters.
+struct NormAt {
+  size_t gain, bias;
+};
+struct LinearAt {
+  size_t weight, bias;
+};
+
+class Declaration {
+ public:
+  // What is declared from here on belongs to a new layer. Returns its index.
+  size_t layer() {
+    result_.layers.push_back({result_.list.size(), 0});
+    return result_.layers.size() - 1;
+  }
+
+  size_t add(const std::string& name, std::vector<int64_t> shape, double deviation, bool decay,
+             double mean = 0.0) {
+    result_.list.push_back({name, std::move(shape), mean, deviation, decay});
+    ++result_.layers.back().count;
+    return result_.list.size() - 1;
+  }
+
+  NormAt norm(const std::string& name, int64_t width) {
+    const size_t gain = add(name + ".gain", {width}, 0.0, false, 1.0);
+    return {gain, bias(name, width)};
+  }
+
+  LinearAt linear(const std::string& name, int64_t outputs, int64_t inputs, double deviation) {
+    const size_t weight = add(name + ".weight", {outputs, inputs}, deviation, true);
+    return {weight, bias(name, outputs)};
+  }
+
+  size_t bias(const std::string& name, int64_t width) {
+    return add(name + ".bias", {width}, 0.0, false);
+  }
+
+  Parameters take() { return std::move(result_); }
+
+ private:
+  Parameters result_;
+};
+
+// What every block of the three families has.
+struct BlockAt {
+  size_t layer;
+  NormAt norm1;
+  LinearAt qkv, attention;
+  NormAt norm2;
+  LinearAt expand, contract;
+
+  // Deviations of matrices, and of the two that add to the residual stream.
+  BlockAt(const ModelShape& shape, int64_t index, double inner, double residual,
+          Declaration& declare)
+      : layer(declare.layer()) {
+    const std::string block = fmt::format("block{}.", index);
+    const int64_t width = shape.hidden;
+    norm1 = declare.norm(block + "norm1", width);
+    qkv = declare.linear(block + "qkv", 3 * width, width, inner);
+    attention = declare.linear(block + "attention", width, width, residual);
+    norm2 = declare.norm(block + "norm2", width);
+    expand = declare.linear(block + "expand", 4 * width, width, inner);
+    contract = declare.linear(block + "contract", width, 4 * width, residual);
+  }
+};
+
+}  // namespace weft::train

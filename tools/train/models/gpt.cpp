@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2: pre-LayerNorm blocks of causal attention and a gelu (tanh) MLP, learned positions.
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+
+#include "tools/train/models/gpt_layers.h"
+#include "tools/train/models/network.h"
+
+namespace weft::train {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+class Gpt : public Network {
+ public:
+  Gpt(const ModelShape& shape, std::vector<Tensor> weights)
+      : Network(shape, std::move(weights)), layers_(layersOf<GptLayers>(shape)) {}
+
+  Tensor loss(const Batch& batch) override {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
+    const Tensor tokens = tensorOf(batch.tokens, {samples, length});
+    const Tensor future = futureMask(length);
+    Tensor x = stage({layers_.embeddings}, [&] {
+      return at::embedding(at(layers_.words), tokens) + at(layers_.positions).narrow(0, 0, length);
+    });
+    for (const BlockAt& block : layers_.blocks) {
+      x = stage({block.layer}, [&] {
+        const Tensor y = x + attention(norm(x, block.norm1, kEpsilon), block, future);
+        return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
+      });
+    }
+    const auto head = [&] {
+      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.output));
+      return nextTokenLoss(logits, batch);
+    };
+    return shape().tied ? stage({layers_.embeddings, layers_.head}, head)
+                        : stage({layers_.head}, head);
+  }
+
+ private:
+  GptLayers layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> makeGpt(const ModelShape& shape, std::vector<Tensor> weights) {
+  return std::make_unique<Gpt>(shape, std::move(weights));
+}
+
+}  // namespace weft::train

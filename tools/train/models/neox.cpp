@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-NeoX and Pythia: y = x + rotaryAttention(norm1 x) + mlp(norm2 x), rotary positions on a
+// quarter of each head, an exact gelu, an output matrix of its own.
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/tensor.h>
+
+#include "tools/train/models/neox_layers.h"
+#include "tools/train/models/network.h"
+#include "tools/train/models/rotary.h"
+#include "tools/train/models/rotation.h"
+
+namespace weft::train {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+class Neox : public Network {
+ public:
+  Neox(const ModelShape& shape, std::vector<Tensor> weights)
+      : Network(shape, std::move(weights)), layers_(layersOf<NeoxLayers>(shape)) {}
+
+  // The weights are those of partial rotary, whatever the form.
+  void initialized() override {
+    if (shape().rotary == Rotary::kPartial) return;
+    const Tensor order = at::tensor(zeroFrequencyQkvOrder(shape().heads, headWidth()));
+    for (const BlockAt& block : layers_.blocks) {
+      for (const size_t rows : {block.qkv.weight, block.qkv.bias}) {
+        at(rows).copy_(at(rows).index_select(0, order));
+      }
+    }
+  }
+
+  Tensor loss(const Batch& batch) override {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
+    const Tensor tokens = tensorOf(batch.tokens, {samples, length});
+    const Tensor future = futureMask(length);
+    const Rotation turn(length, headWidth(), shape().rotary);
+    Tensor x =
+        stage({layers_.embeddings}, [&] { return at::embedding(at(layers_.words), tokens); });
+    for (const BlockAt& block : layers_.blocks) {
+      x = stage({block.layer}, [&] {
+        return x + rotaryAttention(norm(x, block.norm1, kEpsilon), block, turn, future) +
+               mlp(norm(x, block.norm2, kEpsilon), block);
+      });
+    }
+    return stage({layers_.head}, [&] {
+      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.output));
+      return nextTokenLoss(logits, batch);
+    });
+  }
+
+ private:
+  int64_t headWidth() const { return shape().hidden / shape().heads; }
+
+  Tensor rotaryAttention(const Tensor& x, const BlockAt& block, const Rotation& turn,
+                         const Tensor& future) const {
+    const Tensor qkv = linear(x, block.qkv)
+                           .view({x.size(0), x.size(1), shape().heads, 3, headWidth()})
+                           .permute({3, 0, 2, 1, 4});  // [3, batch, heads, length, width]
+    return linear(attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future), block.attention);
+  }
+
+  NeoxLayers layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> makeNeox(const ModelShape& shape, std::vector<Tensor> weights) {
+  return std::make_unique<Neox>(shape, std::move(weights));
+}
+
+}  // namespace weft::train

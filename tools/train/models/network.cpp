@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/models/network.h"
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
+#include <limits>
+
+namespace weft::train {
+
+Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
+  return at::linear(x, at(where.weight), at(where.bias));
+}
+
+Tensor Network::norm(const Tensor& x, const NormAt& where, double epsilon) const {
+  const Tensor& gain = at(where.gain);  // under autocast x may be bf16, and the gain fp32
+  return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, at(where.bias), epsilon);
+}
+
+Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden) const {
+  const Tensor qkv =
+      linear(x, block.qkv)
+          .view({x.size(0), x.size(1), 3, shape_.heads, shape_.hidden / shape_.heads})
+          .permute({2, 0, 3, 1, 4});  // [3, batch, heads, length, width]
+  return linear(attend(qkv[0], qkv[1], qkv[2], hidden), block.attention);
+}
+
+Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
+  return linear(at::gelu(linear(x, block.expand), gelu), block.contract);
+}
+
+void Network::tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers,
+                   Pass pass) const {
+  if (!hook) return;
+  for (const size_t layer : layers) hook(layers_[layer].first, layers_[layer].count, pass);
+}
+
+void Network::backwardEnded() {
+  const std::vector<size_t> done = std::exchange(inBackward_, {});
+  tell(hooks_.after, done, Pass::kBackward);
+}
+
+Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape) {
+  // from_blob takes no const pointer; the clone is what is used.
+  return at::from_blob(const_cast<int64_t*>(values.data()), shape, at::kLong).clone();
+}
+
+Tensor futureMask(int64_t length) { return at::ones({length, length}, at::kBool).triu(1); }
+
+Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden) {
+  const Tensor scaled = query * (1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  const Tensor scores = at::matmul(scaled, key.transpose(-2, -1))
+                            .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  const Tensor mixed = at::matmul(at::softmax(scores, -1), value);
+  return mixed.transpose(1, 2).reshape({query.size(0), query.size(2), -1});
+}
+
+Tensor nextTokenLoss(const Tensor& logits, const Batch& batch) {
+  const auto tokens = static_cast<int64_t>(batch.samples * batch.length);
+  return at::cross_entropy_loss(logits.reshape({tokens, -1}).to(at::kFloat),
+                                tensorOf(batch.targets, {tokens}));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the families share: parameters as tensors, the layers that blocks are made of, and hooks
+// around the use of parameters.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "tools/train/batch.h"
+#include "tools/train/model.h"
+#include "tools/train/models/declaration.h"
+
+namespace weft::train {
+
+using at::Tensor;
+
+// Where the parameters of a family are.
+template <class Layers>
+Layers layersOf(const ModelShape& shape) {
+  Declaration declaration;
+  return Layers(shape, declaration);
+}
+
+class Network {
+ public:
+  Network(const ModelShape& shape, std::vector<Tensor> weights)
+      : shape_(shape), layers_(parametersOf(shape).layers), weights_(std::move(weights)) {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  virtual ~Network() = default;
+
+  virtual Tensor loss(const Batch& batch) = 0;
+  // After the weights were filled, as their distribution is not all that a family asks for.
+  virtual void initialized() {}
+
+  void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
+  // The last use of parameters in a backward pass is over.
+  void backwardEnded();
+
+ protected:
+  const ModelShape& shape() const { return shape_; }
+  const Tensor& at(size_t parameter) const { return weights_[parameter]; }
+
+  Tensor linear(const Tensor& x, const LinearAt& where) const;
+  Tensor norm(const Tensor& x, const NormAt& where, double epsilon) const;
+  // A block's attention with fused projections [3, heads, width], and its MLP. `gelu` is "none" for
+  // the exact one or "tanh".
+  Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden) const;
+  Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
+
+  // Runs `compute`, which reads the parameters of these layers and of no others, between the hooks.
+  // Backward through it starts with its result, and ends where that of the stage before starts.
+  template <class Compute>
+  Tensor stage(std::initializer_list<size_t> layers, Compute compute) {
+    if (!hooks_.before && !hooks_.after) return compute();
+    tell(hooks_.before, layers, Pass::kForward);
+    Tensor result = compute();
+    tell(hooks_.after, layers, Pass::kForward);
+    result.register_hook([this, used = std::vector<size_t>(layers)](const Tensor&) {
+      backwardEnded();
+      inBackward_ = used;
+      tell(hooks_.before, used, Pass::kBackward);
+    });
+    return result;
+  }
+
+ private:
+  void tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers, Pass pass) const;
+
+  ModelShape shape_;
+  std::vector<Layer> layers_;
+  std::vector<Tensor> weights_;
+  LayerHooks hooks_;
+  std::vector<size_t> inBackward_;  // the layers whose backward runs
+};
+
+std::unique_ptr<Network> makeGpt(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeNeox(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeBert(const ModelShape& shape, std::vector<Tensor> weights);
+
+// Of a batch.
+Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape);
+
+// [length, length], true where a token must not look because it is further on.
+Tensor futureMask(int64_t length);
+
+// Softmax attention. Queries, keys and values are [batch, heads, length, width], `hidden` is true
+// where a query must not look. Returns [batch, length, heads * width].
+Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden);
+
+// The mean loss of predicting the targets of a batch at every token. logits: [.., vocabulary].
+Tensor nextTokenLoss(const Tensor& logits, const Batch& batch);
+
+}  // namespace weft::train

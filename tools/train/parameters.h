@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model learns: its parameters, and the layers they are used in. Counting needs no memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/train/model_shape.h"
+
+namespace weft::train {
+
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  double initialMean;  // normally distributed at first,
+  double initialDeviation;
+  bool decay;
+
+  size_t size() const;
+};
+
+// A run of parameters that are used together: an embedding, a block, a head.
+struct Layer {
+  size_t first;
+  size_t count;
+};
+
+struct Parameters {
+  std::vector<Parameter> list;  // in order of first use; matrices are [outputs, inputs]
+  std::vector<Layer> layers;    // tile the list
+
+  size_t size() const;  // elements of all
+};
+
+Parameters parametersOf(const ModelShape& shape);
+
+}  // namespace weft::train
