@@ -44,7 +44,18 @@ std::string factIn(const nlohmann::json& report, const std::string& name) {
 
 using Command = WithVariables;
 
-TEST_F(Command, AHostThatRunsTheTestsIsHealthy) {
+// What a machine suffers from its neighbours while it is looked at (cpu-stolen, memory-tight,
+// nic-drops, ...) is true and no fault of this test; what depends on software and settings must be
+// in order.
+bool isOfTheMachine(const std::string& kind) {
+  for (const char* part :
+       {"cpu-", "memory-", "numa-", "nic-", "rdma-", "clock-", "pids-", "nofile-"}) {
+    if (kind.starts_with(part)) return true;
+  }
+  return false;
+}
+
+TEST_F(Command, AHostThatRunsTheTestsMayRunAJob) {
   const std::string file = fs::path(::testing::TempDir()) / ("doctor_" + std::to_string(getpid()));
   const Outcome o = weftDoctor("--seconds 0.2 --json " + file);
   EXPECT_EQ(o.exitCode, 0) << o.output;
@@ -55,8 +66,12 @@ TEST_F(Command, AHostThatRunsTheTestsIsHealthy) {
   EXPECT_EQ(factIn(report, "transport.between-processes"), "shm");
   EXPECT_NE(factIn(report, "launcher.believed").find("rank 0 of 1"), std::string::npos);
   EXPECT_NE(factIn(report, "library.libcrypto"), "");
-  for (const auto& finding : report.at("findings"))
-    EXPECT_EQ(finding.at("severity"), "note") << finding.dump();
+  for (const auto& finding : report.at("findings")) {
+    EXPECT_NE(finding.at("severity"), "fault") << finding.dump();
+    if (!isOfTheMachine(finding.at("kind"))) {
+      EXPECT_EQ(finding.at("severity"), "note") << finding.dump();
+    }
+  }
 }
 
 TEST_F(Command, SettingsThatAreRefusedAreOneFindingAndNoRetry) {
