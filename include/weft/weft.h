@@ -24,6 +24,10 @@
  * usable. everything else: the communicator is broken; every later call returns the same verdict.
  * Destroy it. weftGetLastError says in one line who, what, where and how to fix it.
  *
+ *   Buffers of a call that failed are the caller's again when it returns, their contents undefined:
+ * it waits until the ranks that share memory with it have let go of them too, half a second at
+ * most. A rank that is stopped (SIGSTOP, debugger) in the midst of a call is not waited for.
+ *
  *   A lost link between ranks that live (a cable, a port, a connection) is the exception. The call
  * in flight fails with weftRemoteError and a text that names both ranks, device and port. The next
  * call of each rank mends the communicator: together, within that call's deadline, the ranks choose

@@ -46,7 +46,10 @@ Status Communicator::settle(const Status& status) {
   watch.leave();
   if (status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage)
     return status;
-  return status.code() == Code::RemoteError ? watch.lost(status.text()) : watch.declare(status);
+  const Status verdict =
+      status.code() == Code::RemoteError ? watch.lost(status.text()) : watch.declare(status);
+  watch.awaitOthers();
+  return verdict;
 }
 
 // Before a call on a communicator that has a verdict: mends it, or says the verdict again.
@@ -74,6 +77,8 @@ Status Communicator::launch(const Call& call, Launch launch, int timeoutMs, cons
   WEFT_TRY(core.plans.find(call, &launch.plan));
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
   core.watch.enter(*launch.plan, timeoutMs, label);
+  // Whoever has failed in the meantime counts on nobody touching its buffers.
+  if (core.watch.isBroken()) return settle(core.watch.verdict());
   return settle(core.executor.run(launch));
 }
 

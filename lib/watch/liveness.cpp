@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/liveness.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "base/log.h"
@@ -48,6 +49,15 @@ Status Liveness::look(Peer& peer, bool dead, Clock::time_point now) {
   if (dead || (known && stat.dying())) return ended(peer, known ? &stat : nullptr, now);
   if (known) noteStop(peer, stat, now);
   return {};
+}
+
+bool Liveness::isStill(std::uint32_t peer) const {
+  const auto it = std::ranges::find(peers_, peer, &Peer::index);
+  if (it == peers_.end()) return false;
+  pollfd death = deaths_[static_cast<std::size_t>(it - peers_.begin())];
+  if (::poll(&death, 1, 0) > 0 && (death.revents & POLLIN) != 0) return true;
+  ProcStat stat;
+  return it->statFd >= 0 && readProcStat(it->statFd, &stat) && (stat.dying() || stat.stopped());
 }
 
 void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now) {

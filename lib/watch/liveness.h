@@ -45,6 +45,9 @@ class Liveness {
   using Matters = std::function<bool(std::uint32_t peer)>;
   Status check(const Matters& matters = {});
 
+  // Runs nothing now: dead, dying or stopped, as far as the kernel tells.
+  bool isStill(std::uint32_t peer) const;
+
   // A line for each peer that was stopped when it was last looked at.
   std::vector<std::string> stopped() const;
 

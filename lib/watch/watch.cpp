@@ -21,7 +21,9 @@ constexpr milliseconds kLookEvery{5};         // for dead peers
 constexpr std::size_t kMostNamed = 4;         // late ranks told with their last calls
 constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
-constexpr milliseconds kDeathPatience{100};   // from a lost connection to the news of a death
+constexpr milliseconds kLeavePatience{500};   // for ranks in the midst of a large copy
+constexpr std::chrono::microseconds kLeaveLook{50};
+constexpr milliseconds kDeathPatience{100};  // from a lost connection to the news of a death
 // Far ranks are asked first after a wait that is longer than most, then more and more seldom.
 constexpr milliseconds kAskFirst{20};
 constexpr milliseconds kAskAtMost{500};
@@ -83,6 +85,22 @@ void Watch::beginWait(int timeoutMs, const char* label) {
 }
 
 void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
+
+// Of a rank whose page is a mirror, no put goes into a caller's buffer.
+bool Watch::isInside(std::uint32_t peer) const {
+  const ControlPage* page = transport_.control(peer);
+  return peer != rank_ && page != nullptr && !transport_.isMirrored(peer) &&
+         page->inCall.load(std::memory_order_acquire) != 0 && !liveness_.isStill(peer);
+}
+
+void Watch::awaitOthers() const {
+  if (plan_ == nullptr) return;  // messages go through slots
+  const Clock::time_point until = Clock::now() + kLeavePatience;
+  // First of all a moment: then whoever entered the call unseen is seen, or has seen the verdict.
+  std::this_thread::sleep_for(kLeaveLook);
+  for (std::uint32_t r = 0; r < names_.size(); ++r)
+    while (isInside(r) && Clock::now() < until) std::this_thread::sleep_for(kLeaveLook);
+}
 
 Status Watch::verdict() const {
   const Status first = statusOf(*verdict_);

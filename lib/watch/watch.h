@@ -35,6 +35,10 @@ class Watch {
   // compare.
   void enterPairs(int timeoutMs, const char* label);
   void leave();
+  // After a call that failed: the ranks that share memory with this one may still be reading and
+  // writing its buffers. Waits until they have left the call as well, for half a second at most,
+  // and not for those that are dead or stopped.
+  void awaitOthers() const;
 
   // Nothing has moved for a millisecond. An error is the communicator's verdict. `needs` says of
   // point-to-point work whether a transfer with that peer is unfinished: only then does its end
@@ -76,6 +80,7 @@ class Watch {
   Status compareCalls();
   Status lookForDead(bool inCall, const Needs& needs = {});
   Status farDeath(const Needs& matters) const;
+  bool isInside(std::uint32_t peer) const;
   bool isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const;
   bool endSeenBefore(std::uint32_t peer);
   bool isAwaited(std::uint32_t leaver, const Needs& needs);

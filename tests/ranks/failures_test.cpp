@@ -9,11 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <sstream>
 #include <thread>
 
@@ -369,6 +372,52 @@ TEST_P(Late, AbortFromAnotherThreadOfAWaitingRank) {
     EXPECT_EQ(read(line).result, weftAborted) << line;
     EXPECT_NE(line.find("was aborted by rank 0"), std::string::npos) << line;
   }
+}
+
+// Gathers on a communicator of its own until rank `aborter` aborts it, and looks whether anybody
+// still writes to the result then.
+std::string gatherUntilAborted(const Rank& r, int aborter, double afterMs, std::span<char> out) {
+  weftComm_t comm = nullptr;
+  weftResult_t result = weftCommSplit(r.comm, 0, 0, &comm, nullptr);
+  if (result != weftSuccess) return outcome(result, r.comm);
+  std::thread thread;
+  if (r.rank == aborter)
+    thread = std::thread([&] {
+      sleepMs(afterMs);
+      weftCommAbort(comm);
+    });
+  const std::size_t count = out.size() / static_cast<std::size_t>(r.ranks);
+  const std::vector<char> mine(count, static_cast<char>(r.rank));
+  while (result == weftSuccess)
+    result = weftAllGather(mine.data(), out.data(), count, weftInt8, comm, nullptr, nullptr);
+  std::memset(out.data(), 'x', out.size());
+  sleepMs(2);
+  const bool untouched =
+      out[0] == 'x' && std::memcmp(out.data(), out.data() + 1, out.size() - 1) == 0;
+  if (thread.joinable()) thread.join();
+  weftCommDestroy(comm);
+  if (result != weftAborted) return outcome(result, nullptr);
+  return untouched ? "" : "written to after the call had returned";
+}
+
+TEST_P(Late, BuffersOfAnAbortedCallAreTheCallersAgain) {
+  const std::string failed = failures({GetParam(), 4}, [](const Rank& r) -> std::string {
+    std::mt19937 random(1);  // the same on all ranks
+    constexpr std::size_t kBytes = 8 << 20;
+    std::vector<char> own(kBytes);
+    void* shared = nullptr;
+    if (weftMemAlloc(&shared, kBytes) != weftSuccess) return outcome(weftSystemError, nullptr);
+    std::string text;
+    for (int i = 0; i < 40 / kSlowdown && text.empty(); ++i) {
+      const std::span<char> out =
+          i % 2 == 0 ? std::span(own) : std::span(static_cast<char*>(shared), kBytes);
+      const double afterMs = static_cast<double>(random() % 8000) / 1000;
+      text = gatherUntilAborted(r, i % r.ranks, afterMs, out);
+    }
+    weftMemFree(shared);
+    return text;
+  });
+  EXPECT_EQ(failed, "");
 }
 
 TEST_P(Late, DestroyWithQueuedWorkIsBounded) {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "tests/unit/still_transport.h"
 #include "transports/mapped/handle.h"
 
 namespace weft {
@@ -64,31 +65,11 @@ class Victim {
 };
 
 // Only the descriptors of a transport are asked for here.
-class Descriptors final : public Transport {
+class Descriptors final : public test::StillTransport {
  public:
   std::vector<std::pair<int, int>> fds;  // pidfd and stat of each peer
-  const char* name() const override { return "descriptors"; }
-  Caps caps() const override { return {}; }
-  const SegmentLayout& layout() const override { return layout_; }
-  SegmentView own() const override { return {}; }
-  SegmentView view(std::uint32_t) const override { return {}; }
-  std::uint64_t share(const void*, std::size_t) const override { return 0; }
-  bool fetch(std::uint32_t, std::uint64_t, void*, std::size_t) override { return false; }
-  bool deposit(std::uint32_t, std::uint64_t, const void*, std::size_t) override { return false; }
-  std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
-  ControlPage* control(std::uint32_t) const override { return nullptr; }
   int deathFd(std::uint32_t peer) const override { return fds[peer].first; }
   int statFd(std::uint32_t peer) const override { return fds[peer].second; }
-  PutResult put(const Put&) override { return PutResult::Failed; }
-  int poll(Event*, int) override { return 0; }
-  std::size_t outstanding() const override { return 0; }
-  void wake(std::uint32_t) override {}
-  void sever(std::uint32_t) override {}
-  const std::string& lastError() const override { return error_; }
-
- private:
-  SegmentLayout layout_;
-  std::string error_;
 };
 
 struct Watched {
@@ -241,6 +222,28 @@ TEST(Liveness, WarnsOnceOfAStop) {
   EXPECT_EQ(watched.warnings.size(), 2u) << "a second stop is news";
   victim.kill(SIGKILL);
   expectText(checkUntilDead(liveness, milliseconds(5000)), {"was killed by SIGKILL"});
+}
+
+bool isStillWithin(const Liveness& liveness, bool still) {
+  for (const auto until = Clock::now() + milliseconds(5000); Clock::now() < until;) {
+    if (liveness.isStill(1) == still) return true;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return false;
+}
+
+TEST(Liveness, StillIsWhoIsStoppedOrDead) {
+  const Victim victim;
+  Watched watched({&victim});
+  const Liveness liveness = watched.liveness();
+  EXPECT_FALSE(liveness.isStill(0)) << "oneself";
+  EXPECT_FALSE(liveness.isStill(1));
+  victim.kill(SIGSTOP);
+  EXPECT_TRUE(isStillWithin(liveness, true));
+  victim.kill(SIGCONT);
+  EXPECT_TRUE(isStillWithin(liveness, false));
+  victim.kill(SIGKILL);
+  EXPECT_TRUE(isStillWithin(liveness, true));
 }
 
 std::string statLine(const std::string& name, char state, int flags, int threads, int exitCode) {
