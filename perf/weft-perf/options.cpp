@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "perf/weft-perf/numbers.h"
+#include "perf/weft-perf/parsed.h"
 #include "tools/common/exit_code.h"
 
 namespace weft::perf {
@@ -31,16 +32,6 @@ std::string joinedNames() {
   std::string names;
   for (const Collective& collective : allCollectives()) names += std::string(" ") + collective.name;
   return names;
-}
-
-// Turns the exceptions of our parsers into CLI11's, which name the option.
-template <class Parse>
-auto parsed(const char* option, Parse parse) {
-  try {
-    return parse();
-  } catch (const std::invalid_argument& error) {
-    throw CLI::ValidationError(option, error.what());
-  }
 }
 
 // The flags as typed, where their type is not that of Options.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "world.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include <thread>
 
 #include "shuffled_wire.h"
+#include "tests/has_libfabric.h"
 #include "transports/routed/routed.h"
 
 namespace weft {
@@ -135,17 +135,6 @@ std::vector<Outcome> runProcesses(const Fabric& fabric, std::uint32_t ranks,
   return outcomes;
 }
 
-// Not a call of libfabric: the ranks are forked from here. ThreadSanitizer does not see the locks
-// of a library that is not built with it.
-bool hasLibfabric() {
-#if defined(__SANITIZE_THREAD__)
-  return false;
-#else
-  static void* const library = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_LOCAL);
-  return library != nullptr;
-#endif
-}
-
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Fabric& fabric) { return out << fabric.name; }
@@ -208,7 +197,7 @@ std::vector<Fabric> allFabrics() {
   wired.name = "routed";
   wired.routed = true;
   fabrics.push_back(wired);
-  if (hasLibfabric()) fabrics.push_back(ofiFabric());
+  if (test::hasLibfabric()) fabrics.push_back(ofiFabric());
   fabrics.push_back({"faulty_twice", false, false, text("seed=4", faults), 2});
   return fabrics;
 }

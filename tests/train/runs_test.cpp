@@ -161,8 +161,8 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
                               folder_.path("csv"), folder_.path("json"), folder, folder, flags,
                               ways[random() % 3]))));
       expectPart(whole, outcome.output);
-      if (outcome.code == 0) break;
-      ASSERT_EQ(outcome.code, 137) << outcome.output;
+      if (outcome.exitCode == 0) break;
+      ASSERT_EQ(outcome.exitCode, 137) << outcome.output;
       ++done;
     }
     EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_.path("json"))).at("weights"),
@@ -173,7 +173,7 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
 TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {
   const Outcome outcome =
       shell(command("--steps 100 --batch 4 --ranks 2 --lr 1e30 --warmup 0 --clip 0"));
-  EXPECT_EQ(outcome.code, 65);
+  EXPECT_EQ(outcome.exitCode, 65);
   EXPECT_NE(outcome.output.find("the loss of rank 0 is "), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find(" at step "), std::string::npos) << outcome.output;
 }
@@ -196,7 +196,7 @@ TEST_F(Runs, BadInputIsOneSentence) {
   };
   for (const auto& [flags, code, text] : cases) {
     const Outcome outcome = shell(command(flags));
-    EXPECT_EQ(outcome.code, code) << flags;
+    EXPECT_EQ(outcome.exitCode, code) << flags;
     EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
     EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
   }
@@ -211,14 +211,14 @@ TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
       "read rank0 rank1 < /proc/$launcher/task/$launcher/children; kill -9 $rank1; wait $launcher; "
       "}}",
       command(fmt::format("--steps 1000000 --batch 2 --ranks 2 --csv {}", csv)), csv));
-  EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
+  EXPECT_EQ(outcome.exitCode, 128 + 9) << outcome.output;
   EXPECT_NE(outcome.output.find("weft-train: rank 0: "), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("rank 1 (pid "), std::string::npos) << outcome.output;
 }
 
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
   const Outcome outcome = shell(command("--scaling 1,2 --scaling-seconds 0.5 --batch 2"));
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.exitCode, 0);
   std::istringstream lines(outcome.output);
   std::vector<std::string> rows;
   for (std::string line; std::getline(lines, line);) {

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/command.h"
 #include "tests/train/curve.h"
 #include "tests/train/temporary_folder.h"
 
@@ -25,19 +25,10 @@ inline std::string someText() {
   return text;
 }
 
-struct Outcome {
-  int code;
-  std::string output;  // stdout and stderr
-};
+using test::Outcome;
 
-inline Outcome shell(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::string output;
-  char chunk[4096];
-  while (const size_t n = std::fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), output};
-}
+// Standard output and error.
+inline Outcome shell(const std::string& command) { return test::runCommand(command + " 2>&1"); }
 
 class SmallRuns : public testing::Test {
  protected:
@@ -53,7 +44,7 @@ class SmallRuns : public testing::Test {
   Curve train(const std::string& flags) const {
     const Outcome outcome = shell(command(
         fmt::format("--csv {} --json {} {}", folder_.path("csv"), folder_.path("json"), flags)));
-    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
     EXPECT_EQ(outcome.output, "");
     return readCurve();
   }

@@ -10,10 +10,13 @@
 #include <stdexcept>
 
 #include "perf/weft-perf/numbers.h"
+#include "perf/weft-perf/parsed.h"
 #include "tools/common/exit_code.h"
 
 namespace weft::test {
 namespace {
+
+using perf::parsed;
 
 constexpr const char* kFooter = R"(
 Sizes take kb, MB, GB (of 1024). Several operations may be named; each has its own table.
@@ -41,15 +44,6 @@ struct Raw {
   int spread = 0, rounds = 1, warmRounds = 0;
   bool debug = false;
 };
-
-template <class Parse>
-auto parsed(const char* option, Parse parse) {
-  try {
-    return parse();
-  } catch (const std::invalid_argument& error) {
-    throw CLI::ValidationError(option, error.what());
-  }
-}
 
 std::string operationNames() {
   std::string names;

@@ -12,6 +12,7 @@
 #include "bootstrap/pmi_wire.h"
 #include "bootstrap/secret.h"
 #include "helpers.h"
+#include "tests/command.h"
 #include "tests/unit/base/environment.h"
 
 namespace weft {
@@ -382,12 +383,8 @@ void expectLaunched(const std::string& command, const std::string& expected, int
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string line =
       "timeout 60 " + command + " " + self + " --gtest_filter=AsLaunched.* 2>&1 < /dev/null";
-  FILE* pipe = popen(line.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string output;
-  char buffer[4096];
-  while (std::fgets(buffer, sizeof buffer, pipe)) output += buffer;
-  EXPECT_EQ(pclose(pipe), 0) << output;
+  const auto [exitCode, output] = runCommand(line);
+  EXPECT_EQ(exitCode, 0) << output;
   for (int rank = 0; rank < ranks; ++rank) {
     expectHas(output, "met as " + std::to_string(rank) + " of " + std::to_string(ranks));
   }

@@ -24,6 +24,7 @@
 #include "control/control_link.h"
 #include "plan/call.h"
 #include "plan/plan.h"
+#include "tests/unit/still_transport.h"
 #include "watch/watch.h"
 
 // Ranks that share no control pages, as threads or as processes, with a Watch each and nothing to
@@ -98,7 +99,7 @@ inline Exchange exchangeOver(std::shared_ptr<Common> common, std::uint32_t rank,
 }
 
 // Has pages and moves nothing.
-class PagesOnly final : public Transport {
+class PagesOnly final : public StillTransport {
  public:
   PagesOnly(std::uint32_t rank, std::uint32_t ranks)
       : rank_(rank), memory_(layout_.size() + kLine, std::byte{0}) {
@@ -106,26 +107,10 @@ class PagesOnly final : public Transport {
     for (std::uint32_t r = 0; r < ranks; ++r)
       mirrors_.push_back(r == rank ? nullptr : std::make_unique<ControlPage>());
   }
-  const char* name() const override { return "pages"; }
-  Caps caps() const override { return {}; }
-  const SegmentLayout& layout() const override { return layout_; }
   SegmentView own() const override { return {page(), layout_}; }
-  SegmentView view(std::uint32_t) const override { return {}; }
   ControlPage* control(std::uint32_t peer) const override {
     return peer == rank_ ? &own().control() : mirrors_[peer].get();
   }
-  int deathFd(std::uint32_t) const override { return -1; }
-  int statFd(std::uint32_t) const override { return -1; }
-  std::uint64_t share(const void*, std::size_t) const override { return 0; }
-  std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
-  bool fetch(std::uint32_t, std::uint64_t, void*, std::size_t) override { return false; }
-  bool deposit(std::uint32_t, std::uint64_t, const void*, std::size_t) override { return false; }
-  PutResult put(const Put&) override { return PutResult::Failed; }
-  int poll(Event*, int) override { return 0; }
-  std::size_t outstanding() const override { return 0; }
-  void wake(std::uint32_t) override {}
-  void sever(std::uint32_t) override {}
-  const std::string& lastError() const override { return error_; }
 
   std::vector<ControlPage*> mirrors() const {
     std::vector<ControlPage*> pages;
@@ -139,16 +124,9 @@ class PagesOnly final : public Transport {
     const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
     return const_cast<std::byte*>(memory_.data()) + (SegmentLayout::roundUp(address, 64) - address);
   }
-  static SegmentLayout layoutOf() {
-    SegmentLayout layout;
-    layout.ranks = 1;
-    return layout;
-  }
-  const SegmentLayout layout_ = layoutOf();
   const std::uint32_t rank_;
   std::vector<std::byte> memory_{};
   std::vector<std::unique_ptr<ControlPage>> mirrors_;
-  std::string error_;
 };
 
 // Kept for good: a Watch reads the plan of its last call.

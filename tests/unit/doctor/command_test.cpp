@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft-doctor as a command: what it writes, and what its exit code says.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/command.h"
 #include "tests/unit/doctor/with_variables.h"
 
 namespace weft::doctor {
@@ -16,23 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int exitCode = -1;
-  std::string output;  // standard output
-};
+using test::Outcome;
 
 // The tool that was built with this test.
 Outcome weftDoctor(const std::string& arguments) {
-  const fs::path tool = fs::read_symlink("/proc/self/exe").parent_path() / "weft-doctor";
-  Outcome outcome;
-  FILE* const pipe = ::popen((tool.string() + " " + arguments + " 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  char buffer[4096];
-  for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    outcome.output.append(buffer, got);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exitCode = WEXITSTATUS(status);
-  return outcome;
+  return test::runCommand(test::toolBeside("weft-doctor") + " " + arguments + " 2>/dev/null");
 }
 
 std::string factIn(const nlohmann::json& report, const std::string& name) {

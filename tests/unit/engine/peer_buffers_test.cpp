@@ -4,22 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <string>
+
+#include "tests/unit/still_transport.h"
 
 namespace weft {
 namespace {
 
 // Shares what lies in one heap, by its offset from the byte before; so all ranks have one mapping.
-class OneHeap final : public Transport {
+class OneHeap final : public test::StillTransport {
  public:
   std::array<std::byte, 64> heap;
 
-  OneHeap() { layout_.ranks = 2; }
-  const char* name() const override { return "one heap"; }
-  Caps caps() const override { return {}; }
-  const SegmentLayout& layout() const override { return layout_; }
-  SegmentView own() const override { return {}; }
-  SegmentView view(std::uint32_t) const override { return {}; }
+  OneHeap() : StillTransport(2) {}
   std::uint64_t share(const void* memory, std::size_t) const override {
     const auto* const at = static_cast<const std::byte*>(memory);
     const bool inside = at >= heap.data() && at < heap.data() + heap.size();
@@ -28,21 +24,6 @@ class OneHeap final : public Transport {
   std::byte* reach(std::uint32_t, std::uint64_t reference) const override {
     return const_cast<std::byte*>(heap.data()) + reference - 1;
   }
-  bool fetch(std::uint32_t, std::uint64_t, void*, std::size_t) override { return false; }
-  bool deposit(std::uint32_t, std::uint64_t, const void*, std::size_t) override { return false; }
-  ControlPage* control(std::uint32_t) const override { return nullptr; }
-  int deathFd(std::uint32_t) const override { return -1; }
-  int statFd(std::uint32_t) const override { return -1; }
-  PutResult put(const Put&) override { return PutResult::Failed; }
-  int poll(Event*, int) override { return 0; }
-  std::size_t outstanding() const override { return 0; }
-  void wake(std::uint32_t) override {}
-  void sever(std::uint32_t) override {}
-  const std::string& lastError() const override { return error_; }
-
- private:
-  SegmentLayout layout_;
-  std::string error_;
 };
 
 Plan planThatShares(std::uint64_t in, std::uint64_t out) {

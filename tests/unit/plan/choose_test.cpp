@@ -21,14 +21,6 @@ Tuning tuning() {
   return t;
 }
 
-Call callOf(Collective collective, std::uint64_t count) {
-  Call call;
-  call.collective = collective;
-  call.type = DType::F32;
-  call.count = count;
-  return call;
-}
-
 std::string chosen(const Call& call, const Tuning& t = tuning()) {
   Schedule schedule;
   const Status status = choose(call, t, &schedule);

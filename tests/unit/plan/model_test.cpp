@@ -22,14 +22,6 @@ Tuning tuningOf(std::uint32_t ranks, std::uint32_t cores) {
   return t;
 }
 
-Call callOf(Collective collective, std::uint64_t count) {
-  Call call;
-  call.collective = collective;
-  call.type = DType::F32;
-  call.count = count;
-  return call;
-}
-
 double priceOf(const char* name, const Call& call, const Tuning& t) {
   for (const Form& form : formsOf(call, t)) {
     if (form.name == name) return form.ns;

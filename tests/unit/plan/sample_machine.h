@@ -31,4 +31,13 @@ inline Ground sampleGround(std::uint32_t cores = 2) {
           .between = {}};
 }
 
+// A call to plan there.
+inline Call callOf(Collective collective, std::uint64_t count) {
+  Call call;
+  call.collective = collective;
+  call.type = DType::F32;
+  call.count = count;
+  return call;
+}
+
 }  // namespace weft

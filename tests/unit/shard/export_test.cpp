@@ -2,10 +2,9 @@
 // Exports, read by readers that know nothing of weft.
 #include "shard/export.h"
 
-#include <cstdio>
-
 #include "checkpoints.h"
 #include "shard/durable_file.h"
+#include "tests/command.h"
 
 namespace weft::test {
 namespace {
@@ -28,12 +27,8 @@ Training runOf(Degrees degrees, DType paramType) {
 }
 
 std::string outputOf(const std::string& command) {
-  std::string output;
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return output;
-  char piece[4096];
-  while (const std::size_t n = std::fread(piece, 1, sizeof(piece), pipe)) output.append(piece, n);
-  return ::pclose(pipe) == 0 ? output : "failed: " + output;
+  const auto [exitCode, output] = runCommand(command);
+  return exitCode == 0 ? output : "failed: " + output;
 }
 
 bool has(const char* program) {

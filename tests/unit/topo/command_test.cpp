@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft-topo as a command: what it writes, and what its exit code says.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "tests/command.h"
 #include "topology/fabric_file.h"
 
 namespace weft::topo {
@@ -17,23 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int exitCode = -1;
-  std::string output;
-};
+using test::Outcome;
 
 // The tool that was built with this test.
 Outcome weftTopo(const std::string& arguments) {
-  const fs::path tool = fs::read_symlink("/proc/self/exe").parent_path() / "weft-topo";
-  Outcome outcome;
-  FILE* const pipe = ::popen((tool.string() + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  char buffer[4096];
-  for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    outcome.output.append(buffer, got);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exitCode = WEXITSTATUS(status);
-  return outcome;
+  return test::runCommand(test::toolBeside("weft-topo") + " " + arguments + " 2>&1");
 }
 
 class Command : public ::testing::Test {

@@ -12,26 +12,18 @@
 #include <limits>
 #include <sstream>
 
+#include "tests/unit/plan/sample_machine.h"
+
 namespace weft {
 namespace {
 
 constexpr const char* kKey = "some processor, weft 1.2.3";
 
 Machine sample(double exchange = 130.25) {
-  return {.cacheBytes = 2 << 20,
-          .exchangeNs = exchange,
-          .messageNs = 1.0 / 3,
-          .handOverNs = 680,
-          .copyNear = 42,
-          .copyFar = 14,
-          .streamFar = 19,
-          .streamMin = 4 << 20,
-          .foldNear = 68,
-          .putAcross = 14,
-          .takeAcross = 9,
-          .kernelCallNs = 750,
-          .kernelNear = 24,
-          .kernelFar = 11};
+  Machine machine = sampleMachine();
+  machine.exchangeNs = exchange;
+  machine.messageNs = 1.0 / 3;
+  return machine;
 }
 
 class MachineFile : public testing::Test {
