@@ -172,6 +172,7 @@ TEST_P(ShardEnd, AbortFromAnotherThreadEndsAllSteps) {
     Steps steps;
     Shard shard(steps, r, configOf(kZero1));
     if (!shard.start()) return steps.failed();
+    steps.ok(weftBarrier(r.comm, nullptr, nullptr), "all have started");
     std::thread aborter;
     if (r.rank == 1)
       aborter = std::thread([&] {
@@ -252,6 +253,7 @@ TEST_P(ShardEnd, DestroyUnderAPrefetchIsPrompt) {
     {
       Shard shard(steps, r, shardConfig(weftFloat32, {0, 0, 0}));
       if (!shard.start()) return steps.failed();
+      steps.ok(weftBarrier(r.comm, nullptr, nullptr), "all have started");
       if (r.rank == 0) steps.ok(weftParamPrefetch(shard, 0), "prefetch");
     }
     steps.expect(nowMs() - from < 3 * kPromptMs, "took " + std::to_string(nowMs() - from) + " ms");
