@@ -31,4 +31,7 @@ expect 64 'ranks' --ranks 0
 expect 64 'sideways' --sideways
 expect 0 'Exit codes' --help
 WEFT_TRANSPORT=faulty:corrupt=3:0-1 expect 69 'link from rank 0 .* to rank 1 .*data-corrupt' --ranks 2 --time 4 --no-host
-WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:29753 WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1
+WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:29753 WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1 \
+  --json "$folder/alone"
+grep -q '"exit_code": 75' "$folder/alone"
+grep -q '"kind": "rank-lost"' "$folder/alone"

@@ -95,7 +95,11 @@ class Rank {
   int endQuietly(const std::optional<Finding>& lost) {
     if (!lost) return exitCodeOf(conclude(evidence_));
     fmt::print(stderr, "weft-health: {}", toText(*lost));
-    return exitCodeOf(std::span(&*lost, 1));
+    const int code = exitCodeOf(std::span(&*lost, 1));
+    // Ranks that have not met do not know who is the first: each writes the file, on its host.
+    if (rank_ < 0 && options_.json != "-")
+      save(options_.json, reportJson(evidence_, {*lost}, code).dump(1) + "\n");
+    return code;
   }
 
   int tell(const std::optional<Finding>& lost) {
