@@ -90,7 +90,7 @@ struct ControlPage {
   alignas(kLine) std::atomic<std::uint64_t> callSeq{0};
   std::atomic<std::uint32_t> inCall{0};
   std::atomic<std::uint32_t> left{0};  // 1: destroyed its end; it will make no further call
-  Verdict verdict;
+  alignas(kLine) Verdict verdict;  // on a line of its own: every call looks whether there is one
   CallRecord calls[kCallRecords];
 };
 

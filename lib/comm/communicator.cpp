@@ -78,7 +78,7 @@ Status Communicator::launch(const Call& call, Launch launch, int timeoutMs, cons
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
   core.watch.enter(*launch.plan, timeoutMs, label);
   // Whoever has failed in the meantime counts on nobody touching its buffers.
-  if (core.watch.isBroken()) return settle(core.watch.verdict());
+  if (const Status verdict = core.watch.verdict(); !verdict.ok()) return settle(verdict);
   return settle(core.executor.run(launch));
 }
 
