@@ -379,6 +379,7 @@ TEST_P(Late, AbortFromAnotherThreadOfAWaitingRank) {
 std::string gatherUntilAborted(const Rank& r, int aborter, double afterMs, std::span<char> out) {
   weftComm_t comm = nullptr;
   weftResult_t result = weftCommSplit(r.comm, 0, 0, &comm, nullptr);
+  if (result == weftSuccess) result = weftBarrier(r.comm, nullptr, nullptr);  // all have it
   if (result != weftSuccess) return outcome(result, r.comm);
   std::thread thread;
   if (r.rank == aborter)
