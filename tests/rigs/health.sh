@@ -65,7 +65,11 @@ finish() {
 }
 
 # first_finding: of rank 0, or if that one says nothing, of another.
-first_finding() { grep -hE '(^|: )(fault|warning|note): ' "$work"/[0-9]* | head -1 | sed 's/^weft-health: //'; }
+# What the machine below takes from this one is true, and no part has planted it.
+first_finding() {
+  grep -hE '(^|: )(fault|warning|note): ' "$work"/[0-9]* | grep -vE '\[cpu-(stolen|throttled|hot)\]' | head -1 |
+    sed 's/^weft-health: //'
+}
 
 # result NAME PATTERN CODE: the first finding is PATTERN (none if it is empty), and every rank that the part has not
 # killed ended with CODE.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/command.h"
+#include "tests/true_of_machine.h"
 #include "tests/unit/doctor/with_variables.h"
 
 namespace weft::doctor {
@@ -31,17 +32,6 @@ std::string factIn(const nlohmann::json& report, const std::string& name) {
 
 using Command = WithVariables;
 
-// What a machine suffers from its neighbours while it is looked at (cpu-stolen, memory-tight,
-// nic-drops, ...) is true and no fault of this test; what depends on software and settings must be
-// in order.
-bool isOfTheMachine(const std::string& kind) {
-  for (const char* part :
-       {"cpu-", "memory-", "numa-", "nic-", "rdma-", "clock-", "pids-", "nofile-"}) {
-    if (kind.starts_with(part)) return true;
-  }
-  return false;
-}
-
 TEST_F(Command, AHostThatRunsTheTestsMayRunAJob) {
   const std::string file = fs::path(::testing::TempDir()) / ("doctor_" + std::to_string(getpid()));
   const Outcome o = weftDoctor("--seconds 0.2 --json " + file);
@@ -55,7 +45,7 @@ TEST_F(Command, AHostThatRunsTheTestsMayRunAJob) {
   EXPECT_NE(factIn(report, "library.libcrypto"), "");
   for (const auto& finding : report.at("findings")) {
     EXPECT_NE(finding.at("severity"), "fault") << finding.dump();
-    if (!isOfTheMachine(finding.at("kind"))) {
+    if (!test::isTrueOfMachine(finding.at("kind").get<std::string>())) {
       EXPECT_EQ(finding.at("severity"), "note") << finding.dump();
     }
   }
