@@ -179,8 +179,10 @@ typedef struct {
 
 WEFT_API weftResult_t weftGetVersion(int* version);           /* WEFT_VERSION_CODE of the library */
 WEFT_API const char* weftGetErrorString(weftResult_t result); /* static, never NULL */
-/* The last error's line: of `comm`, or of the calling thread if comm is NULL. Never NULL; valid
- * until the next weft call of this thread. */
+/* The last error's line. Right after a call of this thread on `comm` that failed, that call's, and
+ * after weftCommGetAsyncError that of the result it gave; else that of what broke `comm`; if comm
+ * is NULL or whole, that of the calling thread. Never NULL; valid until the next weft call of this
+ * thread. */
 WEFT_API const char* weftGetLastError(weftComm_t comm);
 
 /* ---- Creating and ending communicators ---------------------------------------------------- */

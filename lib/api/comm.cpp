@@ -189,7 +189,8 @@ weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result) {
     Communicator* found = nullptr;
     WEFT_TRY(findComm(comm, &found));
     WEFT_TRY(checkPointer(result, "result"));
-    *result = weft::resultOf(found->lookAround());
+    const Status seen = found->lookAround();
+    *result = seen.ok() ? weftSuccess : weft::report(seen);
     return {};
   });
 }

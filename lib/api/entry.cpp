@@ -20,6 +20,13 @@ std::string& lastError() {
   return line;
 }
 
+// The communicator of this thread's latest call, if it names one, and again if that call failed.
+struct LatestCall {
+  weftComm_t on = nullptr;
+  weftComm_t failedOn = nullptr;
+};
+constinit thread_local LatestCall latest;
+
 template <class Handles>
 Status unknownHandle(const Handles& handles, const void* handle, const char* what) {
   if (handles.isParents(handle))
@@ -57,11 +64,13 @@ EventHandles& eventHandles() {
 }
 
 Status findComm(weftComm_t handle, Communicator** comm) {
+  latest.on = handle;
   *comm = commHandles().find(handle);
   return *comm ? Status() : unknownHandle(commHandles(), handle, "comm");
 }
 
 Status shareComm(weftComm_t handle, std::shared_ptr<Communicator>* comm) {
+  latest.on = handle;
   return share(commHandles(), handle, "comm", comm);
 }
 Status shareStream(weftStream_t handle, std::shared_ptr<WorkStream>* stream) {
@@ -71,15 +80,16 @@ Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event) {
   return share(eventHandles(), handle, "event", event);
 }
 
-weftResult_t resultOf(const Status& status) {
+void beginCall() { latest = {}; }
+
+weftResult_t report(const Status& status) {
+  lastError() = status.text();
+  latest.failedOn = latest.on;
   return status.code() == Code::LinkLost ? weftRemoteError
                                          : static_cast<weftResult_t>(status.code());
 }
 
-weftResult_t report(const Status& status) {
-  lastError() = status.text();
-  return resultOf(status);
-}
+bool hasJustFailedOn(weftComm_t comm) { return comm != nullptr && latest.failedOn == comm; }
 
 const char* lastErrorOfThread() { return lastError().c_str(); }
 

@@ -31,15 +31,18 @@ Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event);
 // Forgets what weftCommRegister declared of a communicator that is destroyed.
 void dropRegistrations(const Communicator& comm);
 
+// A call of this thread begins, which findComm and shareComm tell the communicator of.
+void beginCall();
 // Keeps the text for weftGetLastError of this thread; returns the code as the C API knows it.
 weftResult_t report(const Status& status);
-// What callers see of it.
-weftResult_t resultOf(const Status& status);
 const char* lastErrorOfThread();
+// Was this thread's latest call one on `comm`, and did it fail?
+bool hasJustFailedOn(weftComm_t comm);
 
 // Runs an entry point: no exception leaves it.
 template <class Body>
 weftResult_t entry(Body&& body) noexcept {
+  beginCall();
   const Status status = withoutExceptions(body);
   return status.ok() ? weftSuccess : report(status);
 }

@@ -124,7 +124,9 @@ const char* weftGetErrorString(weftResult_t result) {
 }
 
 const char* weftGetLastError(weftComm_t comm) {
-  if (const weft::Communicator* found = weft::commHandles().find(comm)) {
+  const weft::Communicator* found = weft::commHandles().find(comm);
+  if (found != nullptr && !weft::hasJustFailedOn(comm)) {
+    weft::beginCall();
     if (const weft::Status verdict = found->verdict(); !verdict.ok()) weft::report(verdict);
   }
   return weft::lastErrorOfThread();

@@ -302,5 +302,25 @@ TEST_P(NotMended, AfterAnAbort) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
+// Whatever comes after the failure of a call, its result and its text are of one error: that of the
+// lost link, or of the abort if that came before the call had ended.
+TEST_P(NotMended, ALaterErrorIsNotThatOfTheCall) {
+  const World world{GetParam(), 3, "faulty(ofi):cut=20:0-1"};
+  const std::string failed = failures(world, [](const Rank& r) -> std::string {
+    const auto isAbort = [&] { return has(weftGetLastError(r.comm), "was aborted by rank 2"); };
+    std::vector<float> out(5000);
+    weftResult_t result = weftSuccess;
+    for (int i = 0; i < 1000 && result == weftSuccess; ++i) result = sum(r, i, &out);
+    if (r.rank == 2) weftCommAbort(r.comm);
+    sleepMs(300);
+    if (r.rank == 2) return "";
+    if (isAbort() != (result == weftAborted)) return "the call: " + outcome(result, r.comm);
+    for (int i = 0; i < 500 && result != weftAborted; ++i, sleepMs(10))
+      weftCommGetAsyncError(r.comm, &result);
+    return isAbort() ? "" : "in the end: " + outcome(result, r.comm);
+  });
+  EXPECT_EQ(failed, "");
+}
+
 }  // namespace
 }  // namespace weft::testing

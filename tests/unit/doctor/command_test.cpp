@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tests/command.h"
 #include "tests/true_of_machine.h"
@@ -57,9 +59,12 @@ TEST_F(Command, SettingsThatAreRefusedAreOneFindingAndNoRetry) {
   const Outcome o = weftDoctor("--seconds 0.2 --json -");
   EXPECT_EQ(o.exitCode, 78) << o.output;
   const auto report = nlohmann::json::parse(o.output);
-  ASSERT_GE(report.at("findings").size(), 2u);
-  EXPECT_EQ(report.at("findings")[0].at("kind"), "env-invalid");
-  EXPECT_EQ(report.at("findings")[1].at("kind"), "env-unknown");
+  std::vector<std::string> kinds;
+  for (const auto& finding : report.at("findings")) kinds.push_back(finding.at("kind"));
+  std::erase_if(kinds, test::isTrueOfMachine);
+  ASSERT_GE(kinds.size(), 2u);
+  EXPECT_EQ(kinds[0], "env-invalid");
+  EXPECT_EQ(kinds[1], "env-unknown");
   EXPECT_NE(report.at("verdict").get<std::string>().find("must not run a job (1 fault)"),
             std::string::npos);
 }
