@@ -57,6 +57,11 @@ Status CheckpointFolder::prepare(std::int64_t steps) const {
   if (error) return failed("cannot make folder", path_, error);
   for (const std::string& name : namesIn(path_))
     if (liesAside(name)) fs::remove_all(text(path_, "/", name), error);
+  CheckpointIndex last;
+  const std::string name = nameOfLatest();
+  // Where the last one is not to be read any other may be the one to keep.
+  if (!name.empty() && readIndex(text(path_, "/", name, "/", kIndexFile), &last).ok())
+    prune(name, last.previous);
   fs::create_directory(aside(steps), error);
   return error ? failed("cannot make folder", aside(steps), error) : Status();
 }
@@ -82,7 +87,8 @@ std::string CheckpointFolder::nameOfLatest() const {
   return isOurs(name) ? name : std::string();
 }
 
-Status CheckpointFolder::commit(const CheckpointIndex& index) const {
+Status CheckpointFolder::commit(CheckpointIndex index) const {
+  index.previous = nameOfLatest();
   const std::string from = aside(index.steps), name = freeName(index.steps),
                     to = path_ + "/" + name;
   std::string json;
@@ -91,22 +97,21 @@ Status CheckpointFolder::commit(const CheckpointIndex& index) const {
   WEFT_TRY(syncFolder(from));
   if (std::rename(from.c_str(), to.c_str()) != 0) return systemError("cannot rename", from);
   WEFT_TRY(syncFolder(path_));
-  const std::string before = nameOfLatest();
   if (const Status named = replaceFile(path_ + "/latest", name + "\n"); !named.ok()) {
     (void)std::rename(to.c_str(), from.c_str());  // aside again, to be dropped
     return named;
   }
   WEFT_TRY(syncFolder(path_));
-  prune(name, before);
+  prune(name, index.previous);
   return {};
 }
 
 // A checkpoint is renamed before it is removed, so that there is never half of one.
-void CheckpointFolder::prune(const std::string& last, const std::string& before) const {
+void CheckpointFolder::prune(const std::string& last, const std::string& previous) const {
   for (const std::string& name : namesIn(path_)) {
     std::error_code error;
     const std::string old = text(path_, "/", name);
-    if (!isOurs(name) || name == last || name == before) continue;
+    if (!isOurs(name) || name == last || name == previous) continue;
     if (!fs::exists(text(old, "/", kIndexFile), error)) continue;
     fs::rename(old, old + std::string(kAside), error);
     if (!error) fs::remove_all(old + std::string(kAside), error);

@@ -16,11 +16,12 @@ class CheckpointFolder {
  public:
   explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
 
-  // Makes it and an empty folder to write in, and removes what writers that died have left.
+  // Makes it and an empty folder to write in, and removes what writers that died have left: once
+  // there is a last one, however many die in a row, there are three folders at most.
   Status prepare(std::int64_t steps) const;
   std::string aside(std::int64_t steps) const;
   // Makes the last checkpoint of what lies aside, with this index. All its files are on disk.
-  Status commit(const CheckpointIndex& index) const;
+  Status commit(CheckpointIndex index) const;
   void drop(std::int64_t steps) const;  // what lies aside
 
   // The path of the last checkpoint, or of the folder if it is itself one.
@@ -29,7 +30,7 @@ class CheckpointFolder {
  private:
   std::string nameOfLatest() const;
   std::string freeName(std::int64_t steps) const;
-  void prune(const std::string& last, const std::string& before) const;
+  void prune(const std::string& last, const std::string& previous) const;
 
   std::string path_;
 };

@@ -25,10 +25,10 @@ std::string checksum(const Json& json) {
 }
 
 Json jsonOf(const CheckpointIndex& index) {
-  Json json = {{"format", kFormat},     {"version", CheckpointIndex::kVersion},
-               {"steps", index.steps},  {"arrays", index.arrays},
-               {"meta", index.meta},    {"parameters", Json::array()},
-               {"files", Json::array()}};
+  Json json = {{"format", kFormat},      {"version", CheckpointIndex::kVersion},
+               {"steps", index.steps},   {"arrays", index.arrays},
+               {"meta", index.meta},     {"previous", index.previous},
+               {"files", Json::array()}, {"parameters", Json::array()}};
   for (const auto& p : index.parameters)
     json["parameters"].push_back(
         {{"name", p.name}, {"elements", p.elements}, {"frozen", p.frozen}});
@@ -43,6 +43,7 @@ CheckpointIndex indexFrom(const Json& json) {
   index.steps = json.at("steps").get<std::int64_t>();
   index.arrays = json.at("arrays").get<std::vector<std::string>>();
   index.meta = json.at("meta").get<std::string>();
+  index.previous = json.value("previous", std::string());  // weft 0.1 began without
   for (const Json& p : json.at("parameters"))
     index.parameters.push_back({p.at("name").get<std::string>(),
                                 p.at("elements").get<std::uint64_t>(), p.at("frozen").get<bool>()});

@@ -29,7 +29,8 @@ struct CheckpointIndex {
   std::vector<std::string> arrays;  // "weight" and those of the optimizer
   std::vector<Parameter> parameters;
   std::vector<File> files;
-  std::string meta;  // the caller's
+  std::string meta;      // the caller's
+  std::string previous;  // the name of the one that was the last before, or nothing
 };
 
 // Of a model without what is tied, and its optimizer.
