@@ -69,6 +69,7 @@ Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::st
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::vector<Attempt> attempts;
     WEFT_TRY(prepare_(&id_.addresses));
+    std::string failures;
     for (const Address& address : id_.addresses) {
       attempts.push_back(tryOnce(address, Deadline::in(attemptMs).orSooner(deadline_)));
       if (attempts.back().result == Result::Joined) {
@@ -76,9 +77,10 @@ Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::st
         *rootName = rootName_;
         return {};
       }
-      // An attempt that the deadline cut short says less than the one before.
-      if (!deadline_.expired() || lastFailure_.empty()) lastFailure_ = attempts.back().why;
+      failures += text(failures.empty() ? "" : "; ", attempts.back().why);
     }
+    // A round that the deadline cut short says less than the one before.
+    if (!deadline_.expired() || lastFailures_.empty()) lastFailures_ = std::move(failures);
     WEFT_TRY(hopeless(attempts));
     if (deadline_.expired()) return outOfTime();
     std::this_thread::sleep_for(std::min<Deadline::Clock::duration>(pause, deadline_.remaining()));
@@ -157,21 +159,23 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
     if (attempt.result == Result::Poor)
       return Status::error(Code::SystemError, text("rank ", hello_.rank, ": ", attempt.why));
   }
-  const auto all = [&](Result result) {
-    return std::all_of(attempts.begin(), attempts.end(),
-                       [&](const Attempt& a) { return a.result == result; });
+  const auto count = [&](Result result) {
+    return std::ranges::count(attempts, result, &Attempt::result);
   };
+  const auto all = std::ssize(attempts), refused = count(Result::Refused),
+             foreign = count(Result::Foreign);
   const bool created = id_.origin == IdContent::Origin::Created;
   const auto waited = Deadline::Clock::now() - began_;
-  if (created && all(Result::Refused) && waited >= kRefusalPatience) {
+  // The port of a root that is gone may have become another job's.
+  if (created && refused > 0 && refused + foreign == all && waited >= kRefusalPatience) {
     return Status::error(
         Code::InvalidArgument,
         text("stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
-             ": nobody listens at ", where(),
-             " any more. fix: make a new id for each "
+             ": nobody listens at ", where(), " any more", foreign > 0 ? " but another job" : "",
+             ". fix: make a new id for each "
              "communicator, and keep the process that made it alive until all ranks have joined"));
   }
-  if (all(Result::Foreign) && waited >= (created ? milliseconds(0) : kForeignPatience)) {
+  if (foreign == all && waited >= (created ? milliseconds(0) : kForeignPatience)) {
     return Status::error(
         Code::Authentication,
         text("rank ", hello_.rank, " on host ", hostName(),
@@ -186,7 +190,7 @@ Status Joiner::outOfTime() const {
   return Status::error(
       Code::Timeout,
       text("rank ", hello_.rank, " could not reach the meeting point of its communicator at ",
-           where(), " within ", ms, " ms: ", lastFailure_,
+           where(), " within ", ms, " ms: ", lastFailures_,
            ". fix: check that rank 0 was started, the address and the firewall"));
 }
 

@@ -49,7 +49,7 @@ class Joiner {
   std::size_t maxMessage_ = 0;
   std::unique_ptr<Stream> stream_;
   std::string rootName_;
-  std::string lastFailure_;
+  std::string lastFailures_;  // of all addresses
 };
 
 // Waits for the next message on a stream. False: the deadline passed (*error is OK), or the

@@ -137,6 +137,7 @@ TEST(SetupShm, RankThatDiesBeforeItConnects) {
       const Clock::time_point begin = Clock::now();
       const Status status = rank.tryMake(setup, &transport);
       REQUIRE(has(status, "during set-up"), status.text());
+      REQUIRE(status.code() == Code::RemoteError, status.text());
       REQUIRE(Clock::now() - begin < std::chrono::seconds(2), status.text());
     });
     for (std::uint32_t rank = 0; rank < 3; ++rank) {

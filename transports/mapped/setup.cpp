@@ -142,7 +142,9 @@ Status gatherBytes(const TransportSetup& setup, const Status& mine,
                    std::span<const std::byte> record, std::vector<std::vector<std::byte>>* all) {
   const std::vector<std::byte> blob = pack(mine, record);
   const Status exchanged = setup.exchange(blob, all);
-  if (!exchanged.ok()) return mine.ok() ? exchanged : mine;
+  const bool knowsBetter =
+      mine.ok() || (mine.code() == Code::RemoteError && exchanged.code() == Code::RemoteError);
+  if (!exchanged.ok()) return knowsBetter ? exchanged : mine;
   if (all->size() != setup.ranks)
     return Status::error(Code::InternalError, text("set-up exchange gave ", all->size(),
                                                    " blobs for ", setup.ranks, " ranks"));

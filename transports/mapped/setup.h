@@ -47,7 +47,8 @@ Status randomToken(Token*);
 // All-gather of `record` and of each rank's status so far. If any rank has failed, all ranks get
 // the text of the lowest such rank, so that nobody waits for it any longer; what a rank says of
 // itself goes before what others say of it (RemoteError). Where the exchange itself fails, each
-// rank keeps its own error, else gets that of the exchange.
+// rank keeps what it says of itself, else gets the error of the exchange: who is seen to have ended
+// has often only heard of a death, and the exchange knows whose.
 Status gatherBytes(const TransportSetup&, const Status& mine, std::span<const std::byte> record,
                    std::vector<std::vector<std::byte>>* all);
 

@@ -231,10 +231,10 @@ Status Rendezvous::tell(Link& link, bool* busy) {
     link.told = true;
   } else if (transient(errno)) {
     *busy = true;
+  } else if (errno == EPIPE || errno == ECONNRESET) {
+    return hungUp(link.peer);
   } else {
-    const bool hungUp = errno == EPIPE || errno == ECONNRESET;
-    return socketError(text("cannot send to ", nameOf((*cards_)[link.peer]),
-                            hungUp ? ", which has failed or ended during set-up" : ""));
+    return socketError(text("cannot send to ", nameOf((*cards_)[link.peer])));
   }
   return {};
 }
@@ -251,9 +251,7 @@ Status Rendezvous::hear(Link& link) {
     link.socket.reset();
     return {};
   }
-  if (!sound)
-    return Status::error(Code::RemoteError, text("shm transport: ", nameOf((*cards_)[link.peer]),
-                                                 " hung up; it has failed or ended during set-up"));
+  if (!sound) return hungUp(link.peer);
   if (received.cut || !received.descriptors.memory)
     return Status::error(Code::SystemError,
                          text("shm transport: descriptors from ", nameOf((*cards_)[hello.rank]),
@@ -261,6 +259,11 @@ Status Rendezvous::hear(Link& link) {
                               "; fix: raise the limit of open files (ulimit -n)"));
   admit(link, hello.rank, std::move(received.descriptors));
   return {};
+}
+
+Status Rendezvous::hungUp(std::uint32_t peer) const {
+  return Status::error(Code::RemoteError, text("shm transport: ", nameOf((*cards_)[peer]),
+                                               " hung up; it has failed or ended during set-up"));
 }
 
 void Rendezvous::admit(Link& link, std::uint32_t peer, Descriptors descriptors) {

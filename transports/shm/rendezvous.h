@@ -55,6 +55,7 @@ class Rendezvous {
   Status serve(Link&, bool* busy);
   Status tell(Link&, bool* busy);
   Status hear(Link&);
+  Status hungUp(std::uint32_t peer) const;
   void admit(Link&, std::uint32_t peer, Descriptors);
   Status wait(bool busy, Deadline);
   Status checkMissing();

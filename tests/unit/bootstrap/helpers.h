@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -61,6 +62,24 @@ inline std::uint16_t freePort() {
   EXPECT_TRUE(listenAt(loopbackV4(), &socket, &bound, &error).ok());
   return bound.port;
 }
+
+// Bound but not listening: it refuses, and nobody else can take it meanwhile.
+class RefusingPort {
+ public:
+  RefusingPort() {
+    sockaddr_storage storage;
+    socklen_t size = loopbackV4().toSockaddr(&storage);
+    EXPECT_EQ(bind(socket_.fd(), reinterpret_cast<sockaddr*>(&storage), size), 0);
+    size = sizeof storage;
+    EXPECT_EQ(getsockname(socket_.fd(), reinterpret_cast<sockaddr*>(&storage), &size), 0);
+    address_ = Address::from(reinterpret_cast<sockaddr*>(&storage));
+  }
+  const Address& address() const { return address_; }
+
+ private:
+  Socket socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  Address address_;
+};
 
 struct Joined {
   Status status;

@@ -259,6 +259,18 @@ TEST(JoinFailure, StaleIdIsSaidWithinASecond) {
   EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
 }
 
+TEST(JoinFailure, StaleIdWithAPortThatIsNowAnotherJobs) {
+  const UniqueId another = newId();
+  const RefusingPort gone;
+  IdContent stale = contentOf(another);
+  stale.secret.fill(std::byte{1});
+  stale.addresses = {stale.addresses[0], gone.address()};
+  const Joined joined = join(encodeId(stale), {.rank = 0, .size = 1});
+  EXPECT_EQ(joined.status.code(), Code::InvalidArgument);
+  expectHas(joined.status.text(), "any more but another job. fix: make a new id");
+  expectAllJoined(joinAll(another, healthyParts(1)));
+}
+
 TEST(JoinFailure, ForeignIdIsSaidAtOnceAndHarmsNobody) {
   const UniqueId id = newId();
   IdContent stolen = contentOf(id);
@@ -323,14 +335,8 @@ TEST(AgreedAddress, WrongSecretIsNamed) {
 }
 
 TEST(AgreedAddress, NobodyThereIsATimeoutThatSaysWhere) {
-  // Bound but not listening: it refuses, and nobody else can take it meanwhile.
-  const Socket taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_storage storage;
-  socklen_t size = loopbackV4().toSockaddr(&storage);
-  ASSERT_EQ(bind(taken.fd(), reinterpret_cast<sockaddr*>(&storage), size), 0);
-  size = sizeof storage;
-  ASSERT_EQ(getsockname(taken.fd(), reinterpret_cast<sockaddr*>(&storage), &size), 0);
-  const std::uint16_t port = Address::from(reinterpret_cast<sockaddr*>(&storage)).port;
+  const RefusingPort refusing;
+  const std::uint16_t port = refusing.address().port;
   const Joined alone = join(agreedId("127.0.0.1", port), {.rank = 1, .size = 2, .timeoutMs = 200});
   EXPECT_EQ(alone.status.code(), Code::Timeout);
   expectHas(alone.status.text(), "127.0.0.1:" + std::to_string(port));

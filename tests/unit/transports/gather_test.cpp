@@ -44,5 +44,23 @@ TEST(Gather, WhatARankSaysOfItselfGoesFirst) {
   EXPECT_EQ(gathered({kAccusation, kAccusation, kCause}).code(), Code::SystemError);
 }
 
+// An exchange that fails with this, for a rank that has come to that.
+Status cutOff(const Status& exchange, const Status& mine) {
+  TransportSetup setup;
+  setup.ranks = 3;
+  setup.exchange = [&](auto, auto*) { return exchange; };
+  std::vector<std::vector<std::byte>> all;
+  return gatherBytes(setup, mine, {}, &all);
+}
+
+TEST(Gather, WhoDiedIsKnownToTheExchange) {
+  const Status death = Status::error(Code::RemoteError, "rank 1 died");
+  EXPECT_EQ(cutOff(death, {}).text(), death.text());
+  EXPECT_EQ(cutOff(death, kAccusation).text(), death.text());
+  EXPECT_EQ(cutOff(death, kCause).text(), kCause.text());
+  EXPECT_EQ(cutOff(Status::error(Code::Timeout, "no answer"), kAccusation).text(),
+            kAccusation.text());
+}
+
 }  // namespace
 }  // namespace weft
