@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 namespace weft {
@@ -143,8 +143,8 @@ static_assert(inOrder(), "the table follows enum Knob");
 
 // The variable's value, or the default.
 std::string valueOf(const KnobInfo& info) {
-  const char* value = std::getenv(info.name);
-  return value && *value ? value : info.fallback;
+  std::string value = environment(info.name);
+  return value.empty() ? info.fallback : value;
 }
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
@@ -234,10 +234,7 @@ std::span<const KnobInfo> knobTable() { return kTable; }
 
 const KnobInfo& knobInfo(Knob knob) { return kTable[static_cast<std::size_t>(knob)]; }
 
-bool isSet(Knob knob) {
-  const char* value = std::getenv(knobInfo(knob).name);
-  return value && *value;
-}
+bool isSet(Knob knob) { return !environment(knobInfo(knob).name).empty(); }
 
 Status readInteger(Knob knob, std::int64_t* value) {
   const KnobInfo& info = knobInfo(knob);

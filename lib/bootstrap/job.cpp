@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/job.h"
 
-#include <cstdlib>
 #include <ctime>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/bytes.h"
 
 namespace weft {
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 // Several variables as one name; empty unless the first is set.
 std::string nameFrom(const char* first, const char* second = nullptr) {
-  const std::string name = variable(first);
-  return name.empty() || !second ? name : text(name, '.', variable(second));
+  const std::string name = environment(first);
+  return name.empty() || !second ? name : text(name, '.', environment(second));
 }
 
 std::uint64_t nonceOf(JobKind kind, const std::string& name) {
@@ -46,10 +41,10 @@ std::string jobName(JobKind kind) {
       return nameFrom("SLURM_JOB_ID", "SLURM_RESTART_COUNT");
     case JobKind::AwsBatch: {
       // The nodes of a multi-node job have ids that differ after a '#'.
-      const std::string name = variable("AWS_BATCH_JOB_ID");
+      const std::string name = environment("AWS_BATCH_JOB_ID");
       return name.empty()
                  ? name
-                 : text(name.substr(0, name.find('#')), '.', variable("AWS_BATCH_JOB_ATTEMPT"));
+                 : text(name.substr(0, name.find('#')), '.', environment("AWS_BATCH_JOB_ATTEMPT"));
     }
   }
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AWS Batch multi-node parallel jobs. It starts one process on each node, so nodes are ranks; the
 // main node is rank 0 whatever its index.
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/interfaces.h"
 #include "bootstrap/job.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/launcher_source.h"

@@ -3,6 +3,7 @@
 // through the launcher's key-value store, which authenticates the processes of the job.
 #include <mutex>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/launcher_source.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // srun without a PMI. Only the variables of the step count: those of the job are also set in a
 // batch script, which is no rank.
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/hostlist.h"
 #include "bootstrap/job.h"

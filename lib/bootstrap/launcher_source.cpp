@@ -2,8 +2,8 @@
 #include "bootstrap/launcher_source.h"
 
 #include <charconv>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bytes.h"
@@ -20,11 +20,6 @@ int hexDigit(char c) {
 }
 
 }  // namespace
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 Status environmentNumber(const char* name, int min, int max, int* value) {
   const std::string written = environment(name);

@@ -26,8 +26,6 @@ extern const LauncherSource kAwsBatchSource;
 
 // ---- what they share ----
 
-// The variable's value; empty if it is not set.
-std::string environment(const char* name);
 // The variable as a number from min to max; InvalidArgument if it is missing or anything else.
 Status environmentNumber(const char* name, int min, int max, int* value);
 // The same, but the value stays as it is if the variable is not set.

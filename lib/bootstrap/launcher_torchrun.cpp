@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // torchrun and everything else that speaks PyTorch's env:// convention.
+#include "base/environment.h"
 #include "base/text.h"
 #include "bootstrap/job.h"
 #include "bootstrap/launcher_source.h"

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 namespace weft {
@@ -97,7 +98,10 @@ Status PmixClient::open() {
         text("started by a PMIx launcher, but PMIx cannot be used: ", library.problem,
              ". fix: install libpmix2, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT"));
   }
-  const pmix::Status status = library.init(&self_, nullptr, 0);
+  const pmix::Status status = [&] {
+    const WritingEnvironment writing;
+    return library.init(&self_, nullptr, 0);
+  }();
   if (status != pmix::kSuccess) return library.error("PMIx_Init", status);
   library_ = &library;
   owner_ = getpid();

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/deadline.h"
+#include "base/environment.h"
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -204,11 +205,8 @@ void announce(const Core::Parts& parts) {
 std::string semanticConfig(const CommConfig& config) {
   std::string line =
       text("transport=", config.transport, ";reproducible=", config.reproducible ? 1 : 0);
-  for (const Knob knob : {Knob::Algo, Knob::SegmentKb, Knob::OneShotMax, Knob::DirectMin}) {
-    std::string value;
-    if (const char* set = std::getenv(knobInfo(knob).name)) value = set;
-    line += text(";", knobInfo(knob).name, "=", value);
-  }
+  for (const Knob knob : {Knob::Algo, Knob::SegmentKb, Knob::OneShotMax, Knob::DirectMin})
+    line += text(";", knobInfo(knob).name, "=", environment(knobInfo(knob).name));
   return line;
 }
 

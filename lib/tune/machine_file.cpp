@@ -8,8 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "tune/processor.h"
@@ -100,15 +100,9 @@ std::string machineKey() {
 }
 
 std::string machineFilePath() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string folder;
-  if (cache != nullptr && cache[0] == '/')
-    folder = cache;
-  else if (home != nullptr && home[0] == '/')
-    folder = text(home, "/.cache");
-  else
-    return "";
+  std::string folder = environment("XDG_CACHE_HOME");
+  if (!folder.starts_with('/')) folder = text(environment("HOME"), "/.cache");
+  if (!folder.starts_with('/') || folder == "/.cache") return "";
   return text(folder, "/weft/machine-", hexOf(Hash().add(machineKey()).value()));
 }
 

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 namespace weft::ofi {
@@ -43,6 +44,7 @@ InfoPtr makeHints(const Library& library, const std::string& provider) {
 }
 
 InfoPtr ask(const Library& library, const fi_info* hints, int* result) {
+  const WritingEnvironment writing;  // the first call starts all providers
   fi_info* list = nullptr;
   *result = library.getinfo(std::min(kApi, library.version()), nullptr, nullptr, 0, hints, &list);
   return {list, library.freeinfo};

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 namespace weft::ofi {
@@ -98,6 +99,7 @@ std::string memlock() {
 Status openLibrary(const Library** out) {
   static Library library;
   static const Status status = [] {
+    const WritingEnvironment writing;
     // Read by the efa provider once, before its first call of libibverbs. A child of fork never
     // touches our endpoints, but its parent's registered pages must stay where they are.
     ::setenv("FI_EFA_FORK_SAFE", "1", 0);

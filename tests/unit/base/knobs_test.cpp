@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "environment.h"
+#include "scoped_env.h"
 
 namespace weft {
 namespace {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "environment.h"
+#include "scoped_env.h"
 
 namespace weft {
 namespace {

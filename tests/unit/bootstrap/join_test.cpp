@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "helpers.h"
-#include "tests/unit/base/environment.h"
+#include "tests/unit/base/scoped_env.h"
 
 namespace weft {
 namespace {

@@ -13,7 +13,7 @@
 #include "bootstrap/secret.h"
 #include "helpers.h"
 #include "tests/command.h"
-#include "tests/unit/base/environment.h"
+#include "tests/unit/base/scoped_env.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "bootstrap/job.h"
 #include "helpers.h"
-#include "tests/unit/base/environment.h"
+#include "tests/unit/base/scoped_env.h"
 
 namespace weft {
 namespace {

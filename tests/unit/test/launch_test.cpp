@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tests/unit/base/environment.h"
+#include "tests/unit/base/scoped_env.h"
 
 namespace weft::test {
 namespace {
