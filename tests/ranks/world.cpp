@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -80,6 +83,30 @@ std::string runProcess(const World& world, const IdCourier& courier, int rank, c
   return text;
 }
 
+// Of this process; or it has just ended.
+bool sleeps(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t name = stat.rfind(')');
+  return name == std::string::npos || stat.compare(name, 3, ") S") == 0;
+}
+
+// What another thread holds at a fork, the allocator of a sanitizer for one, a child would wait for
+// in vain: so all others should be at rest.
+void awaitOtherThreadsAsleep() {
+  const std::string self = std::to_string(::gettid());
+  const auto isBusy = [&](const std::filesystem::directory_entry& thread) {
+    return thread.path().filename() != self && !sleeps(thread.path());
+  };
+  for (int waits = 0; waits < 1000; ++waits) {
+    std::error_code none;
+    const std::filesystem::directory_iterator threads("/proc/self/task", none);
+    if (std::none_of(begin(threads), end(threads), isBusy)) return;
+    sleepMs(1);
+  }
+}
+
 }  // namespace
 
 std::string nameOf(Kind kind) { return kind == Kind::Threads ? "threads" : "processes"; }
@@ -101,6 +128,7 @@ Processes::Processes(int n, const std::function<std::string(int)>& body) {
   for (int r = 0; r < n; ++r) {
     const Pipe report;
     std::fflush(nullptr);
+    awaitOtherThreadsAsleep();
     const pid_t pid = ::fork();
     if (pid == 0) {
       for (const int fd : reports_) ::close(fd);
