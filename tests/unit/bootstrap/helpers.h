@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -25,6 +26,9 @@ inline constexpr int kSlowdown = 10;
 #else
 inline constexpr int kSlowdown = 1;
 #endif
+
+// Promised is a second, on a machine that is not busy; deadlines of tests are much later.
+inline constexpr std::chrono::seconds kSoon{3};
 
 // Times that keep the tests of failures short.
 inline RootOptions quickRoot() {

@@ -143,8 +143,9 @@ std::string failedRound(std::vector<Joined>* results, int except, Code code,
 TEST(AllGather, MissingRankIsNamedAtTheDeadline) {
   std::vector<Joined> results = joinAll(newId(), healthyParts(3));
   expectAllJoined(results);
-  expectHas(failedRound(&results, 1, Code::Timeout, 540),
-            "set-up round 1 timed out after 0.5 s waiting for 1 of 3 ranks: 1");
+  const std::string text = failedRound(&results, 1, Code::Timeout, 540);
+  expectHas(text, "set-up round 1 timed out after ");
+  expectHas(text, " s waiting for 1 of 3 ranks: 1");
 }
 
 TEST(AllGather, ARankThatLeftIsNamed) {
@@ -185,7 +186,7 @@ TEST(JoinFailure, FailsWithinASecond) {
   parts[1].size = 5;
   const auto start = Deadline::Clock::now();
   expectSameFailure(joinAll(newId(), parts), Code::Mismatch);
-  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(Deadline::Clock::now() - start, kSoon);
 }
 
 TEST(JoinFailure, DuplicateRank) {
@@ -256,7 +257,7 @@ TEST(JoinFailure, StaleIdIsSaidWithinASecond) {
   const Joined again = join(id, {.rank = 0, .size = 1});
   EXPECT_EQ(again.status.code(), Code::InvalidArgument);
   expectHas(again.status.text(), "stale unique id, created ");
-  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(Deadline::Clock::now() - start, kSoon);
 }
 
 TEST(JoinFailure, StaleIdWithAPortThatIsNowAnotherJobs) {
@@ -279,7 +280,7 @@ TEST(JoinFailure, ForeignIdIsSaidAtOnceAndHarmsNobody) {
   const Joined foreign = join(encodeId(stolen), {.rank = 0, .size = 1});
   EXPECT_EQ(foreign.status.code(), Code::Authentication);
   expectHas(foreign.status.text(), "foreign unique id or secret");
-  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(Deadline::Clock::now() - start, kSoon);
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
 
