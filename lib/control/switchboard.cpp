@@ -147,7 +147,8 @@ void Switchboard::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
   seat.owesSince.reset();
   seat.loss = loss;
   seat.cut = loss.kind == Loss::Cut;
-  if (!announceAt_) announceAt_ = now + kLossPatience;
+  const Clock::time_point when = now + (seat.cut ? kCutPatience : kLossPatience);
+  announceAt_ = announceAt_ ? std::min(*announceAt_, when) : when;
 }
 
 void Switchboard::tick(Clock::time_point now) {

@@ -70,6 +70,8 @@ class Switchboard {
 
   // For a better word than that a connection has ended: ranks of the same host see how.
   static constexpr std::chrono::milliseconds kLossPatience{50};
+  // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
+  static constexpr std::chrono::milliseconds kCutPatience{250};
   // For answers, before those that came are passed on without the rest.
   static constexpr std::chrono::milliseconds kAnswerPatience{5};
 

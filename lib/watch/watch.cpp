@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLookEvery{5};         // for dead peers
 constexpr std::size_t kMostNamed = 4;         // late ranks told with their last calls
-constexpr milliseconds kWordsPatience{80};    // for the calls of ranks that come a little later
+constexpr milliseconds kWordsPatience{250};   // for the calls of ranks that come a little later
 constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
 constexpr milliseconds kLeavePatience{500};   // for ranks in the midst of a large copy
 constexpr std::chrono::microseconds kLeaveLook{50};

@@ -39,7 +39,7 @@ TEST(ControlLink, AMismatchNamesBothCalls) {
 
 TEST(ControlLink, TheCallOfALaterRankIsAwaited) {
   const auto common = runThreads(2, [](Member& m) {
-    if (m.rank == 1) std::this_thread::sleep_for(milliseconds(30));
+    if (m.rank == 1) std::this_thread::sleep_for(milliseconds(5));
     m.watch->enter(planOf(m.rank == 1 ? 5 : 6), 1000, nullptr);
     if (m.rank == 0) m.note(m.watch->disagreement(1));
     if (m.rank == 1) m.awaitVerdict();

@@ -145,7 +145,7 @@ TEST(Switchboard, AHostThatIsCutOffIsNamedWithItsRanks) {
   const Loss cut{Loss::Cut, milliseconds(3140)};
   b.board.lose(4, cut, b.start);
   b.board.lose(5, cut, b.after(3));
-  b.board.tick(b.after(60));
+  b.board.tick(b.after(260));
   const auto endings = b.endings();
   ASSERT_EQ(endings.size(), 2u);
   for (const std::string& line : endings)
@@ -155,11 +155,22 @@ TEST(Switchboard, AHostThatIsCutOffIsNamedWithItsRanks) {
 TEST(Switchboard, IfAllOthersAreCutOffItIsThisHost) {
   Board b(6, 2);
   const Loss cut{Loss::Cut, milliseconds(3000)};
-  for (std::uint32_t r = 2; r < 6; ++r) b.board.lose(r, cut, b.start);
-  b.board.tick(b.after(60));
+  for (std::uint32_t r = 2; r < 6; ++r)
+    b.board.lose(r, cut, b.after(50 * static_cast<int>(r)));  // not all at once
+  b.board.tick(b.after(260));
+  EXPECT_TRUE(b.endings().empty());
+  b.board.tick(b.after(360));
   const auto endings = b.endings();
   ASSERT_EQ(endings.size(), 4u);
   expectHas(endings[0], "the uplink of host h0 is down");
+}
+
+TEST(Switchboard, ADeathDoesNotWaitForCuts) {
+  Board b(6, 2);
+  b.board.lose(5, {Loss::Cut, milliseconds(3000)}, b.start);
+  b.board.lose(2, {}, b.after(10));
+  b.board.tick(b.after(70));
+  EXPECT_EQ(b.endings().size(), 2u);
 }
 
 TEST(Switchboard, NobodyIsHereOnceAllHaveGone) {
