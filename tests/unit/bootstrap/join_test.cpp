@@ -181,7 +181,7 @@ TEST(JoinFailure, WorldSizesDifferAndARankIsLate) {
   expectSameFailure(joinAll(newId(options), parts), Code::Mismatch);
 }
 
-TEST(JoinFailure, FailsWithinASecond) {
+TEST(JoinFailure, FailsSoon) {
   std::vector<Part> parts = healthyParts(4);
   parts[1].size = 5;
   const auto start = Deadline::Clock::now();
@@ -249,7 +249,7 @@ TEST(JoinFailure, LocalArgumentErrorsAreImmediate) {
   expectAllJoined(joinAll(id, healthyParts(1)));
 }
 
-TEST(JoinFailure, StaleIdIsSaidWithinASecond) {
+TEST(JoinFailure, StaleIdIsSaidSoon) {
   const UniqueId id = newId();
   expectAllJoined(joinAll(id, healthyParts(1)));
   ASSERT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));

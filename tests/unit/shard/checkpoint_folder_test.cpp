@@ -2,8 +2,6 @@
 // What writers leave that die between two steps of a save is gone with the next save.
 #include "shard/checkpoint_folder.h"
 
-#include <set>
-
 #include "checkpoints.h"
 
 namespace weft::test {
@@ -25,12 +23,7 @@ class CheckpointFolderOfTheDead : public testing::Test {
     ASSERT_TRUE(folder_.prepare(steps).ok());
     ASSERT_TRUE(folder_.commit(at(steps)).ok());
   }
-  std::set<std::string> folders() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(dir_.path()))
-      if (entry.is_directory()) names.insert(entry.path().filename());
-    return names;
-  }
+  std::set<std::string> folders() const { return foldersIn(dir_.path()); }
 
   const TemporaryFolder dir_;
   const CheckpointFolder folder_{dir_.path()};

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -47,6 +48,13 @@ inline std::string latestIn(const std::string& dir) {
   std::string name = contentOf(dir + "/latest");
   while (name.ends_with('\n')) name.pop_back();
   return dir + "/" + name;
+}
+
+inline std::set<std::string> foldersIn(const std::string& dir) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(dir))
+    if (entry.is_directory()) names.insert(entry.path().filename());
+  return names;
 }
 
 inline Training savingAt(Training run, int step, const std::string& dir) {
