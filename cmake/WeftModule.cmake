@@ -47,6 +47,19 @@ function(weft_optimized)
   endforeach()
 endfunction()
 
+# weft_room(<name> <target>...): `./dev test <name>` builds those of the targets that there are, and runs the tests <name>.*
+# and unit.<name>.*
+function(weft_room name)
+  if(NOT TARGET room_${name})
+    add_custom_target(room_${name})
+  endif()
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      add_dependencies(room_${name} ${target})
+    endif()
+  endforeach()
+endfunction()
+
 # weft_add_folders(<folder>...): add_subdirectory for each that has a CMakeLists.txt, in this order.
 function(weft_add_folders)
   file(GLOB lists CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # What can be chosen at configure time, and the settings that every target shares.
 
-set(WEFT_SANITIZE "" CACHE STRING "Sanitizer: empty, asan (address and undefined) or tsan")
-set_property(CACHE WEFT_SANITIZE PROPERTY STRINGS "" asan tsan)
+set(WEFT_SANITIZE "" CACHE STRING "Sanitizer: empty, asan (address and undefined), tsan or fuzz")
+set_property(CACHE WEFT_SANITIZE PROPERTY STRINGS "" asan tsan fuzz)
 set(WEFT_BUILD_TRAIN AUTO CACHE STRING "Build weft-train: ON, OFF or AUTO (if libtorch is found)")
 set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
 option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
+
+option(WEFT_STATIC "Build and install libweft.a beside libweft.so" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
@@ -32,23 +34,31 @@ if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
 endif()
 
-# Together, headers are read and templates compiled once a target. The library is compiled so only under a sanitizer:
-# as it is shipped, and linted, each file stands for itself. The preset debug keeps all files apart.
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
+# Together, headers are read and templates compiled once a batch. Batches of the library are small, so that a change of one
+# file compiles few; under a sanitizer nobody waits for one file, and a target is one batch. Whatever reads
+# compile_commands.json wants the preset debug, where each file stands for itself.
 set(CMAKE_UNITY_BUILD ${WEFT_UNITY})
-if(NOT WEFT_SANITIZE)
-  set(CMAKE_UNITY_BUILD OFF)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
+if(WEFT_SANITIZE)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
 
 if(WEFT_SANITIZE STREQUAL "asan")
   set(sanitizers address,undefined)
 elseif(WEFT_SANITIZE STREQUAL "tsan")
   set(sanitizers thread)
+elseif(WEFT_SANITIZE STREQUAL "fuzz")
+  set(sanitizers fuzzer-no-link,address,undefined)
 elseif(WEFT_SANITIZE)
-  message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}'; use asan, tsan or nothing")
+  message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}'; use asan, tsan, fuzz or nothing")
 endif()
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${sanitizers})
+endif()
+if(WEFT_SANITIZE STREQUAL "asan")
+  # These checks of every pointer take more than half of GCC's time. AddressSanitizer tells of most of what they find, and
+  # the fuzzers have them all.
+  add_compile_options(-fno-sanitize=vptr,null,alignment,object-size)
 endif()

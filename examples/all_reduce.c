@@ -19,5 +19,5 @@ int main(void) {
   else
     fprintf(stderr, "%s: %s\n", weftGetErrorString(result), weftGetLastError(comm));
   weftCommDestroy(comm);
-  return result == weftSuccess ? 0 : 1;
+  return result == weftSuccess && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -5,24 +5,29 @@
  * This header is the reference manual. It is C99 and C++.
  *
  * Ideas
- *   communicator  n ranks, 0..n-1, that agreed at creation. A rank is a process or a thread.
+ *   communicator  n ranks, 0..n-1, that agreed at creation. A rank is a process or a thread. 4,096
+ *                 of them may be alive in a process, and as many streams, and events: one more is
+ *                 weftInvalidUsage.
  *   collective    a call that every rank of a communicator makes, in the same order, with the same
  *                 kind, count, type, operation and root. Ranks that disagree ALL get weftMismatch
  *                 with a text that names both calls, and no result is delivered.
  *   stream        an in-order queue with a worker thread. stream == NULL: the call runs on the
  *                 caller's thread and returns when it is finished.
- *   deadline      every call that waits has one (weftConfig_t.timeoutMs, weftOpts_t.timeoutMs).
+ *   deadline      every call that waits has one (weftConfig_t.timeoutMs, weftOpts_t.timeoutMs), from
+ *                 the call on; of queued work, from when its stream has come to it. No call waits
+ *                 for ever: the longest is INT_MAX, 24 days.
  *
  * Counts are in elements, sizes in bytes, times in milliseconds unless said otherwise.
  * Buffers are host memory of any alignment, owned by the caller, which must not touch them between
  * the call and its completion. A count of 0 is a matched no-op; its pointers may be NULL.
+ * Options, counts, displs and scalars are read before a call returns, queued or not.
  * Partially overlapping send and receive buffers are weftInvalidArgument; the exact in-place forms
  * named at each collective are allowed.
  *
  * Errors
- *   weftInvalidArgument, weftInvalidUsage: the call had no effect and the communicator stays
- * usable. everything else: the communicator is broken; every later call returns the same verdict.
- * Destroy it. weftGetLastError says in one line who, what, where and how to fix it.
+ *   weftInvalidArgument, weftInvalidUsage: the call had no effect and the communicator stays usable.
+ *   Everything else: the communicator is broken; every later call returns the same error. Destroy it.
+ *   weftGetLastError says in one line who, what, where and how to fix it.
  *
  *   Buffers of a call that failed are the caller's again when it returns, their contents undefined:
  * it waits until the ranks that share memory with it have let go of them too, half a second at
@@ -30,10 +35,10 @@
  *
  *   A lost link between ranks that live (a cable, a port, a connection) is the exception. The call
  * in flight fails with weftRemoteError and a text that names both ranks, device and port. The next
- * call of each rank mends the communicator: together, within that call's deadline, the ranks choose
- * another transport for the pair (shared memory inside a host; libfabric between hosts where it was
- * verbs), warn of it, and run the call; weftCommGetAsyncError says weftSuccess again, weftCommEdges
- * what carries bytes now. That holds for transports that were asked for by name, too.
+ * call of each rank recovers the communicator: together, within that call's deadline, the ranks
+ * choose another transport for the pair (shared memory inside a host; libfabric between hosts where
+ * it was verbs), warn of it, and run the call; weftCommGetAsyncError says weftSuccess again,
+ * weftCommEdges what carries bytes now. That holds for transports that were asked for by name, too.
  *   The failed call keeps its place in the order: go on with the next one on every rank. A rank
  * that had finished it has no error, and may find it in the next, which then fails on all; so a job
  * that repeats what failed must agree on that, by a call. Messages that were sent and not received
@@ -42,8 +47,10 @@
  *
  * Threads
  *   Different communicators may be used by different threads at the same time and progress
- *   independently of each other. One communicator is used by one thread at a time, else
- *   weftInvalidUsage; weftCommAbort and weftCommGetAsyncError may be called from any thread.
+ *   independently of each other. Calls on one communicator run in the order of issue, whatever their
+ *   streams: one without a stream waits for those queued before it, within its deadline. One
+ *   communicator is used by one thread at a time, else weftInvalidUsage; weftCommAbort and
+ *   weftCommGetAsyncError may be called from any thread.
  *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
  */
 #ifndef WEFT_WEFT_H_
@@ -61,6 +68,13 @@
 #define WEFT_API __attribute__((visibility("default")))
 #else
 #define WEFT_API
+#endif
+
+/* In C++ the options may be left out: code of NCCL then compiles with other names. */
+#ifdef __cplusplus
+#define WEFT_OR_NULL = NULL
+#else
+#define WEFT_OR_NULL
 #endif
 
 #ifdef __cplusplus
@@ -185,6 +199,41 @@ WEFT_API const char* weftGetErrorString(weftResult_t result); /* static, never N
  * thread. */
 WEFT_API const char* weftGetLastError(weftComm_t comm);
 
+/* That error as data, of which its line is printed. Fields are only ever appended; start from
+ * WEFT_ERROR_INFO_INITIALIZER. What is not known is -1 (rank), 0 or "".
+ *   The pointers are never NULL but missingRanks, and live as long as what weftGetLastError
+ * returns: until the next weft call of this thread, these two apart. Copy what is to be kept.
+ *   rank: the culprit, who died, left, is late, disagrees or is at the other end of a lost link.
+ *   missingRanks, in order: who did not come to a call or to the making of a communicator, or is
+ * cut off. All of them if this rank saw it; if another told it, as many as fit in 2 KB. */
+typedef struct {
+  size_t size;             /* sizeof(weftErrorInfo_t) of the caller */
+  unsigned int magic;      /* WEFT_ERROR_INFO_MAGIC */
+  unsigned int version;    /* WEFT_VERSION_CODE of the caller */
+  weftResult_t result;     /* weftSuccess: there was no error, and all else is empty */
+  int rank;                /* in the communicator; -1: nobody is to blame, or a whole host */
+  int pid;                 /* of `rank`, as its process sees itself */
+  int port;                /* of `device`, from 1; 0: it has no numbers */
+  const char* host;        /* of `rank`, or the culprit itself */
+  const char* device;      /* this end of a lost link: "mlx5_0", "eth0" */
+  const char* call;        /* "barrier() #2 on communicator c"; weftMismatch: what each called */
+  const char* message;     /* the line without its fix */
+  const char* fix;         /* what to do */
+  const int* missingRanks; /* missingCount of them */
+  int missingCount;
+} weftErrorInfo_t;
+
+#define WEFT_ERROR_INFO_MAGIC 0x65727269u
+#define WEFT_ERROR_INFO_INITIALIZER                                                               \
+  {                                                                                               \
+    sizeof(weftErrorInfo_t), WEFT_ERROR_INFO_MAGIC, WEFT_VERSION_CODE, weftSuccess, -1, 0, 0, "", \
+        "", "", "", "", NULL, 0                                                                   \
+  }
+
+/* Of the error whose line weftGetLastError(comm) returns. Changes nothing of it, unless it fails
+ * itself: weftInvalidArgument if info is NULL or not initialized. */
+WEFT_API weftResult_t weftGetLastErrorInfo(weftComm_t comm, weftErrorInfo_t* info);
+
 /* ---- Creating and ending communicators ---------------------------------------------------- */
 
 /* Makes an id and starts a listener for it in this process, which must live until all ranks have
@@ -206,7 +255,7 @@ WEFT_API weftResult_t weftCommInitAll(weftComm_t* comms, int n, const int* devic
 WEFT_API weftResult_t weftCommInitAllConfig(weftComm_t* comms, int n, const int* devices,
                                             const weftConfig_t* config);
 
-/* Rank, size and meeting point from the launcher, the innermost first:
+/* Rank, size and bootstrap root from the launcher, the innermost first:
  * WEFT_RANK/WEFT_SIZE/WEFT_ROOT, torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS Batch, else
  * one rank alone. Logged at INFO. */
 WEFT_API weftResult_t weftCommInitFromEnv(weftComm_t* comm, const weftConfig_t* config);
@@ -225,7 +274,8 @@ WEFT_API weftResult_t weftCommDestroy(weftComm_t comm);
  * so does every later call. The handle must still be given to weftCommDestroy. */
 WEFT_API weftResult_t weftCommAbort(weftComm_t comm);
 
-/* *result: the communicator's verdict, weftSuccess while it is healthy. Also looks for dead peers.
+/* *result: the communicator's first error, weftSuccess while it is healthy. Also looks for dead
+ * peers.
  */
 WEFT_API weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result);
 WEFT_API weftResult_t weftCommCount(weftComm_t comm, int* count);
@@ -236,7 +286,7 @@ WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* lo
 /* Bytes that the library itself holds for this rank of the communicator. */
 typedef struct {
   size_t size;   /* sizeof(weftMemStats_t) of the caller */
-  size_t shared; /* this rank's own segment: landing slots, flags, control page */
+  size_t shared; /* this rank's own window: staging slots, flags, control page */
   size_t plans;  /* cached plans */
   size_t other;  /* everything else: peer table, queues */
 } weftMemStats_t;
@@ -269,19 +319,19 @@ WEFT_API const char* weftAlgorithms(const char* collective);
  * ranks end with the same bits. */
 WEFT_API weftResult_t weftAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                     weftDataType_t type, weftRedOp_t op, weftComm_t comm,
-                                    weftStream_t stream, const weftOpts_t* opts);
+                                    weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 
 /* sendcount elements from each rank, in rank order: recvbuff holds nranks * sendcount.
  * In place: sendbuff == recvbuff + rank * sendcount. */
 WEFT_API weftResult_t weftAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                     weftDataType_t type, weftComm_t comm, weftStream_t stream,
-                                    const weftOpts_t* opts);
+                                    const weftOpts_t* opts WEFT_OR_NULL);
 
 /* sendbuff holds nranks * recvcount; rank r gets the reduction of block r.
  * In place: recvbuff == sendbuff + rank * recvcount. */
 WEFT_API weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                         weftDataType_t type, weftRedOp_t op, weftComm_t comm,
-                                        weftStream_t stream, const weftOpts_t* opts);
+                                        weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 
 /* Uneven forms: counts[r] elements for rank r at displs[r] (in elements, from the start of the
  * large buffer; NULL = packed in rank order). The same counts and displs on every rank, which ranks
@@ -289,44 +339,47 @@ WEFT_API weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, si
  * In place as in the even forms, at the block's displacement. */
 WEFT_API weftResult_t weftAllGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
                                      const size_t* displs, weftDataType_t type, weftComm_t comm,
-                                     weftStream_t stream, const weftOpts_t* opts);
+                                     weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 WEFT_API weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
                                          const size_t* displs, weftDataType_t type, weftRedOp_t op,
                                          weftComm_t comm, weftStream_t stream,
-                                         const weftOpts_t* opts);
+                                         const weftOpts_t* opts WEFT_OR_NULL);
 
 /* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root.
  */
 WEFT_API weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                     weftDataType_t type, int root, weftComm_t comm,
-                                    weftStream_t stream, const weftOpts_t* opts);
+                                    weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 /* The reduction lands in root's recvbuff; recvbuff is ignored elsewhere. In place: equal at root.
  */
 WEFT_API weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count,
                                  weftDataType_t type, weftRedOp_t op, int root, weftComm_t comm,
-                                 weftStream_t stream, const weftOpts_t* opts);
+                                 weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 /* count elements per rank. Gather: root's recvbuff holds nranks * count; in place: root's sendbuff
  * == recvbuff + root * count. Scatter is the mirror. */
 WEFT_API weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count,
                                  weftDataType_t type, int root, weftComm_t comm,
-                                 weftStream_t stream, const weftOpts_t* opts);
+                                 weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 WEFT_API weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count,
                                   weftDataType_t type, int root, weftComm_t comm,
-                                  weftStream_t stream, const weftOpts_t* opts);
+                                  weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 /* Block d of my sendbuff becomes block s of rank d's recvbuff; count elements a block. Not in
  * place. */
 WEFT_API weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                                    weftDataType_t type, weftComm_t comm, weftStream_t stream,
-                                   const weftOpts_t* opts);
-WEFT_API weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+                                   const weftOpts_t* opts WEFT_OR_NULL);
+WEFT_API weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream,
+                                  const weftOpts_t* opts WEFT_OR_NULL);
 
 /* Point to point, matched per pair in order of issue; counts and types must agree. A send may wait
  * for its receive: exchanges go between weftGroupStart and weftGroupEnd, where all progress
  * together. */
 WEFT_API weftResult_t weftSend(const void* sendbuff, size_t count, weftDataType_t type, int peer,
-                               weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+                               weftComm_t comm, weftStream_t stream,
+                               const weftOpts_t* opts WEFT_OR_NULL);
 WEFT_API weftResult_t weftRecv(void* recvbuff, size_t count, weftDataType_t type, int peer,
-                               weftComm_t comm, weftStream_t stream, const weftOpts_t* opts);
+                               weftComm_t comm, weftStream_t stream,
+                               const weftOpts_t* opts WEFT_OR_NULL);
 
 /* Calls of this thread between the two are collected and start at the outermost weftGroupEnd, which
  * returns the first error. Argument errors are reported by the call itself. A communicator's sends
@@ -372,7 +425,8 @@ weftStreamQuery(weftStream_t stream); /* weftSuccess, weftInProgress or the erro
 /* Work queued later waits for the event's most recent record. */
 WEFT_API weftResult_t weftStreamWaitEvent(weftStream_t stream, weftEvent_t event);
 /* Runs fn(arg) on the worker, in order. fn must not call weft functions that wait for this stream.
- */
+ * It runs whether or not the work before it failed, and is not told; as an event is not, either:
+ * weftCommGetAsyncError tells of a communicator, weftStreamSynchronize of a stream. */
 WEFT_API weftResult_t weftStreamCallback(weftStream_t stream, void (*fn)(void*), void* arg);
 
 WEFT_API weftResult_t weftEventCreate(weftEvent_t* event);

@@ -19,21 +19,47 @@
 
 namespace weft {
 
-// A failed call: the result code, and as what() the line that says who, what, where and the fix.
+// weftErrorInfo_t with strings of its own.
+struct ErrorInfo {
+  int rank = -1;
+  int pid = 0;
+  int port = 0;
+  std::string host{}, device{}, call{}, message{}, fix{};
+  std::vector<int> missingRanks{};
+};
+
+// Of the error whose line weftGetLastError(comm) returns.
+inline ErrorInfo lastErrorInfo(weftComm_t comm = nullptr) {
+  weftErrorInfo_t c = WEFT_ERROR_INFO_INITIALIZER;
+  static_cast<void>(weftGetLastErrorInfo(comm, &c));
+  return {c.rank,    c.pid,    c.port,
+          c.host,    c.device, c.call,
+          c.message, c.fix,    {c.missingRanks, c.missingRanks + c.missingCount}};
+}
+
+// A failed call: the result code, as what() the line that says who, what, where and the fix, and
+// the same as data.
 class Error : public std::runtime_error {
  public:
-  Error(weftResult_t result, const std::string& text) : std::runtime_error(text), result_(result) {}
+  Error(weftResult_t result, const std::string& text, ErrorInfo info)
+      : std::runtime_error(text), result_(result), info_(std::move(info)) {}
+  Error(weftResult_t result, const std::string& text) : Error(result, text, {}) {
+    info_.message = text;
+  }
   weftResult_t result() const noexcept { return result_; }
+  const ErrorInfo& info() const noexcept { return info_; }
 
  private:
   weftResult_t result_;
+  ErrorInfo info_;
 };
 
 // Throws unless `result` is success. `comm` is the communicator of the call, if it had one.
 inline void check(weftResult_t result, weftComm_t comm = nullptr) {
   if (result == weftSuccess) return;
   const std::string detail = weftGetLastError(comm);
-  throw Error(result, detail.empty() ? weftGetErrorString(result) : detail);
+  if (detail.empty()) throw Error(result, weftGetErrorString(result));
+  throw Error(result, detail, lastErrorInfo(comm));
 }
 
 // Storage of the 16-bit floating-point types, which C++17 has no types for.
@@ -200,9 +226,9 @@ class Communicator : public Handle<weftComm_t, weftCommDestroy> {
     return stats;
   }
   weftResult_t asyncError() const {
-    weftResult_t verdict = weftSuccess;
-    ok(weftCommGetAsyncError(*this, &verdict));
-    return verdict;
+    weftResult_t firstError = weftSuccess;
+    ok(weftCommGetAsyncError(*this, &firstError));
+    return firstError;
   }
   void finalize() { ok(weftCommFinalize(*this)); }
   void abort() noexcept { static_cast<void>(weftCommAbort(*this)); }

@@ -7,7 +7,7 @@
 #include "base/knobs.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::api {
 namespace {
 
 Status checkTimeout(int ms, const char* name) {
@@ -19,22 +19,23 @@ std::string nextCommName() {
   return text("comm", made.fetch_add(1, std::memory_order_relaxed));
 }
 
-Status applyConfig(const weftConfig_t* config, CommConfig* out) {
-  if (config == nullptr) return {};
+Status applyConfig(const weftConfig_t* config, comm::CommConfig* out) {
   weftConfig_t given = WEFT_CONFIG_INITIALIZER;
-  WEFT_TRY(readStruct(*config, WEFT_CONFIG_MAGIC, "CONFIG", &given));
+  if (config != nullptr) WEFT_TRY(readStruct(*config, WEFT_CONFIG_MAGIC, "CONFIG", &given));
   if (given.timeoutMs != WEFT_UNDEF_INT) out->timeoutMs = given.timeoutMs;
   if (given.initTimeoutMs != WEFT_UNDEF_INT) out->initTimeoutMs = given.initTimeoutMs;
   if (given.commName != nullptr) out->name = given.commName;
   if (given.transport != nullptr) out->transport = given.transport;
   if (given.reproducible != WEFT_UNDEF_INT) out->reproducible = given.reproducible != 0;
   WEFT_TRY(checkTimeout(out->timeoutMs, "timeoutMs"));
-  return checkTimeout(out->initTimeoutMs, "initTimeoutMs");
+  WEFT_TRY(checkTimeout(out->initTimeoutMs, "initTimeoutMs"));
+  if (out->name.empty()) out->name = nextCommName();
+  return {};
 }
 
 }  // namespace
 
-Status readConfig(const weftConfig_t* config, CommConfig* out) {
+Status readConfig(const weftConfig_t* config, comm::CommConfig* out) {
   std::int64_t timeout = 0, initTimeout = 0;
   WEFT_TRY(readInteger(Knob::TimeoutMs, &timeout));
   WEFT_TRY(readInteger(Knob::InitTimeoutMs, &initTimeout));
@@ -42,20 +43,17 @@ Status readConfig(const weftConfig_t* config, CommConfig* out) {
   WEFT_TRY(readFlag(Knob::Reproducible, &out->reproducible));
   out->timeoutMs = static_cast<int>(timeout);
   out->initTimeoutMs = static_cast<int>(initTimeout);
-  WEFT_TRY(applyConfig(config, out));
-  if (out->name.empty()) out->name = nextCommName();
-  return {};
+  return applyConfig(config, out);
 }
 
-Status readConfig(const weftConfig_t* config, const CommConfig& parent, CommConfig* out) {
+Status readConfig(const weftConfig_t* config, const comm::CommConfig& parent,
+                  comm::CommConfig* out) {
   *out = parent;
   out->name.clear();
-  WEFT_TRY(applyConfig(config, out));
-  if (out->name.empty()) out->name = nextCommName();
-  return {};
+  return applyConfig(config, out);
 }
 
-Status readOptions(const Communicator& comm, const weftOpts_t* opts, Options* out) {
+Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Options* out) {
   out->timeoutMs = comm.config().timeoutMs;
   out->reproducible = comm.config().reproducible;
   if (opts == nullptr) return {};
@@ -78,7 +76,7 @@ Status type(weftDataType_t type) {
       text("data type ", static_cast<int>(type), " is unknown; fix: one of weftDataType_t"));
 }
 
-Status rank(const Communicator& comm, const char* what, int rank) {
+Status rank(const comm::Communicator& comm, const char* what, int rank) {
   return invalid(text(what, " is ", rank, "; communicator ", comm.name(), " has ranks 0 to ",
                       comm.ranks() - 1));
 }
@@ -86,11 +84,11 @@ Status rank(const Communicator& comm, const char* what, int rank) {
 Status null(const char* name) { return invalid(text(name, " is NULL")); }
 
 Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
-  const std::uint64_t most =
-      PTRDIFF_MAX / sizeOf(static_cast<DType>(type)) / std::max<std::uint64_t>(1, blocks);
+  const std::uint64_t most = PTRDIFF_MAX / reduce::sizeOf(static_cast<reduce::DType>(type)) /
+                             std::max<std::uint64_t>(1, blocks);
   if (count <= most) return {};
-  return invalid(text("count ", count, " of ", name(static_cast<DType>(type)), " for ", blocks,
-                      " block(s) exceeds the address space"));
+  return invalid(text("count ", count, " of ", reduce::name(static_cast<reduce::DType>(type)),
+                      " for ", blocks, " block(s) exceeds the address space"));
 }
 
 Status overlap(bool mayCoincide) {
@@ -103,4 +101,4 @@ Status overlap(bool mayCoincide) {
 Status wrapsAround() { return invalid("a buffer runs past the end of the address space"); }
 
 }  // namespace wrong
-}  // namespace weft
+}  // namespace weft::api

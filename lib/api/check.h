@@ -10,7 +10,7 @@
 #include "weft/weft.h"
 
 // Arguments of the C API, checked before anything happens.
-namespace weft {
+namespace weft::api {
 
 // weftOpts_t with the communicator's defaults filled in.
 struct Options {
@@ -19,17 +19,18 @@ struct Options {
   bool reproducible = false;
   const char* label = nullptr;
 };
-Status readOptions(const Communicator& comm, const weftOpts_t* opts, Options* out);
+Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Options* out);
 
 // Config with the knobs and defaults filled in.
-Status readConfig(const weftConfig_t* config, CommConfig* out);
+Status readConfig(const weftConfig_t* config, comm::CommConfig* out);
 // As readConfig, but what is not set comes from `parent`.
-Status readConfig(const weftConfig_t* config, const CommConfig& parent, CommConfig* out);
+Status readConfig(const weftConfig_t* config, const comm::CommConfig& parent,
+                  comm::CommConfig* out);
 
 // The checks are inline, the sentences are not: a valid call pays for comparisons only.
 namespace wrong {
 Status type(weftDataType_t type);
-Status rank(const Communicator& comm, const char* what, int rank);
+Status rank(const comm::Communicator& comm, const char* what, int rank);
 Status null(const char* name);
 Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type);
 Status overlap(bool mayCoincide);
@@ -40,7 +41,7 @@ inline Status checkType(weftDataType_t type) {
   return static_cast<unsigned>(type) < weftNumTypes ? Status() : wrong::type(type);
 }
 
-inline Status checkRank(const Communicator& comm, const char* what, int rank) {
+inline Status checkRank(const comm::Communicator& comm, const char* what, int rank) {
   return rank >= 0 && static_cast<std::uint32_t>(rank) < comm.ranks()
              ? Status()
              : wrong::rank(comm, what, rank);
@@ -50,14 +51,22 @@ inline Status checkPointer(const void* pointer, const char* name) {
   return pointer ? Status() : wrong::null(name);
 }
 
+// Stores a result where the caller wants it.
+template <class T>
+Status give(T* to, const char* name, T value) {
+  WEFT_TRY(checkPointer(to, name));
+  *to = value;
+  return {};
+}
+
 // `op` built in, or this communicator's; the latter's factor goes to *scalar.
-inline Status checkOp(const Communicator& comm, weftRedOp_t op, weftDataType_t type, RedOp* out,
-                      std::array<std::byte, 8>* scalar) {
+inline Status checkOp(const comm::Communicator& comm, weftRedOp_t op, weftDataType_t type,
+                      reduce::RedOp* out, std::array<std::byte, 8>* scalar) {
   const bool builtIn = static_cast<unsigned>(op) < weftNumOps;
-  *out = builtIn ? static_cast<RedOp>(op) : RedOp::PreMulSum;
-  return builtIn
-             ? Status()
-             : comm.scalarOf(static_cast<int>(op) - weftNumOps, static_cast<DType>(type), scalar);
+  *out = builtIn ? static_cast<reduce::RedOp>(op) : reduce::RedOp::PreMulSum;
+  return builtIn ? Status()
+                 : comm.scalarOf(static_cast<int>(op) - weftNumOps,
+                                 static_cast<reduce::DType>(type), scalar);
 }
 
 // count * blocks elements of this type must be addressable; elements have at most 8 bytes.
@@ -86,4 +95,4 @@ inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace, bool ma
   return wrong::overlap(mayCoincide);
 }
 
-}  // namespace weft
+}  // namespace weft::api

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-namespace weft {
+namespace weft::api {
 namespace {
 
 std::atomic<std::uint32_t> forks{0};
@@ -15,9 +15,9 @@ std::atomic<std::uint32_t> forks{0};
 [[maybe_unused]] const int forkHandler =
     pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 
-std::string& lastError() {
-  thread_local std::string line;
-  return line;
+Status& lastError() {
+  thread_local Status status;
+  return status;
 }
 
 // The communicator of this thread's latest call, if it names one, and again if that call failed.
@@ -28,7 +28,7 @@ struct LatestCall {
 constinit thread_local LatestCall latest;
 
 template <class Handles>
-Status unknownHandle(const Handles& handles, const void* handle, const char* what) {
+Status unknownHandle(Handles& handles, const void* handle, const char* what) {
   if (handles.isParents(handle))
     return Status::error(
         Code::InvalidUsage,
@@ -39,58 +39,53 @@ Status unknownHandle(const Handles& handles, const void* handle, const char* wha
 }
 
 template <class Handles, class Object>
-Status share(const Handles& handles, const void* handle, const char* what,
-             std::shared_ptr<Object>* out) {
-  *out = handles.share(handle);
-  return *out ? Status() : unknownHandle(handles, handle, what);
+Status share(Handles& handles, const void* handle, const char* what, std::shared_ptr<Object>* out) {
+  const auto pin = handles.find(handle);
+  if (!pin) return unknownHandle(handles, handle, what);
+  *out = pin.shared();
+  return {};
 }
 
 }  // namespace
 
 std::uint32_t forkCount() { return forks.load(std::memory_order_relaxed); }
 
-// Never destroyed: handles may be used by other threads and atexit handlers until the very end.
-CommHandles& commHandles() {
-  static CommHandles& table = *new CommHandles;
-  return table;
-}
-StreamHandles& streamHandles() {
-  static StreamHandles& table = *new StreamHandles;
-  return table;
-}
-EventHandles& eventHandles() {
-  static EventHandles& table = *new EventHandles;
-  return table;
-}
+CommHandles& commHandles() { return processWide<CommHandles>(); }
+StreamHandles& streamHandles() { return processWide<StreamHandles>(); }
+EventHandles& eventHandles() { return processWide<EventHandles>(); }
 
-Status findComm(weftComm_t handle, Communicator** comm) {
+Status findComm(weftComm_t handle, CommHandles::Pin* comm) {
   latest.on = handle;
   *comm = commHandles().find(handle);
   return *comm ? Status() : unknownHandle(commHandles(), handle, "comm");
 }
 
-Status shareComm(weftComm_t handle, std::shared_ptr<Communicator>* comm) {
+Status shareComm(weftComm_t handle, std::shared_ptr<comm::Communicator>* comm) {
   latest.on = handle;
   return share(commHandles(), handle, "comm", comm);
 }
-Status shareStream(weftStream_t handle, std::shared_ptr<WorkStream>* stream) {
+Status shareStream(weftStream_t handle, std::shared_ptr<engine::WorkStream>* stream) {
   return share(streamHandles(), handle, "stream", stream);
 }
-Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event) {
+Status shareEvent(weftEvent_t handle, std::shared_ptr<engine::WorkEvent>* event) {
   return share(eventHandles(), handle, "event", event);
 }
 
 void beginCall() { latest = {}; }
 
 weftResult_t report(const Status& status) {
-  lastError() = status.text();
+  lastError() = status;
   latest.failedOn = latest.on;
+  return resultOf(status);
+}
+
+weftResult_t resultOf(const Status& status) {
   return status.code() == Code::LinkLost ? weftRemoteError
                                          : static_cast<weftResult_t>(status.code());
 }
 
 bool hasJustFailedOn(weftComm_t comm) { return comm != nullptr && latest.failedOn == comm; }
 
-const char* lastErrorOfThread() { return lastError().c_str(); }
+const Status& lastErrorOfThread() { return lastError(); }
 
-}  // namespace weft
+}  // namespace weft::api

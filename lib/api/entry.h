@@ -2,9 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "api/handles.h"
+#include "base/invalid.h"
+#include "base/no_fork.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "comm/communicator.h"
@@ -12,30 +16,33 @@
 #include "weft/weft.h"
 
 // What every C entry point needs: its objects by handle, and an end for exceptions.
-namespace weft {
+namespace weft::api {
 
-using CommHandles = Handles<Communicator, 0x57>;
-using StreamHandles = Handles<WorkStream, 0x58>;
-using EventHandles = Handles<WorkEvent, 0x59>;
+using CommHandles = Handles<comm::Communicator, 0x57>;
+using StreamHandles = Handles<engine::WorkStream, 0x58>;
+using EventHandles = Handles<engine::WorkEvent, 0x59>;
 CommHandles& commHandles();
 StreamHandles& streamHandles();
 EventHandles& eventHandles();
 
 // The object behind a handle, or InvalidArgument with a sentence (InvalidUsage for one that was
 // made before this process was forked).
-Status findComm(weftComm_t handle, Communicator** comm);
-Status shareComm(weftComm_t handle, std::shared_ptr<Communicator>* comm);
-Status shareStream(weftStream_t handle, std::shared_ptr<WorkStream>* stream);
-Status shareEvent(weftEvent_t handle, std::shared_ptr<WorkEvent>* event);
+Status findComm(weftComm_t handle, CommHandles::Pin* comm);
+Status shareComm(weftComm_t handle, std::shared_ptr<comm::Communicator>* comm);
+Status shareStream(weftStream_t handle, std::shared_ptr<engine::WorkStream>* stream);
+Status shareEvent(weftEvent_t handle, std::shared_ptr<engine::WorkEvent>* event);
 
 // Forgets what weftCommRegister declared of a communicator that is destroyed.
-void dropRegistrations(const Communicator& comm);
+void dropRegistrations(const comm::Communicator& comm);
 
-// A call of this thread begins, which findComm and shareComm tell the communicator of.
+// A call of this thread begins; findComm and shareComm note its communicator.
 void beginCall();
-// Keeps the text for weftGetLastError of this thread; returns the code as the C API knows it.
+// The code as the C API knows it.
+weftResult_t resultOf(const Status& status);
+// Keeps the error for weftGetLastError of this thread; returns its code.
 weftResult_t report(const Status& status);
-const char* lastErrorOfThread();
+// The last error that a call of this thread was given; OK if there was none.
+const Status& lastErrorOfThread();
 // Was this thread's latest call one on `comm`, and did it fail?
 bool hasJustFailedOn(weftComm_t comm);
 
@@ -47,8 +54,30 @@ weftResult_t entry(Body&& body) noexcept {
   return status.ok() ? weftSuccess : report(status);
 }
 
-inline Status invalid(std::string why) {
-  return Status::error(Code::InvalidArgument, std::move(why));
+// The same for a call on a communicator.
+template <class Body>
+weftResult_t onComm(weftComm_t handle, Body&& body) noexcept {
+  return entry([&]() -> Status {
+    CommHandles::Pin comm;
+    WEFT_TRY(findComm(handle, &comm));
+    return body(*comm);
+  });
 }
 
-}  // namespace weft
+// Gives the caller handles of what was made, all or none; `what` is its plural.
+template <class Table, class Object, class Handle>
+Status publish(Table& table, std::span<std::shared_ptr<Object>> made, const char* what,
+               Handle* out) {
+  std::vector<std::uintptr_t> handles(made.size());
+  if (!table.addAll(made, handles.data()))
+    return Status::error(Code::InvalidUsage, text("this process has ", Table::kCapacity, " ", what,
+                                                  ", or would have more; fix: destroy some"));
+  for (const std::uintptr_t handle : handles) *out++ = reinterpret_cast<Handle>(handle);
+  return {};
+}
+template <class Table, class Object, class Handle>
+Status publish(Table& table, std::shared_ptr<Object> made, const char* what, Handle* out) {
+  return publish(table, std::span(&made, 1), what, out);
+}
+
+}  // namespace weft::api

@@ -7,9 +7,12 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
-namespace weft {
+#include "base/no_fork.h"
+
+namespace weft::api {
 
 // How many forks lie between this process and the first one: what was made before a fork belongs to
 // the parent.
@@ -17,11 +20,40 @@ std::uint32_t forkCount();
 
 // What callers hold instead of pointers: a number that says which table, which place and which
 // generation, so that a null, foreign, destroyed or made-up handle is an error and never a crash.
-// Looking one up is a load and a comparison, without a lock. Any thread.
+// Whoever looks one up pins its object, which lives until the last pin is gone, also if the handle
+// is destroyed meanwhile. That takes no lock. Any thread.
 template <class Object, std::uint8_t kTable>
 class Handles {
+  struct Slot;
+
  public:
+  // An object in use; or none. Moves only.
+  class Pin {
+   public:
+    Pin() = default;
+    Pin(Handles* table, Slot* slot) : table_(table), slot_(slot) {}
+    Pin(Pin&& other) noexcept : table_(other.table_), slot_(std::exchange(other.slot_, nullptr)) {}
+    Pin& operator=(Pin&& other) noexcept {
+      std::swap(table_, other.table_);
+      std::swap(slot_, other.slot_);
+      return *this;
+    }
+    ~Pin() {
+      if (slot_ != nullptr) table_->unpin(*slot_);
+    }
+    explicit operator bool() const { return slot_ != nullptr; }
+    Object& operator*() const { return *slot_->object; }
+    Object* operator->() const { return slot_->object.get(); }
+    const std::shared_ptr<Object>& shared() const { return slot_->object; }
+
+   private:
+    Handles* table_ = nullptr;
+    Slot* slot_ = nullptr;
+  };
+
   static constexpr std::size_t kCapacity = 4096;
+
+  Handles() { free_.reserve(kCapacity); }
 
   // 0 if kCapacity are alive.
   std::uintptr_t add(std::shared_ptr<Object> object) {
@@ -37,39 +69,34 @@ class Handles {
     return true;
   }
 
-  // nullptr if there is no such object (any more).
-  Object* find(const void* handle) const {
-    const Slot* slot = slotOf(handle);
-    return slot ? slot->object.get() : nullptr;
-  }
-  std::shared_ptr<Object> share(const void* handle) const {
-    const Slot* slot = slotOf(handle);
-    return slot ? slot->object : nullptr;
+  // None if there is no such object (any more).
+  Pin find(const void* handle) {
+    Slot& slot = slots_[placeOf(handle)];
+    Pin pin = pinned(slot);
+    return holds(slot, handle) && slot.forks == forkCount() ? std::move(pin) : Pin();
   }
 
   // Was it made by the process that this one was forked from?
-  bool isParents(const void* handle) const {
-    const Slot& slot = slots_[placeOf(reinterpret_cast<std::uintptr_t>(handle))];
-    return handle != nullptr &&
-           slot.handle.load(std::memory_order_acquire) ==
-               reinterpret_cast<std::uintptr_t>(handle) &&
-           slot.forks != forkCount();
+  bool isParents(const void* handle) {
+    Slot& slot = slots_[placeOf(handle)];
+    const Pin pin = pinned(slot);
+    return holds(slot, handle) && slot.forks != forkCount();
   }
 
-  // Forgets the handle and gives its object back.
-  std::shared_ptr<Object> remove(const void* handle) {
+  // Forgets the handle, whose object goes with its last pin. False if there is no such object.
+  bool remove(const void* handle) {
+    const Pin pin = find(handle);  // goes after the lock
+    if (!pin) return false;
     const std::lock_guard lock(mutex_);
-    const Slot* found = slotOf(handle);
-    if (found == nullptr) return nullptr;
-    const std::size_t place = placeOf(reinterpret_cast<std::uintptr_t>(handle));
-    slots_[place].handle.store(0, std::memory_order_release);
-    free_.push_back(place);
-    return std::move(slots_[place].object);
+    return slots_[placeOf(handle)].handle.exchange(0) == reinterpret_cast<std::uintptr_t>(handle);
   }
 
  private:
+  // The object changes only while the handle is 0 and there is no pin. A pin is set before the
+  // handle is read, and the handle is cleared before the pins are read, so one sees the other.
   struct Slot {
     std::atomic<std::uintptr_t> handle{0};
+    std::atomic<std::uint32_t> pins{0};
     std::uint32_t generation = 0;
     std::uint32_t forks = 0;
     std::shared_ptr<Object> object;
@@ -86,25 +113,40 @@ class Handles {
     slot.object = std::move(object);
     slot.forks = forkCount();
     const std::uintptr_t handle = encode(place, ++slot.generation);
-    slot.handle.store(handle, std::memory_order_release);
+    slot.handle.store(handle);
     return handle;
+  }
+
+  Pin pinned(Slot& slot) {
+    slot.pins.fetch_add(1);
+    return Pin(this, &slot);
+  }
+  void unpin(Slot& slot) {
+    if (slot.pins.fetch_sub(1) == 1 && slot.handle.load() == 0) collect(slot);
+  }
+  // Ends an object without a handle, unless it is pinned again by whoever has a stale one.
+  void collect(Slot& slot) {
+    std::shared_ptr<Object> ended;
+    const std::lock_guard lock(mutex_);
+    if (slot.pins.load() != 0 || slot.handle.load() != 0 || !slot.object) return;
+    ended = std::move(slot.object);
+    free_.push_back(static_cast<std::size_t>(&slot - slots_.data()));
   }
 
   static std::uintptr_t encode(std::size_t place, std::uint32_t generation) {
     return std::uintptr_t{kTable} << 56 | std::uintptr_t{generation} << 16 | place << 4 | 1;
   }
-  static std::size_t placeOf(std::uintptr_t handle) { return handle >> 4 & (kCapacity - 1); }
-  const Slot* slotOf(const void* handle) const {
-    const std::uintptr_t value = reinterpret_cast<std::uintptr_t>(handle);
-    const Slot& slot = slots_[placeOf(value)];
-    if (value == 0 || slot.handle.load(std::memory_order_acquire) != value) return nullptr;
-    return slot.forks == forkCount() ? &slot : nullptr;
+  static std::size_t placeOf(const void* handle) {
+    return reinterpret_cast<std::uintptr_t>(handle) >> 4 & (kCapacity - 1);
+  }
+  static bool holds(const Slot& slot, const void* handle) {
+    return handle != nullptr && slot.handle.load() == reinterpret_cast<std::uintptr_t>(handle);
   }
 
   std::array<Slot, kCapacity> slots_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<std::size_t> free_;
   std::size_t used_ = 0;
 };
 
-}  // namespace weft
+}  // namespace weft::api

@@ -10,30 +10,24 @@
 #include "api/entry.h"
 #include "transports/shm/heap.h"
 
-namespace weft {
+namespace weft::api {
 namespace {
 
 // Pages of this process alone, where the heap cannot be had or has no room.
 struct PrivatePages {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<void*, std::size_t> sizes;
 };
-PrivatePages& privatePages() {
-  static PrivatePages& all = *new PrivatePages;  // outlives every user, also at exit
-  return all;
-}
+PrivatePages& privatePages() { return processWide<PrivatePages>(); }
 
 // What weftCommRegister declared. The transports of today need no preparation; the record makes a
 // wrong handle an error.
 struct Registrations {
-  std::mutex mutex;
-  std::map<std::uintptr_t, const Communicator*> owners;
+  ForkSafeMutex mutex;
+  std::map<std::uintptr_t, const comm::Communicator*> owners;
   std::uintptr_t next = 1;
 };
-Registrations& registrations() {
-  static Registrations& all = *new Registrations;
-  return all;
-}
+Registrations& registrations() { return processWide<Registrations>(); }
 
 Status allocatePrivate(void** ptr, std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,7 +35,7 @@ Status allocatePrivate(void** ptr, std::size_t size) {
     return Status::error(Code::OutOfMemory,
                          text("cannot allocate ", size, " bytes: ", std::strerror(errno),
                               "; fix: ask for less, or ulimit -v unlimited"));
-  ::madvise(memory, size, MADV_HUGEPAGE);  // a wish
+  ::madvise(memory, size, MADV_HUGEPAGE);  // a hint
   const std::lock_guard lock(privatePages().mutex);
   privatePages().sizes[memory] = size;
   *ptr = memory;
@@ -52,13 +46,13 @@ Status allocate(void** ptr, std::size_t size) {
   WEFT_TRY(checkPointer(ptr, "ptr"));
   *ptr = nullptr;
   if (size == 0) return {};
-  if (Heap* const heap = Heap::own()) WEFT_TRY(heap->allocate(size, ptr));
+  if (shm::Heap* const heap = shm::Heap::own()) WEFT_TRY(heap->allocate(size, ptr));
   return *ptr != nullptr ? Status() : allocatePrivate(ptr, size);
 }
 
 Status release(void* ptr) {
-  if (ptr == nullptr || Heap::isParents(ptr)) return {};
-  Heap* const heap = Heap::existing();
+  if (ptr == nullptr || shm::Heap::isParents(ptr)) return {};
+  shm::Heap* const heap = shm::Heap::existing();
   if (heap != nullptr && heap->contains(ptr)) return heap->release(ptr);
   const std::lock_guard lock(privatePages().mutex);
   const auto found = privatePages().sizes.find(ptr);
@@ -69,26 +63,22 @@ Status release(void* ptr) {
   return {};
 }
 
-Status declare(weftComm_t handle, void* buff, std::size_t size, void** out) {
-  Communicator* comm = nullptr;
-  WEFT_TRY(findComm(handle, &comm));
+Status declare(comm::Communicator& comm, void* buff, std::size_t size, void** out) {
   WEFT_TRY(checkPointer(buff, "buff"));
   WEFT_TRY(checkPointer(out, "handle"));
   if (size == 0) return invalid("size is 0");
   Registrations& all = registrations();
   const std::lock_guard lock(all.mutex);
   *out = reinterpret_cast<void*>(all.next);
-  all.owners[all.next++] = comm;
+  all.owners[all.next++] = &comm;
   return {};
 }
 
-Status withdraw(weftComm_t handle, void* registration) {
-  Communicator* comm = nullptr;
-  WEFT_TRY(findComm(handle, &comm));
+Status withdraw(comm::Communicator& comm, void* registration) {
   Registrations& all = registrations();
   const std::lock_guard lock(all.mutex);
   const auto found = all.owners.find(reinterpret_cast<std::uintptr_t>(registration));
-  if (found == all.owners.end() || found->second != comm)
+  if (found == all.owners.end() || found->second != &comm)
     return invalid(
         "handle did not come from weftCommRegister on this communicator, or is deregistered "
         "already");
@@ -98,23 +88,26 @@ Status withdraw(weftComm_t handle, void* registration) {
 
 }  // namespace
 
-void dropRegistrations(const Communicator& comm) {
+void dropRegistrations(const comm::Communicator& comm) {
   Registrations& all = registrations();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.owners, [&](const auto& entry) { return entry.second == &comm; });
 }
 
-}  // namespace weft
+}  // namespace weft::api
+
+using namespace weft::api;
+using weft::comm::Communicator;
 
 weftResult_t weftMemAlloc(void** ptr, size_t size) {
-  return weft::entry([&] { return weft::allocate(ptr, size); });
+  return entry([&] { return allocate(ptr, size); });
 }
 weftResult_t weftMemFree(void* ptr) {
-  return weft::entry([&] { return weft::release(ptr); });
+  return entry([&] { return release(ptr); });
 }
 weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle) {
-  return weft::entry([&] { return weft::declare(comm, buff, size, handle); });
+  return onComm(comm, [&](Communicator& c) { return declare(c, buff, size, handle); });
 }
 weftResult_t weftCommDeregister(weftComm_t comm, void* handle) {
-  return weft::entry([&] { return weft::withdraw(comm, handle); });
+  return onComm(comm, [&](Communicator& c) { return withdraw(c, handle); });
 }

@@ -12,36 +12,57 @@
 #include "shard/reshard.h"
 #include "shard/sharded_optimizer.h"
 
-namespace weft {
+namespace weft::api {
 namespace {
 
 // What a handle stands for. The writer ends first.
 struct Shard {
-  std::unique_ptr<ShardedOptimizer> optimizer;
-  std::unique_ptr<CheckpointWriter> writer;
+  std::unique_ptr<shard::ShardedOptimizer> optimizer;
+  std::unique_ptr<shard::CheckpointWriter> writer;
 };
 
 using ShardHandles = Handles<Shard, 0x5a>;
 
-ShardHandles& shardHandles() {
-  static ShardHandles& all = *new ShardHandles;
-  return all;
-}
+ShardHandles& shardHandles() { return processWide<ShardHandles>(); }
 
-Status findShard(weftShard_t handle, Shard** shard) {
+Status findShard(weftShard_t handle, ShardHandles::Pin* shard) {
   *shard = shardHandles().find(handle);
-  if (*shard != nullptr) return {};
+  if (*shard) return {};
   if (shardHandles().isParents(handle))
     return Status::error(Code::InvalidUsage,
                          "shard was made before this process was forked; fix: make one here");
   return invalid("shard is null, destroyed or no shard");
 }
 
-Status findShard(weftShard_t handle, ShardedOptimizer** optimizer) {
-  Shard* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  *optimizer = shard->optimizer.get();
-  return {};
+// Runs a call on a shard.
+template <class Body>
+weftResult_t onShard(weftShard_t handle, Body&& body) noexcept {
+  return entry([&]() -> Status {
+    ShardHandles::Pin shard;
+    WEFT_TRY(findShard(handle, &shard));
+    return body(*shard);
+  });
+}
+
+// The same for a call on a parameter: body(optimizer, parameter).
+template <class Body>
+weftResult_t onParam(weftShard_t handle, std::size_t param, const Body& body) noexcept {
+  return onShard(handle, [&](Shard& shard) -> Status {
+    const std::size_t n = shard.optimizer->layout().parameters().size();
+    if (param >= n) return invalid(text("param is ", param, "; there are ", n));
+    return body(*shard.optimizer, static_cast<std::uint32_t>(param));
+  });
+}
+
+// The same for a call on a bucket.
+using BucketCall = Status (shard::ShardedOptimizer::*)(std::uint32_t bucket);
+weftResult_t onBucket(weftShard_t handle, int bucket, BucketCall call) noexcept {
+  return onShard(handle, [&](Shard& shard) -> Status {
+    const auto b = static_cast<std::uint32_t>(bucket);
+    if (b >= shard.optimizer->state().buckets())
+      return invalid(text("there is no bucket ", bucket));
+    return (*shard.optimizer.*call)(b);
+  });
 }
 
 Status checkFlags(std::size_t i, const weftParam_t& p) {
@@ -54,18 +75,19 @@ Status checkFlags(std::size_t i, const weftParam_t& p) {
   return {};
 }
 
-Status readParams(const weftParam_t* params, std::size_t n, std::vector<ParameterSpec>* out) {
+Status readParams(const weftParam_t* params, std::size_t n,
+                  std::vector<shard::ParameterSpec>* out) {
   WEFT_TRY(checkPointer(params, "params"));
   if (n == 0 || n > (std::size_t{1} << 24)) return invalid(text("nparams is ", n));
   for (std::size_t i = 0; i < n; ++i) {
     const weftParam_t& p = params[i];
     WEFT_TRY(checkFlags(i, p));
-    ParameterSpec spec{.name = p.name,
-                       .elements = p.elements,
-                       .frozen = (p.flags & WEFT_PARAM_FROZEN) != 0,
-                       .noDecay = (p.flags & WEFT_PARAM_NO_DECAY) != 0,
-                       .tiedTo = p.tiedTo,
-                       .shape = {}};
+    shard::ParameterSpec spec{.name = p.name,
+                              .elements = p.elements,
+                              .frozen = (p.flags & WEFT_PARAM_FROZEN) != 0,
+                              .noDecay = (p.flags & WEFT_PARAM_NO_DECAY) != 0,
+                              .tiedTo = p.tiedTo,
+                              .shape = {}};
     if (p.shape != nullptr) spec.shape.assign(p.shape, p.shape + p.dimensions);
     out->push_back(std::move(spec));
   }
@@ -79,9 +101,9 @@ Status readDegree(const char* name, int degree, std::uint32_t ranks, std::uint32
 }
 
 // A caller's optimizer, behind the library's interface.
-std::function<Status(const StateRun&, const StepSettings&)> customStep(weftStepFn step,
-                                                                       void* user) {
-  return [=](const StateRun& run, const StepSettings& settings) -> Status {
+std::function<Status(const shard::StateRun&, const shard::StepSettings&)> customStep(
+    weftStepFn step, void* user) {
+  return [=](const shard::StateRun& run, const shard::StepSettings& settings) -> Status {
     const weftRun_t given{.param = run.parameter,
                           .offset = run.from,
                           .elements = run.slice.n,
@@ -98,10 +120,10 @@ std::function<Status(const StateRun&, const StepSettings&)> customStep(weftStepF
   };
 }
 
-Status readOptimizer(const weftShardConfig_t& given, OptimizerSettings* out) {
+Status readOptimizer(const weftShardConfig_t& given, shard::OptimizerSettings* out) {
   if (given.optimizer < weftOptAdamW || given.optimizer > weftOptCustom)
     return invalid(text("optimizer is ", given.optimizer));
-  *out = {.kind = static_cast<Optimizer>(given.optimizer),
+  *out = {.kind = static_cast<shard::Optimizer>(given.optimizer),
           .beta1 = given.beta1,
           .beta2 = given.beta2,
           .epsilon = given.epsilon,
@@ -109,7 +131,7 @@ Status readOptimizer(const weftShardConfig_t& given, OptimizerSettings* out) {
           .nesterov = given.nesterov != 0,
           .lambOnAll = given.lambOnAll != 0,
           .custom = {}};
-  if (out->kind != Optimizer::Custom) return {};
+  if (out->kind != shard::Optimizer::Custom) return {};
   WEFT_TRY(checkPointer(reinterpret_cast<const void*>(given.custom), "custom"));
   if (given.master == 0 && given.paramType != weftFloat32)
     return invalid("a custom optimizer steps fp32 weights; fix: master = 1");
@@ -117,7 +139,8 @@ Status readOptimizer(const weftShardConfig_t& given, OptimizerSettings* out) {
   return {};
 }
 
-Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks, ShardConfig* out) {
+Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks,
+                       shard::ShardConfig* out) {
   weftShardConfig_t given = WEFT_SHARD_CONFIG_INITIALIZER;
   if (config != nullptr) WEFT_TRY(readStruct(*config, WEFT_SHARD_MAGIC, "SHARD_CONFIG", &given));
   WEFT_TRY(readDegree("paramDegree", given.paramDegree, ranks, &out->degrees.param));
@@ -125,13 +148,13 @@ Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks, Sha
   WEFT_TRY(readDegree("stateDegree", given.stateDegree, ranks, &out->degrees.state));
   for (const weftDataType_t type : {given.paramType, given.gradType, given.wireType})
     WEFT_TRY(checkType(type));
-  out->paramType = static_cast<DType>(given.paramType);
-  out->gradType = static_cast<DType>(given.gradType);
-  out->wireType = static_cast<DType>(given.wireType);
+  out->paramType = static_cast<reduce::DType>(given.paramType);
+  out->gradType = static_cast<reduce::DType>(given.gradType);
+  out->wireType = static_cast<reduce::DType>(given.wireType);
   WEFT_TRY(readOptimizer(given, &out->optimizer));
   if (given.rounding != weftRoundNearest && given.rounding != weftRoundStochastic)
     return invalid(text("rounding is ", given.rounding));
-  out->rounding = static_cast<RoundingMode>(given.rounding);
+  out->rounding = static_cast<reduce::RoundingMode>(given.rounding);
   out->master = given.master != 0;
   out->seed = given.seed;
   if (given.bucketElements != 0) out->bucketElements = given.bucketElements;
@@ -140,60 +163,31 @@ Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks, Sha
   return {};
 }
 
-Status publishShard(std::unique_ptr<ShardedOptimizer> made, weftShard_t* shard) {
+Status publishShard(std::unique_ptr<shard::ShardedOptimizer> made, weftShard_t* shard) {
   auto whole = std::make_shared<Shard>();
   whole->optimizer = std::move(made);
-  whole->writer = std::make_unique<CheckpointWriter>(*whole->optimizer);
-  const std::uintptr_t handle = shardHandles().add(std::move(whole));
-  if (handle == 0)
-    return Status::error(Code::InvalidUsage, text("this process has ", ShardHandles::kCapacity,
-                                                  " shards already; fix: destroy some"));
-  *shard = reinterpret_cast<weftShard_t>(handle);
-  return {};
+  whole->writer = std::make_unique<shard::CheckpointWriter>(*whole->optimizer);
+  return publish(shardHandles(), std::move(whole), "shards", shard);
 }
 
 Status createShard(weftShard_t* shard, weftComm_t handle, const weftParam_t* params,
                    std::size_t nparams, const weftShardConfig_t* config) {
   WEFT_TRY(checkPointer(shard, "shard"));
   *shard = nullptr;
-  std::shared_ptr<Communicator> comm;
+  std::shared_ptr<comm::Communicator> comm;
   WEFT_TRY(shareComm(handle, &comm));
   if (inGroup())
     return Status::error(Code::InvalidUsage,
                          "weftShardCreate inside of a group; fix: call it after weftGroupEnd");
-  std::vector<ParameterSpec> specs;
-  ShardConfig wanted;
+  std::vector<shard::ParameterSpec> specs;
+  shard::ShardConfig wanted;
   WEFT_TRY(readParams(params, nparams, &specs));
   WEFT_TRY(readShardConfig(config, comm->ranks(), &wanted));
-  std::unique_ptr<ShardedOptimizer> made;
-  WEFT_TRY(runInTurn(
-      *comm, [&] { return ShardedOptimizer::create(*comm, wanted, std::move(specs), &made); }));
+  std::unique_ptr<shard::ShardedOptimizer> made;
+  WEFT_TRY(runInTurn(*comm, [&] {
+    return shard::ShardedOptimizer::create(*comm, wanted, std::move(specs), &made);
+  }));
   return publishShard(std::move(made), shard);
-}
-
-Status checkParam(const ShardedOptimizer& shard, std::size_t param) {
-  const std::size_t n = shard.layout().parameters().size();
-  return param < n ? Status() : invalid(text("param is ", param, "; there are ", n));
-}
-
-Status buffers(weftShard_t handle, std::size_t param, void** weights, void** gradient) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkParam(*shard, param));
-  const auto p = static_cast<std::uint32_t>(param);
-  if (weights != nullptr) *weights = shard->state().parameter(p);
-  if (gradient != nullptr) *gradient = shard->state().gradient(p);
-  return {};
-}
-
-Status bucketOf(weftShard_t handle, std::size_t param, int* bucket) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkPointer(bucket, "bucket"));
-  WEFT_TRY(checkParam(*shard, param));
-  const std::uint32_t b = shard->layout().slot(static_cast<std::uint32_t>(param)).bucket;
-  *bucket = b == Layout::kNoBucket ? -1 : static_cast<int>(b);
-  return {};
 }
 
 Status checkSize(std::size_t size, std::size_t known, const char* what) {
@@ -202,126 +196,70 @@ Status checkSize(std::size_t size, std::size_t known, const char* what) {
              : invalid(text(what, "->size is ", size, "; fix: sizeof(*", what, ")"));
 }
 
-Status shardInfo(weftShard_t handle, weftShardInfo_t* info) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkPointer(info, "info"));
-  WEFT_TRY(checkSize(info->size, sizeof(*info), "info"));
-  const Layout& layout = shard->layout();
-  const weftShardInfo_t full{
-      .size = info->size,
-      .buckets = static_cast<int>(layout.buckets().size()),
-      .elements = layout.trainedElements(),
-      .paddedElements = layout.bucketedElements(),
-      .ownElements = layout.bucketedElements() / shard->mesh().degrees().state,
-      .bytes = shard->state().bytes(),
-      .wireBytes = shard->mesh().movedBytes(),
-      .steps = shard->steps(),
-      .fingerprint = layout.fingerprint()};
-  std::memcpy(info, &full, info->size);
+// As much as the caller's version of an appendable struct has.
+template <class Struct>
+Status fillStruct(Struct* to, const Struct& full) {
+  std::memcpy(to, &full, to->size);
   return {};
 }
 
-Status startShard(weftShard_t handle, int root) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->start(root);
+Status shardInfo(shard::ShardedOptimizer& shard, weftShardInfo_t* info) {
+  WEFT_TRY(checkPointer(info, "info"));
+  WEFT_TRY(checkSize(info->size, sizeof(*info), "info"));
+  const shard::Layout& layout = shard.layout();
+  return fillStruct(info, {.size = info->size,
+                           .buckets = static_cast<int>(layout.buckets().size()),
+                           .elements = layout.trainedElements(),
+                           .paddedElements = layout.bucketedElements(),
+                           .ownElements = layout.bucketedElements() / shard.mesh().degrees().state,
+                           .bytes = shard.state().bytes(),
+                           .wireBytes = shard.mesh().movedBytes(),
+                           .steps = shard.steps(),
+                           .fingerprint = layout.fingerprint()});
 }
 
-Status beginStep(weftShard_t handle, const weftStepArgs_t* args) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
+Status beginStep(shard::ShardedOptimizer& shard, const weftStepArgs_t* args) {
   weftStepArgs_t given = WEFT_STEP_ARGS_INITIALIZER;
   if (args != nullptr) WEFT_TRY(readStruct(*args, WEFT_SHARD_MAGIC, "STEP_ARGS", &given));
-  return shard->begin({.boundary = given.boundary != 0,
-                       .learningRate = given.learningRate,
-                       .weightDecay = given.weightDecay,
-                       .clipNorm = given.clipNorm,
-                       .lossScale = given.lossScale,
-                       .divisor = given.divisor,
-                       .skipNonFinite = given.skipNonFinite != 0});
+  return shard.begin({.boundary = given.boundary != 0,
+                      .learningRate = given.learningRate,
+                      .weightDecay = given.weightDecay,
+                      .clipNorm = given.clipNorm,
+                      .lossScale = given.lossScale,
+                      .divisor = given.divisor,
+                      .skipNonFinite = given.skipNonFinite != 0});
 }
 
-Status gradReady(weftShard_t handle, std::size_t param) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkParam(*shard, param));
-  return shard->ready(static_cast<std::uint32_t>(param));
-}
-
-Status gradDone(weftShard_t handle) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->done();
-}
-
-Status paramWait(weftShard_t handle, int bucket) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->acquire(static_cast<std::uint32_t>(bucket));
-}
-
-Status paramPrefetch(weftShard_t handle, int bucket) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->prefetch(static_cast<std::uint32_t>(bucket));
-}
-
-Status paramRelease(weftShard_t handle, int bucket) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->release(static_cast<std::uint32_t>(bucket));
-}
-
-Status stepWait(weftShard_t handle, weftStepStats_t* stats) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
+Status stepWait(shard::ShardedOptimizer& shard, weftStepStats_t* stats) {
   if (stats != nullptr) WEFT_TRY(checkSize(stats->size, sizeof(*stats), "stats"));
-  StepOutcome outcome;
-  const Status status = shard->wait(&outcome);
-  if (stats == nullptr) return status;
-  const weftStepStats_t full{.size = stats->size,
+  shard::StepOutcome outcome;
+  Status status = shard.wait(&outcome);
+  if (stats != nullptr)
+    (void)fillStruct(stats, {.size = stats->size,
                              .gradientNorm = outcome.gradientNorm,
                              .clip = outcome.clip,
                              .nonFinite = outcome.nonFinite,
                              .skipped = outcome.skipped ? 1 : 0,
                              .badParam = outcome.badParameter,
                              .badRank = outcome.badRank,
-                             .exposedSeconds = outcome.exposedSeconds};
-  std::memcpy(stats, &full, stats->size);
+                             .exposedSeconds = outcome.exposedSeconds});
   return status;
 }
 
 Status destroyShard(weftShard_t handle) {
   if (handle == nullptr) return {};
-  ShardedOptimizer* shard = nullptr;
+  ShardHandles::Pin shard;
   WEFT_TRY(findShard(handle, &shard));
-  (void)shardHandles().remove(handle);
+  (void)shardHandles().remove(handle);  // unless another thread just did
   return {};
 }
 
-Status save(weftShard_t handle, const char* dir, const char* meta, bool async) {
-  Shard* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkPointer(dir, "dir"));
-  WEFT_TRY(shard->writer->save(dir, meta == nullptr ? "" : meta));
-  return async ? Status() : shard->writer->wait();
-}
-
-Status saveWait(weftShard_t handle) {
-  Shard* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  return shard->writer->wait();
-}
-
-Status load(weftShard_t handle, const char* dir, char* meta, std::size_t length) {
-  Shard* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
+Status load(Shard& shard, const char* dir, char* meta, std::size_t length) {
   WEFT_TRY(checkPointer(dir, "dir"));
   if (length != 0) WEFT_TRY(checkPointer(meta, "meta"));
-  WEFT_TRY(shard->writer->wait());
+  WEFT_TRY(shard.writer->wait());
   std::string stored;
-  WEFT_TRY(loadCheckpoint(*shard->optimizer, dir, &stored));
+  WEFT_TRY(shard::loadCheckpoint(*shard.optimizer, dir, &stored));
   if (length == 0) return {};
   const std::size_t n = std::min(stored.size(), length - 1);
   std::memcpy(meta, stored.data(), n);
@@ -329,89 +267,93 @@ Status load(weftShard_t handle, const char* dir, char* meta, std::size_t length)
   return {};
 }
 
-Status exportShard(weftShard_t handle, const char* file, bool fullPrecision) {
-  ShardedOptimizer* shard = nullptr;
-  WEFT_TRY(findShard(handle, &shard));
-  WEFT_TRY(checkPointer(file, "file"));
-  return exportModel(*shard, file, fullPrecision);
-}
-
 Status reshardBetween(weftShard_t from, weftShard_t to) {
-  ShardedOptimizer *before = nullptr, *after = nullptr;
+  ShardHandles::Pin before, after;
   if (from != nullptr) WEFT_TRY(findShard(from, &before));
   if (to != nullptr) WEFT_TRY(findShard(to, &after));
-  return reshard(before, after);
-}
-
-// Another thread may be destroying it.
-Status abortShard(weftShard_t handle) {
-  const std::shared_ptr<Shard> shard = shardHandles().share(handle);
-  ShardedOptimizer* found = nullptr;
-  if (shard == nullptr) return findShard(handle, &found);
-  shard->optimizer->abort();
-  return {};
+  return shard::reshard(before ? before->optimizer.get() : nullptr,
+                        after ? after->optimizer.get() : nullptr);
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::api
 
-using weft::entry;
+using namespace weft::api;
+using weft::Status;
+using weft::shard::ShardedOptimizer;
 
 weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm, const weftParam_t* params,
                              size_t nparams, const weftShardConfig_t* config) {
-  return entry([&] { return weft::createShard(shard, comm, params, nparams, config); });
+  return entry([&] { return createShard(shard, comm, params, nparams, config); });
 }
 weftResult_t weftShardDestroy(weftShard_t shard) {
-  return entry([&] { return weft::destroyShard(shard); });
+  return entry([&] { return destroyShard(shard); });
 }
 weftResult_t weftShardAbort(weftShard_t shard) {
-  return entry([&] { return weft::abortShard(shard); });
+  return onShard(shard, [](Shard& s) -> Status {
+    s.optimizer->abort();
+    return {};
+  });
 }
 weftResult_t weftShardBuffers(weftShard_t shard, size_t param, void** weights, void** gradient) {
-  return entry([&] { return weft::buffers(shard, param, weights, gradient); });
+  return onParam(shard, param, [&](ShardedOptimizer& s, std::uint32_t p) -> Status {
+    if (weights != nullptr) *weights = s.state().parameter(p);
+    if (gradient != nullptr) *gradient = s.state().gradient(p);
+    return {};
+  });
 }
 weftResult_t weftShardBucket(weftShard_t shard, size_t param, int* bucket) {
-  return entry([&] { return weft::bucketOf(shard, param, bucket); });
+  return onParam(shard, param, [&](ShardedOptimizer& s, std::uint32_t p) {
+    // kNoBucket, that of frozen parameters, becomes -1.
+    return give(bucket, "bucket", static_cast<int>(s.layout().slot(p).bucket));
+  });
 }
 weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info) {
-  return entry([&] { return weft::shardInfo(shard, info); });
+  return onShard(shard, [&](Shard& s) { return shardInfo(*s.optimizer, info); });
 }
 weftResult_t weftShardStart(weftShard_t shard, int root) {
-  return entry([&] { return weft::startShard(shard, root); });
+  return onShard(shard, [&](Shard& s) { return s.optimizer->start(root); });
 }
 weftResult_t weftStepBegin(weftShard_t shard, const weftStepArgs_t* args) {
-  return entry([&] { return weft::beginStep(shard, args); });
+  return onShard(shard, [&](Shard& s) { return beginStep(*s.optimizer, args); });
 }
 weftResult_t weftGradReady(weftShard_t shard, size_t param) {
-  return entry([&] { return weft::gradReady(shard, param); });
+  return onParam(shard, param, [](ShardedOptimizer& s, std::uint32_t p) { return s.ready(p); });
 }
 weftResult_t weftGradDone(weftShard_t shard) {
-  return entry([&] { return weft::gradDone(shard); });
+  return onShard(shard, [](Shard& s) { return s.optimizer->done(); });
 }
 weftResult_t weftParamWait(weftShard_t shard, int bucket) {
-  return entry([&] { return weft::paramWait(shard, bucket); });
+  return onBucket(shard, bucket, &ShardedOptimizer::acquire);
 }
 weftResult_t weftParamPrefetch(weftShard_t shard, int bucket) {
-  return entry([&] { return weft::paramPrefetch(shard, bucket); });
+  return onBucket(shard, bucket, &ShardedOptimizer::prefetch);
 }
 weftResult_t weftParamRelease(weftShard_t shard, int bucket) {
-  return entry([&] { return weft::paramRelease(shard, bucket); });
+  return onBucket(shard, bucket, &ShardedOptimizer::release);
 }
 weftResult_t weftStepWait(weftShard_t shard, weftStepStats_t* stats) {
-  return entry([&] { return weft::stepWait(shard, stats); });
+  return onShard(shard, [&](Shard& s) { return stepWait(*s.optimizer, stats); });
 }
 weftResult_t weftShardSave(weftShard_t shard, const char* dir, const char* meta, int async) {
-  return entry([&] { return weft::save(shard, dir, meta, async != 0); });
+  return onShard(shard, [&](Shard& s) -> Status {
+    WEFT_TRY(checkPointer(dir, "dir"));
+    WEFT_TRY(s.writer->save(dir, meta == nullptr ? "" : meta));
+    return async != 0 ? Status() : s.writer->wait();
+  });
 }
 weftResult_t weftShardSaveWait(weftShard_t shard) {
-  return entry([&] { return weft::saveWait(shard); });
+  return onShard(shard, [](Shard& s) { return s.writer->wait(); });
 }
 weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* meta, size_t length) {
-  return entry([&] { return weft::load(shard, dir, meta, length); });
+  return onShard(shard, [&](Shard& s) { return load(s, dir, meta, length); });
 }
 weftResult_t weftShardExport(weftShard_t shard, const char* file, int fullPrecision) {
-  return entry([&] { return weft::exportShard(shard, file, fullPrecision != 0); });
+  return onShard(shard, [&](Shard& s) -> Status {
+    WEFT_TRY(checkPointer(file, "file"));
+    return weft::shard::exportModel(*s.optimizer, file, fullPrecision != 0);
+  });
 }
 weftResult_t weftShardReshard(weftShard_t from, weftShard_t to) {
-  return entry([&] { return weft::reshardBetween(from, to); });
+  return entry([&] { return reshardBetween(from, to); });
 }

@@ -8,7 +8,7 @@
 #include "api/entry.h"
 
 // The C API's structs that grow at their end.
-namespace weft {
+namespace weft::api {
 
 // All begin with size, magic and version, by which callers of other versions are told apart.
 inline constexpr std::size_t kStructHeader = sizeof(std::size_t) + 2 * sizeof(unsigned int);
@@ -17,12 +17,17 @@ inline constexpr std::size_t kStructHeader = sizeof(std::size_t) + 2 * sizeof(un
 // never initialized, and must not be read to its end.
 inline constexpr std::size_t kLargestStruct = 4096;
 
+template <class Struct>
+Status checkHeader(const Struct& given, unsigned int magic, const char* what) {
+  if (given.magic == magic && given.size >= kStructHeader && given.size <= kLargestStruct)
+    return {};
+  return invalid(text(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER"));
+}
+
 // Copies what the caller's version of an appendable struct has; the rest keeps the defaults.
 template <class Struct>
 Status readStruct(const Struct& given, unsigned int magic, const char* what, Struct* out) {
-  const bool hasHeader = given.size >= kStructHeader && given.size <= kLargestStruct;
-  if (given.magic != magic || !hasHeader)
-    return invalid(text(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER"));
+  WEFT_TRY(checkHeader(given, magic, what));
   if (given.size > sizeof(Struct)) {
     // A newer caller: its further fields must not ask for anything that this library does not know.
     const char* bytes = reinterpret_cast<const char*>(&given);
@@ -35,4 +40,14 @@ Status readStruct(const Struct& given, unsigned int magic, const char* what, Str
   return {};
 }
 
-}  // namespace weft
+// Fills in what the caller's version of an appendable struct has; its header stays as it is.
+template <class Struct>
+Status writeStruct(const Struct& made, unsigned int magic, const char* what, Struct* out) {
+  WEFT_TRY(checkHeader(*out, magic, what));
+  std::memcpy(reinterpret_cast<char*>(out) + kStructHeader,
+              reinterpret_cast<const char*>(&made) + kStructHeader,
+              std::min(out->size, sizeof(Struct)) - kStructHeader);
+  return {};
+}
+
+}  // namespace weft::api

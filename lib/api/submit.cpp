@@ -2,29 +2,29 @@
 #include "api/submit.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "base/threads.h"
-#include "engine/junction.h"
+#include "engine/work_stream.h"
 
-namespace weft {
+namespace weft::api {
 namespace {
 
-using Streams = std::vector<std::shared_ptr<WorkStream>>;
+using Streams = std::vector<std::shared_ptr<engine::WorkStream>>;
 
 // An operation and where it runs: on this thread if a call of it had no stream, else on the first
-// of its streams. The others wait at the junction until it is done.
+// of its streams. The others wait at a barrier until it is done.
 struct Pending {
-  std::shared_ptr<Communicator> comm;
+  std::shared_ptr<comm::Communicator> comm;
   Streams streams;
-  Operation operation;
+  comm::Operation operation;
   bool onThisThread = true;
   std::uint64_t ticket = 0;
-  std::shared_ptr<Junction> junction;
+  std::shared_ptr<engine::StreamBarrier> barrier;
 };
 
 struct Group {
@@ -37,44 +37,71 @@ Group& group() {
   return mine;
 }
 
-Status usedByTwoThreads(const Communicator& comm) {
-  return Status::error(Code::InvalidUsage,
-                       text("communicator ", comm.name(), " rank ", comm.rank(),
-                            " is used by two threads at once; fix: one thread at a time"));
+Status refusal(comm::Communicator& comm) {
+  return Status::error(
+      Code::InvalidUsage,
+      text("communicator ", comm.name(), " rank ", comm.rank(),
+           comm.turns().isClosed() ? " is being destroyed; fix: make no calls meanwhile"
+                                   : " is used by two threads at once; fix: one thread at a time"));
 }
 
-constexpr int kLookForVerdictMs = 20;
+// An exception on one rank alone would leave others waiting, and calls behind it: it is the end of
+// the communicator.
+template <class Body>
+Status failingAll(comm::Communicator& comm, Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    return comm.fail(statusOfException());
+  }
+}
 
-// What was issued before has deadlines of its own; this one's starts when they are through. A
-// verdict ends the wait: calls that were issued before may be held up by the application.
-Status awaitTurn(Communicator& comm, std::uint64_t ticket) {
-  while (!comm.turns().await(ticket, Deadline::in(kLookForVerdictMs))) {
-    if (const Status verdict = comm.end(); !verdict.ok()) return verdict;
+// Waits for what was issued before. The communicator's first error ends the wait, and so does the
+// deadline, with an error for all ranks: theirs would wait for this call.
+template <class AwaitUntil>
+Status awaitEarlier(comm::Communicator& comm, Deadline deadline, const AwaitUntil& await) {
+  constexpr int kLookForErrorMs = 20;
+  while (!await(deadline.orSooner(Deadline::in(kLookForErrorMs)))) {
+    if (const Status firstError = comm.end(); !firstError.ok()) return firstError;
+    if (deadline.expired())
+      return comm.fail(Status::error(
+          {.code = Code::Timeout,
+           .who = comm.me(),
+           .what = text("{who}: a call on communicator ", comm.name(),
+                        " timed out before its turn: those issued before it, or its streams, "
+                        "are not done"),
+           .fix = "find out what holds up the earlier calls, or raise WEFT_TIMEOUT_MS"}));
   }
   return {};
 }
 
-Status takeTicket(Communicator& comm, std::uint64_t* ticket) {
-  if (!comm.turns().beginIssue()) return usedByTwoThreads(comm);
+Status awaitTurn(comm::Communicator& comm, std::uint64_t ticket, Deadline deadline) {
+  return awaitEarlier(comm, deadline,
+                      [&](Deadline until) { return comm.turns().await(ticket, until); });
+}
+
+Status takeTicket(comm::Communicator& comm, std::uint64_t* ticket) {
+  if (!comm.turns().beginIssue()) return refusal(comm);
   *ticket = comm.turns().take();
   comm.turns().endIssue();
   return {};
 }
 
-// The same for what was queued on the operation's streams.
-Status awaitStreams(Communicator& comm, Junction& junction) {
-  while (!junction.awaitStreams(Deadline::in(kLookForVerdictMs))) {
-    if (const Status verdict = comm.end(); !verdict.ok()) return verdict;
-  }
-  return {};
+// One deadline for the wait and for the call.
+Status runWhenAwaited(Pending& p) {
+  const Deadline deadline = Deadline::in(p.operation.timeoutMs);
+  WEFT_TRY(awaitTurn(*p.comm, p.ticket, deadline));
+  if (p.barrier)
+    WEFT_TRY(awaitEarlier(*p.comm, deadline,
+                          [&](Deadline until) { return p.barrier->awaitStreams(until); }));
+  p.operation.timeoutMs = deadline.pollTimeoutMs();
+  return p.comm->run(p.operation);
 }
 
-Status runInTurn(const Pending& p) {
-  Status status = awaitTurn(*p.comm, p.ticket);
-  if (status.ok() && p.junction) status = awaitStreams(*p.comm, *p.junction);
-  if (status.ok()) status = p.comm->run(p.operation);
+Status runInTurn(Pending& p) {
+  const Status status = failingAll(*p.comm, [&] { return runWhenAwaited(p); });
   p.comm->turns().done(p.ticket);
-  if (p.junction) p.junction->open(status);
+  if (p.barrier) p.barrier->open(status);
   return status;
 }
 
@@ -83,12 +110,12 @@ std::shared_ptr<Pending> enqueue(Pending p) {
   const Streams streams = std::exchange(p.streams, {});  // a stream must not own itself
   const auto held = std::make_shared<Pending>(std::move(p));
   const std::size_t waiting = streams.size() - (held->onThisThread ? 0 : 1);
-  if (waiting != 0) held->junction = std::make_shared<Junction>(waiting);
-  std::vector<std::pair<WorkStream*, WorkStream::Work>> pieces;
+  if (waiting != 0) held->barrier = std::make_shared<engine::StreamBarrier>(waiting);
+  std::vector<std::pair<engine::WorkStream*, engine::WorkStream::Work>> pieces;
   for (const auto& stream : streams)
-    pieces.emplace_back(stream.get(), [at = held->junction] { return at->pass(); });
+    pieces.emplace_back(stream.get(), [at = held->barrier] { return at->pass(); });
   if (!held->onThisThread) pieces.front().second = [held] { return runInTurn(*held); };
-  WorkStream::enqueueTogether(std::move(pieces));
+  engine::WorkStream::enqueueTogether(std::move(pieces));
   return held->onThisThread ? held : nullptr;
 }
 
@@ -106,7 +133,7 @@ void append(Pending& batch, const Pending& p) {
 // on two streams, one would wait for the other's peer, and a pair's messages could change places.
 std::vector<Pending> mergePairs(std::vector<Pending> pending) {
   std::vector<Pending> merged;
-  std::map<Communicator*, std::size_t> batches;
+  std::map<comm::Communicator*, std::size_t> batches;
   for (Pending& p : pending) {
     if (!p.operation.isPairs) {
       merged.push_back(std::move(p));
@@ -126,37 +153,57 @@ Status inParallel(std::vector<std::function<Status()>> jobs) {
   return onThreads(jobs.size(), [&](std::size_t i) { return jobs[i](); });
 }
 
-// All or none: a ticket that is never used would block its communicator.
-Status takeTickets(std::vector<Pending>& pending) {
-  std::set<Communicator*> comms;
-  Status status;
-  for (const Pending& p : pending) {
-    if (comms.contains(p.comm.get())) continue;
-    if (!p.comm->turns().beginIssue()) {
-      status = usedByTwoThreads(*p.comm);
-      break;
+// Tickets that were taken together. One that is never used would block its communicator.
+struct Tickets {
+  std::vector<std::pair<std::shared_ptr<comm::Communicator>, std::uint64_t>> taken;
+
+  // Nobody will use them, or so it may be: that is the end of their communicators.
+  void abandon(const Status& why) {
+    for (const auto& [comm, ticket] : taken) {
+      (void)comm->fail(why);
+      comm->turns().done(ticket);
     }
-    comms.insert(p.comm.get());
   }
-  if (status.ok()) {
-    for (Pending& p : pending) p.ticket = p.comm->turns().take();
+};
+
+// Communicators on which this thread is issuing.
+struct Issuing {
+  std::vector<comm::Communicator*> comms;
+  ~Issuing() {
+    for (comm::Communicator* comm : comms) comm->turns().endIssue();
   }
-  for (Communicator* comm : comms) comm->turns().endIssue();
-  return status;
+};
+
+// All or none.
+Status takeTickets(std::vector<Pending>& pending, Tickets* tickets) {
+  Issuing issuing;
+  issuing.comms.reserve(pending.size());
+  tickets->taken.reserve(pending.size());
+  for (const Pending& p : pending) {
+    comm::Communicator* const comm = p.comm.get();
+    if (std::ranges::find(issuing.comms, comm) != issuing.comms.end()) continue;
+    if (!comm->turns().beginIssue()) return refusal(*comm);
+    issuing.comms.push_back(comm);
+  }
+  for (Pending& p : pending) {
+    p.ticket = p.comm->turns().take();
+    tickets->taken.emplace_back(p.comm, p.ticket);
+  }
+  return {};
 }
 
 // Without streams, communicators run side by side: with several ranks in one thread, each waits for
 // the others.
-Status runGroup(std::vector<Pending> pending) {
-  WEFT_TRY(takeTickets(pending));
-  std::map<Communicator*, std::vector<std::shared_ptr<Pending>>> direct;
+Status runTicketed(std::vector<Pending> pending, bool* began) {
+  std::map<comm::Communicator*, std::vector<std::shared_ptr<Pending>>> direct;
   for (Pending& p : pending) {
-    Communicator* const comm = p.comm.get();
+    comm::Communicator* const comm = p.comm.get();
     if (auto mine = enqueue(std::move(p))) direct[comm].push_back(std::move(mine));
   }
   std::vector<std::function<Status()>> jobs;
   for (auto& [comm, operations] : direct) {
-    jobs.push_back([&operations = operations] {
+    jobs.push_back([&operations = operations, began] {
+      std::atomic_ref(*began).store(true);
       Status first;
       for (const auto& p : operations) {
         const Status status = runInTurn(*p);
@@ -165,7 +212,50 @@ Status runGroup(std::vector<Pending> pending) {
       return first;
     });
   }
+  *began = jobs.empty();
   return jobs.empty() ? Status() : inParallel(std::move(jobs));
+}
+
+Status runGroup(std::vector<Pending> pending) {
+  Tickets tickets;
+  WEFT_TRY(takeTickets(pending, &tickets));
+  bool began = false;
+  Status status;
+  try {
+    status = runTicketed(std::move(pending), &began);
+  } catch (...) {
+    status = statusOfException();
+    began = false;
+  }
+  if (!began) tickets.abandon(status);  // no memory, or no threads
+  return status;
+}
+
+// The turn of a call that runs on the thread that issues it.
+class OwnTurn {
+ public:
+  explicit OwnTurn(engine::Turns& turns) : turns_(turns), ticket_(turns.take()) {}
+  ~OwnTurn() {
+    turns_.doneWhileIssuing(ticket_);
+    turns_.endIssue();
+  }
+  OwnTurn(const OwnTurn&) = delete;
+  OwnTurn& operator=(const OwnTurn&) = delete;
+
+  bool hasCome() const { return turns_.isTurn(ticket_); }
+  std::uint64_t ticket() const { return ticket_; }
+
+ private:
+  engine::Turns& turns_;
+  const std::uint64_t ticket_;
+};
+
+// *timeoutMs becomes what is left of it.
+Status awaitOwnTurn(comm::Communicator& comm, const OwnTurn& turn, int* timeoutMs) {
+  const Deadline deadline = Deadline::in(*timeoutMs);
+  WEFT_TRY(failingAll(comm, [&] { return awaitTurn(comm, turn.ticket(), deadline); }));
+  *timeoutMs = deadline.pollTimeoutMs();
+  return {};
 }
 
 }  // namespace
@@ -188,29 +278,27 @@ Status groupEnd() {
   return status.ok() ? ran : status;
 }
 
-Status runNow(Communicator& comm, const Call& call, const void* in, void* out, const void* scalar,
-              int timeoutMs, const char* label) {
-  Turns& turns = comm.turns();
-  if (!turns.beginIssue()) return usedByTwoThreads(comm);
-  const std::uint64_t ticket = turns.take();
-  Status status = turns.isTurn(ticket) ? Status() : awaitTurn(comm, ticket);
-  if (status.ok()) status = comm.run(call, in, out, scalar, timeoutMs, label);
-  turns.doneWhileIssuing(ticket);
-  turns.endIssue();
-  return status;
+Status runNow(comm::Communicator& comm, const plan::Call& call, const void* in, void* out,
+              const void* scalar, int timeoutMs, const char* label) {
+  if (!comm.turns().beginIssue()) return refusal(comm);
+  const OwnTurn turn(comm.turns());
+  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(comm, turn, &timeoutMs));
+  return comm.run(call, in, out, scalar, timeoutMs, label);
 }
 
-Status runInTurn(Communicator& comm, const std::function<Status()>& call) {
+Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call) {
   std::uint64_t ticket = 0;
   WEFT_TRY(takeTicket(comm, &ticket));
-  Status status = awaitTurn(comm, ticket);
-  if (status.ok()) status = call();
+  const Status status = failingAll(comm, [&]() -> Status {
+    WEFT_TRY(awaitTurn(comm, ticket, Deadline::in(comm.config().timeoutMs)));
+    return call();
+  });
   comm.turns().done(ticket);
   return status;
 }
 
-Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
-              Operation operation) {
+Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::WorkStream> stream,
+              comm::Operation operation) {
   Pending p;
   p.comm = std::move(comm);
   p.operation = std::move(operation);
@@ -220,10 +308,13 @@ Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> st
     group().operations.push_back(std::move(p));
     return {};
   }
-  WEFT_TRY(takeTicket(*p.comm, &p.ticket));
-  if (p.onThisThread) return runInTurn(p);
-  enqueue(std::move(p));
-  return {};
+  if (p.onThisThread) {
+    WEFT_TRY(takeTicket(*p.comm, &p.ticket));
+    return runInTurn(p);
+  }
+  std::vector<Pending> alone;
+  alone.push_back(std::move(p));
+  return runGroup(std::move(alone));
 }
 
 Status submitCreation(std::function<Status()> create) {
@@ -232,4 +323,4 @@ Status submitCreation(std::function<Status()> create) {
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::api

@@ -9,7 +9,7 @@
 #include "engine/work_stream.h"
 
 // From a checked call to its execution: now, in a stream, or at the end of a group.
-namespace weft {
+namespace weft::api {
 
 // How many groups are open on this thread. In the first TLS block, so that reading it costs no
 // call.
@@ -22,17 +22,17 @@ Status groupStart();
 Status groupEnd();
 
 // Runs the call on this thread, in turn. The hot path: no allocation.
-Status runNow(Communicator& comm, const Call& call, const void* in, void* out, const void* scalar,
-              int timeoutMs, const char* label);
+Status runNow(comm::Communicator& comm, const plan::Call& call, const void* in, void* out,
+              const void* scalar, int timeoutMs, const char* label);
 
 // Runs `call` on this thread when all calls that were issued before it are done.
-Status runInTurn(Communicator& comm, const std::function<Status()>& call);
+Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call);
 
 // In the group if there is one, else on the stream, else (no stream) now.
-Status submit(std::shared_ptr<Communicator> comm, std::shared_ptr<WorkStream> stream,
-              Operation operation);
+Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::WorkStream> stream,
+              comm::Operation operation);
 
 // Creations meet in a group: each would wait for the others. Outside of one, `create` runs now.
 Status submitCreation(std::function<Status()> create);
 
-}  // namespace weft
+}  // namespace weft::api

@@ -5,8 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <string>
 
-namespace weft {
+#include "base/text.h"
+
+namespace weft::inline base {
 
 // The moment at which a wait gives up. Every wait in weft takes one. It is a point on
 // CLOCK_MONOTONIC (std::chrono::steady_clock), so that setting the clock neither shortens nor
@@ -45,4 +48,10 @@ class Deadline {
   Clock::time_point at_;
 };
 
-}  // namespace weft
+// "3.1 s", cut off.
+inline std::string inSeconds(Deadline::Clock::duration span) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(span).count();
+  return text(ms / 1000, '.', ms % 1000 / 100, " s");
+}
+
+}  // namespace weft::inline base

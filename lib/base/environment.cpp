@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace weft {
+namespace weft::inline base {
 namespace {
 
 std::shared_mutex& guard() {
@@ -14,6 +14,7 @@ std::shared_mutex& guard() {
 }  // namespace
 
 std::string environment(const char* name) {
+  const NoFork noFork;
   const std::shared_lock reading(guard());
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -21,4 +22,4 @@ std::string environment(const char* name) {
 
 WritingEnvironment::WritingEnvironment() : alone_(guard()) {}
 
-}  // namespace weft
+}  // namespace weft::inline base

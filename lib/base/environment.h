@@ -5,7 +5,9 @@
 #include <shared_mutex>
 #include <string>
 
-namespace weft {
+#include "base/no_fork.h"
+
+namespace weft::inline base {
 
 // The environment of this process. No thread may read it while another writes it (setenv(3)), and
 // libraries that weft loads, libfabric and PMIx, do write it when they start: so weft's own threads
@@ -20,7 +22,8 @@ class WritingEnvironment {
   WritingEnvironment();
 
  private:
+  NoFork noFork_;
   std::unique_lock<std::shared_mutex> alone_;
 };
 
-}  // namespace weft
+}  // namespace weft::inline base

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weft {
+namespace weft::inline base {
 
 // A 64-bit fingerprint built word by word (the finalizer of SplitMix64, Steele et al., OOPSLA
 // 2014). For telling calls apart by accident-proof odds, not against an adversary.
@@ -27,4 +27,4 @@ class Hash {
   std::uint64_t state_ = 0;
 };
 
-}  // namespace weft
+}  // namespace weft::inline base

@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::inline base {
 namespace {
 
 constexpr std::int64_t kMaxMs = INT32_MAX;
@@ -65,15 +65,15 @@ constexpr std::array kTable = {
         "Smallest message that is written straight into the receiver's buffer where the transport "
         "can; auto: as the model of the calibrated machine says. Must agree on all ranks.",
         "", 0, kMaxBytes},
-    KnobInfo{
-        Knob::Cma, "WEFT_CMA", KnobType::Choice, "auto",
-        "Copies between processes by the kernel (process_vm_readv): auto where measured to win, or "
-        "off.",
-        "auto|off"},
+    KnobInfo{Knob::Cma, "WEFT_CMA", KnobType::Choice, "auto",
+             "Copies between processes by CMA (process_vm_readv): auto where measured to win, or "
+             "off.",
+             "auto|off"},
     KnobInfo{
         Knob::TuneFile, "WEFT_TUNE_FILE", KnobType::Text, "auto",
         "File that keeps the calibration of this machine for later processes: auto is a file in "
-        "$XDG_CACHE_HOME/weft or ~/.cache/weft; off keeps none."},
+        "$XDG_CACHE_HOME/weft or ~/.cache/weft; off keeps none. A recorded machine "
+        "(lib/tune/machine_file.h) holds as it stands, and nothing is measured."},
     KnobInfo{Knob::SpinUs, "WEFT_SPIN_US", KnobType::Integer, "auto",
              "Microseconds that a wait spins before it yields and sleeps.", "", 0, 1000000},
     KnobInfo{
@@ -83,16 +83,14 @@ constexpr std::array kTable = {
         "all."},
     KnobInfo{Knob::OfiProvider, "WEFT_OFI_PROVIDER", KnobType::Text, "auto",
              "libfabric provider, such as efa or tcp;ofi_rxm; auto takes efa where it is, else "
-             "tcp. Must "
-             "agree on all ranks."},
+             "tcp. Must agree on all ranks."},
     KnobInfo{Knob::OfiMode, "WEFT_OFI_MODE", KnobType::Choice, "auto",
              "Remote writes (rdma) or messages (msg) over libfabric; auto: rdma where the provider "
              "does it natively. Must agree on all ranks.",
              "auto|rdma|msg"},
     KnobInfo{Knob::MeshFile, "WEFT_MESH_FILE", KnobType::Text, "",
              "File that says which port of which rank a cable joins to which "
-             "(transports/verbs/mesh.h); by "
-             "default subnets and a hello tell."},
+             "(transports/verbs/mesh.h); by default subnets and a hello tell."},
     KnobInfo{
         Knob::RoceGid, "WEFT_ROCE_GID", KnobType::Text, "auto",
         "Which GID of a port verbs uses: auto, ipv4, ipv6, link-local, or an address range such as "
@@ -103,7 +101,7 @@ constexpr std::array kTable = {
         "found out."},
     KnobInfo{
         Knob::SocketIfname, "WEFT_SOCKET_IFNAME", KnobType::Text, "",
-        "Interface that the meeting point listens on, such as eth0 or lo; by default the one with "
+        "Interface that the bootstrap root listens on, such as eth0 or lo; by default the one with "
         "the default route."},
     KnobInfo{
         Knob::CommId, "WEFT_COMM_ID", KnobType::Text, "",
@@ -116,8 +114,7 @@ constexpr std::array kTable = {
         "File with the shared secret; it must belong to the user and be closed to others (0600)."},
     KnobInfo{Knob::Auth, "WEFT_AUTH", KnobType::Choice, "auto",
              "Without a secret: auto derives one from the job id and warns, require makes that an "
-             "error, "
-             "off derives it silently.",
+             "error, off derives it silently.",
              "auto|require|off"},
     KnobInfo{Knob::Rank, "WEFT_RANK", KnobType::Integer, "",
              "Rank of this process; with WEFT_SIZE.", "", 0, kMaxRanks - 1},
@@ -147,10 +144,6 @@ std::string valueOf(const KnobInfo& info) {
   return value.empty() ? info.fallback : value;
 }
 
-bool equalIgnoringCase(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
 std::string replaced(std::string_view from, char what, std::string_view by) {
   std::string to;
   for (char c : from) c == what ? to += by : to += c;
@@ -169,19 +162,9 @@ std::string rangeOf(const KnobInfo& info) {
 }
 
 int suffixShift(char suffix) {
-  switch (suffix) {
-    case 'k':
-    case 'K':
-      return 10;
-    case 'm':
-    case 'M':
-      return 20;
-    case 'g':
-    case 'G':
-      return 30;
-    default:
-      return -1;
-  }
+  constexpr std::string_view kSuffixes = "kKmMgG";
+  const std::size_t at = kSuffixes.find(suffix);
+  return at == kSuffixes.npos ? -1 : static_cast<int>(at / 2 + 1) * 10;
 }
 
 // Decimal digits and, for Bytes, one suffix; false if anything else or out of range.
@@ -215,20 +198,21 @@ std::size_t editDistance(std::string_view a, std::string_view b) {
 
 std::string describeUnknown(std::string_view name) {
   const auto distanceTo = [&](const KnobInfo& info) { return editDistance(name, info.name); };
-  const auto nearest =
-      std::min_element(kTable.begin(), kTable.end(),
-                       [&](const auto& a, const auto& b) { return distanceTo(a) < distanceTo(b); });
+  const KnobInfo& nearest = std::ranges::min(kTable, {}, distanceTo);
   const std::string said = text("unknown variable ", name, " is ignored");
-  return distanceTo(*nearest) <= 4 ? text(said, "; did you mean ", nearest->name, "?") : said;
+  return distanceTo(nearest) <= 4 ? text(said, "; did you mean ", nearest.name, "?") : said;
 }
 
 const char* typeName(KnobType type) {
-  static constexpr std::array<const char*, 5> names = {"integer", "bytes", "flag", "choice",
-                                                       "text"};
+  static constexpr std::array names = {"integer", "bytes", "flag", "choice", "text"};
   return names[static_cast<std::size_t>(type)];
 }
 
 }  // namespace
+
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
 
 std::span<const KnobInfo> knobTable() { return kTable; }
 
@@ -247,13 +231,13 @@ Status readInteger(Knob knob, std::int64_t* value) {
 }
 
 Status readFlag(Knob knob, bool* value) {
-  static constexpr std::array<const char*, 4> yes = {"1", "on", "yes", "true"};
-  static constexpr std::array<const char*, 4> no = {"0", "off", "no", "false"};
+  static constexpr std::array yes = {"1", "on", "yes", "true"};
+  static constexpr std::array no = {"0", "off", "no", "false"};
   const KnobInfo& info = knobInfo(knob);
   const std::string written = valueOf(info);
   const auto same = [&](const char* word) { return equalIgnoringCase(word, written); };
-  *value = std::any_of(yes.begin(), yes.end(), same);
-  if (*value || std::any_of(no.begin(), no.end(), same)) return {};
+  *value = std::ranges::any_of(yes, same);
+  if (*value || std::ranges::any_of(no, same)) return {};
   return invalid(info, written, "0 or 1");
 }
 
@@ -278,7 +262,7 @@ std::vector<std::string> unknownKnobs() {
     const std::string_view variable = *entry;
     const std::string_view name = variable.substr(0, variable.find('='));
     const auto known = [&](const KnobInfo& info) { return name == info.name; };
-    if (name.starts_with("WEFT_") && std::none_of(kTable.begin(), kTable.end(), known)) {
+    if (name.starts_with("WEFT_") && std::ranges::none_of(kTable, known)) {
       lines.push_back(describeUnknown(name));
     }
   }
@@ -296,4 +280,4 @@ std::string knobsAsMarkdown() {
   return page;
 }
 
-}  // namespace weft
+}  // namespace weft::inline base

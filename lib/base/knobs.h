@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace weft {
+namespace weft::inline base {
 
 // The WEFT_* environment variables, all of them: at most thirty. The table in knobs.cpp is the only
 // place that knows a name, a type, a default and a sentence of documentation; the manual is printed
@@ -62,8 +62,7 @@ struct KnobInfo {
   Knob knob;
   const char* name;  // WEFT_...
   KnobType type;
-  const char*
-      fallback;  // the default, as a user would write it; "auto" is also accepted as a value then
+  const char* fallback;      // as a user would write it; "auto" is a legal value then
   const char* doc;           // one sentence
   const char* choices = "";  // of a Choice, separated by '|'
   std::int64_t min = 0;      // of Integer and ByteSize
@@ -87,7 +86,9 @@ bool isSet(Knob knob);
 // with the nearest name if one is near.
 std::vector<std::string> unknownKnobs();
 
+bool equalIgnoringCase(std::string_view a, std::string_view b);
+
 // The table as Markdown: name, type, default, meaning.
 std::string knobsAsMarkdown();
 
-}  // namespace weft
+}  // namespace weft::inline base

@@ -2,7 +2,6 @@
 #include "base/log.h"
 
 #include <fcntl.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,14 +12,15 @@
 #include <vector>
 
 #include "base/knobs.h"
+#include "base/no_fork.h"
 
-namespace weft {
+namespace weft::inline base {
 namespace {
 
 thread_local int threadRank = -1;
 
 const char* nameOf(Level level) {
-  static constexpr std::array<const char*, 5> names = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
+  static constexpr std::array names = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
   return names[static_cast<std::size_t>(level)];
 }
 
@@ -67,11 +67,7 @@ Log makeProcessLog() {
 
 Log::Log(Level level, int fd) : level_(level), fd_(fd), host_(hostName()) {}
 
-Log& Log::process() {
-  // Never destroyed: threads may still log while the process exits.
-  static Log& log = *new Log(makeProcessLog());
-  return log;
-}
+Log& Log::process() { return processWide<Log>(makeProcessLog); }
 
 void Log::write(Level level, std::string_view message) const {
   const std::string rank = threadRank < 0 ? "-" : std::to_string(threadRank);
@@ -97,8 +93,7 @@ bool parseLevel(std::string_view name, Level* level) {
       {"TRACE", Level::Trace},
   }};
   for (const auto& [known, value] : names) {
-    if (std::string(name).size() == std::strlen(known) &&
-        strncasecmp(name.data(), known, name.size()) == 0) {
+    if (equalIgnoringCase(name, known)) {
       *level = value;
       return true;
     }
@@ -126,4 +121,4 @@ std::string hostName() {
   return name.data();
 }
 
-}  // namespace weft
+}  // namespace weft::inline base

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::inline base {
 
 // Log lines for people: `host:pid [rank] WEFT INFO text`, one write(2) a line, so lines of several
 // threads and processes never mix. Silent by default except for errors and warnings. WEFT_DEBUG
@@ -70,4 +70,4 @@ void logTrace(const Parts&... parts) {
   logAt(Level::Trace, parts...);
 }
 
-}  // namespace weft
+}  // namespace weft::inline base

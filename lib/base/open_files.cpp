@@ -1,37 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/open_files.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 
+#include "base/no_fork.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::inline base {
 namespace {
-
-struct CloseDir {
-  void operator()(DIR* dir) const { closedir(dir); }
-};
 
 // Counting takes a descriptor too: if there is none left, all `limit` of them are open. 0 where
 // /proc is not mounted.
 std::size_t openFiles(std::size_t limit) {
-  const std::unique_ptr<DIR, CloseDir> dir(opendir("/proc/self/fd"));
-  if (!dir) return errno == EMFILE ? limit : 0;
-  std::size_t count = 0;
-  while (const dirent* entry = readdir(dir.get())) count += entry->d_name[0] != '.';
-  return count - 1;  // the one that counted
+  std::error_code error;
+  const std::filesystem::directory_iterator all("/proc/self/fd", error);
+  if (error) return error.value() == EMFILE ? limit : 0;
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // that of `all`
 }
 
 }  // namespace
 
 Status reserveOpenFiles(std::size_t more, std::size_t spare, std::string_view what) {
-  static std::mutex mutex;  // or one thread would undo what another has raised meanwhile
+  static ForkSafeMutex mutex;  // or one thread would undo what another has raised meanwhile
   const std::lock_guard lock(mutex);
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
@@ -48,4 +44,4 @@ Status reserveOpenFiles(std::size_t more, std::size_t spare, std::string_view wh
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::inline base

@@ -15,7 +15,7 @@
 #include "base/status.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::inline base {
 
 // The application's signals are the application's: threads that start meanwhile take none.
 class SignalsBlocked {
@@ -33,11 +33,10 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// What `body` returns, or its exception as a status.
-template <class Body>
-Status withoutExceptions(Body&& body) noexcept {
+// The exception that is being handled.
+inline Status statusOfException() noexcept {
   try {
-    return body();
+    throw;
   } catch (const std::bad_alloc&) {
     return Status::error(Code::OutOfMemory,
                          "out of memory; fix: raise the limit of memory (ulimit -v, cgroup)");
@@ -47,6 +46,18 @@ Status withoutExceptions(Body&& body) noexcept {
         text(e.what(), "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)"));
   } catch (const std::exception& e) {
     return Status::error(Code::InternalError, text("unexpected: ", e.what()));
+  } catch (...) {
+    return Status::error(Code::InternalError, "unexpected: an exception of no known type");
+  }
+}
+
+// What `body` returns, or its exception as a status.
+template <class Body>
+Status withoutExceptions(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return statusOfException();
   }
 }
 
@@ -74,4 +85,4 @@ inline Status onThreads(std::size_t n, const std::function<Status(std::size_t)>&
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::inline base

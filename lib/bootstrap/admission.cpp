@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/admission.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/log.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-// What a rank may send in one message after the handshake: its card, or its part of a round.
-constexpr std::size_t kMaxFromRank = Channel::kMaxFrameAfter;
+// What a rank may send in one message after the handshake: its Info, or its part of a round.
+constexpr std::size_t kMaxFromRank = net::Channel::kMaxFrameAfter;
 
-// Of a rank whose card we cannot read.
+// Patience assumed for a rank whose Info we cannot read.
 constexpr std::int64_t kUnknownPatienceMs = 120000;
 
 Status foreign(std::string_view why) { return Status::error(Code::RemoteError, std::string(why)); }
@@ -20,60 +22,62 @@ bool overlap(WireRange a, WireRange b) { return std::max(a.min, b.min) <= std::m
 
 }  // namespace
 
-Status Admission::handle(const Message& message, Channel* channel, std::optional<Guest>* guest) {
+Status Admission::handle(const net::Message& message, net::Channel* channel,
+                         std::optional<Member>* admitted) {
   switch (stage_) {
     case Stage::Hello:
       return handleHello(message, channel);
     case Stage::Proof:
-      return handleProof(message, channel, guest);
-    case Stage::Card:
-      return handleCard(message, guest);
+      return handleProof(message, channel, admitted);
+    case Stage::Info:
+      return handleInfo(message, admitted);
   }
   return {};
 }
 
-Status Admission::handleHello(const Message& message, Channel* channel) {
-  if (message.type != MessageType::Hello || !decode(message.body, &hello_))
+Status Admission::handleHello(const net::Message& message, net::Channel* channel) {
+  if (message.type != net::MessageType::Hello || !decode(message.body, &hello_))
     return foreign("no valid hello");
-  if (!equalInConstantTime(hello_.tag, idTag(secret_))) {
-    channel->send(MessageType::Refusal, Bytes());
+  if (!net::equalInConstantTime(hello_.tag, idTag(secret_))) {
+    channel->send(net::MessageType::Refusal, net::Bytes());
     return foreign("it holds another unique id or secret");
   }
   helloBytes_ = message.body;
-  WEFT_TRY(randomBytes(challenge_.nonce));
-  challenge_.proof = rootProof(secret_, helloBytes_, challenge_);
-  challengeBytes_ = encode(challenge_);
-  channel->send(MessageType::Challenge, challengeBytes_);
+  Challenge challenge;
+  challenge.host = hostName();
+  challenge.pid = getpid();
+  WEFT_TRY(net::randomBytes(challenge.nonce));
+  challenge.proof = rootProof(secret_, helloBytes_, challenge);
+  challengeBytes_ = encode(challenge);
+  channel->send(net::MessageType::Challenge, challengeBytes_);
   stage_ = Stage::Proof;
   return {};
 }
 
-Status Admission::handleProof(const Message& message, Channel* channel,
-                              std::optional<Guest>* guest) {
-  const Digest expected = rankProof(secret_, helloBytes_, challengeBytes_);
-  if (message.type != MessageType::Proof || !equalInConstantTime(message.body, expected)) {
-    channel->send(MessageType::Refusal, Bytes());
+Status Admission::handleProof(const net::Message& message, net::Channel* channel,
+                              std::optional<Member>* admitted) {
+  const net::Digest expected = rankProof(secret_, helloBytes_, challengeBytes_);
+  if (message.type != net::MessageType::Proof ||
+      !net::equalInConstantTime(message.body, expected)) {
+    channel->send(net::MessageType::Refusal, net::Bytes());
     return foreign("its proof of the secret is wrong");
   }
   const SessionKeys keys = sessionKeys(secret_, helloBytes_, challengeBytes_);
   channel->secure(keys.toRank, keys.toRoot, kMaxFromRank);
-  channel->send(MessageType::Welcome, Bytes());
-  stage_ = Stage::Card;
-  if (!overlap(hello_.wire, WireRange())) {
-    *guest = Guest{{hello_, RankCard()}, kUnknownPatienceMs};
-    (*guest)->member.card.rank = hello_.rank;
-  }
+  channel->send(net::MessageType::Welcome, net::Bytes());
+  stage_ = Stage::Info;
+  if (!overlap(hello_.wire, WireRange()))
+    *admitted = Member{hello_, {{hello_.rank, ""}, "", kUnknownPatienceMs}};
   return {};
 }
 
-Status Admission::handleCard(const Message& message, std::optional<Guest>* guest) {
-  CardMessage introduction;
-  if (message.type != MessageType::Card || !decode(message.body, &introduction))
-    return foreign("no valid card");
-  introduction.card.rank = hello_.rank;
-  introduction.card.version = hello_.version;
-  *guest = Guest{{hello_, std::move(introduction.card)}, introduction.patienceMs};
+Status Admission::handleInfo(const net::Message& message, std::optional<Member>* admitted) {
+  InfoMessage info;
+  if (message.type != net::MessageType::Info || !decode(message.body, &info))
+    return foreign("no valid info");
+  info.who.rank = hello_.rank;
+  *admitted = Member{hello_, std::move(info)};
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

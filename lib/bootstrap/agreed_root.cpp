@@ -5,36 +5,33 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/knobs.h"
 #include "base/log.h"
-#include "bootstrap/fd_limit.h"
-#include "bootstrap/interfaces.h"
+#include "bootstrap/listen.h"
+#include "net/fd_limit.h"
+#include "net/interfaces.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-Status addressesToListenAt(const IdContent& id, std::vector<Address>* out) {
-  std::vector<Interface> interfaces;
-  WEFT_TRY(listInterfaces(&interfaces));
-  const auto isOurs = [&](const Address& address) {
-    return std::any_of(interfaces.begin(), interfaces.end(), [&](const Interface& interface) {
-      return std::any_of(
-          interface.addresses.begin(), interface.addresses.end(),
-          [&](const Address& own) { return own.v6 == address.v6 && own.ip == address.ip; });
+Status addressesToListenAt(const IdContent& id, std::vector<net::Address>* out) {
+  std::vector<net::Interface> interfaces;
+  WEFT_TRY(net::listInterfaces(&interfaces));
+  const auto isOurs = [&](net::Address address) {
+    address.port = 0;
+    return std::ranges::any_of(interfaces, [&](const net::Interface& interface) {
+      return std::ranges::find(interface.addresses, address) != interface.addresses.end();
     });
   };
   bool reachable = false;
-  for (const Address& address : id.addresses) {
+  for (const net::Address& address : id.addresses) {
     // Every 127.x.y.z is loopback, though the interface lists 127.0.0.1 only.
     if (isOurs(address) || address.loopback()) out->push_back(address);
     reachable = reachable || isOurs(address);
   }
   if (reachable) return {};
-  std::string wanted;
-  WEFT_TRY(readText(Knob::SocketIfname, &wanted));
-  std::vector<Address> chosen;
-  WEFT_TRY(chooseAddresses(interfaces, wanted, defaultRouteInterface(), &chosen));
-  for (Address& address : chosen) {
+  std::vector<net::Address> chosen;
+  WEFT_TRY(addressesFor(IdScope::Network, &chosen));
+  for (net::Address& address : chosen) {
     address.port = id.addresses.front().port;
     logInfo("the agreed address ", id.addresses.front().text(),
             " is not of this host; also listening at ", address.text());
@@ -45,31 +42,31 @@ Status addressesToListenAt(const IdContent& id, std::vector<Address>* out) {
 
 }  // namespace
 
-Status AgreedRoot::start(std::vector<Address>* addresses) {
+Status AgreedRoot::start(std::vector<net::Address>* addresses) {
   if (done_) return {};
-  std::vector<Address> wanted;
+  std::vector<net::Address> wanted;
   WEFT_TRY(addressesToListenAt(id_, &wanted));
-  WEFT_TRY(reserveFds(wanted.size() + kRootFds));
-  std::vector<Socket> listeners;
+  WEFT_TRY(net::reserveFds(wanted.size() + kRootFds));
+  std::vector<net::Socket> listeners;
   Status failure;
-  for (const Address& address : wanted) {
-    Socket socket;
-    Address bound;
+  for (const net::Address& address : wanted) {
+    net::Socket socket;
+    net::Address bound;
     int error = 0;
-    const Status listened = listenAt(address, &socket, &bound, &error);
+    const Status listened = net::listenAt(address, &socket, &bound, &error);
     if (error == EADDRINUSE) {
-      if (!saidBusy_) logInfo(listened.text(), "; trying to join whoever does");
-      saidBusy_ = true;
+      if (taken_.empty()) logInfo(listened.text(), "; trying to join whoever does");
+      taken_ = address.text();
       return {};
     }
     if (!listened.ok()) failure = listened;
     if (listened.ok()) listeners.push_back(std::move(socket));
-    if (std::find(addresses->begin(), addresses->end(), address) == addresses->end())
-      addresses->push_back(address);
+    if (std::ranges::find(*addresses, address) == addresses->end()) addresses->push_back(address);
   }
   if (listeners.empty()) return failure;
   done_ = true;
+  taken_.clear();
   return startRoot(std::move(listeners), id_.secret, options_);
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -4,36 +4,32 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/invalid.h"
 #include "base/text.h"
 #include "bootstrap/agreed_root.h"
-#include "bootstrap/fd_limit.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/job.h"
 #include "bootstrap/joiner.h"
-#include "bootstrap/stream.h"
+#include "net/fd_limit.h"
+#include "net/stream.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-constexpr int kMaxRanks = 1 << 20;
-// The root's verdict at a deadline that we share with it needs a moment to reach us.
+// The root's error at a deadline that we share with it needs a moment to reach us.
 constexpr std::int64_t kGraceMs = 1000;
 // Good-byes are small; a root that does not take one is dead, and its kernel tells it that we left.
 constexpr std::int64_t kByeMs = 100;
 // Without a connection nobody can be told what is wrong; with one, everybody will be.
 constexpr std::uint64_t kJoinFds = 1;
 
-Status checkArguments(int ranks, int rank, std::size_t configBytes, std::size_t blobBytes) {
-  if (ranks < 1 || ranks > kMaxRanks) {
-    return Status::error(Code::InvalidArgument,
-                         text("world size ", ranks, " is not from 1 to ", kMaxRanks));
-  }
-  if (rank < 0) return Status::error(Code::InvalidArgument, text("rank ", rank, " is negative"));
-  if (configBytes > kMaxConfigBytes || blobBytes > kMaxBlobBytes) {
-    return Status::error(Code::InvalidArgument,
-                         text("configuration of ", configBytes, " or blob of ", blobBytes,
-                              " bytes is over the limit of ", kMaxBlobBytes));
-  }
+Status checkArguments(int ranks, int rank, std::size_t configBytes) {
+  if (ranks < 1 || ranks > kMaxRanks)
+    return invalid(text("world size ", ranks, " is not from 1 to ", kMaxRanks));
+  if (rank < 0) return invalid(text("rank ", rank, " is negative"));
+  if (configBytes > kMaxConfigBytes)
+    return invalid(
+        text("configuration of ", configBytes, " bytes is over the limit of ", kMaxConfigBytes));
   return {};
 }
 
@@ -44,67 +40,55 @@ Deadline withGrace(Deadline deadline) { return Deadline::in(patienceOf(deadline)
 }  // namespace
 
 Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string configText,
-                       std::span<const std::byte> blob, Deadline deadline,
-                       std::unique_ptr<Bootstrap>* out, const JoinOptions& options) {
-  WEFT_TRY(checkArguments(ranks, rank, configText.size(), blob.size()));
+                       Deadline deadline, std::unique_ptr<Bootstrap>* out,
+                       const JoinOptions& options) {
+  WEFT_TRY(checkArguments(ranks, rank, configText.size()));
   IdContent content;
   WEFT_TRY(decodeId(id, &content));
   WEFT_TRY(checkSameJob(content));
-  WEFT_TRY(reserveFds(kJoinFds));
+  WEFT_TRY(net::reserveFds(kJoinFds));
 
   const Hello hello{{}, idTag(content.secret), rank, ranks, options.wire, options.version};
   Joiner joiner(content, hello, deadline);
   if (content.origin == IdContent::Origin::Address && rank == 0) {
-    joiner.beforeEachRound([&, agreed = AgreedRoot(content, options.root)](
-                               auto* addresses) mutable { return agreed.start(addresses); });
+    joiner.beforeEachRound(
+        [&, agreed = AgreedRoot(content, options.root)](auto* addresses, auto* taken) mutable {
+          const Status started = agreed.start(addresses);
+          *taken = agreed.taken();
+          return started;
+        });
   }
-  const std::size_t maxMessage = std::max(maxRosterBytes(static_cast<std::size_t>(ranks)),
-                                          maxPartsBytes(static_cast<std::size_t>(ranks)));
-  RankCard card = cardOfThisProcess();  // opens files, perhaps with the last descriptor
-  std::unique_ptr<Stream> stream;
+  const auto size = static_cast<std::size_t>(ranks);
+  PeerName self = nameOfThisProcess(rank);  // opens files, perhaps with the last descriptor
+  std::unique_ptr<net::Stream> stream;
   std::string rootName;
-  WEFT_TRY(joiner.run(maxMessage, &stream, &rootName));
+  WEFT_TRY(joiner.run(std::max(maxRosterBytes(size), maxPartsBytes(size)), &stream, &rootName));
 
-  card.rank = rank;
-  card.configText = std::move(configText);
-  card.blob.assign(blob.begin(), blob.end());
   std::unique_ptr<Bootstrap> joined(new Bootstrap(std::move(stream), rank, std::move(rootName)));
-  WEFT_TRY(joined->introduce(std::move(card), ranks, deadline));
+  const InfoMessage info{std::move(self), std::move(configText), patienceOf(deadline)};
+  net::Bytes roster;
+  WEFT_TRY(joined->exchange(net::MessageType::Info, encode(info), net::MessageType::Roster, &roster,
+                            deadline));
+  if (!decodeRoster(roster, size, &joined->ranks_))
+    return Status::error(Code::InternalError, "the bootstrap's roster does not decode");
   *out = std::move(joined);
   return {};
 }
 
-Bootstrap::Bootstrap(std::unique_ptr<Stream> stream, int rank, std::string rootName)
+Bootstrap::Bootstrap(std::unique_ptr<net::Stream> stream, int rank, std::string rootName)
     : stream_(std::move(stream)), rank_(rank), rootName_(std::move(rootName)) {}
 
 Bootstrap::~Bootstrap() { close(); }
 
-Status Bootstrap::introduce(RankCard card, int ranks, Deadline deadline) {
-  const std::string configText = card.configText;
-  const std::string version = card.version;
-  Bytes roster;
-  WEFT_TRY(exchange(MessageType::Card, encode(CardMessage{std::move(card), patienceOf(deadline)}),
-                    MessageType::Roster, &roster, deadline));
-  if (!decodeRoster(roster, static_cast<std::size_t>(ranks), &ranks_)) {
-    return failure_ = Status::error(Code::InternalError, "the bootstrap's roster does not decode");
-  }
-  for (RankCard& each : ranks_) {  // equal everywhere, or there were no roster
-    each.configText = configText;
-    each.version = version;
-  }
-  return {};
-}
-
 Status Bootstrap::allGather(std::span<const std::byte> mine,
                             std::vector<std::vector<std::byte>>* all, Deadline deadline) {
-  if (mine.size() > kMaxPartBytes) {
-    return Status::error(
-        Code::InvalidArgument,
+  if (mine.size() > kMaxPartBytes)
+    return invalid(
         text("part of ", mine.size(), " bytes in a set-up round; the limit is ", kMaxPartBytes));
-  }
-  GatherMessage message{round_, patienceOf(deadline), Bytes(mine.begin(), mine.end())};
-  Bytes table;
-  WEFT_TRY(exchange(MessageType::Gather, encode(message), MessageType::Gathered, &table, deadline));
+  GatherMessage message{round_, patienceOf(deadline), net::Bytes(mine.begin(), mine.end())};
+  net::Bytes table;
+  WEFT_TRY(exchange(net::MessageType::Gather, encode(message), net::MessageType::Gathered, &table,
+                    deadline));
   ++round_;
   if (!decodeParts(table, ranks_.size(), all)) {
     return failure_ = Status::error(Code::InternalError, "the bootstrap's table does not decode");
@@ -112,53 +96,51 @@ Status Bootstrap::allGather(std::span<const std::byte> mine,
   return {};
 }
 
-Status Bootstrap::exchange(MessageType type, Bytes body, MessageType answerType, Bytes* answer,
-                           Deadline deadline) {
+Status Bootstrap::exchange(net::MessageType type, net::Bytes body, net::MessageType answerType,
+                           net::Bytes* answer, Deadline deadline) {
   if (!failure_.ok()) return failure_;
   if (!stream_)
     return Status::error(Code::InvalidUsage, "set-up round after the bootstrap was closed");
-  stream_->channel().send(type, std::move(body));
-  failure_ = receive(answerType, answer, withGrace(deadline));
+  net::Message message{};
+  failure_ = ask(type, std::move(body), &message, withGrace(deadline));
+  WEFT_TRY(failure_);
+  Status said;
+  if (message.type == net::MessageType::Error && decode(message.body, &said))
+    failure_ = said;
+  else if (message.type != answerType)
+    failure_ = Status::error(Code::InternalError, "unexpected bootstrap message");
+  *answer = std::move(message.body);
   return failure_;
 }
 
-Status Bootstrap::receive(MessageType wanted, Bytes* body, Deadline deadline) {
-  Message message{};
-  Status error;
-  // A connection that takes nothing more may still hold the verdict that explains it: always read.
-  (void)awaitFlushed(stream_.get(), deadline, &error);
-  if (!awaitMessage(stream_.get(), deadline, &message, &error)) {
-    if (error.ok()) {
-      return Status::error(
-          Code::Timeout, text("rank ", rank_, " heard nothing from the meeting point (", rootName_,
+Status Bootstrap::ask(net::MessageType type, net::Bytes body, net::Message* answer,
+                      Deadline deadline) {
+  const Status answered = stream_->ask(type, std::move(body), deadline, answer);
+  if (answered.ok()) return {};
+  if (answered.code() == Code::Timeout)
+    return Status::error(Code::Timeout,
+                         text("rank ", rank_, " heard nothing from the bootstrap root (", rootName_,
                               ") by its deadline. fix: check that process and host"));
-    }
-    return Status::error(Code::RemoteError, text("the communicator's meeting point (", rootName_,
-                                                 ") died or closed: ", error.text(),
-                                                 ". fix: see what ended that process"));
-  }
-  Status verdict;
-  if (message.type == MessageType::Verdict && decode(message.body, &verdict)) return verdict;
-  if (message.type != wanted)
-    return Status::error(Code::InternalError, "unexpected bootstrap message");
-  *body = std::move(message.body);
-  return {};
+  return Status::error(Code::RemoteError, text("the communicator's bootstrap root (", rootName_,
+                                               ") died or closed: ", answered.text(),
+                                               ". fix: see what ended that process"));
+}
+
+// Heard or not: nobody waits for an answer.
+void Bootstrap::say(net::MessageType type, net::Bytes body) {
+  stream_->channel().send(type, std::move(body));
+  (void)stream_->awaitFlushed(Deadline::in(kByeMs));
 }
 
 void Bootstrap::close() {
   if (!stream_) return;
-  Status ignored;
-  stream_->channel().send(MessageType::Bye, Bytes());
-  (void)awaitFlushed(stream_.get(), Deadline::in(kByeMs), &ignored);
+  say(net::MessageType::Bye, net::Bytes());
   stream_.reset();
 }
 
 void Bootstrap::abandon(const Status& why) {
-  if (!stream_ || why.ok()) return close();
-  Status ignored;
-  stream_->channel().send(MessageType::Failed, encode(why));
-  (void)awaitFlushed(stream_.get(), Deadline::in(kByeMs), &ignored);
+  if (stream_ && !why.ok()) say(net::MessageType::Failed, encode(why));
   close();
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -12,13 +12,16 @@
 #include "base/deadline.h"
 #include "base/status.h"
 #include "bootstrap/messages.h"
-#include "bootstrap/rank_card.h"
 #include "bootstrap/root_service.h"
+#include "bootstrap/this_process.h"
 #include "bootstrap/unique_id.h"
 
-namespace weft {
-
+namespace weft::net {
 class Stream;
+struct Message;
+}  // namespace weft::net
+
+namespace weft::bootstrap {
 
 // What join() says about this library and how its root behaves. Tests play other versions and
 // shorten times with it.
@@ -30,32 +33,32 @@ struct JoinOptions {
 
 // How the ranks of one communicator find each other: all connect to one root, a thread of the
 // process that made the unique id (or of rank 0, for an id that is an agreed address), prove to
-// each other that they hold the id's secret, and exchange cards. The root stays for further rounds
-// until every rank has closed. Star-shaped: right for creating a communicator, not for moving data.
+// each other that they hold the id's secret, and say who they are. The root stays for further
+// rounds until every rank has closed. Star-shaped: right for creating a communicator, not for
+// moving data.
 //
 // One object belongs to one rank, one thread at a time. Ranks may be threads of one process. After
 // an error every further call returns the same error.
 class Bootstrap {
  public:
   // Joins as `rank` of `ranks`, and waits for all others until the deadline. configText is
-  // "key=value;..." of settings that must agree, at most kMaxConfigBytes; blob is the caller's, at
-  // most kMaxBlobBytes.
+  // "key=value;..." of settings that must agree, at most kMaxConfigBytes.
   //
   // Either every rank succeeds, or those that are there get an error with the same text:
-  //   Mismatch     world sizes, versions or configurations differ, a rank joined twice or is out of
-  //   range Timeout      some did not come by the earliest deadline of all ranks: names them
+  //   Mismatch     world sizes, versions, configurations differ; a rank joined twice or is too high
+  //   Timeout      some did not come by the earliest deadline of all ranks: names them
   //   RemoteError  a rank, or the process of the root, died: names it
   // Of this rank alone: InvalidArgument for bad arguments, an id that is damaged, of another job or
   // without its root (stale).
   static Status join(const UniqueId& id, int ranks, int rank, std::string configText,
-                     std::span<const std::byte> blob, Deadline deadline,
-                     std::unique_ptr<Bootstrap>* out, const JoinOptions& options = {});
+                     Deadline deadline, std::unique_ptr<Bootstrap>* out,
+                     const JoinOptions& options = {});
   ~Bootstrap();
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
 
-  // All ranks' cards, by rank.
-  const std::vector<RankCard>& ranks() const { return ranks_; }
+  // All ranks.
+  const std::vector<PeerName>& ranks() const { return ranks_; }
 
   // Every rank's part, by rank; also a barrier. At most kMaxPartBytes each. Same errors as join().
   Status allGather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
@@ -69,18 +72,18 @@ class Bootstrap {
   void abandon(const Status& why);
 
  private:
-  Bootstrap(std::unique_ptr<Stream> stream, int rank, std::string rootName);
+  Bootstrap(std::unique_ptr<net::Stream> stream, int rank, std::string rootName);
 
-  Status introduce(RankCard card, int ranks, Deadline deadline);
-  // Sends one message and waits for the answer, a table or the verdict.
-  Status exchange(MessageType type, Bytes body, MessageType answerType, Bytes* answer,
-                  Deadline deadline);
-  Status receive(MessageType wanted, Bytes* body, Deadline deadline);
+  // Sends one message and waits for the answer, a table or an error.
+  Status exchange(net::MessageType type, net::Bytes body, net::MessageType answerType,
+                  net::Bytes* answer, Deadline deadline);
+  Status ask(net::MessageType type, net::Bytes body, net::Message* answer, Deadline deadline);
+  void say(net::MessageType type, net::Bytes body);
 
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<net::Stream> stream_;
   int rank_;
   std::string rootName_;
-  std::vector<RankCard> ranks_;
+  std::vector<PeerName> ranks_;
   std::uint32_t round_ = 1;
   Status failure_;
 };
@@ -102,4 +105,4 @@ Status createUniqueId(UniqueId* id, IdScope scope = IdScope::Network,
 Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, Deadline deadline,
                            UniqueId* id);
 
-}  // namespace weft
+}  // namespace weft::bootstrap

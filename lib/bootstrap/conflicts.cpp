@@ -4,31 +4,26 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
+#include "base/rank_list.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using Members = std::vector<Member>;
 
-std::string named(const std::vector<int>& ranks) {
-  return text(ranks.size() == 1 ? "rank " : "ranks ", compactList(ranks));
-}
-
 // Ranks by what they say, the smallest group first: it is the likely culprit.
-template <class Value>
-using Groups = std::vector<std::pair<Value, std::vector<int>>>;
-
 template <class ValueOf>
 auto groupBy(const Members& members, ValueOf valueOf) {
-  std::map<decltype(valueOf(members[0])), std::vector<int>> groups;
+  using Value = decltype(valueOf(members[0]));
+  std::map<Value, std::vector<int>> groups;
   for (const Member& member : members) groups[valueOf(member)].push_back(member.hello.rank);
-  Groups<decltype(valueOf(members[0]))> sorted(groups.begin(), groups.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.size(), a.second.front()) <
-           std::pair(b.second.size(), b.second.front());
+  std::vector<std::pair<Value, std::vector<int>>> sorted(groups.begin(), groups.end());
+  std::ranges::sort(sorted, {}, [](const auto& group) {
+    return std::pair(group.second.size(), group.second.front());
   });
   return sorted;
 }
@@ -45,12 +40,14 @@ Status findVersionConflict(const Members& members) {
     return Version{member.hello.version, member.hello.wire.min, member.hello.wire.max};
   });
   if (groups.size() < 2) return {};
-  std::string libraries, protocols;
-  for (const auto& [version, ranks] : groups) {
-    libraries += text(libraries.empty() ? "" : ", ", named(ranks), ": libweft ", version.library);
-    protocols += text(protocols.empty() ? "" : " vs ", version.min, '-', version.max);
-  }
-  return mismatch(text(libraries, ": protocols ", protocols,
+  const auto libraryOf = [](const auto& group) {
+    return text(rankList(group.second), ": libweft ", group.first.library);
+  };
+  const auto protocolsOf = [](const auto& group) {
+    return text(group.first.min, '-', group.first.max);
+  };
+  return mismatch(text(joined(groups, ", ", libraryOf), ": protocols ",
+                       joined(groups, " vs ", protocolsOf),
                        ". fix: load the same libweft on all ranks (LD_LIBRARY_PATH, containers)"));
 }
 
@@ -59,29 +56,47 @@ Status findSizeConflict(const Members& members) {
   if (groups.size() < 2) return {};
   std::string said;
   for (const auto& [size, ranks] : groups) {
-    said += text(said.empty() ? "" : ", ", named(ranks), ranks.size() == 1 ? " says " : " say ",
+    said += text(said.empty() ? "" : ", ", rankList(ranks), ranks.size() == 1 ? " says " : " say ",
                  said.empty() ? "world size " : "", size);
   }
   return mismatch(text(said, ". fix: start all ranks with one world size (check the launcher)"));
 }
 
+// What is wrong with a rank's place; empty: nothing.
+std::string misplaced(const Hello& hello) {
+  if (hello.size < 1 || hello.size > kMaxRanks)
+    return text("{who} says world size ", hello.size, ", which is not from 1 to ", kMaxRanks, ".");
+  if (hello.rank >= 0 && hello.rank < hello.size) return {};
+  if (hello.rank < 0)  // which {who} does not name
+    return text("{who} says that it is rank ", hello.rank, "; ranks are 0 to ", hello.size - 1,
+                ".");
+  return text("{who} is outside of its world size ", hello.size, ": ranks are 0 to ",
+              hello.size - 1, ".");
+}
+
 Status findRangeConflict(const Members& members) {
   for (const Member& member : members) {
-    if (member.hello.rank >= 0 && member.hello.rank < member.hello.size) continue;
-    return mismatch(text(describe(member.card), " is outside of its world size ", member.hello.size,
-                         ": ranks are 0 to ", member.hello.size - 1, ". fix: check the launcher"));
+    const std::string wrong = misplaced(member.hello);
+    if (wrong.empty()) continue;
+    return Status::error({.code = Code::Mismatch,
+                          .who = member.info.who,
+                          .what = wrong,
+                          .fix = "check the launcher"});
   }
   return {};
 }
 
 Status findDuplicate(const Members& members) {
   for (std::size_t i = 1; i < members.size(); ++i) {
-    const RankCard& first = members[i - 1].card;
-    const RankCard& second = members[i].card;
+    const PeerName& first = members[i - 1].info.who;
+    const PeerName& second = members[i].info.who;
     if (first.rank != second.rank) continue;
-    return mismatch(text("rank ", first.rank, " joined twice: host ", first.host, " pid ",
-                         first.pid, " and host ", second.host, " pid ", second.pid,
-                         ". fix: give every process its own rank (check the launcher)"));
+    return Status::error(
+        {.code = Code::Mismatch,
+         .who = second,
+         .what = text("rank ", first.rank, " joined twice: host ", first.host, " pid ", first.pid,
+                      " and host ", second.host, " pid ", second.pid, "."),
+         .fix = "give every process its own rank (check the launcher)"});
   }
   return {};
 }
@@ -101,26 +116,23 @@ std::map<std::string, std::string> parseConfig(std::string_view config) {
 // "WEFT_ALGO differs: ring on 0-6, tree on 7", or nothing.
 std::string describeKey(const Members& members, const std::string& key) {
   auto groups = groupBy(members, [&](const Member& member) {
-    const auto values = parseConfig(member.card.configText);
+    const auto values = parseConfig(member.info.configText);
     const auto found = values.find(key);
     return found == values.end() ? std::string("(unset)") : found->second;
   });
   if (groups.size() < 2) return {};
-  std::sort(groups.begin(), groups.end(),
-            [](const auto& a, const auto& b) { return a.second.front() < b.second.front(); });
-  std::string said;
-  for (const auto& [value, ranks] : groups) {
-    said += text(said.empty() ? "" : ", ", value, " on ", compactList(ranks));
-  }
-  return text(key, " differs: ", said);
+  std::ranges::sort(groups, {}, [](const auto& group) { return group.second.front(); });
+  return text(key, " differs: ", joined(groups, ", ", [](const auto& group) {
+                return text(group.first, " on ", rankRanges(group.second));
+              }));
 }
 
 Status findConfigConflict(const Members& members) {
   std::set<std::string> keys;
   for (const Member& member : members) {
-    if (member.card.configText == members[0].card.configText) continue;
+    if (member.info.configText == members[0].info.configText) continue;
     for (const Member* side : {&members[0], &member}) {
-      for (const auto& [key, value] : parseConfig(side->card.configText)) keys.insert(key);
+      for (const auto& [key, value] : parseConfig(side->info.configText)) keys.insert(key);
     }
   }
   std::string said;
@@ -135,9 +147,8 @@ Status findConfigConflict(const Members& members) {
 }  // namespace
 
 Status findConflict(std::vector<Member> members) {
-  std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) {
-    return std::tie(a.hello.rank, a.card.host, a.card.pid) <
-           std::tie(b.hello.rank, b.card.host, b.card.pid);
+  std::ranges::sort(members, {}, [](const Member& member) {
+    return std::tie(member.hello.rank, member.info.who.host, member.info.who.pid);
   });
   WEFT_TRY(findVersionConflict(members));
   WEFT_TRY(findSizeConflict(members));
@@ -146,16 +157,4 @@ Status findConflict(std::vector<Member> members) {
   return findConfigConflict(members);
 }
 
-std::string compactList(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  std::string list;
-  for (std::size_t first = 0, last; first < ranks.size(); first = last + 1) {
-    last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] <= ranks[last] + 1) ++last;
-    list += text(list.empty() ? "" : ",", ranks[first]);
-    if (ranks[last] != ranks[first]) list += text('-', ranks[last]);
-  }
-  return list;
-}
-
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "bootstrap/messages.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
-// A rank that has proved to hold the secret. A rank of another version has no card: what comes
-// after the handshake may look different there.
+// A rank that has proved to hold the secret. Of one of another version only the rank is known of
+// its Info: what comes after the handshake may look different there.
 struct Member {
   Hello hello;
-  RankCard card;
+  InfoMessage info;
 };
 
 // What these members disagree about, as the one error that all of them get; OK if nothing. In the
@@ -21,7 +20,4 @@ struct Member {
 // configuration. Pure: the same members in any order give the same text.
 Status findConflict(std::vector<Member> members);
 
-// "3" or "0-2,4". Sorts its argument.
-std::string compactList(std::vector<int> ranks);
-
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -3,18 +3,18 @@
 #include <ctime>
 #include <utility>
 
+#include "base/invalid.h"
 #include "base/knobs.h"
-#include "base/text.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/fd_limit.h"
 #include "bootstrap/job.h"
 #include "bootstrap/listen.h"
 #include "bootstrap/secret.h"
+#include "net/fd_limit.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-// For /etc/hosts and a name server. Without, names are said not to exist, perhaps only yet.
+// The resolver opens /etc/hosts and a socket to a name server; without them it finds no name.
 constexpr std::uint64_t kResolveFds = 4;
 
 Status idFromCommIdKnob(UniqueId* id) {
@@ -25,8 +25,7 @@ Status idFromCommIdKnob(UniqueId* id) {
   WEFT_TRY(readInteger(Knob::InitTimeoutMs, &patienceMs));
   WEFT_TRY(readSecret(&secret));
   if (secret.empty() && policy != "off") {
-    return Status::error(
-        Code::InvalidArgument,
+    return invalid(
         "WEFT_COMM_ID needs a shared secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE on all "
         "ranks, or WEFT_AUTH=off to let anybody join");
   }
@@ -38,9 +37,9 @@ Status idFromCommIdKnob(UniqueId* id) {
 Status createUniqueId(UniqueId* id, IdScope scope, const RootOptions& options) {
   if (scope == IdScope::Network && isSet(Knob::CommId)) return idFromCommIdKnob(id);
   IdContent content;
-  std::vector<Socket> listeners;
+  std::vector<net::Socket> listeners;
   WEFT_TRY(listenForRanks(scope, &listeners, &content.addresses));
-  WEFT_TRY(randomBytes(content.secret));
+  WEFT_TRY(net::randomBytes(content.secret));
   content.createdUnixSeconds = std::time(nullptr);
   content.job = currentJob();
   WEFT_TRY(startRoot(std::move(listeners), content.secret, options));
@@ -50,16 +49,16 @@ Status createUniqueId(UniqueId* id, IdScope scope, const RootOptions& options) {
 
 Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, Deadline deadline,
                            UniqueId* id) {
-  HostPort target;
+  net::HostPort target;
   IdContent content;
-  WEFT_TRY(parseHostPort("address of rank 0", hostPort, &target));
-  WEFT_TRY(reserveFds(kResolveFds));
-  WEFT_TRY(resolve(target, deadline, &content.addresses));
+  WEFT_TRY(net::parseHostPort("address of rank 0", hostPort, &target));
+  WEFT_TRY(net::reserveFds(kResolveFds));
+  WEFT_TRY(net::resolve(target, deadline, &content.addresses));
   content.origin = IdContent::Origin::Address;
   if (content.addresses.size() > kMaxIdAddresses) content.addresses.resize(kMaxIdAddresses);
-  content.secret = sha256({bytesOf("weft shared secret "), bytesOf(secret)});
+  content.secret = net::sha256({net::bytesOf("weft shared secret "), net::bytesOf(secret)});
   *id = encodeId(content);
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

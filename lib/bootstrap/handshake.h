@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bootstrap/crypto.h"
+#include "net/crypto.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
 // The mutual proof that both sides hold the id's secret, without sending it. Three messages:
 //
@@ -22,16 +22,16 @@ namespace weft {
 struct Challenge;
 
 struct SessionKeys {
-  Key toRoot{};
-  Key toRank{};
+  net::Key toRoot{};
+  net::Key toRank{};
 };
 
 // A public name of a secret.
-Nonce idTag(const Key& secret);
+net::Nonce idTag(const net::Key& secret);
 
 // `hello` and `challenge` are the encoded messages. rootProof ignores challenge.proof, which it is.
-Digest rootProof(const Key& secret, ByteView hello, Challenge challenge);
-Digest rankProof(const Key& secret, ByteView hello, ByteView challenge);
-SessionKeys sessionKeys(const Key& secret, ByteView hello, ByteView challenge);
+net::Digest rootProof(const net::Key& secret, net::ByteView hello, Challenge challenge);
+net::Digest rankProof(const net::Key& secret, net::ByteView hello, net::ByteView challenge);
+SessionKeys sessionKeys(const net::Key& secret, net::ByteView hello, net::ByteView challenge);
 
-}  // namespace weft
+}  // namespace weft::bootstrap

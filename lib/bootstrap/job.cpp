@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/job.h"
 
+#include <array>
+#include <cstdio>
 #include <ctime>
 
 #include "base/environment.h"
+#include "base/invalid.h"
 #include "base/text.h"
-#include "bootstrap/bytes.h"
+#include "net/bytes.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-// Several variables as one name; empty unless the first is set.
-std::string nameFrom(const char* first, const char* second = nullptr) {
-  const std::string name = environment(first);
-  return name.empty() || !second ? name : text(name, '.', environment(second));
+// A job's id with the count of its restarts; empty unless the id is set.
+std::string restarted(const std::string& id, const char* count) {
+  return id.empty() ? id : text(id, '.', environment(count));
 }
 
 std::uint64_t nonceOf(JobKind kind, const std::string& name) {
-  const Digest digest = sha256({bytesOf(text("weft job ", static_cast<int>(kind), ' ', name))});
-  return ByteReader(digest).number<std::uint64_t>();
+  const net::Digest digest =
+      net::sha256({net::bytesOf(text("weft job ", static_cast<int>(kind), ' ', name))});
+  return net::ByteReader(digest).number<std::uint64_t>();
 }
 
 std::string shortHex(std::uint64_t nonce) {
-  std::string hex;
-  for (int shift = 60; shift >= 32; shift -= 4) hex += "0123456789abcdef"[(nonce >> shift) & 15];
-  return hex;
+  std::array<char, 16> hex;
+  std::snprintf(hex.data(), hex.size(), "%08x", static_cast<unsigned>(nonce >> 32));
+  return hex.data();
 }
 
 }  // namespace
@@ -34,17 +37,15 @@ std::string jobName(JobKind kind) {
     case JobKind::None:
       return {};
     case JobKind::Torchrun:
-      return nameFrom("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT");
+      return restarted(environment("TORCHELASTIC_RUN_ID"), "TORCHELASTIC_RESTART_COUNT");
     case JobKind::Pmix:
-      return nameFrom("PMIX_NAMESPACE");
+      return environment("PMIX_NAMESPACE");
     case JobKind::Slurm:
-      return nameFrom("SLURM_JOB_ID", "SLURM_RESTART_COUNT");
+      return restarted(environment("SLURM_JOB_ID"), "SLURM_RESTART_COUNT");
     case JobKind::AwsBatch: {
       // The nodes of a multi-node job have ids that differ after a '#'.
-      const std::string name = environment("AWS_BATCH_JOB_ID");
-      return name.empty()
-                 ? name
-                 : text(name.substr(0, name.find('#')), '.', environment("AWS_BATCH_JOB_ATTEMPT"));
+      const std::string id = environment("AWS_BATCH_JOB_ID");
+      return restarted(id.substr(0, id.find('#')), "AWS_BATCH_JOB_ATTEMPT");
     }
   }
   return {};
@@ -61,12 +62,11 @@ JobMark currentJob() {
 Status checkSameJob(const IdContent& id) {
   const std::string ours = jobName(id.job.kind);
   if (ours.empty() || nonceOf(id.job.kind, ours) == id.job.nonce) return {};
-  return Status::error(
-      Code::InvalidArgument,
+  return invalid(
       text("unique id belongs to job ", shortHex(id.job.nonce), ", created ",
            ageOf(id.createdUnixSeconds, std::time(nullptr)), "; this job is ",
            shortHex(nonceOf(id.job.kind, ours)),
            ". fix: make a new id in each job and do not keep it in a file between jobs"));
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "bootstrap/unique_id.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
 // The job that this process belongs to by its environment, as the innermost launcher names it; the
 // restart count of an elastic launcher counts as part of the name.
@@ -19,4 +19,4 @@ Status checkSameJob(const IdContent& id);
 // The launcher's name of this job for a kind; empty if this process was not started by it.
 std::string jobName(JobKind kind);
 
-}  // namespace weft
+}  // namespace weft::bootstrap

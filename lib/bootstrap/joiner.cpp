@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/joiner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -8,12 +10,13 @@
 #include <optional>
 #include <thread>
 
+#include "base/invalid.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "bootstrap/fd_limit.h"
 #include "bootstrap/handshake.h"
+#include "net/fd_limit.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using std::chrono::milliseconds;
@@ -28,59 +31,26 @@ constexpr std::int64_t kLongestAttemptMs = 8000;
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kLongestPause{50};
 
-Status closedByPeer() { return Status::error(Code::RemoteError, "the connection was closed"); }
-
 }  // namespace
 
-bool awaitMessage(Stream* stream, Deadline deadline, Message* message, Status* error) {
-  *error = Status();
-  for (bool alive = true;;) {
-    std::optional<Message> next;
-    *error = stream->channel().next(&next);
-    if (!error->ok()) return false;
-    if (next) {
-      *message = std::move(*next);
-      return true;
-    }
-    if (!alive) {
-      *error = closedByPeer();
-      return false;
-    }
-    if (!waitReadable(stream->socket(), deadline)) return false;
-    alive = stream->fill();
-  }
-}
-
-bool awaitFlushed(Stream* stream, Deadline deadline, Status* error) {
-  *error = Status();
-  for (;;) {
-    if (!stream->flush()) {
-      *error = closedByPeer();
-      return false;
-    }
-    if (stream->channel().pending().empty()) return true;
-    if (!waitWritable(stream->socket(), deadline)) return false;
-  }
-}
-
-Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::string* rootName) {
+Status Joiner::run(std::size_t maxMessage, std::unique_ptr<net::Stream>* out,
+                   std::string* rootName) {
   maxMessage_ = maxMessage;
   std::int64_t attemptMs = kFirstAttemptMs;
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     std::vector<Attempt> attempts;
-    WEFT_TRY(prepare_(&id_.addresses));
-    std::string failures;
-    for (const Address& address : id_.addresses) {
+    WEFT_TRY(prepare_(&id_.addresses, &taken_));
+    for (const net::Address& address : id_.addresses) {
       attempts.push_back(tryOnce(address, Deadline::in(attemptMs).orSooner(deadline_)));
       if (attempts.back().result == Result::Joined) {
         *out = std::move(stream_);
         *rootName = rootName_;
         return {};
       }
-      failures += text(failures.empty() ? "" : "; ", attempts.back().why);
     }
     // A round that the deadline cut short says less than the one before.
-    if (!deadline_.expired() || lastFailures_.empty()) lastFailures_ = std::move(failures);
+    if (!deadline_.expired() || lastFailures_.empty())
+      lastFailures_ = joined(attempts, "; ", &Attempt::why);
     WEFT_TRY(hopeless(attempts));
     if (deadline_.expired()) return outOfTime();
     std::this_thread::sleep_for(std::min<Deadline::Clock::duration>(pause, deadline_.remaining()));
@@ -88,63 +58,57 @@ Status Joiner::run(std::size_t maxMessage, std::unique_ptr<Stream>* out, std::st
   }
 }
 
-Joiner::Attempt Joiner::tryOnce(const Address& address, Deadline limit) {
-  Socket socket;
+Joiner::Attempt Joiner::tryOnce(const net::Address& address, Deadline limit) {
+  net::Socket socket;
   int error = 0;
-  const Status connected = connectTo(address, limit, &socket, &error);
+  const Status connected = net::connectTo(address, limit, &socket, &error);
   // Ranks that are threads of one process may have asked for room when none had taken its own yet.
-  const bool raised = error == EMFILE && reserveFds(1).ok();
-  if (outOfResources(error) && !raised) return {Result::Poor, connected.text()};
+  const bool raised = error == EMFILE && net::reserveFds(1).ok();
+  if (net::outOfResources(error) && !raised) return {Result::Poor, connected.text()};
   if (error == ECONNREFUSED) return {Result::Refused, connected.text()};
   if (!connected.ok()) return {Result::Failed, connected.text()};
-  auto stream = std::make_unique<Stream>(std::move(socket));
+  auto stream = std::make_unique<net::Stream>(std::move(socket));
   Attempt attempt = prove(stream.get(), limit);
   if (attempt.result == Result::Joined) stream_ = std::move(stream);
   attempt.why = text(address.text(), ": ", attempt.why);
   return attempt;
 }
 
-Joiner::Attempt Joiner::prove(Stream* stream, Deadline limit) {
-  const Status random = randomBytes(hello_.nonce);
+Joiner::Attempt Joiner::prove(net::Stream* stream, Deadline limit) {
+  const Status random = net::randomBytes(hello_.nonce);
   if (!random.ok()) return {Result::Failed, random.text()};
-  const Bytes hello = encode(hello_);
-  stream->channel().send(MessageType::Hello, hello);
-  Status error;
-  Message answer{};
-  if (!awaitFlushed(stream, limit, &error) || !awaitMessage(stream, limit, &answer, &error)) {
-    return {Result::Failed,
-            error.ok() ? "it accepts connections but does not answer" : error.text()};
-  }
+  const net::Bytes hello = encode(hello_);
+  net::Message answer{};
+  const Status answered = stream->ask(net::MessageType::Hello, hello, limit, &answer);
+  if (!answered.ok()) return {Result::Failed, answered.text()};
   const Attempt attempt = answerChallenge(stream, hello, answer, limit);
   return attempt.result == Result::Joined ? awaitWelcome(stream, limit) : attempt;
 }
 
 // Only a welcomed rank may not start over: the root has not seen it before.
-Joiner::Attempt Joiner::awaitWelcome(Stream* stream, Deadline limit) {
-  Status error;
-  Message welcome{};
-  const bool answered = awaitMessage(stream, limit, &welcome, &error);
-  if (answered && welcome.type == MessageType::Welcome) return {Result::Joined, ""};
-  if (answered && welcome.type == MessageType::Refusal)
+Joiner::Attempt Joiner::awaitWelcome(net::Stream* stream, Deadline limit) {
+  net::Message welcome{};
+  const bool answered = stream->awaitMessage(limit, &welcome).ok();
+  if (answered && welcome.type == net::MessageType::Welcome) return {Result::Joined, ""};
+  if (answered && welcome.type == net::MessageType::Refusal)
     return {Result::Foreign, "it refused our proof of the secret"};
   return {Result::Failed, "it closed the connection during the handshake"};
 }
 
-Joiner::Attempt Joiner::answerChallenge(Stream* stream, const Bytes& hello, const Message& message,
-                                        Deadline limit) {
+Joiner::Attempt Joiner::answerChallenge(net::Stream* stream, const net::Bytes& hello,
+                                        const net::Message& message, Deadline limit) {
   Challenge challenge;
-  if (message.type == MessageType::Refusal)
+  if (message.type == net::MessageType::Refusal)
     return {Result::Foreign, "it serves another unique id or secret"};
-  if (message.type != MessageType::Challenge || !decode(message.body, &challenge)) {
-    return {Result::Failed, "it does not answer like a meeting point of weft"};
+  if (message.type != net::MessageType::Challenge || !decode(message.body, &challenge)) {
+    return {Result::Failed, "it does not answer like a bootstrap root of weft"};
   }
-  if (!equalInConstantTime(challenge.proof, rootProof(id_.secret, hello, challenge))) {
+  if (!net::equalInConstantTime(challenge.proof, rootProof(id_.secret, hello, challenge))) {
     return {Result::Foreign, "it could not prove that it holds our secret"};
   }
-  const Digest proof = rankProof(id_.secret, hello, message.body);
-  stream->channel().send(MessageType::Proof, Bytes(proof.begin(), proof.end()));
-  Status error;
-  if (!awaitFlushed(stream, limit, &error))
+  const net::Digest proof = rankProof(id_.secret, hello, message.body);
+  stream->channel().send(net::MessageType::Proof, net::Bytes(proof.begin(), proof.end()));
+  if (!stream->awaitFlushed(limit).ok())
     return {Result::Failed, "it closed the connection during the handshake"};
   const SessionKeys keys = sessionKeys(id_.secret, hello, message.body);
   stream->channel().secure(keys.toRoot, keys.toRank, maxMessage_);
@@ -168,8 +132,7 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   const auto waited = Deadline::Clock::now() - began_;
   // The port of a root that is gone may have become another job's.
   if (created && refused > 0 && refused + foreign == all && waited >= kRefusalPatience) {
-    return Status::error(
-        Code::InvalidArgument,
+    return invalid(
         text("stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
              ": nobody listens at ", where(), " any more", foreign > 0 ? " but another job" : "",
              ". fix: make a new id for each "
@@ -177,28 +140,35 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   }
   if (foreign == all && waited >= (created ? milliseconds(0) : kForeignPatience)) {
     return Status::error(
-        Code::Authentication,
-        text("rank ", hello_.rank, " on host ", hostName(),
-             ": foreign unique id or secret: ", attempts.front().why,
-             ". fix: hand the same id, or the same WEFT_SECRET, to all ranks of a job"));
+        {.code = Code::Authentication,
+         .who = self(),
+         .what = text("rank ", hello_.rank, " on host ", hostName(),
+                      ": foreign unique id or secret: ", attempts.front().why, "."),
+         .fix = "hand the same id, or the same WEFT_SECRET, to all ranks of a job"});
   }
   return {};
 }
 
 Status Joiner::outOfTime() const {
+  if (!taken_.empty())
+    return Status::error(
+        {.code = Code::SystemError,
+         .who = self(),
+         .what = text("rank ", hello_.rank, " cannot listen at ", taken_,
+                      ": another program does, which is no bootstrap root of this job: ",
+                      lastFailures_, "."),
+         .fix = text("choose another port, or end that program (ss -ltnp shows it)")});
   const auto ms = std::chrono::duration_cast<milliseconds>(Deadline::Clock::now() - began_).count();
   return Status::error(
-      Code::Timeout,
-      text("rank ", hello_.rank, " could not reach the meeting point of its communicator at ",
-           where(), " within ", ms, " ms: ", lastFailures_,
-           ". fix: check that rank 0 was started, the address and the firewall"));
+      {.code = Code::Timeout,
+       .who = self(),
+       .what = text("rank ", hello_.rank, " could not reach the bootstrap root of its communicator",
+                    " at ", where(), " within ", ms, " ms: ", lastFailures_, "."),
+       .fix = "check that rank 0 was started, the address and the firewall"});
 }
 
-std::string Joiner::where() const {
-  std::string list;
-  for (const Address& address : id_.addresses)
-    list += text(list.empty() ? "" : " or ", address.text());
-  return list;
-}
+PeerName Joiner::self() const { return {hello_.rank, hostName(), ::getpid()}; }
 
-}  // namespace weft
+std::string Joiner::where() const { return joined(id_.addresses, " or ", &net::Address::text); }
+
+}  // namespace weft::bootstrap

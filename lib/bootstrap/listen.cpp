@@ -2,38 +2,36 @@
 #include "bootstrap/listen.h"
 
 #include "base/knobs.h"
-#include "bootstrap/fd_limit.h"
-#include "bootstrap/interfaces.h"
+#include "net/fd_limit.h"
+#include "net/interfaces.h"
 
-namespace weft {
-namespace {
+namespace weft::bootstrap {
 
-Status addressesFor(IdScope scope, std::vector<Address>* out) {
-  std::vector<Interface> interfaces;
+Status addressesFor(IdScope scope, std::vector<net::Address>* out) {
+  std::vector<net::Interface> interfaces;
   std::string wanted;
-  WEFT_TRY(listInterfaces(&interfaces));
+  WEFT_TRY(net::listInterfaces(&interfaces));
   WEFT_TRY(readText(Knob::SocketIfname, &wanted));
   if (scope == IdScope::Network)
-    return chooseAddresses(interfaces, wanted, defaultRouteInterface(), out);
-  std::erase_if(interfaces, [](const Interface& i) { return !i.addresses.front().loopback(); });
-  return chooseAddresses(interfaces, "", "", out);
+    return net::chooseAddresses(interfaces, wanted, net::defaultRouteInterface(), out);
+  std::erase_if(interfaces,
+                [](const net::Interface& i) { return !i.addresses.front().loopback(); });
+  return net::chooseAddresses(interfaces, "", "", out);
 }
 
-}  // namespace
-
-Status listenForRanks(IdScope scope, std::vector<Socket>* listeners,
-                      std::vector<Address>* addresses) {
-  std::vector<Address> wanted;
+Status listenForRanks(IdScope scope, std::vector<net::Socket>* listeners,
+                      std::vector<net::Address>* addresses) {
+  std::vector<net::Address> wanted;
   WEFT_TRY(addressesFor(scope, &wanted));
   // Said now, while nobody waits for a root that could not let them in.
-  WEFT_TRY(reserveFds(wanted.size() + kRootFds + kMaxStrangers));
+  WEFT_TRY(net::reserveFds(wanted.size() + kRootFds + kMaxUnauthenticated));
   Status failure;
-  for (Address& address : wanted) {
-    Socket socket;
-    Address bound;
+  for (net::Address& address : wanted) {
+    net::Socket socket;
+    net::Address bound;
     int error = 0;
     address.port = 0;
-    const Status listened = listenAt(address, &socket, &bound, &error);
+    const Status listened = net::listenAt(address, &socket, &bound, &error);
     if (listened.ok()) {
       listeners->push_back(std::move(socket));
       addresses->push_back(bound);
@@ -44,4 +42,4 @@ Status listenForRanks(IdScope scope, std::vector<Socket>* listeners,
   return listeners->empty() ? failure : Status();
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

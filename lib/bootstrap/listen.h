@@ -4,16 +4,18 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bootstrap/address.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/socket.h"
+#include "net/address.h"
+#include "net/socket.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
-// Listens where ranks can come to, on ports of the kernel's choice: on the interface that
-// createUniqueId() speaks of. Says first whether this process may have as many descriptors as a
-// root needs to let in the first.
-Status listenForRanks(IdScope scope, std::vector<Socket>* listeners,
-                      std::vector<Address>* addresses);
+// Where ranks can come to: the addresses of the interface that createUniqueId() speaks of.
+Status addressesFor(IdScope scope, std::vector<net::Address>* out);
 
-}  // namespace weft
+// Listens there, on ports of the kernel's choice. Says first whether this process may have as many
+// descriptors as a root needs to let in the first.
+Status listenForRanks(IdScope scope, std::vector<net::Socket>* listeners,
+                      std::vector<net::Address>* addresses);
+
+}  // namespace weft::bootstrap

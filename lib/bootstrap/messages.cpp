@@ -1,52 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/messages.h"
 
-#include "bootstrap/bytes.h"
+#include "net/bytes.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
-constexpr std::size_t kMaxVerdictBytes = 8192;
+constexpr std::size_t kMaxErrorBytes = 8192;
 
-// Text that will be shown: control characters could forge log lines.
-std::string printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
+std::string label(net::ByteReader* reader, std::size_t limit) {
+  return printable(reader->text(limit));
 }
 
-std::string label(ByteReader* reader, std::size_t limit) { return printable(reader->text(limit)); }
-
-void writeCard(const RankCard& card, std::string_view config, ByteWriter* to) {
-  to->text(card.host)
-      .text(card.hostId)
-      .number(card.pid)
-      .number(card.startTime)
-      .text(config)
-      .blob(card.blob);
+void write(const PeerName& name, net::ByteWriter* to) {
+  to->text(name.host).text(name.hostId).number(name.pid);
 }
 
-void readCard(ByteReader* from, RankCard* card) {
-  card->host = label(from, kMaxHostBytes);
-  card->hostId = label(from, kMaxHostBytes);
-  card->pid = from->number<int>();
-  card->startTime = from->number<std::uint64_t>();
-  card->configText = label(from, kMaxConfigBytes);
-  const ByteView blob = from->blob(kMaxBlobBytes);
-  card->blob.assign(blob.begin(), blob.end());
+void read(net::ByteReader* from, PeerName* name) {
+  name->host = label(from, kMaxHostBytes);
+  name->hostId = label(from, kMaxHostBytes);
+  name->pid = from->number<int>();
 }
 
 }  // namespace
 
-Bytes encode(const Hello& hello) {
-  ByteWriter writer;
+net::Bytes encode(const Hello& hello) {
+  net::ByteWriter writer;
   writer.raw(hello.nonce).raw(hello.tag).number(hello.rank).number(hello.size);
   return writer.number(hello.wire.min).number(hello.wire.max).text(hello.version).take();
 }
 
-bool decode(ByteView bytes, Hello* hello) {
-  ByteReader reader(bytes);
+bool decode(net::ByteView bytes, Hello* hello) {
+  net::ByteReader reader(bytes);
   reader.array(&hello->nonce);
   reader.array(&hello->tag);
   hello->rank = reader.number<std::int32_t>();
@@ -57,8 +42,8 @@ bool decode(ByteView bytes, Hello* hello) {
   return reader.done();
 }
 
-Bytes encode(const Challenge& challenge) {
-  ByteWriter writer;
+net::Bytes encode(const Challenge& challenge) {
+  net::ByteWriter writer;
   return writer.raw(challenge.nonce)
       .raw(challenge.proof)
       .text(challenge.host)
@@ -66,8 +51,8 @@ Bytes encode(const Challenge& challenge) {
       .take();
 }
 
-bool decode(ByteView bytes, Challenge* challenge) {
-  ByteReader reader(bytes);
+bool decode(net::ByteView bytes, Challenge* challenge) {
+  net::ByteReader reader(bytes);
   reader.array(&challenge->nonce);
   reader.array(&challenge->proof);
   challenge->host = label(&reader, kMaxHostBytes);
@@ -75,89 +60,79 @@ bool decode(ByteView bytes, Challenge* challenge) {
   return reader.done();
 }
 
-Bytes encode(const CardMessage& message) {
-  ByteWriter writer;
-  writer.number(message.patienceMs);
-  writeCard(message.card, message.card.configText, &writer);
-  return writer.take();
+net::Bytes encode(const InfoMessage& message) {
+  net::ByteWriter writer;
+  write(message.who, &writer);
+  return writer.text(message.configText).number(message.patienceMs).take();
 }
 
-bool decode(ByteView bytes, CardMessage* message) {
-  ByteReader reader(bytes);
+bool decode(net::ByteView bytes, InfoMessage* message) {
+  net::ByteReader reader(bytes);
+  read(&reader, &message->who);
+  message->configText = label(&reader, kMaxConfigBytes);
   message->patienceMs = reader.number<std::int64_t>();
-  readCard(&reader, &message->card);
   return reader.done();
 }
 
-Bytes encode(const GatherMessage& message) {
-  ByteWriter writer;
+net::Bytes encode(const GatherMessage& message) {
+  net::ByteWriter writer;
   return writer.number(message.round).number(message.patienceMs).blob(message.part).take();
 }
 
-bool decode(ByteView bytes, GatherMessage* message) {
-  ByteReader reader(bytes);
+bool decode(net::ByteView bytes, GatherMessage* message) {
+  net::ByteReader reader(bytes);
   message->round = reader.number<std::uint32_t>();
   message->patienceMs = reader.number<std::int64_t>();
-  const ByteView part = reader.blob(kMaxPartBytes);
+  const net::ByteView part = reader.blob(kMaxPartBytes);
   message->part.assign(part.begin(), part.end());
   return reader.done();
 }
 
-Bytes encode(const Status& error) {
-  ByteWriter writer;
-  const std::string_view text = error.text();
-  return writer.number(static_cast<std::uint8_t>(error.code()))
-      .text(text.substr(0, kMaxVerdictBytes))
-      .take();
+net::Bytes encode(const Status& error) {
+  return net::ByteWriter().text(pack(error, kMaxErrorBytes)).take();
 }
 
-bool decode(ByteView bytes, Status* error) {
-  ByteReader reader(bytes);
-  const auto code = reader.number<std::uint8_t>();
-  std::string text = label(&reader, kMaxVerdictBytes);
-  const auto last = static_cast<std::uint8_t>(Code::LinkLost);
-  *error = Status::error(code >= 1 && code <= last ? static_cast<Code>(code) : Code::RemoteError,
-                         std::move(text));
-  return reader.done();
+bool decode(net::ByteView bytes, Status* error) {
+  net::ByteReader reader(bytes);
+  const bool sound = unpack(reader.text(kMaxErrorBytes), error);
+  return reader.done() && sound;
 }
 
-Bytes encodeRoster(const std::vector<RankCard>& cards) {
-  ByteWriter writer;
-  for (const RankCard& card : cards) writeCard(card, "", &writer);
+net::Bytes encodeRoster(const std::vector<PeerName>& names) {
+  net::ByteWriter writer;
+  for (const PeerName& name : names) write(name, &writer);
   return writer.take();
 }
 
-bool decodeRoster(ByteView bytes, std::size_t ranks, std::vector<RankCard>* cards) {
-  ByteReader reader(bytes);
-  cards->clear();
+bool decodeRoster(net::ByteView bytes, std::size_t ranks, std::vector<PeerName>* names) {
+  net::ByteReader reader(bytes);
+  names->clear();
   for (std::size_t rank = 0; rank < ranks && reader.ok(); ++rank) {
-    cards->emplace_back();
-    cards->back().rank = static_cast<int>(rank);
-    readCard(&reader, &cards->back());
+    names->emplace_back();
+    names->back().rank = static_cast<int>(rank);
+    read(&reader, &names->back());
   }
   return reader.done();
 }
 
-Bytes encodeParts(const std::vector<Bytes>& parts) {
-  ByteWriter writer;
-  for (const Bytes& part : parts) writer.blob(part);
+net::Bytes encodeParts(const std::vector<net::Bytes>& parts) {
+  net::ByteWriter writer;
+  for (const net::Bytes& part : parts) writer.blob(part);
   return writer.take();
 }
 
-bool decodeParts(ByteView bytes, std::size_t ranks, std::vector<Bytes>* parts) {
-  ByteReader reader(bytes);
+bool decodeParts(net::ByteView bytes, std::size_t ranks, std::vector<net::Bytes>* parts) {
+  net::ByteReader reader(bytes);
   parts->clear();
   for (std::size_t rank = 0; rank < ranks && reader.ok(); ++rank) {
-    const ByteView part = reader.blob(kMaxPartBytes);
+    const net::ByteView part = reader.blob(kMaxPartBytes);
     parts->emplace_back(part.begin(), part.end());
   }
   return reader.done();
 }
 
-std::size_t maxRosterBytes(std::size_t ranks) {
-  return ranks * (2 * kMaxHostBytes + kMaxConfigBytes + kMaxBlobBytes + 64);
-}
+std::size_t maxRosterBytes(std::size_t ranks) { return ranks * (2 * kMaxHostBytes + 64); }
 
 std::size_t maxPartsBytes(std::size_t ranks) { return ranks * (kMaxPartBytes + 4); }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/peer_name.h"
 #include "base/status.h"
-#include "bootstrap/crypto.h"
-#include "bootstrap/rank_card.h"
+#include "net/crypto.h"
+#include "net/message_type.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
 // What ranks and the root say to each other, in order:
 //
@@ -19,32 +20,20 @@ namespace weft {
 //   ---- from here on every frame is authenticated (channel.h) ----
 //   root -> rank   Welcome     the proof was right; before this the rank may start
 //                              all over                                            (or Refusal)
-//   rank -> root   Card        the rank's card
-//   root -> rank   Roster      all cards                                           (or Verdict)
-//   rank -> root   Gather      one rank's part of a round                          (any number of
-//   rounds) root -> rank   Gathered    all parts                                           (or
-//   Verdict) rank -> root   Bye         I leave; or Failed: I cannot go on, tell everybody
+//   rank -> root   Info        the rank's name and configuration
+//   root -> rank   Roster      all ranks' names                                    (or Error)
+//   rank -> root   Gather      one rank's part of a round                          (any number of rounds)
+//   root -> rank   Gathered    all parts                                           (or Error)
+//   rank -> root   Bye         I leave; or Failed: I cannot go on, tell everybody
 //
-// Hello to Welcome and Verdict never change, so that any two versions can at least agree that they
+// Hello to Welcome and Error never change, so that any two versions can at least agree that they
 // differ.
-enum class MessageType : std::uint8_t {
-  Hello = 1,
-  Challenge,
-  Refusal,
-  Proof,
-  Welcome,
-  Card,
-  Roster,
-  Verdict,
-  Gather,
-  Gathered,
-  Bye,
-  Failed,
-  // Of the control link, control/bodies.h:
-  Query,
-  Report,
-  Ended,
-};
+
+inline constexpr std::size_t kMaxHostBytes = 256;
+inline constexpr std::size_t kMaxVersionBytes = 64;
+inline constexpr std::size_t kMaxConfigBytes = 4096;
+// One rank's part of an all-gather.
+inline constexpr std::size_t kMaxPartBytes = 60 * 1024;
 
 // The protocols after the handshake that this build speaks, a closed range.
 struct WireRange {
@@ -53,9 +42,12 @@ struct WireRange {
   bool operator==(const WireRange&) const = default;
 };
 
+// No job is larger; whoever says so is wrong.
+inline constexpr std::int32_t kMaxRanks = 1 << 20;
+
 struct Hello {
-  Nonce nonce{};
-  Nonce tag{};  // idTag() of the secret: tells ids apart without showing anything of them
+  net::Nonce nonce{};
+  net::Nonce tag{};  // idTag() of the secret: tells ids apart without showing anything of them
   std::int32_t rank = 0;
   std::int32_t size = 0;
   WireRange wire;
@@ -63,48 +55,48 @@ struct Hello {
 };
 
 struct Challenge {
-  Nonce nonce{};
-  Digest proof{};
+  net::Nonce nonce{};
+  net::Digest proof{};
   std::string host;  // the root's, for the ranks' error texts
   std::int32_t pid = 0;
 };
 
-struct CardMessage {
-  RankCard card;                // rank and version are those of Hello and not sent again
+struct InfoMessage {
+  PeerName who;                 // its rank is that of Hello and not sent again
+  std::string configText;       // "key=value;..." of everything that must agree on all ranks
   std::int64_t patienceMs = 0;  // until the rank's deadline
 };
 
 struct GatherMessage {
   std::uint32_t round = 0;
   std::int64_t patienceMs = 0;
-  Bytes part;
+  net::Bytes part;
 };
 
-Bytes encode(const Hello& hello);
-bool decode(ByteView bytes, Hello* hello);
+net::Bytes encode(const Hello& hello);
+bool decode(net::ByteView bytes, Hello* hello);
 
-Bytes encode(const Challenge& challenge);
-bool decode(ByteView bytes, Challenge* challenge);
+net::Bytes encode(const Challenge& challenge);
+bool decode(net::ByteView bytes, Challenge* challenge);
 
-Bytes encode(const CardMessage& message);
-bool decode(ByteView bytes, CardMessage* message);
+net::Bytes encode(const InfoMessage& message);
+bool decode(net::ByteView bytes, InfoMessage* message);
 
-Bytes encode(const GatherMessage& message);
-bool decode(ByteView bytes, GatherMessage* message);
+net::Bytes encode(const GatherMessage& message);
+bool decode(net::ByteView bytes, GatherMessage* message);
 
-// An error Status with its code (Verdict, Failed).
-Bytes encode(const Status& error);
-bool decode(ByteView bytes, Status* error);
+// An error (Error, Failed).
+net::Bytes encode(const Status& error);
+bool decode(net::ByteView bytes, Status* error);
 
-// Cards without their configText, which is equal on all ranks once there is a roster.
-Bytes encodeRoster(const std::vector<RankCard>& cards);
-bool decodeRoster(ByteView bytes, std::size_t ranks, std::vector<RankCard>* cards);
+net::Bytes encodeRoster(const std::vector<PeerName>& names);
+bool decodeRoster(net::ByteView bytes, std::size_t ranks, std::vector<PeerName>* names);
 
-Bytes encodeParts(const std::vector<Bytes>& parts);
-bool decodeParts(ByteView bytes, std::size_t ranks, std::vector<Bytes>* parts);
+net::Bytes encodeParts(const std::vector<net::Bytes>& parts);
+bool decodeParts(net::ByteView bytes, std::size_t ranks, std::vector<net::Bytes>* parts);
 
 // Upper bounds of the two tables for `ranks` ranks, known before a byte of them is read.
 std::size_t maxRosterBytes(std::size_t ranks);
 std::size_t maxPartsBytes(std::size_t ranks);
 
-}  // namespace weft
+}  // namespace weft::bootstrap

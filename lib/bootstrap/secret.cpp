@@ -9,15 +9,16 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd.h"
+#include "base/invalid.h"
 #include "base/knobs.h"
-#include "base/log.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 Status badFile(const std::string& path, std::string_view why) {
-  return Status::error(Code::InvalidArgument, text("WEFT_SECRET_FILE=", path, ": ", why));
+  return invalid(text("WEFT_SECRET_FILE=", path, ": ", why));
 }
 
 Status checkFile(const std::string& path, int fd) {
@@ -28,10 +29,12 @@ Status checkFile(const std::string& path, int fd) {
   return {};
 }
 
-Status readOpenFile(const std::string& path, int fd, std::string* content) {
-  WEFT_TRY(checkFile(path, fd));
+Status readFile(const std::string& path, std::string* content) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) return badFile(path, std::strerror(errno));
+  WEFT_TRY(checkFile(path, file.get()));
   std::array<char, 4097> buffer;
-  const ssize_t size = read(fd, buffer.data(), buffer.size());
+  const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
   if (size < 0) return badFile(path, std::strerror(errno));
   if (static_cast<std::size_t>(size) == buffer.size()) return badFile(path, "is longer than 4 KiB");
   content->assign(buffer.data(), static_cast<std::size_t>(size));
@@ -48,31 +51,23 @@ Status readSecret(std::string* secret) {
   if (!secret->empty() || !isSet(Knob::SecretFile)) return {};
   std::string path;
   WEFT_TRY(readText(Knob::SecretFile, &path));
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return badFile(path, std::strerror(errno));
-  const Status read = readOpenFile(path, fd, secret);
-  close(fd);
-  return read;
+  return readFile(path, secret);
 }
 
-Status secretForJob(std::string_view jobId, std::string* secret) {
+Status secretForJob(std::string_view jobId, std::string* secret, bool* worthAWarning) {
+  *worthAWarning = false;
   WEFT_TRY(readSecret(secret));
   if (!secret->empty()) return {};
   std::string policy;
   WEFT_TRY(readText(Knob::Auth, &policy));
   if (policy == "require") {
-    return Status::error(
-        Code::InvalidArgument,
+    return invalid(
         "WEFT_AUTH=require, but there is no secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE "
         "to the same value on all ranks");
   }
-  if (policy == "auto") {
-    logWarn(
-        "unauthenticated: no WEFT_SECRET or WEFT_SECRET_FILE, so whoever knows the job id may join "
-        "(WEFT_AUTH=off silences this, WEFT_AUTH=require forbids it)");
-  }
+  *worthAWarning = policy == "auto";
   *secret = text("job ", jobId);
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

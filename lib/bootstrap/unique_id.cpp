@@ -3,26 +3,29 @@
 
 #include <algorithm>
 
+#include "base/invalid.h"
 #include "base/text.h"
-#include "bootstrap/bytes.h"
+#include "net/bytes.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 constexpr std::string_view kMagic = "weft";
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kChecksumBytes = 8;
 
-Digest checksum(ByteView body) { return sha256({bytesOf("weft unique id"), body}); }
+net::Digest checksum(net::ByteView body) {
+  return net::sha256({net::bytesOf("weft unique id"), body});
+}
 
-void writeAddress(const Address& address, ByteWriter* to) {
+void writeAddress(const net::Address& address, net::ByteWriter* to) {
   to->number<std::uint8_t>(address.v6 ? 6 : 4)
       .number(address.port)
       .raw(std::as_bytes(std::span(address.ip)));
 }
 
-Address readAddress(ByteReader* from) {
-  Address address;
+net::Address readAddress(net::ByteReader* from) {
+  net::Address address;
   address.v6 = from->number<std::uint8_t>() == 6;
   address.port = from->number<std::uint16_t>();
   std::array<std::byte, 16> ip{};
@@ -32,55 +35,55 @@ Address readAddress(ByteReader* from) {
 }
 
 Status corrupt(std::string_view why) {
-  return Status::error(Code::InvalidArgument,
-                       text("the unique id is ", why,
-                            ". fix: hand over all 128 bytes of weftGetUniqueId's "
-                            "result unchanged"));
+  return invalid(text("the unique id is ", why,
+                      ". fix: hand over all 128 bytes of weftGetUniqueId's result unchanged"));
 }
 
 }  // namespace
 
 UniqueId encodeId(const IdContent& content) {
-  ByteWriter writer;
-  writer.raw(bytesOf(kMagic)).number(kVersion).number(static_cast<std::uint8_t>(content.origin));
+  net::ByteWriter writer;
+  writer.raw(net::bytesOf(kMagic))
+      .number(kVersion)
+      .number(static_cast<std::uint8_t>(content.origin));
   const std::size_t count = std::min(content.addresses.size(), kMaxIdAddresses);
   writer.number(static_cast<std::uint8_t>(count));
   for (std::size_t i = 0; i < kMaxIdAddresses; ++i) {
-    writeAddress(i < count ? content.addresses[i] : Address(), &writer);
+    writeAddress(i < count ? content.addresses[i] : net::Address(), &writer);
   }
   writer.raw(content.secret).number(content.createdUnixSeconds);
   writer.number(static_cast<std::uint8_t>(content.job.kind)).number(content.job.nonce);
-  Bytes body = writer.take();
+  net::Bytes body = writer.take();
   body.resize(sizeof(UniqueId) - kChecksumBytes);
 
   UniqueId id;
   std::copy(body.begin(), body.end(), id.bytes.begin());
-  const Digest sum = checksum(body);
+  const net::Digest sum = checksum(body);
   std::copy_n(sum.begin(), kChecksumBytes, id.bytes.end() - kChecksumBytes);
   return id;
 }
 
 Status decodeId(const UniqueId& id, IdContent* content) {
-  const ByteView all(id.bytes);
-  const ByteView body = all.first(all.size() - kChecksumBytes);
-  ByteReader reader(body);
-  if (!std::ranges::equal(reader.raw(kMagic.size()), bytesOf(kMagic)))
+  const net::ByteView all(id.bytes);
+  const net::ByteView body = all.first(all.size() - kChecksumBytes);
+  net::ByteReader reader(body);
+  if (!std::ranges::equal(reader.raw(kMagic.size()), net::bytesOf(kMagic)))
     return corrupt("not one of weft's");
   const int version = reader.number<std::uint8_t>();
   if (version != kVersion) {
-    return Status::error(Code::InvalidArgument, text("the unique id has version ", version,
-                                                     ", this libweft reads version ", int{kVersion},
-                                                     ". fix: load the same libweft everywhere"));
+    return invalid(text("the unique id has version ", version, ", this libweft reads version ",
+                        int{kVersion}, ". fix: load the same libweft everywhere"));
   }
-  const Digest sum = checksum(body);
-  if (!equalInConstantTime(ByteView(sum).first(kChecksumBytes), all.last(kChecksumBytes))) {
+  const net::Digest sum = checksum(body);
+  if (!net::equalInConstantTime(net::ByteView(sum).first(kChecksumBytes),
+                                all.last(kChecksumBytes))) {
     return corrupt("damaged (its checksum differs)");
   }
   content->origin = static_cast<IdContent::Origin>(reader.number<std::uint8_t>());
   const std::size_t count = reader.number<std::uint8_t>();
   content->addresses.clear();
   for (std::size_t i = 0; i < kMaxIdAddresses; ++i) {
-    const Address address = readAddress(&reader);
+    const net::Address address = readAddress(&reader);
     if (i < count) content->addresses.push_back(address);
   }
   reader.array(&content->secret);
@@ -101,4 +104,4 @@ std::string ageOf(std::int64_t createdUnixSeconds, std::int64_t nowUnixSeconds) 
   return text(seconds / 86400, " days ago");
 }
 
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "bootstrap/address.h"
-#include "bootstrap/crypto.h"
+#include "net/address.h"
+#include "net/crypto.h"
 
-namespace weft {
+namespace weft::bootstrap {
 
 // The 128 opaque bytes of weftUniqueId: names one communicator to be, and holds the secret that
 // lets a rank join it. Never logged.
@@ -36,8 +36,8 @@ struct IdContent {
     Address,  // agreed beforehand: rank 0 starts to listen when it joins
   };
   Origin origin = Origin::Created;
-  std::vector<Address> addresses;  // one or two, tried in this order
-  Key secret{};
+  std::vector<net::Address> addresses;  // one or two, tried in this order
+  net::Key secret{};
   std::int64_t createdUnixSeconds =
       0;  // 0 for Origin::Address, where all ranks compute the same bytes
   JobMark job;
@@ -53,4 +53,4 @@ Status decodeId(const UniqueId& id, IdContent* content);
 // "12 s ago", "3 h ago"; "at an unknown time" for 0.
 std::string ageOf(std::int64_t createdUnixSeconds, std::int64_t nowUnixSeconds);
 
-}  // namespace weft
+}  // namespace weft::bootstrap

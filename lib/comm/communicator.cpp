@@ -8,9 +8,11 @@
 
 #include "base/rank_list.h"
 #include "base/text.h"
-#include "comm/mend.h"
+#include "base/threads.h"
+#include "comm/recover.h"
+#include "tune/stopwatch.h"
 
-namespace weft {
+namespace weft::comm {
 
 namespace {
 constexpr int kShutDownMs = 1000;
@@ -18,16 +20,19 @@ constexpr int kShutDownMs = 1000;
 
 Core::Core(Parts made)
     : parts(std::move(made)),
-      watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.farRanks.get()),
+      watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.remoteRanks.get()),
       executor(*parts.transport, watch, parts.rank, parts.waiting, parts.lanes),
-      pairs(*parts.transport, watch, parts.rank, parts.waiting),
+      pairs(*parts.transport, watch, parts.rank, parts.waiting,
+            engine::tunePairs(parts.tuning.costs.machine)),
       plans(parts.tuning, parts.target) {}
 
 Communicator::Communicator(std::unique_ptr<Core> core)
     : rank_(core->parts.rank),
       ranks_(core->parts.ranks),
       localRank_(core->parts.localRank),
+      localRanks_(core->parts.localRanks),
       config_(core->parts.config),
+      me_(core->parts.names[rank_]),
       core_(std::move(core)) {}
 
 std::shared_ptr<Core> Communicator::core() const {
@@ -36,38 +41,59 @@ std::shared_ptr<Core> Communicator::core() const {
 }
 
 Status Communicator::end() const {
-  const Status verdict = core()->watch.verdict();
-  return isMendable(verdict) ? Status() : verdict;
+  const Status firstError = core()->watch.firstError();
+  return watch::isRecoverable(firstError) ? Status() : firstError;
 }
 
 // An error of usage had no effect; any other is the end of the communicator, for all ranks.
 Status Communicator::settle(const Status& status) {
-  Watch& watch = core_->watch;
+  watch::Watch& watch = core_->watch;
   watch.leave();
   if (status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage)
     return status;
-  const Status verdict =
-      status.code() == Code::RemoteError ? watch.lost(status.text()) : watch.declare(status);
+  const Status firstError =
+      status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
   watch.awaitOthers();
-  return verdict;
+  return firstError;
 }
 
-// Before a call on a communicator that has a verdict: mends it, or says the verdict again.
+// Before a call on a communicator that has failed: recovers it, or returns its first error again.
 Status Communicator::repair(int timeoutMs) {
-  const Status verdict = core_->watch.verdict();
-  if (!isMendable(verdict)) return verdict;
+  const Status firstError = core_->watch.firstError();
+  if (!watch::isRecoverable(firstError)) return firstError;
   std::unique_ptr<Core> made;
-  const Status mended = mend(*core_, Deadline::in(timeoutMs), &made);
-  if (!mended.ok())
-    return core_->watch.declare(
-        Status::error(Code::RemoteError, text(verdict.text(), "; not mended: ", mended.text())));
+  const Status recovered = recover(*core_, Deadline::in(timeoutMs), &made);
+  if (!recovered.ok()) {
+    ErrorData data = firstError.data();
+    data.code = Code::RemoteError;
+    data.what += "; not recovered: " + recovered.message();
+    data.missing = recovered.data().missing;
+    if (!recovered.data().fix.empty()) data.fix = recovered.data().fix;
+    return core_->watch.declare(Status::error(std::move(data)));
+  }
   std::shared_ptr<Core> old = std::move(made);
   const std::lock_guard lock(coreMutex_);
   core_.swap(old);
   return {};
 }
 
-Status Communicator::launch(const Call& call, Launch launch, int timeoutMs, const char* label) {
+// An exception on this rank alone would leave its peers waiting: it fails the call on all.
+template <class Body>
+Status Communicator::failingAll(Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    return settle(statusOfException());
+  }
+}
+
+Status Communicator::launch(const plan::Call& call, engine::Launch launch, int timeoutMs,
+                            const char* label) {
+  return failingAll([&] { return launchOrThrow(call, launch, timeoutMs, label); });
+}
+
+Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch launch, int timeoutMs,
+                                   const char* label) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
   Core& core = *core_;
   if (core.watch.calls() < core.failedUpTo) {
@@ -77,12 +103,23 @@ Status Communicator::launch(const Call& call, Launch launch, int timeoutMs, cons
   WEFT_TRY(core.plans.find(call, &launch.plan));
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
   core.watch.enter(*launch.plan, timeoutMs, label);
-  // Whoever has failed in the meantime counts on nobody touching its buffers.
-  if (const Status verdict = core.watch.verdict(); !verdict.ok()) return settle(verdict);
-  return settle(core.executor.run(launch));
+  // A rank that has failed in the meantime relies on nobody touching its buffers.
+  if (const Status firstError = core.watch.firstError(); !firstError.ok())
+    return settle(firstError);
+  return settle(runObserved(core, launch));
 }
 
-Status Communicator::run(const Call& call, const void* in, void* out, const void* scalar,
+// Rank 0's calibration is that of all, so rank 0 doubts it.
+Status Communicator::runObserved(Core& core, const engine::Launch& launch) const {
+  if (rank_ != 0 || !core.expectation.isDue()) return core.executor.run(launch);
+  const double start = tune::nowNs();
+  WEFT_TRY(core.executor.run(launch));
+  if (core.expectation.disagrees(launch.plan->expected, tune::nowNs() - start))
+    tune::doubt(core.parts.calibrated);
+  return {};
+}
+
+Status Communicator::run(const plan::Call& call, const void* in, void* out, const void* scalar,
                          int timeoutMs, const char* label) {
   return launch(call,
                 {.in = static_cast<const std::byte*>(in),
@@ -91,65 +128,79 @@ Status Communicator::run(const Call& call, const void* in, void* out, const void
                 timeoutMs, label);
 }
 
-Status Communicator::run(const Call& call, const void* in, void* out, SumKernel& kernel,
-                         int timeoutMs, const char* label) {
+Status Communicator::run(const plan::Call& call, const void* in, void* out,
+                         plan::Epilogue& epilogue, int timeoutMs, const char* label) {
   return launch(call,
                 {.in = static_cast<const std::byte*>(in),
                  .out = static_cast<std::byte*>(out),
-                 .kernel = &kernel},
+                 .epilogue = &epilogue},
                 timeoutMs, label);
 }
 
 Status Communicator::run(const Operation& operation) {
   const char* label = operation.label.empty() ? nullptr : operation.label.c_str();
   if (!operation.isPairs) {
-    Call call = operation.call;
+    plan::Call call = operation.call;
     call.counts = operation.counts;
     call.displs = operation.displs;
     call.algorithm = operation.algorithm;
     return run(call, operation.in, operation.out, operation.scalar.data(), operation.timeoutMs,
                label);
   }
-  if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
-  core_->watch.enterPairs(operation.timeoutMs, label);
-  return settle(core_->pairs.run(operation.pairs));
+  return failingAll([&]() -> Status {
+    if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
+    core_->watch.enterPairs(operation.timeoutMs, label);
+    return settle(core_->pairs.run(operation.pairs));
+  });
 }
 
-Status Communicator::explain(const Call& call, std::string* line) {
+Status Communicator::allGather(const void* mine, void* all, std::size_t count, reduce::DType type,
+                               int timeoutMs, const char* label) {
+  plan::Call call;
+  call.collective = schedule::Collective::AllGather;
+  call.type = type;
+  call.count = count;
+  return run(call, mine, all, nullptr, timeoutMs, label);
+}
+
+// Decided anew: the hot path's plans may be in use by another thread.
+Status Communicator::explain(const plan::Call& call, std::string* line, plan::Decision* decision) {
   const std::shared_ptr<Core> core = this->core();
-  PlanCache own(core->parts.tuning,
-                core->parts.target);  // not the hot path's, which another thread may be using
-  const Plan* plan = nullptr;
-  WEFT_TRY(own.find(call, &plan));
-  *line = text(collectiveName(call.collective), ": ", plan->algorithm, ", ", plan->segments,
+  const Core::Parts& parts = core->parts;
+  std::unique_ptr<plan::Plan> plan;
+  WEFT_TRY(plan::decide(call, parts.tuning, decision));
+  WEFT_TRY(plan::bindDecision(*decision, call, parts.tuning, parts.target, &plan));
+  *line = text(plan::collectiveName(call.collective), ": ", plan->algorithm, ", ", plan->segments,
                " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(),
-               " ops, transport ", core->parts.transport->name());
+               " ops, transport ", parts.transport->name());
   return {};
 }
 
-Status Communicator::explainChoice(const Call& call, std::string* lines) {
-  WEFT_TRY(explain(call, lines));
-  const std::shared_ptr<Core> core = this->core();
-  const Tuning& tuning = core->parts.tuning;
-  std::string list;
-  for (const Form& form : formsOf(call, tuning)) {
+Status Communicator::explain(const plan::Call& call, std::string* line) {
+  plan::Decision decision;
+  return explain(call, line, &decision);
+}
+
+Status Communicator::explainChoice(const plan::Call& call, std::string* lines) {
+  plan::Decision decision;
+  WEFT_TRY(explain(call, lines, &decision));
+  const std::string list = joined(decision.estimates, ", ", [](const plan::Estimate& estimate) {
     std::array<char, 32> us;
-    std::snprintf(us.data(), us.size(), " %.*f us", form.ns < 99500 ? 2 : 0, form.ns / 1000);
-    list += text(list.empty() ? "" : ", ", form.name, us.data(),
-                 form.name != "shared" || tuning.sharesAll
-                     ? ""
-                     : " (where all buffers are of weftMemAlloc)");
-  }
-  *lines += text("\n", reasonFor(call, tuning), " decides; estimates: ", list);
+    std::snprintf(us.data(), us.size(), " %.*f us", estimate.ns < 99500 ? 2 : 0,
+                  estimate.ns / 1000);
+    return text(estimate.name, us.data(),
+                estimate.onlyShared ? " (where all buffers are of weftMemAlloc)" : "");
+  });
+  *lines += text("\n", decision.why, " decides; estimates: ", list);
   return {};
 }
 
 std::string Communicator::explainMachine() const {
   const std::shared_ptr<Core> core = this->core();
-  const Ground& ground = core->parts.tuning.ground;
-  return text("machine: ", ground.cores, " cores for ", ranks_,
-              " ranks; rank 0 has these numbers from ", originName(core->parts.calibrated), "\n",
-              weft::describe(ground.machine));
+  const plan::CostParameters& costs = core->parts.tuning.costs;
+  return text(
+      "machine: ", costs.cores, " cores for ", ranks_, " ranks; rank 0 has these numbers from ",
+      weft::tune::describe(core->parts.calibrated), "\n", weft::tune::describe(costs.machine));
 }
 
 std::string Communicator::explainEdges() const {
@@ -157,39 +208,34 @@ std::string Communicator::explainEdges() const {
   std::map<std::string, std::vector<std::uint32_t>> ways;
   for (std::uint32_t r = 0; r < ranks_; ++r)
     if (r != rank_) ways[core->parts.transport->describe(r)].push_back(r);
-  std::string lines;
-  for (const auto& [way, ranks] : ways)
-    lines += text(lines.empty() ? "" : "\n", rankList(ranks), ": ", way);
-  return lines;
+  return joined(ways, "\n",
+                [](const auto& edge) { return text(rankList(edge.second), ": ", edge.first); });
 }
 
 Status Communicator::lookAround() {
   const std::shared_ptr<Core> core = this->core();
-  WEFT_TRY(core->watch.verdict());
-  // Calls in flight look around by themselves; the peers' descriptors are theirs meanwhile.
-  if (!turns_.beginIssue()) return {};
-  const Status status = turns_.allDone() ? core_->watch.lookAround() : Status();
-  turns_.endIssue();
-  return status;
+  WEFT_TRY(core->watch.firstError());
+  return turns_.allDone() ? core->watch.lookAround() : Status();  // calls look by themselves
 }
 
 Status Communicator::finish() {
-  if (turns_.awaitAll(Deadline::in(config_.timeoutMs))) return verdict();
+  if (turns_.awaitAll(Deadline::in(config_.timeoutMs))) return firstError();
   return Status::error(Code::Timeout,
                        text("communicator ", name(), ": queued calls did not end within ",
                             config_.timeoutMs, " ms; fix: weftCommAbort"));
 }
 
 void Communicator::shutDown() {
-  if (turns_.allDone()) return;
+  turns_.close();
+  if (turns_.isIdle()) return;
   (void)abort();
   (void)turns_.awaitAll(Deadline::in(kShutDownMs));
 }
 
-int Communicator::addScalar(DType type, const void* scalar) {
+int Communicator::addScalar(reduce::DType type, const void* scalar) {
   const std::lock_guard lock(scalarsMutex_);
   Scalar added{type, {}, true};
-  std::memcpy(added.value.data(), scalar, sizeOf(type));
+  std::memcpy(added.value.data(), scalar, reduce::sizeOf(type));
   for (std::size_t i = 0; i < scalars_.size(); ++i) {
     if (scalars_[i].live) continue;
     scalars_[i] = added;
@@ -199,7 +245,7 @@ int Communicator::addScalar(DType type, const void* scalar) {
   return static_cast<int>(scalars_.size() - 1);
 }
 
-Status Communicator::scalarOf(int op, DType type, std::array<std::byte, 8>* scalar) const {
+Status Communicator::scalarOf(int op, reduce::DType type, std::array<std::byte, 8>* scalar) const {
   const std::lock_guard lock(scalarsMutex_);
   const std::size_t i = static_cast<std::size_t>(op);
   if (op < 0 || i >= scalars_.size() || !scalars_[i].live)
@@ -210,8 +256,8 @@ Status Communicator::scalarOf(int op, DType type, std::array<std::byte, 8>* scal
   if (scalars_[i].type != type)
     return Status::error(
         Code::InvalidArgument,
-        text("op was made for ", weft::name(scalars_[i].type), ", the call is for ",
-             weft::name(type), "; fix: make one op for each type"));
+        text("op was made for ", weft::reduce::name(scalars_[i].type), ", the call is for ",
+             weft::reduce::name(type), "; fix: make one op for each type"));
   *scalar = scalars_[i].value;
   return {};
 }
@@ -234,4 +280,4 @@ std::size_t Communicator::otherBytes() const {
          ranks_ * (sizeof(PeerName) + 256);
 }
 
-}  // namespace weft
+}  // namespace weft::comm

@@ -13,17 +13,17 @@
 #include "comm/core.h"
 #include "engine/turns.h"
 
-namespace weft {
+namespace weft::comm {
 
 // One call, ready to run, perhaps later and on another thread: owns all but the buffers.
 struct Operation {
-  Call call;
+  plan::Call call;
   std::vector<std::size_t> counts, displs;  // what call.counts and call.displs refer to
   std::string algorithm;                    // what call.algorithm refers to
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::array<std::byte, 8> scalar{};  // PreMulSum
-  std::vector<PairOp> pairs;          // point-to-point batch: then `call` is not used
+  std::vector<engine::PairOp> pairs;  // point-to-point batch: then `call` is not used
   bool isPairs = false;
   int timeoutMs = 0;
   std::string label;
@@ -38,28 +38,33 @@ class Communicator {
   std::uint32_t rank() const { return rank_; }
   std::uint32_t ranks() const { return ranks_; }
   std::uint32_t localRank() const { return localRank_; }
+  std::uint32_t localRanks() const { return localRanks_; }
   const CommConfig& config() const { return config_; }
   const std::string& name() const { return config_.name; }
+  const PeerName& me() const { return me_; }
 
-  Turns& turns() { return turns_; }
+  engine::Turns& turns() { return turns_; }
   // The hot path: finds the plan and runs it on this thread. Only in turn.
-  Status run(const Call& call, const void* in, void* out, const void* scalar, int timeoutMs,
+  Status run(const plan::Call& call, const void* in, void* out, const void* scalar, int timeoutMs,
              const char* label);
-  // The same for RedOp::Kernel; `in` and `out` as plan/sum_kernel.h says.
-  Status run(const Call& call, const void* in, void* out, SumKernel& kernel, int timeoutMs,
-             const char* label);
+  // The same for RedOp::Epilogue; `in` and `out` as plan/epilogue.h says.
+  Status run(const plan::Call& call, const void* in, void* out, plan::Epilogue& epilogue,
+             int timeoutMs, const char* label);
   Status run(const Operation& operation);
+  // An all-gather of the library's own: `count` elements of each rank. Only in turn.
+  Status allGather(const void* mine, void* all, std::size_t count, reduce::DType type,
+                   int timeoutMs, const char* label);
   // The plan's choice in one line.
-  Status explain(const Call& call, std::string* line);
+  Status explain(const plan::Call& call, std::string* line);
   // Why: the forms that were considered, what the model thinks of each, and what decides.
-  Status explainChoice(const Call& call, std::string* lines);
+  Status explainChoice(const plan::Call& call, std::string* lines);
   // What carries bytes to whom, a line each way.
   std::string explainEdges() const;
   // The machine that the model counts with.
   std::string explainMachine() const;
 
-  Status verdict() const { return core()->watch.verdict(); }
-  // The same, if it is for good: not if the next call may mend it.
+  Status firstError() const { return core()->watch.firstError(); }
+  // The same, if it is for good: not if the next call may recover it.
   Status end() const;
   Status abort() { return core()->watch.abort(); }
   // The same for another cause, which all ranks report. Any thread.
@@ -71,8 +76,8 @@ class Communicator {
   void shutDown();
 
   // Pre-multiplied sums. The operation's number counts from 0.
-  int addScalar(DType type, const void* scalar);
-  Status scalarOf(int op, DType type, std::array<std::byte, 8>* scalar) const;
+  int addScalar(reduce::DType type, const void* scalar);
+  Status scalarOf(int op, reduce::DType type, std::array<std::byte, 8>* scalar) const;
   Status dropScalar(int op);
 
   std::size_t sharedBytes() const { return core()->parts.transport->layout().size(); }
@@ -83,24 +88,31 @@ class Communicator {
 
  private:
   struct Scalar {
-    DType type;
+    reduce::DType type;
     std::array<std::byte, 8> value;
     bool live;
   };
-  Status launch(const Call& call, Launch launch, int timeoutMs, const char* label);
+  Status launch(const plan::Call& call, engine::Launch launch, int timeoutMs, const char* label);
+  Status launchOrThrow(const plan::Call& call, engine::Launch launch, int timeoutMs,
+                       const char* label);
+  template <class Body>
+  Status failingAll(Body&& body);
+  Status runObserved(Core& core, const engine::Launch& launch) const;
+  Status explain(const plan::Call& call, std::string* line, plan::Decision* decision);
   Status settle(const Status& status);
   Status repair(int timeoutMs);
   std::shared_ptr<Core> core() const;
 
-  const std::uint32_t rank_, ranks_, localRank_;
+  const std::uint32_t rank_, ranks_, localRank_, localRanks_;
   const CommConfig config_;
+  const PeerName me_;
   // Changed by the call whose turn it is, under the lock; that call may read it without.
   std::shared_ptr<Core> core_;
   mutable std::mutex coreMutex_;
-  Turns turns_;
+  engine::Turns turns_;
   std::atomic<std::size_t> planBytes_{0};
   mutable std::mutex scalarsMutex_;
   std::vector<Scalar> scalars_;
 };
 
-}  // namespace weft
+}  // namespace weft::comm

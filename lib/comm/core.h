@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/carriage.h"
+#include "comm/transport_selection.h"
 #include "engine/executor.h"
 #include "engine/pairs.h"
 #include "plan/cache.h"
 #include "transports/transport.h"
+#include "tune/expectation.h"
 #include "tune/this_machine.h"
 #include "watch/watch.h"
 
-namespace weft {
+namespace weft::comm {
 
 // What the creator of a communicator asks for: weftConfig_t with the knobs filled in.
 struct CommConfig {
@@ -24,27 +25,30 @@ struct CommConfig {
   std::string name;
   std::string transport = "auto";
   bool reproducible = false;
+  std::uint64_t epochsBefore = 0;  // of tests, see WindowLayout
 };
 
 // The machinery of one rank's end of a communicator: what ends with a lost link, and is made anew
-// when that is mended (comm/mend.h).
+// to recover from it (comm/recover.h).
 struct Core {
-  struct Parts {
+  // What a core is made from, and its successor after a lost link.
+  struct Basis {
     std::uint32_t rank = 0;
     std::uint32_t ranks = 1;
-    std::uint32_t localRank = 0;
     CommConfig config;
-    std::vector<RankPlace> members;
-    Carriage carriage;
-    std::unique_ptr<Transport> transport;
-    std::shared_ptr<FarRanks> farRanks;  // null: all ranks share memory
     std::vector<PeerName> names;
-    std::uint32_t coresHere = 1;  // that this host's ranks have together
-    WaitTuning waiting;
-    std::uint32_t lanes = kParities;
-    Tuning tuning;
-    Origin calibrated = Origin::Nowhere;  // where rank 0 has tuning.ground.machine from
-    BindTarget target;
+    TransportSelection selection;
+    plan::Tuning tuning;
+  };
+  struct Parts : Basis {
+    std::uint32_t localRank = 0, localRanks = 1;  // among those of this host
+    std::unique_ptr<transport::Transport> transport;
+    std::shared_ptr<watch::RemoteRanks> remoteRanks;  // null: all ranks share memory
+    std::uint32_t coresHere = 1;                      // that this host's ranks have together
+    engine::WaitTuning waiting;
+    std::uint32_t lanes = transport::kMaxLanes;
+    tune::KnownMachine calibrated;  // rank 0's, from which tuning.costs.machine is
+    plan::BindTarget target;
   };
   explicit Core(Parts made);
   ~Core() { watch.leaveForGood(); }
@@ -52,13 +56,14 @@ struct Core {
   Core& operator=(const Core&) = delete;
 
   Parts parts;
-  Watch watch;
-  Executor executor;
-  Pairs pairs;
-  PlanCache plans;
+  watch::Watch watch;
+  engine::Executor executor;
+  engine::Pairs pairs;
+  plan::PlanCache plans;
+  tune::Expectation expectation;
   // Collectives up to this number have failed on a rank, and so fail on all.
   std::uint64_t failedUpTo = 0;
   Status failure;  // why
 };
 
-}  // namespace weft
+}  // namespace weft::comm

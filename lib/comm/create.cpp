@@ -2,11 +2,9 @@
 #include "comm/create.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 #include <optional>
-#include <span>
+#include <utility>
 
 #include "base/deadline.h"
 #include "base/environment.h"
@@ -15,31 +13,39 @@
 #include "base/text.h"
 #include "comm/open_transport.h"
 #include "control/control_link.h"
+#include "plan/arrivals.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
 #include "topology/host.h"
+#include "transports/gather.h"
 #include "tune/this_machine.h"
 
-namespace weft {
+namespace weft::comm {
 namespace {
 
-// Landing memory of one parity. Four of them, and 256 KiB a peer for point to point, stay under the
+// Staging memory of one lane. Four of them, and what a peer has for point to point, stay under the
 // promised 8 MiB + 1 MiB a peer.
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 // Between hosts a message costs more than a cache miss: pieces are larger there.
 constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
-// The most cells that any algorithm of the registry needs, with its transforms, from one rank to
-// another, times the ranks: a ring sends all of its 2n messages to one neighbour.
-std::uint32_t tagsFor(std::uint32_t ranks) { return ranks * (4 * ranks + 16); }
 
-SegmentLayout layoutFor(std::uint32_t ranks, bool oneHost) {
-  SegmentLayout layout;
+// A staging slot of messages between two ranks: smaller where many share what is registered.
+std::size_t pairSlotBytes(std::uint32_t ranks) {
+  constexpr std::size_t kMost = std::size_t{64} << 10, kLeast = std::size_t{4} << 10;
+  constexpr std::size_t kTogether = std::size_t{16} << 20;
+  const std::size_t share = kTogether / (std::size_t{ranks} * engine::Pairs::kPairSlots);
+  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
+}
+
+transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
+  const std::uint32_t ranks = tuning.ranks;
+  transport::WindowLayout layout;
   layout.ranks = ranks;
-  layout.tags = tagsFor(ranks);
-  layout.pairTags = ranks * Pairs::kCellsPerPeer;
+  layout.arrivalSlots = ranks * plan::arrivalsPerPeer(tuning);
+  layout.pairArrivalSlots = ranks * engine::Pairs::kArrivalsPerPeer;
   layout.arenaBytes = kArenaBytes;
   if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
-  layout.pairBytes = ranks * Pairs::kPairSlots * Pairs::kSlotBytes;
+  layout.pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks);
   return layout;
 }
 
@@ -58,7 +64,7 @@ Status limitKnob(Knob knob, std::optional<std::uint64_t>* limit) {
   return {};
 }
 
-Status readTuning(const std::vector<std::uint32_t>& hosts, Tuning* tuning) {
+Status readTuning(const std::vector<std::uint32_t>& hosts, plan::Tuning* tuning) {
   WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
   WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
@@ -70,10 +76,11 @@ Status readTuning(const std::vector<std::uint32_t>& hosts, Tuning* tuning) {
   return {};
 }
 
-// Of a segment: those in flight fit half of a core's cache.
-std::int64_t landingKbFor(const Machine& machine) {
+// The size of a segment: those in flight fit half of a core's cache.
+std::int64_t stagingKbFor(const tune::Machine& machine) {
   constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
-  return std::llround(std::clamp(machine.cacheBytes / 2 / kParities, kLeast, kMost)) >> 10;
+  return std::llround(std::clamp(machine.cacheBytes / 2 / transport::kMaxLanes, kLeast, kMost)) >>
+         10;
 }
 
 // What one rank tells the others. The calibration is rank 0's: one measures, and all count with the
@@ -81,122 +88,100 @@ std::int64_t landingKbFor(const Machine& machine) {
 struct Offer {
   cpu_set_t cores;
   std::uint64_t direct;
-  KnownMachine known;
+  tune::KnownMachine known;
 };
 
-Status offerOf(std::uint32_t rank, const Transport& transport, Offer* offer) {
-  *offer = {allowedCores(), transport.caps().direct, {}};
+Status offerOf(std::uint32_t rank, const transport::Transport& transport, Offer* offer) {
+  *offer = {topology::allowedCores(), transport.caps().direct, {}};
   if (rank != 0) return {};
-  WEFT_TRY(thisMachine(&offer->known));
-  if (!isSane(offer->known.machine))
+  WEFT_TRY(tune::thisMachine(&offer->known));
+  if (!tune::isSane(tune::estimated(offer->known.calibration.machine())))
     return Status::error(Code::OutOfMemory,
                          "no memory to calibrate this machine; fix: raise the limit of memory "
                          "(ulimit -v, cgroup)");
   return {};
 }
 
-Status gatherOffers(std::uint32_t rank, const Transport& transport, const Exchange& exchange,
-                    std::vector<Offer>* offers) {
-  Offer mine;
-  WEFT_TRY(offerOf(rank, transport, &mine));
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &all));
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    Offer offer{};
-    if (all[r].size() == sizeof(offer)) std::memcpy(&offer, all[r].data(), sizeof(offer));
-    offers->push_back(offer);
-  }
-  return {};
-}
-
-// That the ranks of one host have together to wait on.
+// How many cores the ranks of one host have together.
 std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
                       std::uint32_t host) {
   cpu_set_t together;
   CPU_ZERO(&together);
   for (std::size_t r = 0; r < offers.size(); ++r)
     if (hosts[r] == host) CPU_OR(&together, &together, &offers[r].cores);
-  return usableCores(together);
+  return topology::usableCores(together);
 }
 
 // What all ranks agree on: direct puts only if all ranks can (a rank that cannot is known to all
 // before the first call), how many cores they have together, and the machine.
-Status agree(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+Status agree(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
              Core::Parts* parts) {
-  const Transport& transport = *parts->transport;
+  const transport::Transport& transport = *parts->transport;
+  Offer mine;
+  const Status offered = offerOf(setup.rank, transport, &mine);
   std::vector<Offer> offers;
-  WEFT_TRY(gatherOffers(setup.rank, transport, setup.exchange, &offers));
-  const Machine& machine = offers[0].known.machine;
-  if (!isSane(machine))
+  WEFT_TRY(transport::gather(setup, offered, mine, &offers));
+  const tune::KnownMachine& known = offers[0].known;
+  const tune::Machine machine = tune::estimated(known.calibration.machine());
+  if (!tune::isSane(machine))
     return Status::error(Code::InternalError, "rank 0 told no calibration of its host");
-  rememberMachine(machine);
-  parts->calibrated = offers[0].known.origin;
+  tune::rememberMachine(known);
+  parts->calibrated = known;
   parts->tuning.direct =
       std::ranges::all_of(offers, [](const Offer& offer) { return offer.direct != 0; });
   std::uint32_t cores = 0;
   for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h)
     cores += coresOf(offers, hosts, h);
   parts->coresHere = coresOf(offers, hosts, hosts[setup.rank]);
-  parts->tuning.ground = {.machine = machine,
-                          .cores = cores,
-                          .oneProcess = transport.caps().sharesAll,
-                          .arenaBytes = setup.layout.arenaBytes,
-                          .between = {}};
+  parts->tuning.costs = {.machine = machine,
+                         .cores = cores,
+                         .oneProcess = transport.caps().sharesAll,
+                         .arenaBytes = setup.layout.arenaBytes,
+                         .between = {}};
   return {};
 }
 
-// Of links that no file describes. They only have to rank algorithms: what spares the links is
+// Assumed for links that no file describes. They only have to rank algorithms: sparing the links is
 // right for all that are slower than memory.
 constexpr double kLatencyNs = 20e3, kGbit = 25, kMessageNs = 1e3;
 
 // What the model knows of the links between hosts: WEFT_TOPO_FILE's rails, of rank 0.
-Status agreeOnLinks(const TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
                     Core::Parts* parts) {
   if (isOneHost(hosts)) return {};
-  Between between{{}, kLatencyNs, kGbit / 8, kMessageNs};
-  std::optional<Fabric> fabric;
-  WEFT_TRY(fabricFromKnob(&fabric));
+  struct Speed {
+    double latencyNs = kLatencyNs;
+    double bytesPerNs = kGbit / 8;
+  } mine;
+  std::optional<topology::Fabric> fabric;
+  WEFT_TRY(topology::fabricFromKnob(&fabric));
   if (fabric) {
     std::vector<std::uint32_t> sizes(*std::ranges::max_element(hosts) + 1, 0);
     for (const std::uint32_t host : hosts) ++sizes[host];
-    WEFT_TRY(checkFabricFits(*fabric, sizes));
-    if (const auto rail = fabric->outside(0)) between.latencyNs = rail->us * 1e3;
-    if (fabric->railGbit() > 0) between.bytesPerNs = fabric->railGbit() / 8;
+    WEFT_TRY(topology::checkFabricFits(*fabric, sizes));
+    if (const auto rail = fabric->outside(0)) mine.latencyNs = rail->us * 1e3;
+    if (fabric->railGbit() > 0) mine.bytesPerNs = fabric->railGbit() / 8;
   }
-  const std::array<double, 2> mine{between.latencyNs, between.bytesPerNs};
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(setup.exchange(std::as_bytes(std::span(mine)), &all));
-  if (all[0].size() != sizeof(mine))
-    return Status::error(Code::InternalError, "rank 0 told no speed of links");
-  std::memcpy(&between.latencyNs, all[0].data(), sizeof(double));
-  std::memcpy(&between.bytesPerNs, all[0].data() + sizeof(double), sizeof(double));
-  between.nodes = hosts;
-  parts->tuning.ground.between = std::move(between);
+  std::vector<Speed> all;
+  WEFT_TRY(transport::gather(setup, {}, mine, &all));
+  parts->tuning.costs.between =
+      plan::Between{hosts, all[0].latencyNs, all[0].bytesPerNs, kMessageNs};
   return {};
 }
 
 // Ranks that share no memory with others learn of them over a link of their own.
-Status openFarRanks(const TransportSetup& setup, Core::Parts* parts) {
-  ControlLinkSetup link;
-  link.rank = setup.rank;
-  link.ranks = setup.ranks;
-  link.names = parts->names;
-  link.exchange = setup.exchange;
-  link.own = &parts->transport->own().control();
-  link.deadline = Deadline::in(setup.timeoutMs);
-  bool any = false;
-  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
-    const bool far = parts->transport->isMirrored(r);
-    link.mirrors.push_back(far ? parts->transport->control(r) : nullptr);
-    any = any || far;
-  }
-  return any ? openControlLink(link, &parts->farRanks) : Status();
+Status openRemoteRanks(const transport::TransportSetup& setup, Core::Parts* parts) {
+  transport::Transport& transport = *parts->transport;
+  for (std::uint32_t r = 0; r < setup.ranks; ++r)
+    if (transport.isMirrored(r))
+      return control::openControlLink(setup, transport, &parts->remoteRanks);
+  return {};
 }
 
 void announce(const Core::Parts& parts) {
   logInfo("communicator ", parts.config.name, ": rank ", parts.rank, " of ", parts.ranks,
           ", transport ", parts.transport->name(), parts.tuning.direct ? " with direct puts" : "",
-          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", parts.tuning.ground.cores,
+          ", ", parts.transport->layout().size() >> 10, " KiB shared, ", parts.tuning.costs.cores,
           " cores");
 }
 
@@ -212,100 +197,90 @@ std::string semanticConfig(const CommConfig& config) {
 
 namespace {
 
-Status setupOf(std::uint32_t rank, const std::vector<RankPlace>& members, const Exchange& exchange,
-               Deadline deadline, TransportSetup* setup) {
+Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, Deadline deadline,
+               transport::TransportSetup* setup) {
   std::string cma;
   WEFT_TRY(readText(Knob::Cma, &cma));
-  setup->rank = rank;
-  setup->ranks = static_cast<std::uint32_t>(members.size());
-  setup->layout = layoutFor(setup->ranks, isOneHost(hostsOf(members)));
+  setup->rank = basis.rank;
+  setup->ranks = basis.ranks;
+  setup->names = basis.names;
+  setup->layout = layoutFor(basis.tuning, isOneHost(hostsOf(basis.names)));
+  setup->layout.epochsBefore = basis.config.epochsBefore;
   setup->exchange = exchange;
   setup->allowDirect = cma != "off";
   setup->timeoutMs = deadline.pollTimeoutMs();
-  setup->distanceOf = [](const std::string& busId) { return distanceOf(busId); };
-  for (std::uint32_t r = 0; r < setup->ranks; ++r)
-    setup->names.push_back(
-        text("rank ", r, " (host ", members[r].host, ", pid ", members[r].pid, ")"));
+  setup->distanceOf = [](const std::string& busId) { return topology::distanceOf(busId); };
   return {};
 }
 
 // What one rank may send to another in one invocation is a put at most.
-Status limitLanding(const TransportSetup& setup, Core::Parts* parts) {
-  Ground& ground = parts->tuning.ground;
-  std::int64_t landingKb = 0;
+Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) {
+  plan::CostParameters& costs = parts->tuning.costs;
+  std::int64_t stagingKb = 0;
   const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
-  WEFT_TRY(numberKnob(Knob::SegmentKb, ground.between ? most : landingKbFor(ground.machine),
-                      &landingKb));
-  ground.landingBytes = static_cast<std::uint64_t>(landingKb) << 10;
+  WEFT_TRY(
+      numberKnob(Knob::SegmentKb, costs.between ? most : stagingKbFor(costs.machine), &stagingKb));
+  costs.stagingBytes = static_cast<std::uint64_t>(stagingKb) << 10;
   const std::size_t maxPut = parts->transport->caps().maxPut;
-  if (maxPut < setup.layout.arenaBytes / setup.ranks) ground.arenaBytes = maxPut * setup.ranks;
+  if (maxPut < setup.layout.arenaBytes / setup.ranks) costs.arenaBytes = maxPut * setup.ranks;
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
-                   .tags = setup.layout.tags,
-                   .budget = {ground.arenaBytes, ground.landingBytes},
-                   .streamMin = static_cast<std::uint64_t>(ground.machine.streamMin)};
+                   .arrivalSlots = setup.layout.arrivalSlots,
+                   .budget = {costs.arenaBytes, costs.stagingBytes},
+                   .streamMin = static_cast<std::uint64_t>(costs.machine.streamMin)};
   return {};
 }
 
-// Of this rank's host: where it stands among its ranks, and on what they wait.
+// This rank's place among the ranks of its host, and how it waits.
 Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
                     Core::Parts* parts) {
   const auto mine = std::ranges::count(hosts, hosts[rank]);
   const auto before = std::count(hosts.begin(), hosts.begin() + rank, hosts[rank]);
   parts->localRank = static_cast<std::uint32_t>(before);
+  parts->localRanks = static_cast<std::uint32_t>(mine);
   std::int64_t spinUs = 0, lanes = 0;
   WEFT_TRY(numberKnob(Knob::SpinUs, -1, &spinUs));
-  WEFT_TRY(numberKnob(Knob::Lanes, kParities, &lanes));
+  WEFT_TRY(numberKnob(Knob::Lanes, transport::kMaxLanes, &lanes));
   parts->lanes = static_cast<std::uint32_t>(lanes);
-  parts->waiting = tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
+  parts->waiting = engine::tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
   return {};
 }
 
 }  // namespace
 
-Core::Parts successorOf(const Core::Parts& parts) {
-  Core::Parts next;
-  next.rank = parts.rank;
-  next.ranks = parts.ranks;
-  next.config = parts.config;
-  next.members = parts.members;
-  next.names = parts.names;
-  next.carriage = parts.carriage;
-  next.tuning = parts.tuning;
-  return next;
-}
-
-Status buildParts(const Exchange& exchange, Deadline deadline, Core::Parts* parts) {
-  const std::vector<std::uint32_t> hosts = hostsOf(parts->members);
-  TransportSetup setup;
-  WEFT_TRY(setupOf(parts->rank, parts->members, exchange, deadline, &setup));
-  WEFT_TRY(openTransport(setup, parts->members, &parts->carriage, &parts->transport));
+Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadline deadline,
+                  Core::Parts* parts) {
+  static_cast<Core::Basis&>(*parts) = std::move(basis);
+  const std::vector<std::uint32_t> hosts = hostsOf(parts->names);
+  transport::TransportSetup setup;
+  WEFT_TRY(setupOf(*parts, exchange, deadline, &setup));
+  WEFT_TRY(openTransport(setup, &parts->selection, &parts->transport));
   WEFT_TRY(agree(setup, hosts, parts));
   WEFT_TRY(agreeOnLinks(setup, hosts, parts));
-  WEFT_TRY(limitLanding(setup, parts));
+  WEFT_TRY(limitStaging(setup, parts));
   WEFT_TRY(settleOnHost(hosts, parts->rank, parts));
   parts->tuning.shares = parts->transport->caps().shares;
   parts->tuning.sharesAll = parts->transport->caps().sharesAll;
-  WEFT_TRY(openFarRanks(setup, parts));
+  setup.timeoutMs = deadline.pollTimeoutMs();
+  WEFT_TRY(openRemoteRanks(setup, parts));
   announce(*parts);
   return {};
 }
 
-Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
-                         const Exchange& exchange, const CommConfig& config,
-                         std::shared_ptr<Communicator>* out) {
+Status buildCommunicator(std::uint32_t rank, const std::vector<PeerName>& names,
+                         const transport::Exchange& exchange, const CommConfig& config,
+                         Deadline deadline, std::shared_ptr<Communicator>* out) {
+  Core::Basis basis;
+  basis.rank = rank;
+  basis.ranks = static_cast<std::uint32_t>(names.size());
+  basis.config = config;
+  basis.names = names;
+  basis.selection.wanted = config.transport;
+  WEFT_TRY(readTuning(hostsOf(names), &basis.tuning));
   Core::Parts parts;
-  parts.rank = rank;
-  parts.ranks = static_cast<std::uint32_t>(members.size());
-  parts.config = config;
-  parts.members = members;
-  parts.carriage.wanted = config.transport;
-  for (std::uint32_t r = 0; r < parts.ranks; ++r)
-    parts.names.push_back({static_cast<int>(r), members[r].host, members[r].pid});
-  WEFT_TRY(readTuning(hostsOf(members), &parts.tuning));
-  WEFT_TRY(buildParts(exchange, Deadline::in(config.initTimeoutMs), &parts));
+  WEFT_TRY(buildParts(std::move(basis), exchange, deadline, &parts));
   *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::comm

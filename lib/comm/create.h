@@ -10,22 +10,21 @@
 #include "bootstrap/unique_id.h"
 #include "comm/communicator.h"
 
-namespace weft {
+namespace weft::comm {
 
 // The common end of all ways to a communicator: chooses the transport, agrees on what must be equal
 // and builds the parts. Collective over `exchange`.
-Status buildCommunicator(std::uint32_t rank, const std::vector<RankPlace>& members,
-                         const Exchange& exchange, const CommConfig& config,
-                         std::shared_ptr<Communicator>* out);
+Status buildCommunicator(std::uint32_t rank, const std::vector<PeerName>& names,
+                         const transport::Exchange& exchange, const CommConfig& config,
+                         Deadline deadline, std::shared_ptr<Communicator>* out);
 
-// Its middle: makes of rank, ranks, config, members, names, carriage and the knobs' tuning all
-// other parts. Collective over `exchange`.
-Status buildParts(const Exchange& exchange, Deadline deadline, Core::Parts* parts);
-// What buildParts() starts from, to make the same anew.
-Core::Parts successorOf(const Core::Parts& parts);
+// Its middle: all parts. Collective over `exchange`.
+Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadline deadline,
+                  Core::Parts* parts);
 
 // Joins as `rank` of `ranks` whoever else holds the id.
-Status joinCommunicator(const UniqueId& id, int ranks, int rank, const CommConfig& config,
+Status joinCommunicator(const bootstrap::UniqueId& id, int ranks, int rank,
+                        const CommConfig& config, Deadline deadline,
                         std::shared_ptr<Communicator>* out);
 
 // Joins as whoever the launcher says that this process is.
@@ -43,4 +42,4 @@ Status splitCommunicator(Communicator& parent, int color, int key, const CommCon
 // creation.
 std::string semanticConfig(const CommConfig& config);
 
-}  // namespace weft
+}  // namespace weft::comm

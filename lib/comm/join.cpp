@@ -3,23 +3,21 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/create.h"
 
-namespace weft {
+namespace weft::comm {
 
 // The bootstrap's connections serve the set-up only; afterwards peers watch each other directly.
-Status joinCommunicator(const UniqueId& id, int ranks, int rank, const CommConfig& config,
+Status joinCommunicator(const bootstrap::UniqueId& id, int ranks, int rank,
+                        const CommConfig& config, Deadline deadline,
                         std::shared_ptr<Communicator>* out) {
-  const Deadline deadline = Deadline::in(config.initTimeoutMs);
-  std::unique_ptr<Bootstrap> bootstrap;
-  WEFT_TRY(Bootstrap::join(id, ranks, rank, semanticConfig(config), {}, deadline, &bootstrap));
-  std::vector<RankPlace> members;
-  for (const RankCard& card : bootstrap->ranks())
-    members.push_back({card.host, card.hostId, card.pid});
-  const Exchange exchange = [&](std::span<const std::byte> mine,
-                                std::vector<std::vector<std::byte>>* all) {
+  std::unique_ptr<bootstrap::Bootstrap> bootstrap;
+  WEFT_TRY(
+      bootstrap::Bootstrap::join(id, ranks, rank, semanticConfig(config), deadline, &bootstrap));
+  const transport::Exchange exchange = [&](std::span<const std::byte> mine,
+                                           std::vector<std::vector<std::byte>>* all) {
     return bootstrap->allGather(mine, all, deadline);
   };
-  const Status built =
-      buildCommunicator(static_cast<std::uint32_t>(rank), members, exchange, config, out);
+  const Status built = buildCommunicator(static_cast<std::uint32_t>(rank), bootstrap->ranks(),
+                                         exchange, config, deadline, out);
   if (built.ok())
     bootstrap->close();
   else
@@ -27,4 +25,4 @@ Status joinCommunicator(const UniqueId& id, int ranks, int rank, const CommConfi
   return built;
 }
 
-}  // namespace weft
+}  // namespace weft::comm

@@ -10,10 +10,16 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "transports/faulty/faulty.h"
+#include "transports/gather.h"
+#include "transports/local/local.h"
+#include "transports/ofi/ofi.h"
 #include "transports/routed/routed.h"
+#include "transports/shm/shm.h"
+#include "transports/verbs/verbs.h"
 #include "transports/wire/wire_transport.h"
 
-namespace weft {
+namespace weft::comm {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
@@ -65,16 +71,18 @@ Status parse(const std::string& wanted, Wish* wish) {
   return {};
 }
 
-WireMaker makerOf(std::string_view name) { return name == "verbs" ? makeVerbsWire : makeOfiWire; }
+wire::WireMaker makerOf(std::string_view name) {
+  return name == "verbs" ? verbs::makeVerbsWire : ofi::makeOfiWire;
+}
 
-Status makeMapped(std::string_view name, bool oneProcess, const TransportSetup& setup,
-                  std::unique_ptr<Transport>* out) {
+Status makeMapped(std::string_view name, bool oneProcess, const transport::TransportSetup& setup,
+                  std::unique_ptr<transport::Transport>* out) {
   if (name == "local" && !oneProcess)
     return Status::error(
         Code::InvalidUsage,
         "transport 'local' is for ranks that are threads of one process; fix: use shm or auto");
-  return name == "local" || (name == kAuto && oneProcess) ? makeLocal(setup, out)
-                                                          : makeShm(setup, out);
+  return name == "local" || (name == kAuto && oneProcess) ? local::makeLocal(setup, out)
+                                                          : shm::makeShm(setup, out);
 }
 
 // EFA devices are libfabric's.
@@ -89,28 +97,27 @@ bool hasRoceDevice() {
 }
 
 // All ranks hear whether any of them has a RoCE device, and so try alike.
-Status anyHasRoce(const TransportSetup& setup, bool* has) {
-  const std::byte mine{hasRoceDevice()};
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(setup.exchange({&mine, 1}, &all));
-  *has = std::ranges::any_of(
-      all, [](const auto& blob) { return !blob.empty() && blob[0] != std::byte{0}; });
+Status anyHasRoce(const transport::TransportSetup& setup, bool* has) {
+  std::vector<std::uint8_t> all;
+  WEFT_TRY(transport::gather(setup, {}, std::uint8_t{hasRoceDevice()}, &all));
+  *has = std::ranges::any_of(all, [](std::uint8_t one) { return one != 0; });
   return {};
 }
 
-bool isOneProcess(const std::vector<RankPlace>& members, std::size_t rank) {
-  return std::ranges::all_of(members, [&](const RankPlace& m) {
-    return m.hostId != members[rank].hostId || m.pid == members[rank].pid;
+// Are the ranks of this host threads of one process?
+bool isOneProcess(const std::vector<PeerName>& names, std::size_t rank) {
+  return std::ranges::all_of(names, [&](const PeerName& name) {
+    return name.hostId != names[rank].hostId || name.pid == names[rank].pid;
   });
 }
 
-Status otherHost(const std::vector<RankPlace>& members, const Wish& wish) {
+Status otherHost(const std::vector<PeerName>& names, const Wish& wish) {
   const auto other = std::ranges::find_if(
-      members, [&](const RankPlace& m) { return m.hostId != members[0].hostId; });
+      names, [&](const PeerName& name) { return name.hostId != names[0].hostId; });
   return Status::error(
       Code::InvalidUsage,
-      text("transport '", wish.inside, "' does not reach rank ", other - members.begin(), " (host ",
-           other->host, ") from rank 0 (host ", members[0].host,
+      text("transport '", wish.inside, "' does not reach rank ", other - names.begin(), " (host ",
+           other->host, ") from rank 0 (host ", names[0].host,
            "): they share no memory or are in different network namespaces; fix: WEFT_TRANSPORT=",
            wish.inside, "+ofi, or auto"));
 }
@@ -120,9 +127,9 @@ constexpr std::string_view kMemory = "memory";
 // What may carry bytes between each two ranks.
 class Ways {
  public:
-  Ways(const Wish& wish, const std::vector<RankPlace>& members, const Carriage& carriage)
-      : wish_(wish), members_(members), carriage_(carriage) {
-    if (wish_.between == kAuto && !carriage.between.empty()) wish_.between = carriage.between;
+  Ways(const Wish& wish, const std::vector<PeerName>& names, const TransportSelection& selection)
+      : wish_(wish), names_(names), selection_(selection) {
+    if (wish_.between == kAuto && !selection.between.empty()) wish_.between = selection.between;
   }
   const Wish& wish() const { return wish_; }
 
@@ -136,15 +143,15 @@ class Ways {
     return ways;
   }
   std::size_t lost(const RankPair& pair) const {
-    const auto found = carriage_.lost.find(pair);
-    return found == carriage_.lost.end() ? 0 : found->second;
+    const auto found = selection_.lost.find(pair);
+    return found == selection_.lost.end() ? 0 : found->second;
   }
   // Have all pairs inside hosts, or all between them, lost what was wanted for them?
   bool allLost(bool inside) const {
     const auto isKind = [&](const auto& lost) { return isInside(lost.first) == inside; };
-    const auto lost = std::ranges::count_if(carriage_.lost, isKind);
+    const auto lost = std::ranges::count_if(selection_.lost, isKind);
     std::int64_t pairs = 0;
-    for (std::uint32_t b = 0; lost != 0 && b < members_.size(); ++b)
+    for (std::uint32_t b = 0; lost != 0 && b < names_.size(); ++b)
       for (std::uint32_t a = 0; a < b; ++a) pairs += isInside({a, b}) == inside;
     return lost != 0 && lost == pairs;
   }
@@ -153,49 +160,48 @@ class Ways {
 
  private:
   bool isInside(const RankPair& pair) const {
-    return members_[pair.first].hostId == members_[pair.second].hostId;
+    return names_[pair.first].hostId == names_[pair.second].hostId;
   }
 
   Wish wish_;
-  const std::vector<RankPlace>& members_;
-  const Carriage& carriage_;
+  const std::vector<PeerName>& names_;
+  const TransportSelection& selection_;
 };
 
 // Opens one transport, or several with a way for each peer.
 class Opening {
  public:
-  Opening(const TransportSetup& setup, const std::vector<RankPlace>& members, const Wish& wish,
-          Carriage* carriage)
-      : setup_(setup), members_(members), carriage_(*carriage), ways_(wish, members, *carriage) {}
-  Status run(std::unique_ptr<Transport>* out);
+  Opening(const transport::TransportSetup& setup, const Wish& wish, TransportSelection* selection)
+      : setup_(setup), selection_(*selection), ways_(wish, setup.names, *selection) {}
+  Status run(std::unique_ptr<transport::Transport>* out);
 
  private:
   Status checkLost() const;
   void use(const std::string& way);
   void chooseWires();
-  Status makeMemory(const TransportSetup& setup, std::unique_ptr<Transport>* out) const;
-  Status makeWire(const std::string& name, const TransportSetup& setup, std::byte* segment,
-                  std::unique_ptr<Transport>* out) const;
-  Status makeFound(const TransportSetup& setup, std::byte* segment,
-                   std::unique_ptr<Transport>* out) const;
-  RoutedSetup routes() const;
+  Status makeMemory(const transport::TransportSetup& setup,
+                    std::unique_ptr<transport::Transport>* out) const;
+  Status makeWire(const std::string& name, const transport::TransportSetup& setup,
+                  std::byte* window, std::unique_ptr<transport::Transport>* out) const;
+  Status makeFound(const transport::TransportSetup& setup, std::byte* window,
+                   std::unique_ptr<transport::Transport>* out) const;
+  routed::RoutedSetup routes() const;
 
-  const TransportSetup& setup_;
-  const std::vector<RankPlace>& members_;
-  Carriage& carriage_;
+  const transport::TransportSetup& setup_;
+  TransportSelection& selection_;
   const Ways ways_;
   std::vector<std::string> wires_;  // that any pair of ranks uses
   bool memory_ = false;             // some pairs are reached by memory
 };
 
 Status Opening::checkLost() const {
-  for (const auto& [pair, times] : carriage_.lost) {
+  for (const auto& [pair, times] : selection_.lost) {
     if (ways_.isLeft(pair)) continue;
     return Status::error(
         Code::RemoteError,
         text("nothing but ", ways_.of(pair).back(), " joins ", setup_.names[pair.first], " and ",
-             setup_.names[pair.second], " (WEFT_TRANSPORT=", carriage_.wanted,
-             "); fix: mend that link and create the communicator again"));
+             setup_.names[pair.second], " (WEFT_TRANSPORT=", selection_.wanted,
+             "); fix: repair that link and create the communicator again"));
   }
   return {};
 }
@@ -210,79 +216,81 @@ void Opening::use(const std::string& way) {
 void Opening::chooseWires() {
   const Wish& wish = ways_.wish();
   if (!ways_.allLost(true)) use(isWire(wish.inside) ? wish.inside : std::string(kMemory));
-  if (!isOneHost(hostsOf(members_)) && !ways_.allLost(false)) use(wish.between);
-  for (const auto& [pair, times] : carriage_.lost) use(ways_.now(pair));
+  if (!isOneHost(hostsOf(setup_.names)) && !ways_.allLost(false)) use(wish.between);
+  for (const auto& [pair, times] : selection_.lost) use(ways_.now(pair));
 }
 
-Status Opening::makeMemory(const TransportSetup& setup, std::unique_ptr<Transport>* out) const {
+Status Opening::makeMemory(const transport::TransportSetup& setup,
+                           std::unique_ptr<transport::Transport>* out) const {
   const std::string_view inside = ways_.wish().inside;
   const std::string_view name = isWire(inside) ? kAuto : inside;
-  return makeMapped(name, isOneProcess(members_, setup_.rank), setup, out);
+  return makeMapped(name, isOneProcess(setup_.names, setup_.rank), setup, out);
 }
 
-Status Opening::makeWire(const std::string& name, const TransportSetup& setup, std::byte* segment,
-                         std::unique_ptr<Transport>* out) const {
+Status Opening::makeWire(const std::string& name, const transport::TransportSetup& setup,
+                         std::byte* window, std::unique_ptr<transport::Transport>* out) const {
   if (name == kAuto)
-    WEFT_TRY(makeFound(setup, segment, out));
+    WEFT_TRY(makeFound(setup, window, out));
   else
-    WEFT_TRY(makeWireTransport(setup, makerOf(name), segment, out));
+    WEFT_TRY(wire::makeWireTransport(setup, makerOf(name), window, out));
   const std::string& faults = ways_.wish().wireFaults;
-  return faults.empty() ? Status() : makeFaulty(std::move(*out), faults, out);
+  return faults.empty() ? Status() : faulty::makeFaulty(std::move(*out), faults, out);
 }
 
-Status Opening::makeFound(const TransportSetup& setup, std::byte* segment,
-                          std::unique_ptr<Transport>* out) const {
+Status Opening::makeFound(const transport::TransportSetup& setup, std::byte* window,
+                          std::unique_ptr<transport::Transport>* out) const {
   bool roce = false;
   WEFT_TRY(anyHasRoce(setup, &roce));
   if (roce) {
-    carriage_.between = "verbs";
-    const Status verbs = makeWireTransport(setup, makeVerbsWire, segment, out);
+    selection_.between = "verbs";
+    const Status verbs = wire::makeWireTransport(setup, verbs::makeVerbsWire, window, out);
     if (verbs.ok()) return {};
     if (setup.rank == 0)
       logWarn("RoCE devices are there but not used between hosts, libfabric is: ", verbs.text());
   }
-  carriage_.between = "ofi";
-  return makeWireTransport(setup, makeOfiWire, segment, out);
+  selection_.between = "ofi";
+  return wire::makeWireTransport(setup, ofi::makeOfiWire, window, out);
 }
 
-RoutedSetup Opening::routes() const {
-  RoutedSetup routed;
-  routed.hosts = hostsOf(members_);
+routed::RoutedSetup Opening::routes() const {
+  routed::RoutedSetup routed;
+  routed.hosts = hostsOf(setup_.names);
   if (memory_)
-    routed.inside = [this](const TransportSetup& s, std::unique_ptr<Transport>* made) {
+    routed.inside = [this](const transport::TransportSetup& s,
+                           std::unique_ptr<transport::Transport>* made) {
       return makeMemory(s, made);
     };
   for (const std::string& wire : wires_)
-    routed.wires.push_back([this, &wire](const TransportSetup& s, std::byte* segment,
-                                         std::unique_ptr<Transport>* made) {
-      return makeWire(wire, s, segment, made);
+    routed.wires.push_back([this, &wire](const transport::TransportSetup& s, std::byte* window,
+                                         std::unique_ptr<transport::Transport>* made) {
+      return makeWire(wire, s, window, made);
     });
   for (std::uint32_t r = 0; r < setup_.ranks; ++r) {
     const std::string way =
         r == setup_.rank ? std::string(kMemory) : ways_.now(std::minmax({r, setup_.rank}));
     const auto wire = std::ranges::find(wires_, way);
-    routed.wireOf.push_back(way == kMemory ? RoutedSetup::kInside
+    routed.wireOf.push_back(way == kMemory ? routed::RoutedSetup::kInside
                                            : static_cast<std::uint32_t>(wire - wires_.begin()));
   }
   return routed;
 }
 
-Status Opening::run(std::unique_ptr<Transport>* out) {
+Status Opening::run(std::unique_ptr<transport::Transport>* out) {
   WEFT_TRY(checkLost());
   chooseWires();
   if (wires_.empty()) return makeMemory(setup_, out);
   if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, nullptr, out);
-  return makeRouted(setup_, routes(), out);
+  return routed::makeRouted(setup_, routes(), out);
 }
 
 }  // namespace
 
-std::vector<std::uint32_t> hostsOf(const std::vector<RankPlace>& members) {
+std::vector<std::uint32_t> hostsOf(const std::vector<PeerName>& names) {
   std::map<std::string, std::uint32_t> numbers;
   std::vector<std::uint32_t> hosts;
-  for (const RankPlace& member : members) {
+  for (const PeerName& name : names) {
     const auto next = static_cast<std::uint32_t>(numbers.size());
-    hosts.push_back(numbers.emplace(member.hostId, next).first->second);
+    hosts.push_back(numbers.emplace(name.hostId, next).first->second);
   }
   return hosts;
 }
@@ -291,22 +299,22 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts) {
   return std::ranges::all_of(hosts, [](std::uint32_t h) { return h == 0; });
 }
 
-Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
-                     Carriage* carriage, std::unique_ptr<Transport>* out) {
+Status openTransport(const transport::TransportSetup& setup, TransportSelection* selection,
+                     std::unique_ptr<transport::Transport>* out) {
   Wish wish;
-  WEFT_TRY(parse(carriage->wanted, &wish));
-  const bool oneHost = isOneHost(hostsOf(members));
-  if (!oneHost && wish.all && !isWire(wish.inside)) return otherHost(members, wish);
-  WEFT_TRY(Opening(setup, members, wish, carriage).run(out));
-  return wish.faults.empty() ? Status() : makeFaulty(std::move(*out), wish.faults, out);
+  WEFT_TRY(parse(selection->wanted, &wish));
+  const bool oneHost = isOneHost(hostsOf(setup.names));
+  if (!oneHost && wish.all && !isWire(wish.inside)) return otherHost(setup.names, wish);
+  WEFT_TRY(Opening(setup, wish, selection).run(out));
+  return wish.faults.empty() ? Status() : faulty::makeFaulty(std::move(*out), wish.faults, out);
 }
 
-std::string carrierOf(const std::vector<RankPlace>& members, const Carriage& carriage,
+std::string carrierOf(const std::vector<PeerName>& names, const TransportSelection& selection,
                       const RankPair& pair) {
   Wish wish;
-  if (!parse(carriage.wanted, &wish).ok()) return {};
-  const Ways ways(wish, members, carriage);
+  if (!parse(selection.wanted, &wish).ok()) return {};
+  const Ways ways(wish, names, selection);
   return ways.isLeft(pair) ? ways.now(pair) : std::string();
 }
 
-}  // namespace weft
+}  // namespace weft::comm

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/carriage.h"
+#include "comm/transport_selection.h"
 #include "transports/transport.h"
 
-namespace weft {
+namespace weft::comm {
 
 // By rank: the number of its host, counted in the order in which hosts appear.
-std::vector<std::uint32_t> hostsOf(const std::vector<RankPlace>& members);
+std::vector<std::uint32_t> hostsOf(const std::vector<PeerName>& names);
 bool isOneHost(const std::vector<std::uint32_t>& hosts);
 
 // Makes what WEFT_TRANSPORT asks for: one transport for all, or one inside each host and another
@@ -23,11 +23,11 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts);
 // A pair of ranks that has lost its link gets the next that reaches: memory inside a host, ofi
 // instead of verbs between hosts; also where a wire was asked for by name, since the other choice
 // is no communicator at all. An error names a pair that nothing reaches any more.
-Status openTransport(const TransportSetup& setup, const std::vector<RankPlace>& members,
-                     Carriage* carriage, std::unique_ptr<Transport>* out);
+Status openTransport(const transport::TransportSetup& setup, TransportSelection* selection,
+                     std::unique_ptr<transport::Transport>* out);
 
 // What carries bytes between two ranks, if anything is left: "verbs", "ofi" or "memory".
-std::string carrierOf(const std::vector<RankPlace>& members, const Carriage& carriage,
+std::string carrierOf(const std::vector<PeerName>& names, const TransportSelection& selection,
                       const RankPair& pair);
 
-}  // namespace weft
+}  // namespace weft::comm

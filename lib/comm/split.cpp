@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
+#include "comm/agree.h"
 #include "comm/create.h"
 
-namespace weft {
+namespace weft::comm {
 namespace {
 
 struct Wish {
   std::int32_t color = 0;
   std::int32_t key = 0;
 };
-
-// All-gather over the parent itself, in turn with its other calls.
-template <class Record>
-Status gatherOver(Communicator& parent, const Record& mine, std::vector<Record>* all) {
-  all->resize(parent.ranks());
-  Call call;
-  call.collective = Collective::AllGather;
-  call.count = sizeof(Record);
-  return parent.run(call, &mine, all->data(), nullptr, parent.config().initTimeoutMs, "split");
-}
 
 // The parent's ranks of this rank's color, in the order of the new communicator.
 std::vector<std::uint32_t> group(const std::vector<Wish>& wishes, int color) {
@@ -39,19 +29,21 @@ std::vector<std::uint32_t> group(const std::vector<Wish>& wishes, int color) {
 // The first rank of each color makes an id; the parent carries it to the others.
 Status splitCommunicator(Communicator& parent, int color, int key, const CommConfig& config,
                          std::shared_ptr<Communicator>* out) {
+  const Deadline deadline = Deadline::in(parent.config().initTimeoutMs);
   std::vector<Wish> wishes;
-  WEFT_TRY(gatherOver(parent, Wish{color, key}, &wishes));
+  WEFT_TRY(gatherRecords(&parent, Wish{color, key}, &wishes, deadline.pollTimeoutMs(), "split"));
   const std::vector<std::uint32_t> members = group(wishes, color);
-  UniqueId mine;
+  bootstrap::UniqueId mine;
   Status made;
-  if (color >= 0 && members[0] == parent.rank()) made = createUniqueId(&mine);
-  std::vector<UniqueId> ids;
-  WEFT_TRY(gatherOver(parent, mine, &ids));
+  if (color >= 0 && members[0] == parent.rank()) made = bootstrap::createUniqueId(&mine);
+  std::vector<bootstrap::UniqueId> ids;
+  WEFT_TRY(gatherRecords(&parent, mine, &ids, deadline.pollTimeoutMs(), "split"));
   WEFT_TRY(made);
   if (color < 0) return {};
   const auto me = std::ranges::find(members, parent.rank());
   return joinCommunicator(ids[members[0]], static_cast<int>(members.size()),
-                          static_cast<int>(me - members.begin()), config, out);
+                          static_cast<int>(me - members.begin()), config,
+                          deadline.orSooner(Deadline::in(config.initTimeoutMs)), out);
 }
 
-}  // namespace weft
+}  // namespace weft::comm

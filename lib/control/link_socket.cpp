@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace weft {
+namespace weft::control {
 namespace {
 
 constexpr int kSilenceMs = 3000;
@@ -20,7 +20,7 @@ bool nothingCame(int error) {
 
 }  // namespace
 
-void watchClosely(const Socket& socket) {
+void watchClosely(const net::Socket& socket) {
   const auto set = [&](int name, int value) {
     (void)::setsockopt(socket.fd(), IPPROTO_TCP, name, &value, sizeof value);
   };
@@ -30,14 +30,14 @@ void watchClosely(const Socket& socket) {
   set(TCP_USER_TIMEOUT, kSilenceMs);
 }
 
-Switchboard::Loss lossOf(const Stream& stream, int error) {
-  if (!nothingCame(error)) return {};
+ControlState::Loss lossOf(const net::Stream& stream) {
+  if (!nothingCame(stream.error())) return {};
   tcp_info info{};
   socklen_t size = sizeof info;
   const bool known = ::getsockopt(stream.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
   const auto silence = known ? std::max<std::int64_t>(info.tcpi_last_ack_recv, kSilenceMs)
                              : std::int64_t{kSilenceMs};
-  return {Switchboard::Loss::Cut, std::chrono::milliseconds(silence)};
+  return {ControlState::Loss::Cut, std::chrono::milliseconds(silence)};
 }
 
-}  // namespace weft
+}  // namespace weft::control

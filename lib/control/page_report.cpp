@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-namespace weft {
+namespace weft::control {
 namespace {
 
 // As Watch::enter() writes it: all but `seq` is of that call only if `seq` is the same before and
 // after.
-PageReport::Call readRecord(const CallRecord& record, std::uint64_t seq) {
+PageReport::Call readRecord(const transport::CallRecord& record, std::uint64_t seq) {
   if (record.seq.load(std::memory_order_acquire) != seq) return {};
   const PageReport::Call call{seq, record.fingerprint.load(std::memory_order_acquire),
                               record.count.load(std::memory_order_acquire),
@@ -16,7 +16,7 @@ PageReport::Call readRecord(const CallRecord& record, std::uint64_t seq) {
   return record.seq.load(std::memory_order_relaxed) == seq ? call : PageReport::Call{};
 }
 
-void writeRecord(const PageReport::Call& call, CallRecord* record) {
+void writeRecord(const PageReport::Call& call, transport::CallRecord* record) {
   if (call.seq == 0 || record->seq.load(std::memory_order_relaxed) == call.seq) return;
   record->seq.store(0, std::memory_order_relaxed);
   record->fingerprint.store(call.fingerprint, std::memory_order_release);
@@ -27,7 +27,7 @@ void writeRecord(const PageReport::Call& call, CallRecord* record) {
 
 }  // namespace
 
-PageReport readPage(const ControlPage& page) {
+PageReport readPage(const transport::ControlPage& page) {
   PageReport report;
   report.left = page.left.load(std::memory_order_acquire) != 0;
   // Before the number: a rank that has gone on since then is told in a call too few, never out of
@@ -36,20 +36,21 @@ PageReport readPage(const ControlPage& page) {
   report.callSeq = page.callSeq.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < PageReport::kCalls && i < report.callSeq; ++i) {
     const std::uint64_t seq = report.callSeq - i;
-    report.calls[PageReport::kCalls - 1 - i] = readRecord(page.calls[seq % kCallRecords], seq);
+    report.calls[PageReport::kCalls - 1 - i] =
+        readRecord(page.calls[seq % transport::kCallRecords], seq);
   }
   return report;
 }
 
-void writePage(const PageReport& report, ControlPage* mirror) {
+void writePage(const PageReport& report, transport::ControlPage* mirror) {
   for (const PageReport::Call& call : report.calls)
-    writeRecord(call, &mirror->calls[call.seq % kCallRecords]);
+    writeRecord(call, &mirror->calls[call.seq % transport::kCallRecords]);
   mirror->callSeq.store(report.callSeq, std::memory_order_release);
   mirror->inCall.store(report.inCall, std::memory_order_release);
   mirror->left.store(report.left, std::memory_order_release);
 }
 
-void encode(const PageReport& report, ByteWriter* to) {
+void encode(const PageReport& report, net::ByteWriter* to) {
   to->number(report.callSeq);
   to->number<std::uint8_t>(report.inCall).number<std::uint8_t>(report.left);
   to->number(static_cast<std::uint16_t>(PageReport::kCalls));
@@ -57,7 +58,7 @@ void encode(const PageReport& report, ByteWriter* to) {
     to->number(call.seq).number(call.fingerprint).number(call.count).number(call.what);
 }
 
-PageReport decodePage(ByteReader* from) {
+PageReport decodePage(net::ByteReader* from) {
   PageReport report;
   report.callSeq = from->number<std::uint64_t>();
   report.inCall = from->number<std::uint8_t>() != 0;
@@ -73,4 +74,4 @@ PageReport decodePage(ByteReader* from) {
   return report;
 }
 
-}  // namespace weft
+}  // namespace weft::control

@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bootstrap/bytes.h"
-#include "transports/segment.h"
+#include "net/bytes.h"
+#include "transports/window.h"
 
-namespace weft {
+namespace weft::control {
 
 // What a rank tells of its control page: enough for others to say what it did last, and whether it
 // makes the same calls as they.
 struct PageReport {
-  // The newest calls, oldest first. A rank is ahead of another by kParities calls at most.
-  static constexpr std::size_t kCalls = 2 * kParities;
+  // The newest calls, oldest first. A rank is ahead of another by kMaxLanes calls at most.
+  static constexpr std::size_t kCalls = 2 * transport::kMaxLanes;
   static constexpr std::size_t kMaxBytes = 12 + kCalls * 32;  // encoded
 
   struct Call {
@@ -31,12 +31,12 @@ struct PageReport {
 };
 
 // While its owner goes on writing it.
-PageReport readPage(const ControlPage& page);
+PageReport readPage(const transport::ControlPage& page);
 // Makes a mirror say the same. One thread at a time, reports in their order.
-void writePage(const PageReport& report, ControlPage* mirror);
+void writePage(const PageReport& report, transport::ControlPage* mirror);
 
-void encode(const PageReport& report, ByteWriter* to);
+void encode(const PageReport& report, net::ByteWriter* to);
 // As from ByteReader: what it read is valid if the reader is ok() in the end.
-PageReport decodePage(ByteReader* from);
+PageReport decodePage(net::ByteReader* from);
 
-}  // namespace weft
+}  // namespace weft::control

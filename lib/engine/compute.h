@@ -6,55 +6,66 @@
 #include <vector>
 
 #include "engine/peer_buffers.h"
+#include "plan/epilogue.h"
 #include "plan/plan.h"
-#include "plan/sum_kernel.h"
 
-namespace weft {
+namespace weft::engine {
 
 // Runs the ops of a plan that touch bytes: copies, folds, and stores into peers' buffers. No
 // allocation once warm. One thread at a time.
 class Compute {
  public:
-  // `base` has the addresses of In, Out, Arena and Cells, by Base.
+  // `base` has the addresses of In, Out, Arena and Arrivals, by Base.
   struct Frame {
-    const Plan& plan;
+    const plan::Plan& plan;
     std::byte* const* base;
-    const void* scalar;   // pre-multiply
-    SumKernel* kernel;    // of a plan that calls one
-    std::uint64_t shift;  // where the segment starts in a block, in bytes
+    const void* scalar;        // pre-multiply
+    plan::Epilogue* epilogue;  // of a plan that has one
+    std::uint64_t shift;       // where the segment starts in a block, in bytes
   };
 
   explicit Compute(PeerBuffers& peers, std::uint32_t ranks);
 
-  // Runs `op` on its first `bytes` bytes. False: a kernel copy failed, the transport's lastError()
-  // says why.
-  bool run(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
+  // Runs `op` on its bytes from `from` to `end`. False: a CMA copy failed, the transport's
+  // lastError() says why.
+  bool run(const Frame& frame, const plan::BoundOp& op, std::uint64_t from, std::uint64_t end);
 
  private:
-  std::byte* at(const Frame& frame, const Place& place) const {
-    return isPeers(place) ? peers_.address(place)
-                          : frame.base[static_cast<unsigned>(place.base)] + place.offset;
-  }
-  static bool isPeers(const Place& p) { return p.base == Base::PeerIn || p.base == Base::PeerOut; }
+  // A piece of an op: all of it where every buffer is mapped here, else as much as CMA copies at
+  // once. The resolvers find the piece's sources_, and its targets_ and far_.
+  struct Piece {
+    const Frame& frame;
+    const plan::BoundOp& op;
+    std::uint64_t from;
+    std::uint64_t bytes;
 
-  void fold(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
-  void copy(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
-  void callKernel(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
-  void findTargets(const Frame& frame, const BoundOp& op);
-  void spread(const Frame& frame, const BoundOp& op, const std::byte* src, std::uint64_t bytes);
+    std::size_t count() const { return bytes / frame.plan.elementBytes; }
+    std::uint64_t divisor() const { return op.finish ? frame.plan.divisor : 1; }
+    std::byte* own(const plan::Place& place) const {
+      std::byte* const base = frame.base[static_cast<unsigned>(place.base)];
+      return base != nullptr ? base + place.offset + from : nullptr;  // an epilogue's may be absent
+    }
+  };
 
-  bool runInTiles(const Frame& frame, const BoundOp& op, std::uint64_t bytes);
-  const std::byte* load(const Frame& frame, const Place& place, std::uint64_t from,
-                        std::size_t bytes, std::uint32_t slot);
-  bool store(const Frame& frame, const Place& place, std::uint64_t from, const std::byte* src,
-             std::size_t bytes);
-  const std::byte* makeTile(const Frame& frame, const BoundOp& op, std::uint64_t from,
-                            std::size_t bytes);
+  bool findSources(const Piece& piece);
+  bool findSource(const Piece& piece, const plan::Place& place, std::uint32_t k);
+  void findTargets(const Piece& piece);
+  void findTarget(const Piece& piece, const plan::Place& place);
+  bool storeFar(const Piece& piece);
+
+  bool streams(const Piece& piece) const { return piece.op.stream && far_.empty(); }
+  void fold(const Piece& piece);
+  void copy(const Piece& piece);
+  void runEpilogue(const Piece& piece);
+  void copyInTiles(const Piece& piece);
+  void foldInTiles(const Piece& piece);
+  void copyToAll(const std::byte* made, std::uint64_t at, std::uint64_t bytes);
 
   PeerBuffers& peers_;
-  std::vector<const void*> sources_;  // of a fold
-  std::vector<void*> targets_;        // of the op
-  std::vector<std::byte> tile_;       // of a kernel's results
+  std::vector<const void*> sources_;
+  std::vector<void*> targets_;           // that are mapped here, the op's own first
+  std::vector<const plan::Place*> far_;  // that are not
+  std::vector<std::byte> tile_;          // of an epilogue's results
 };
 
-}  // namespace weft
+}  // namespace weft::engine

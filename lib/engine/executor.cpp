@@ -6,26 +6,25 @@
 #include <utility>
 
 #include "base/text.h"
-#include "schedule/ir.h"
-#include "transports/mapped/doorbell.h"
 
-namespace weft {
+namespace weft::engine {
+namespace {
 
-static_assert(kParities == kReuseDepth,
-              "the engine keeps as many invocations in flight as the verifier proves");
+constexpr std::uint64_t kUninterrupted = 4 << 20;  // bytes of an op; half a millisecond
 
-Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning,
-                   std::uint32_t lanes)
+}  // namespace
+
+Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
+                   const WaitTuning& tuning, std::uint32_t lanes)
     : transport_(transport),
       watch_(watch),
       layout_(transport.layout()),
       rank_(rank),
       tuning_(tuning),
-      lanesInFlight_(std::min(lanes, kParities)),
-      polls_(transport.caps().polls),
+      lanesInFlight_(std::min(lanes, transport::kMaxLanes)),
       own_(transport.own()),
-      waiter_(tuning_, own_.control(), !polls_),
-      cells_(own_.cells()),
+      progress_(transport, watch, tuning_),
+      arrivals_(own_.arrivals()),
       completedBy_(layout_.ranks, 0),
       peers_(transport),
       compute_(peers_, layout_.ranks) {
@@ -33,64 +32,50 @@ Executor::Executor(Transport& transport, Watch& watch, std::uint32_t rank, const
     controls_.push_back(transport.control(r));
     toldTo_.push_back(transport.isMirrored(r) ? 0 : kNoNeed);
   }
-  transport_.leave();  // until the first run
+  own_.control().completed.store(completed_, std::memory_order_release);
+  transport_.releaseProgress();  // until the first run
 }
 
 Status Executor::run(const Launch& launch) {
-  const Attendance attendance(transport_);
+  const transport::ProgressOwnership ownership(transport_);
   launch_ = &launch;
   refused_ = false;
   entry_ = peers_.enter(*launch.plan, launch.in, launch.out);
   WEFT_TRY(runPlan(*launch.plan, launch));
   if (!refused_) return {};
-  const Plan& otherwise = *launch.plan->otherwise;
+  const plan::Plan& otherwise = *launch.plan->otherwise;
   entry_ = peers_.enter(otherwise, launch.in, launch.out);
   return runPlan(otherwise, launch);
 }
 
-Status Executor::runPlan(const Plan& plan, const Launch& launch) {
+Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   plan_ = &plan;
-  waiter_.progressed();
-  std::uint64_t opened = 0;
-  std::uint64_t closed = 0;
-  const std::uint64_t segments = plan_->segments;
-  const std::uint64_t firstEpoch = lastEpoch_ + 1;
-  lastEpoch_ += segments;
-  while (closed < segments) {
+  progress_.begin();
+  const std::uint64_t first = lastEpoch_ + 1;
+  std::uint64_t opened = first, closed = first;  // the next of each
+  lastEpoch_ += plan.segments;
+  while (closed <= lastEpoch_) {
     bool moved = false;
-    for (std::uint64_t s = closed; s < segments && s < closed + lanesInFlight_; ++s) {
-      Lane& lane = lanes_[(firstEpoch + s) % kParities];
-      if (s == opened) {
-        lane.epoch = firstEpoch + s;
-        open(lane, launch, s);
-        ++opened;
-      }
-      if (!lane.active) continue;
-      const Step step = advance(lane);
+    for (std::uint64_t e = closed; e <= lastEpoch_ && e < closed + lanesInFlight_; ++e) {
+      if (e == opened) open(opened++, launch, e - first);
+      if (!laneOf(e).active) continue;
+      const Step step = advance(laneOf(e));
       if (step == Step::Broken) return std::exchange(broken_, {});
       moved = moved || step != Step::Blocked;
     }
-    while (closed < opened && !lanes_[(firstEpoch + closed) % kParities].active) ++closed;
-    if (polls_) {
+    while (closed < opened && !laneOf(closed).active) ++closed;
+    if (progress_.polls()) {
       tellWriters();
-      WEFT_TRY(pollTransport());
+      WEFT_TRY(progress_.poll([this](std::uint64_t cookie) { forget(cookie); }));
     }
-    if (moved)
-      waiter_.progressed();
-    else
-      WEFT_TRY(idle());
+    WEFT_TRY(moved ? progress_.moved() : progress_.idle(*this));
   }
-  return polls_ ? drain() : Status();
+  return progress_.polls() ? drain() : Status();
 }
 
-// Nobody polls between calls: what the peers still wait for leaves now.
 Status Executor::drain() {
   tellWriters();
-  while (transport_.outstanding() != 0) {
-    WEFT_TRY(pollTransport());
-    WEFT_TRY(idle());
-  }
-  return {};
+  return progress_.drain(*this, [this](std::uint64_t cookie) { forget(cookie); });
 }
 
 // Early enough: a writer that knows all but the last invocation has three more to go on with.
@@ -101,19 +86,18 @@ void Executor::tellWriters() {
   }
 }
 
-void Executor::open(Lane& lane, const Launch& launch, std::uint64_t segment) {
-  lane.shift = segment * plan_->segmentBytes;
-  lane.next = 0;
-  lane.pending = 0;
-  lane.parity = static_cast<std::uint32_t>(lane.epoch % kParities);
-  lane.active = true;
-  // An absent buffer is never touched; its shifted address is never formed.
-  lane.base[static_cast<unsigned>(Base::In)] =
-      launch.in ? const_cast<std::byte*>(launch.in) + lane.shift : nullptr;
-  lane.base[static_cast<unsigned>(Base::Out)] = launch.out ? launch.out + lane.shift : nullptr;
-  lane.base[static_cast<unsigned>(Base::Arena)] = own_.arena() + lane.parity * layout_.arenaBytes;
-  lane.base[static_cast<unsigned>(Base::Cells)] =
-      reinterpret_cast<std::byte*>(cells_ + lane.parity * layout_.tags);
+void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
+  const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
+  const std::uint64_t shift = segment * plan_->segmentBytes;
+  // By Base. An absent buffer is never touched; its shifted address is never formed.
+  laneOf(epoch) = {
+      .epoch = epoch,
+      .shift = shift,
+      .index = index,
+      .active = true,
+      .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
+               launch.out ? launch.out + shift : nullptr, own_.arena() + index * layout_.arenaBytes,
+               reinterpret_cast<std::byte*>(arrivals_ + index * layout_.arrivalSlots)}};
 }
 
 // Runs the lane until an op must wait.
@@ -129,20 +113,20 @@ Executor::Step Executor::advance(Lane& lane) {
   }
   if (lane.pending != 0) return lane.next == before ? Step::Blocked : Step::Moved;
   close(lane);
-  return Step::Done;
+  return Step::Moved;
 }
 
 // The opening of a plan on shared buffers. A rank whose own are not shared tells so and goes on to
 // the other plan; the others go there once they have heard of it. So all ranks run the same one,
 // and only those that may gain by it wait. Signals that are on their way meanwhile do no harm: only
-// their sender writes to their cells, in order.
+// their sender writes to their arrival slots, in order.
 Executor::Step Executor::openBuffers(Lane& lane) {
   const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
   if (lane.next == plan_->tells && entry_.willing == 0) refused_ = true;
   for (std::uint32_t i = plan_->tells; lane.next == plan_->opening && i < lane.next; ++i) {
-    const BoundOp& wait = plan_->ops[i];
+    const plan::BoundOp& wait = plan_->ops[i];
     Entry theirs;
-    std::memcpy(&theirs, cell(lane, wait.tag).inlined, sizeof(theirs));
+    std::memcpy(&theirs, arrivalAt(lane, wait.arrival).inlined, sizeof(theirs));
     refused_ = refused_ || theirs.willing == 0;
     if (!refused_ && !peers_.admit(wait.peer, theirs)) {
       broken_ = Status::error(Code::InternalError,
@@ -154,93 +138,106 @@ Executor::Step Executor::openBuffers(Lane& lane) {
   return Step::Moved;
 }
 
-Executor::Step Executor::runOp(Lane& lane, const BoundOp& op) {
+Executor::Step Executor::runOp(Lane& lane, const plan::BoundOp& op) {
   if (op.drain && lane.pending != 0) return Step::Blocked;
   switch (op.kind) {
-    case BoundOp::Kind::Put:
-    case BoundOp::Kind::PutInCell:
-    case BoundOp::Kind::PutDirect:
-    case BoundOp::Kind::Raise:
-    case BoundOp::Kind::Signal:
+    case plan::BoundOp::Kind::Put:
+    case plan::BoundOp::Kind::PutInline:
+    case plan::BoundOp::Kind::PutDirect:
+    case plan::BoundOp::Kind::Raise:
+    case plan::BoundOp::Kind::Signal:
       return put(lane, op);
-    case BoundOp::Kind::Wait:
+    case plan::BoundOp::Kind::Wait:
       return wait(lane, op);
     default:
       return compute(lane, op);
   }
 }
 
-// May epoch `epoch` write into `peer`'s slots, which e - kParities used before?
+// May epoch `epoch` write into `peer`'s slots, which e - kMaxLanes used before?
 bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
-  if (completedBy_[peer] + kParities >= epoch) return true;
+  if (completedBy_[peer] + transport::kMaxLanes >= epoch) return true;
   if (controls_[peer] == nullptr) return false;
   completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
-  return completedBy_[peer] + kParities >= epoch;
+  return completedBy_[peer] + transport::kMaxLanes >= epoch;
 }
 
-Executor::Step Executor::put(Lane& lane, const BoundOp& op) {
-  if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
-  Put put;
-  put.peer = op.peer;
-  put.cell = layout_.cells() + (lane.parity * layout_.tags + op.tag) * sizeof(Cell);
-  put.word = arrivalWord(lane.epoch, completed_);
-  put.stamp = plan_->fingerprint;
-  put.cookie = lane.parity;
-  if (op.kind == BoundOp::Kind::Signal) {
+transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
+  transport::Put put{
+      .peer = op.peer,
+      .arrival = layout_.arrivals() +
+                 (lane.index * layout_.arrivalSlots + op.arrival) * sizeof(transport::ArrivalSlot),
+      .flag = transport::arrivalFlag(lane.epoch, completed_),
+      .tag = plan_->fingerprint,
+      .target = transport::kInlined,
+      .cookie = lane.index};
+  if (op.kind == plan::BoundOp::Kind::Raise) return put;
+  if (op.kind == plan::BoundOp::Kind::Signal) {
     put.src = reinterpret_cast<const std::byte*>(&entry_);
     put.bytes = plan_->opening != 0 ? sizeof(entry_) : sizeof(entry_.out);
-    put.target = kInCell;
-  } else if (op.kind == BoundOp::Kind::Raise) {
-    put.target = kInCell;
-  } else {
-    put.src = at(lane, op.src);
-    put.bytes = length(lane, op);
-    put.target = kInCell;
+    return put;
   }
-  if (op.kind == BoundOp::Kind::Put) {
-    put.target = layout_.arena() + lane.parity * layout_.arenaBytes + op.dst.offset;
-  } else if (op.kind == BoundOp::Kind::PutDirect) {
+  put.src = at(lane, op.src);
+  put.bytes = length(lane, op);
+  if (op.kind == plan::BoundOp::Kind::Put) {
+    put.target = layout_.arena() + lane.index * layout_.arenaBytes + op.dst.offset;
+  } else if (op.kind == plan::BoundOp::Kind::PutDirect) {
     std::uint64_t address = 0;
-    std::memcpy(&address, cell(lane, op.grant).inlined, sizeof(address));
+    std::memcpy(&address, arrivalAt(lane, op.clearToSend).inlined, sizeof(address));
     put.target = address + op.dst.offset + lane.shift;
     put.direct = true;
   }
+  return put;
+}
+
+void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
+  if (op.kind != plan::BoundOp::Kind::Signal) count(put.bytes);
+  if (toldTo_[op.peer] != kNoNeed)
+    toldTo_[op.peer] = std::max(toldTo_[op.peer], transport::completedOf(put.flag));
+}
+
+Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
+  if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
+  const transport::Put put = messageOf(lane, op);
   switch (transport_.put(put)) {
-    case PutResult::Pending:
+    case transport::PutResult::Pending:
       ++lane.pending;
       [[fallthrough]];
-    case PutResult::Done:
-      if (op.kind != BoundOp::Kind::Signal) count(put.bytes);
-      if (toldTo_[op.peer] != kNoNeed)
-        toldTo_[op.peer] = std::max(toldTo_[op.peer], completedOf(put.word));
+    case transport::PutResult::Done:
+      noteSent(op, put);
       return Step::Moved;
-    case PutResult::Again:
+    case transport::PutResult::Again:
       return Step::Blocked;
     default:
-      broken_ = Status::error(Code::RemoteError, transport_.lastError());
+      broken_ = transport_.lastError();
       return Step::Broken;
   }
 }
 
-Executor::Step Executor::wait(Lane& lane, const BoundOp& op) {
-  const Cell& arrival = cell(lane, op.tag);
-  const std::uint64_t word = arrival.word.load(std::memory_order_acquire);
-  if (epochOf(word) != lane.epoch) return Step::Blocked;
-  if (arrival.stamp != plan_->fingerprint) {
+Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
+  const transport::ArrivalSlot& arrival = arrivalAt(lane, op.arrival);
+  const std::uint64_t flag = arrival.flag.load(std::memory_order_acquire);
+  if (transport::epochOf(flag) != lane.epoch) return Step::Blocked;
+  if (arrival.tag != plan_->fingerprint) {
     broken_ = watch_.disagreement(op.peer);
     return Step::Broken;
   }
-  if (completedOf(word) > completedBy_[op.peer]) completedBy_[op.peer] = completedOf(word);
+  if (transport::completedOf(flag) > completedBy_[op.peer])
+    completedBy_[op.peer] = transport::completedOf(flag);
   return Step::Moved;
 }
 
-Executor::Step Executor::compute(const Lane& lane, const BoundOp& op) {
-  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->kernel, lane.shift};
+Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
+  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
   const std::uint64_t bytes = length(lane, op);
   if (op.crossings != 0) count(op.crossings * bytes);
-  if (compute_.run(frame, op, bytes)) return Step::Moved;
-  broken_ = Status::error(Code::RemoteError, transport_.lastError());
-  return Step::Broken;
+  for (std::uint64_t from = 0; from < bytes; from += kUninterrupted) {
+    if (from != 0) broken_ = progress_.interruption();
+    if (broken_.ok() && !compute_.run(frame, op, from, std::min(bytes, from + kUninterrupted)))
+      broken_ = transport_.lastError();
+    if (!broken_.ok()) return Step::Broken;
+  }
+  return Step::Moved;
 }
 
 // Invocations complete in order: a later one that is done first waits for its turn.
@@ -248,69 +245,54 @@ void Executor::close(Lane& lane) {
   lane.active = false;
   const std::uint64_t before = completed_;
   while (completed_ < lastEpoch_) {
-    const Lane& next = lanes_[(completed_ + 1) % kParities];
+    const Lane& next = lanes_[(completed_ + 1) % transport::kMaxLanes];
     if (next.epoch != completed_ + 1 || next.active) break;
     ++completed_;
   }
   if (completed_ == before) return;
   own_.control().completed.store(completed_, std::memory_order_release);
+  transport::Sleepers sleepers;
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
-    if (r != rank_ && controls_[r] && controls_[r]->sleeping.load(std::memory_order_relaxed) != 0)
-      transport_.wake(r);
+    const bool reads = r != rank_ && controls_[r] && toldTo_[r] == kNoNeed;
+    if (reads && sleepers.include(*controls_[r])) transport_.wake(r);
   }
-}
-
-Status Executor::pollTransport() {
-  Event events[16];
-  const int n = transport_.poll(events, 16);
-  for (int i = 0; i < n; ++i) {
-    if (events[i].kind != Event::PutDone)
-      return Status::error(Code::RemoteError, transport_.lastError());
-    --lanes_[events[i].cookie].pending;
-  }
-  return {};
 }
 
 // Could the lane do something now?
 bool Executor::ready(const Lane& lane) {
   if (!lane.active || lane.next == plan_->ops.size()) return false;
-  const BoundOp& op = plan_->ops[lane.next];
-  if (op.kind == BoundOp::Kind::Wait) return arrived(lane, op);
+  const plan::BoundOp& op = plan_->ops[lane.next];
+  if (op.kind == plan::BoundOp::Kind::Wait) return arrived(lane, op);
   return mayPut(op.peer, lane.epoch);
 }
 
-// Is any rank whose word is missing now on this core?
-bool Executor::awaitedHere(const Seat& seat) const {
-  for (const Lane& lane : lanes_) {
-    if (!lane.active) continue;
-    for (std::size_t i = lane.next; i < plan_->ops.size(); ++i) {
-      const BoundOp& op = plan_->ops[i];
-      const bool waits = op.kind == BoundOp::Kind::Wait;
-      if (!waits && i != lane.next) break;
-      if (waits && arrived(lane, op)) continue;
-      if (seat.isShared(controls_[op.peer])) return true;
-    }
+bool Executor::ready() {
+  return std::ranges::any_of(lanes_, [this](const Lane& lane) { return ready(lane); });
+}
+
+// Is any rank whose arrival is missing now on this core?
+bool Executor::awaitsHere(const Seat& seat) const {
+  return std::ranges::any_of(lanes_, [&](const Lane& lane) { return awaitsHere(lane, seat); });
+}
+
+bool Executor::awaitsHere(const Lane& lane, const Seat& seat) const {
+  if (!lane.active) return false;
+  for (std::size_t i = lane.next; i < plan_->ops.size(); ++i) {
+    const plan::BoundOp& op = plan_->ops[i];
+    const bool waits = op.kind == plan::BoundOp::Kind::Wait;
+    if (!waits && i != lane.next) return false;
+    if (waits && arrived(lane, op)) continue;
+    if (seat.isShared(controls_[op.peer])) return true;
   }
   return false;
 }
 
-Status Executor::idle() {
-  const Waiter::Advice advice =
-      waiter_.pause([this](const Seat& seat) { return awaitedHere(seat); });
-  if (advice == Waiter::Advice::Poll) return {};
-  std::uint32_t waitingFor = rank_;
+std::uint32_t Executor::waitingFor() const {
+  std::uint32_t peer = rank_;
   for (const Lane& lane : lanes_) {
-    if (lane.active && lane.next < plan_->ops.size()) waitingFor = plan_->ops[lane.next].peer;
+    if (lane.active && lane.next < plan_->ops.size()) peer = plan_->ops[lane.next].peer;
   }
-  WEFT_TRY(watch_.trouble(waitingFor));
-  if (advice != Waiter::Advice::Sleep) return {};
-  doorbellWait(own_.control(), waiter_.sleepTime(), [this] {
-    for (const Lane& lane : lanes_) {
-      if (ready(lane)) return true;
-    }
-    return false;
-  });
-  return {};
+  return peer;
 }
 
-}  // namespace weft
+}  // namespace weft::engine

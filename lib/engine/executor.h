@@ -9,28 +9,28 @@
 #include "base/status.h"
 #include "engine/compute.h"
 #include "engine/peer_buffers.h"
-#include "engine/waiter.h"
+#include "engine/progress.h"
+#include "plan/epilogue.h"
 #include "plan/plan.h"
-#include "plan/sum_kernel.h"
 #include "transports/transport.h"
 #include "watch/watch.h"
 
-namespace weft {
+namespace weft::engine {
 
 // One run of a plan.
 struct Launch {
-  const Plan* plan = nullptr;
+  const plan::Plan* plan = nullptr;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  const void* scalar = nullptr;  // pre-multiply, one element of the plan's type
-  SumKernel* kernel = nullptr;   // of a plan that calls one
+  const void* scalar = nullptr;        // pre-multiply, one element of the plan's type
+  plan::Epilogue* epilogue = nullptr;  // of a plan that has one
 };
 
 // Runs plans over one transport, on the caller's thread: no allocation, no lock.
 //
-// A plan's segments are invocations with consecutive epochs. Up to kParities of them are in flight
+// A plan's segments are invocations with consecutive epochs. Up to kMaxLanes of them are in flight
 // as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
-// puts into a peer, that peer has completed e - kParities, whose slots it reuses; peers learn this
+// puts into a peer, that peer has completed e - kMaxLanes, whose slots it reuses; peers learn this
 // from the credit in every arrival, from the peer's control page or, where that is a mirror,
 // because the peer tells those who put into it.
 //
@@ -38,9 +38,9 @@ struct Launch {
 class Executor {
  public:
   // Both outlive the executor. The watch is asked about once a millisecond while nothing moves.
-  // `lanes`: invocations in flight, at most kParities.
-  Executor(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning,
-           std::uint32_t lanes = kParities);
+  // `lanes`: invocations in flight, at most kMaxLanes.
+  Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
+           const WaitTuning& tuning, std::uint32_t lanes = transport::kMaxLanes);
 
   Status run(const Launch& launch);
   std::uint64_t epoch() const { return lastEpoch_; }
@@ -49,73 +49,80 @@ class Executor {
   std::size_t bytes() const { return peers_.bytes(); }  // beyond its own size
 
  private:
-  enum class Step : std::uint8_t { Blocked, Moved, Done, Broken };
+  enum class Step : std::uint8_t { Blocked, Moved, Broken };
+  friend class Progress;
   struct Lane {
     std::uint64_t epoch = 0;
     std::uint64_t shift = 0;    // segment * segmentBytes
     std::uint32_t next = 0;     // op to run
     std::uint32_t pending = 0;  // puts whose source may still be read
-    std::uint32_t parity = 0;
+    std::uint32_t index = 0;
     bool active = false;
     std::byte* base[4] = {};  // by Base, shifted; the peers' are in peers_
   };
 
-  Status runPlan(const Plan& plan, const Launch& launch);
+  Status runPlan(const plan::Plan& plan, const Launch& launch);
+  Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);
-  bool admit(const Lane& lane, const BoundOp& wait);
-  void open(Lane& lane, const Launch& launch, std::uint64_t segment);
+  bool admit(const Lane& lane, const plan::BoundOp& wait);
+  void open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
+  Status drain();
   Step advance(Lane& lane);
-  Step runOp(Lane& lane, const BoundOp& op);
-  Step put(Lane& lane, const BoundOp& op);
-  Step wait(Lane& lane, const BoundOp& op);
-  Step compute(const Lane& lane, const BoundOp& op);
+  Step runOp(Lane& lane, const plan::BoundOp& op);
+  Step put(Lane& lane, const plan::BoundOp& op);
+  transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
+  void noteSent(const plan::BoundOp& op, const transport::Put& put);
+  Step wait(Lane& lane, const plan::BoundOp& op);
+  Step compute(const Lane& lane, const plan::BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
-  bool arrived(const Lane& lane, const BoundOp& wait) const {
-    return epochOf(cell(lane, wait.tag).word.load(std::memory_order_acquire)) == lane.epoch;
+  bool arrived(const Lane& lane, const plan::BoundOp& wait) const {
+    return transport::epochOf(arrivalAt(lane, wait.arrival).flag.load(std::memory_order_acquire)) ==
+           lane.epoch;
   }
+  bool awaitsHere(const Seat& seat) const;
+  bool awaitsHere(const Lane& lane, const Seat& seat) const;
+  bool ready();
   bool ready(const Lane& lane);
-  bool awaitedHere(const Seat& seat) const;
+  std::uint32_t waitingFor() const;
+  watch::Watch::Needs needs() const { return {}; }
   void close(Lane& lane);
   void tellWriters();
-  Status pollTransport();
-  Status drain();
-  Status idle();
+  void forget(std::uint64_t cookie) { --lanes_[cookie].pending; }
   void count(std::uint64_t bytes) {  // one thread writes
     moved_.store(moved_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 
-  std::uint64_t length(const Lane& lane, const BoundOp& op) const {
+  std::uint64_t length(const Lane& lane, const plan::BoundOp& op) const {
     const std::uint64_t left = op.limit > lane.shift ? op.limit - lane.shift : 0;
     return left < op.max ? left : op.max;
   }
-  std::byte* at(const Lane& lane, Place p) const {
+  std::byte* at(const Lane& lane, plan::Place p) const {
     return lane.base[static_cast<unsigned>(p.base)] + p.offset;
   }
-  Cell& cell(const Lane& lane, std::uint32_t tag) const {
-    return cells_[lane.parity * layout_.tags + tag];
+  transport::ArrivalSlot& arrivalAt(const Lane& lane, std::uint32_t index) const {
+    return arrivals_[lane.index * layout_.arrivalSlots + index];
   }
 
-  Transport& transport_;
-  Watch& watch_;
-  const SegmentLayout& layout_;
+  transport::Transport& transport_;
+  watch::Watch& watch_;
+  const transport::WindowLayout& layout_;
   const std::uint32_t rank_;
   const WaitTuning tuning_;
   const std::uint32_t lanesInFlight_;
-  const bool polls_;
-  SegmentView own_;
-  Waiter waiter_;
-  Cell* cells_;
+  transport::WindowView own_;
+  Progress progress_;
+  transport::ArrivalSlot* arrivals_;
   std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
-  std::vector<ControlPage*> controls_;
+  std::vector<transport::ControlPage*> controls_;
   // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
   static constexpr std::uint64_t kNoNeed = ~std::uint64_t{0};
   std::vector<std::uint64_t> toldTo_;
   PeerBuffers peers_;
   Compute compute_;
-  std::array<Lane, kParities> lanes_;
-  std::uint64_t lastEpoch_ = 0;
-  std::uint64_t completed_ = 0;
-  const Plan* plan_ = nullptr;
+  std::array<Lane, transport::kMaxLanes> lanes_;
+  std::uint64_t lastEpoch_ = layout_.epochsBefore;
+  std::uint64_t completed_ = layout_.epochsBefore;
+  const plan::Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
   Entry entry_;
   bool refused_ = false;  // a buffer of somebody's is not shared
@@ -123,4 +130,4 @@ class Executor {
   std::atomic<std::uint64_t> moved_{0};
 };
 
-}  // namespace weft
+}  // namespace weft::engine

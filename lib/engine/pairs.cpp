@@ -6,57 +6,96 @@
 #include <utility>
 
 #include "base/text.h"
-#include "transports/mapped/doorbell.h"
 
-namespace weft {
+namespace weft::engine {
 namespace {
 
-// What both ends must agree on, readable in the error.
-std::uint64_t stampOf(const PairOp& op) {
+// Of one message, before other transfers have their turn and the watch is asked.
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
+
+// What both ends must agree on, readable in the error; a bit apart, what a piece is.
+constexpr std::uint64_t kOffered = 0x80;
+
+std::uint64_t tagOf(const PairOp& op) {
   return op.count << 8 | static_cast<std::uint64_t>(op.type);
 }
 
-std::string describeStamp(std::uint64_t stamp) {
-  return text("count=", stamp >> 8, ", ", name(static_cast<DType>(stamp & 0xff)));
+std::string describeTag(std::uint64_t tag) {
+  return text("count=", tag >> 8, ", ",
+              reduce::name(static_cast<reduce::DType>(tag & 0xff & ~kOffered)));
 }
 
 }  // namespace
 
-Pairs::Pairs(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning)
+// What is read where it lies spares a copy, and costs its sender the wait for the credit. Beyond
+// the cache one copy is better than two whatever these take.
+PairTuning tunePairs(const tune::Machine& machine) {
+  const double spared = 1 / machine.putAcross, taken = 1 / machine.takeAcross;
+  const auto from = [&](double costNs, double nsPerByte) {
+    const double bytes = nsPerByte > 0 ? costNs / nsPerByte : machine.cacheBytes;
+    return static_cast<std::uint64_t>(std::min(bytes, machine.cacheBytes));
+  };
+  PairTuning tuning{.readMin = from(machine.exchangeNs, spared),
+                    .cmaMin = ~std::uint64_t{0},
+                    .streamMin = static_cast<std::uint64_t>(machine.streamMin)};
+  if (machine.cmaCallNs > 0)
+    tuning.cmaMin =
+        from(machine.exchangeNs + machine.cmaCallNs, spared + taken - 1 / machine.cmaNear);
+  return tuning;
+}
+
+Pairs::Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
+             const WaitTuning& waiting, const PairTuning& tuning)
     : transport_(transport),
       watch_(watch),
       layout_(transport.layout()),
       rank_(rank),
+      waiting_(waiting),
       tuning_(tuning),
+      slotBytes_(layout_.pairBytes / (std::size_t{layout_.ranks} * kPairSlots)),
       own_(transport.own()),
-      waiter_(tuning_, own_.control(), !transport.caps().polls),
+      progress_(transport, watch, waiting_),
       sends_(layout_.ranks, 0),
       receives_(layout_.ranks, 0),
-      sent_(layout_.ranks, 0),
-      received_(layout_.ranks, 0),
+      sent_(layout_.ranks, layout_.epochsBefore),
+      received_(layout_.ranks, layout_.epochsBefore),
+      landed_(layout_.ranks, 0),
       busySend_(layout_.ranks),
       busyReceive_(layout_.ranks) {}
 
-Cell& Pairs::arrival(std::uint32_t peer, std::uint64_t piece) const {
-  return own_.pairCells()[peer * kCellsPerPeer + piece % kPairSlots];
+bool Pairs::arrived(std::uint32_t peer, std::uint64_t piece) const {
+  const transport::ArrivalSlot& arrival = arrivalHere(peer, piece % kPairSlots);
+  return transport::epochOf(arrival.flag.load(std::memory_order_acquire)) == piece;
 }
 
-Cell& Pairs::credit(std::uint32_t peer, std::uint64_t piece) const {
-  return own_.pairCells()[peer * kCellsPerPeer + kPairSlots + piece % kPairSlots];
-}
-
-std::uint64_t Pairs::peerCell(std::uint32_t index) const {
-  return layout_.pairCells() + (rank_ * kCellsPerPeer + index) * sizeof(Cell);
-}
-
-std::uint64_t Pairs::landing(std::uint32_t owner, std::uint64_t piece) const {
-  return layout_.pairArena() + (owner * kPairSlots + piece % kPairSlots) * kSlotBytes;
+// A later piece in that arrival slot has waited for the credit, too.
+bool Pairs::credited(std::uint32_t peer, std::uint64_t piece) const {
+  const transport::ArrivalSlot& arrival = arrivalHere(peer, kPairSlots + piece % kPairSlots);
+  return transport::epochOf(arrival.flag.load(std::memory_order_acquire)) >= piece;
 }
 
 Status Pairs::load(std::span<const PairOp> ops) {
   transfers_.clear();
-  for (const PairOp& op : ops) transfers_.push_back({op, op.count * sizeOf(op.type)});
+  for (const PairOp& op : ops)
+    transfers_.push_back({.op = op, .bytes = op.count * reduce::sizeOf(op.type)});
   return copyToSelf();
+}
+
+Status Pairs::checkSelf(std::span<Transfer* const> sends,
+                        std::span<Transfer* const> receives) const {
+  if (sends.size() != receives.size())
+    return Status::error(
+        Code::InvalidUsage,
+        text("rank ", rank_, " sends ", sends.size(), " and receives ", receives.size(),
+             " messages to itself in one group; fix: match them"));
+  for (std::size_t k = 0; k < sends.size(); ++k) {
+    if (tagOf(sends[k]->op) != tagOf(receives[k]->op))
+      return Status::error(
+          Code::InvalidUsage,
+          text("rank ", rank_, " sends (", describeTag(tagOf(sends[k]->op)), ") and receives (",
+               describeTag(tagOf(receives[k]->op)), ") to itself; fix: same count and type"));
+  }
+  return {};
 }
 
 // The k-th send to oneself meets the k-th receive from oneself.
@@ -65,18 +104,7 @@ Status Pairs::copyToSelf() {
   for (Transfer& t : transfers_) {
     if (t.op.peer == rank_) (t.op.isSend ? sends : receives).push_back(&t);
   }
-  if (sends.size() != receives.size())
-    return Status::error(
-        Code::InvalidUsage,
-        text("rank ", rank_, " sends ", sends.size(), " and receives ", receives.size(),
-             " messages to itself in one group; fix: match them"));
-  for (std::size_t k = 0; k < sends.size(); ++k) {
-    if (stampOf(sends[k]->op) != stampOf(receives[k]->op))
-      return Status::error(
-          Code::InvalidUsage,
-          text("rank ", rank_, " sends (", describeStamp(stampOf(sends[k]->op)), ") and receives (",
-               describeStamp(stampOf(receives[k]->op)), ") to itself; fix: same count and type"));
-  }
+  WEFT_TRY(checkSelf(sends, receives));
   for (std::size_t k = 0; k < sends.size(); ++k) {
     if (sends[k]->bytes != 0)
       std::memmove(receives[k]->op.data, sends[k]->op.data, sends[k]->bytes);
@@ -87,157 +115,206 @@ Status Pairs::copyToSelf() {
 
 Status Pairs::run(std::span<const PairOp> ops) {
   WEFT_TRY(load(ops));
+  // Whoever has failed in the meantime counts on nobody touching its buffers.
+  WEFT_TRY(watch_.firstError());
   for (const PairOp& op : ops) ++(op.isSend ? sends_ : receives_)[op.peer];
-  const Attendance attendance(transport_);
-  waiter_.progressed();
-  const auto unfinished = [](const Transfer& t) { return !t.finished; };
-  while (std::ranges::any_of(transfers_, unfinished)) {
+  const transport::ProgressOwnership ownership(transport_);
+  const auto forget = [](std::uint64_t) {};
+  progress_.begin();
+  while (std::ranges::any_of(transfers_, [](const Transfer& t) { return !t.finished; })) {
     bool moved = false;
     WEFT_TRY(passOnce(&moved));
-    if (moved)
-      waiter_.progressed();
-    else
-      WEFT_TRY(idle());
+    if (progress_.polls()) WEFT_TRY(progress_.poll(forget));
+    WEFT_TRY(moved ? progress_.moved() : progress_.idle(*this));
   }
-  return drain();
+  return progress_.drain(*this, forget);
 }
 
-// Each pair and direction advances by its first unfinished transfer.
+// A step of each transfer, but that those of a pair and direction begin in order: an offer that is
+// out holds up none.
 Status Pairs::passOnce(bool* moved) {
   busySend_.assign(busySend_.size(), false);
   busyReceive_.assign(busyReceive_.size(), false);
   for (Transfer& t : transfers_) {
     if (t.finished) continue;
     std::vector<bool>& busy = t.op.isSend ? busySend_ : busyReceive_;
-    if (busy[t.op.peer]) continue;
-    busy[t.op.peer] = true;
-    const Step step = advance(t);
+    if (t.offered == 0 && busy[t.op.peer]) continue;
+    const Step step = t.op.isSend ? send(t) : receive(t);
     if (step == Step::Broken) return std::exchange(broken_, {});
     *moved = *moved || step == Step::Moved;
+    if (!t.finished && t.offered == 0) busy[t.op.peer] = true;
   }
   return {};
 }
 
-Pairs::Step Pairs::advance(Transfer& t) {
-  Step last = Step::Blocked;
-  while (!t.finished) {
-    const Step step = t.op.isSend ? send(t) : receive(t);
-    if (step != Step::Moved) return step == Step::Broken ? step : last;
-    last = Step::Moved;
-  }
-  return last;
+bool Pairs::fail(Status why) {
+  broken_ = std::move(why);
+  return false;
 }
 
-Pairs::Step Pairs::putOrBlock(const Put& put) {
+Pairs::Step Pairs::putOrBlock(const transport::Put& put) {
   switch (transport_.put(put)) {
-    case PutResult::Done:
-    case PutResult::Pending:
+    case transport::PutResult::Done:
+    case transport::PutResult::Pending:
       return Step::Moved;
-    case PutResult::Again:
+    case transport::PutResult::Again:
       return Step::Blocked;
     default:
-      broken_ = watch_.lost(transport_.lastError());
+      fail(transport_.lastError());
       return Step::Broken;
   }
 }
 
+// Will the receiver read it where it lies?
+bool Pairs::offers(Transfer& t) {
+  if (t.moved != 0 || t.bytes <= transport::kInlineBytes) return false;
+  const std::uint64_t least = std::min(tuning_.readMin, tuning_.cmaMin);
+  if (t.bytes < least) return false;
+  t.offer = {reinterpret_cast<std::uint64_t>(t.op.data), transport_.share(t.op.data, t.bytes)};
+  return t.offer.reference != 0 ? t.bytes >= tuning_.readMin
+                                : t.bytes >= tuning_.cmaMin && transport_.hasDirect(t.op.peer);
+}
+
+// The piece goes into the arrival slot or into its slot. The slots have memory for as long pieces
+// as there were.
+bool Pairs::land(transport::Put& put) {
+  put.target = transport::kInlined;
+  if (put.bytes <= transport::kInlineBytes) return true;
+  put.target = slot(rank_, sent_[put.peer] + 1);
+  for (std::uint32_t k = 0; k < kPairSlots && put.bytes > landed_[put.peer]; ++k) {
+    const Status got = transport_.commit(put.peer, slot(rank_, k), put.bytes);
+    if (!got.ok()) return fail(got);
+  }
+  landed_[put.peer] = std::max<std::uint64_t>(landed_[put.peer], put.bytes);
+  return true;
+}
+
 Pairs::Step Pairs::send(Transfer& t) {
-  const std::uint32_t peer = t.op.peer;
-  const std::uint64_t piece = sent_[peer] + 1;
-  if (piece > kPairSlots &&
-      epochOf(credit(peer, piece).word.load(std::memory_order_acquire)) != piece - kPairSlots)
-    return Step::Blocked;
-  Put put;
-  put.peer = peer;
-  put.cell = peerCell(static_cast<std::uint32_t>(piece % kPairSlots));
-  put.word = arrivalWord(piece, piece);
-  put.stamp = stampOf(t.op);
-  put.src = t.op.data + t.done;
-  put.bytes = std::min<std::uint64_t>(kSlotBytes, t.bytes - t.done);
-  put.target = put.bytes <= kInlineBytes ? kInCell : landing(rank_, piece);
+  if (t.offered != 0) {
+    t.finished = credited(t.op.peer, t.offered);
+    return t.finished ? Step::Moved : Step::Blocked;
+  }
+  const std::uint64_t piece = nextPiece(t);
+  if (!mayPut(t.op.peer, piece)) return Step::Blocked;
+  transport::Put put{.peer = t.op.peer,
+                     .arrival = arrivalThere(piece % kPairSlots),
+                     .flag = transport::arrivalFlag(piece, piece),
+                     .tag = tagOf(t.op),
+                     .src = t.op.data + t.moved,
+                     .bytes = std::min(slotBytes_, t.bytes - t.moved)};
+  const bool whole = offers(t);
+  if (whole) {
+    put.tag |= kOffered;
+    put.src = reinterpret_cast<const std::byte*>(&t.offer);
+    put.bytes = sizeof(t.offer);
+  }
+  if (!land(put)) return Step::Broken;
   const Step step = putOrBlock(put);
   if (step != Step::Moved) return step;
-  sent_[peer] = piece;
-  t.done += put.bytes;
-  t.finished = t.done == t.bytes;
+  sent_[put.peer] = piece;
+  if (whole) {
+    t.offered = piece;
+    return step;
+  }
+  t.moved += put.bytes;
+  t.finished = t.moved == t.bytes;
   return step;
 }
 
-Pairs::Step Pairs::disagree(const Transfer& t, std::uint64_t stamp) {
-  broken_ = watch_.declare(Status::error(
-      Code::Mismatch,
-      text("mismatched point-to-point: ", watch_.nameOf(t.op.peer), " called send(",
-           describeStamp(stamp), ") to ", watch_.nameOf(rank_), ", which called recv(",
-           describeStamp(stampOf(t.op)), "); fix: same count and type on both sides")));
+Pairs::Step Pairs::disagree(const Transfer& t, std::uint64_t tag) {
+  fail(watch_.declare(Status::error(
+      {.code = Code::Mismatch,
+       .who = watch_.nameOf(t.op.peer),
+       .call = text(watch_.nameOf(t.op.peer), " called send(", describeTag(tag), ") to ",
+                    watch_.nameOf(rank_), ", which called recv(", describeTag(tagOf(t.op)), ")"),
+       .what = "mismatched point-to-point: {call}",
+       .fix = "same count and type on both sides"})));
   return Step::Broken;
 }
 
 Pairs::Step Pairs::receive(Transfer& t) {
   const std::uint32_t peer = t.op.peer;
-  const std::uint64_t piece = received_[peer] + 1;
-  Cell& cell = arrival(peer, piece);
-  if (epochOf(cell.word.load(std::memory_order_acquire)) != piece) return Step::Blocked;
-  if (cell.stamp != stampOf(t.op)) return disagree(t, cell.stamp);
-  const std::uint64_t bytes = std::min<std::uint64_t>(kSlotBytes, t.bytes - t.done);
-  const std::byte* from = bytes <= kInlineBytes ? cell.inlined : own_.base() + landing(peer, piece);
-  if (bytes != 0) std::memcpy(t.op.data + t.done, from, bytes);
-  Put back;
-  back.peer = peer;
-  back.cell = peerCell(kPairSlots + static_cast<std::uint32_t>(piece % kPairSlots));
-  back.word = arrivalWord(piece, piece);
-  back.target = kInCell;
-  const Step step = putOrBlock(back);
-  if (step != Step::Moved) return step;  // the copy is made again: harmless, the slot is still ours
+  const std::uint64_t piece = nextPiece(t);
+  if (!arrived(peer, piece)) return Step::Blocked;
+  const transport::ArrivalSlot& arrival = arrivalHere(peer, piece % kPairSlots);
+  if ((arrival.tag & ~kOffered) != tagOf(t.op)) return disagree(t, arrival.tag);
+  const bool whole = (arrival.tag & kOffered) != 0;
+  const std::uint64_t end = whole ? t.bytes : std::min(t.moved + slotBytes_, t.bytes);
+  if (t.taken != end && !(whole ? read(t, arrival) : take(t, arrival, end))) return Step::Broken;
+  if (t.taken != end) return Step::Moved;
+  const Step step = putOrBlock({.peer = peer,
+                                .arrival = arrivalThere(kPairSlots + piece % kPairSlots),
+                                .flag = transport::arrivalFlag(piece, piece),
+                                .target = transport::kInlined});
+  if (step != Step::Moved) return step;
   received_[peer] = piece;
-  t.done += bytes;
-  t.finished = t.done == t.bytes;
+  t.moved = end;
+  t.finished = t.moved == t.bytes;
   return step;
 }
 
-bool Pairs::awaitedHere(const Seat& seat) const {
+bool Pairs::take(Transfer& t, const transport::ArrivalSlot& arrival, std::uint64_t end) {
+  const std::uint64_t bytes = end - t.taken;
+  const std::byte* const from = bytes <= transport::kInlineBytes
+                                    ? arrival.inlined
+                                    : own_.base() + slot(t.op.peer, nextPiece(t));
+  std::memcpy(t.op.data + t.taken, from, bytes);
+  t.taken = end;
+  return true;
+}
+
+// Some of an offered message. Its sender may have failed, and then counts on nobody reading it.
+bool Pairs::read(Transfer& t, const transport::ArrivalSlot& arrival) {
+  if (watch_.isBroken()) return fail(watch_.firstError());
+  Offer offer;
+  std::memcpy(&offer, arrival.inlined, sizeof(offer));
+  const std::uint64_t bytes = std::min(kReadAtOnce, t.bytes - t.taken);
+  void* to = t.op.data + t.taken;
+  if (offer.reference == 0) {
+    if (!transport_.getFrom(t.op.peer, offer.address + t.taken, to, bytes))
+      return fail(transport_.lastError());
+  } else {
+    const std::byte* const there = transport_.reach(t.op.peer, offer.reference);
+    if (there == nullptr)
+      return fail(
+          Status::error(Code::InternalError,
+                        text(watch_.nameOf(t.op.peer), " shares memory that is not in its heap")));
+    if (t.bytes >= tuning_.streamMin)
+      reduce::copyStream(&to, 1, there + t.taken, bytes);
+    else
+      std::memcpy(to, there + t.taken, bytes);
+  }
+  t.taken += bytes;
+  return true;
+}
+
+bool Pairs::awaitsHere(const Seat& seat) const {
   return std::ranges::any_of(transfers_, [&](const Transfer& t) {
     return !t.finished && seat.isShared(transport_.control(t.op.peer));
   });
 }
 
-Status Pairs::idle() {
-  if (transport_.caps().polls) {
-    Event events[16];
-    for (int n = transport_.poll(events, 16); n > 0; --n) {
-      if (events[n - 1].kind != Event::PutDone) return watch_.lost(transport_.lastError());
-    }
-  }
-  const Waiter::Advice advice =
-      waiter_.pause([this](const Seat& seat) { return awaitedHere(seat); });
-  if (advice == Waiter::Advice::Poll) return {};
-  std::uint32_t waitingFor = rank_;
+bool Pairs::ready() const {
+  return std::ranges::any_of(transfers_, [this](const Transfer& t) {
+    if (t.finished) return false;
+    if (t.offered != 0) return credited(t.op.peer, t.offered);
+    return t.op.isSend ? mayPut(t.op.peer, nextPiece(t)) : arrived(t.op.peer, nextPiece(t));
+  });
+}
+
+std::uint32_t Pairs::waitingFor() const {
+  std::uint32_t peer = rank_;
   for (const Transfer& t : transfers_) {
-    if (!t.finished) waitingFor = t.op.peer;
+    if (!t.finished) peer = t.op.peer;
   }
-  const auto needs = [this](std::uint32_t peer) {
+  return peer;
+}
+
+watch::Watch::Needs Pairs::needs() const {
+  return [this](std::uint32_t peer) {
     return std::ranges::any_of(
         transfers_, [peer](const Transfer& t) { return !t.finished && t.op.peer == peer; });
   };
-  WEFT_TRY(watch_.trouble(waitingFor, needs));
-  if (advice != Waiter::Advice::Sleep) return {};
-  doorbellWait(own_.control(), waiter_.sleepTime(), [this] {
-    return std::ranges::any_of(transfers_, [this](const Transfer& t) {
-      if (t.finished) return false;
-      const std::uint64_t piece = (t.op.isSend ? sent_ : received_)[t.op.peer] + 1;
-      if (!t.op.isSend)
-        return epochOf(arrival(t.op.peer, piece).word.load(std::memory_order_acquire)) == piece;
-      return piece <= kPairSlots ||
-             epochOf(credit(t.op.peer, piece).word.load(std::memory_order_acquire)) ==
-                 piece - kPairSlots;
-    });
-  });
-  return {};
 }
 
-// The sources belong to the caller again once no put reads them.
-Status Pairs::drain() {
-  while (transport_.outstanding() != 0) WEFT_TRY(idle());
-  return {};
-}
-
-}  // namespace weft
+}  // namespace weft::engine

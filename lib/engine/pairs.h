@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/waiter.h"
+#include "engine/progress.h"
 #include "reduce/reduce.h"
 #include "transports/transport.h"
+#include "tune/machine.h"
 #include "watch/watch.h"
 
-namespace weft {
+namespace weft::engine {
 
 // One send or receive of a batch.
 struct PairOp {
@@ -19,24 +20,38 @@ struct PairOp {
   std::uint32_t peer = 0;
   std::byte* data = nullptr;  // a send only reads it
   std::uint64_t count = 0;
-  DType type = DType::U8;
+  reduce::DType type = reduce::DType::U8;
 };
+
+// How long a message must be, in bytes, ...
+struct PairTuning {
+  std::uint64_t readMin = 0;    // to be read where it lies, if its receiver has it mapped
+  std::uint64_t cmaMin = 0;     // to be read by CMA
+  std::uint64_t streamMin = 0;  // to be stored past the cache
+};
+PairTuning tunePairs(const tune::Machine& machine);
 
 // Point-to-point transfers between pairs of ranks: all ops of a batch progress together, those of
 // one pair and direction in order.
 //
-// Each ordered pair has kPairSlots landing slots at the receiver. A transfer is cut into pieces,
-// piece e (counted over all transfers of the pair, from 1) uses slot e % kPairSlots once the
-// receiver has returned that slot's credit for piece e - kPairSlots. The stamp carries count and
-// type, so a receive that does not fit its send is told apart at the first piece. One thread at a
-// time.
+// These are no plans: a rank knows its own half of a batch only, the next batch is another one, and
+// its transfers go on in whatever order their peers come. What there is to prove is one pair:
+//
+// Each ordered pair has a ring of kPairSlots arrival slots at the receiver. Its pieces are counted
+// over all transfers, from 1; piece e uses arrival slot e % kPairSlots once the receiver has
+// returned the credit for piece e - kPairSlots. A piece is
+//   - a payload in its arrival slot (kInlineBytes), or in the staging slot of that arrival slot;
+//   - or an offer of all of a message: where it lies. Its receiver copies it from there to where it
+//     belongs, and the credit tells the sender that it is done. So long messages are copied once.
+// The tag carries count and type, so a receive that does not fit its send is told apart at the
+// first piece. One thread at a time.
 class Pairs {
  public:
   static constexpr std::uint32_t kPairSlots = 4;
-  static constexpr std::size_t kSlotBytes = std::size_t{64} << 10;
-  static constexpr std::uint32_t kCellsPerPeer = 2 * kPairSlots;  // arrivals, then credits
+  static constexpr std::uint32_t kArrivalsPerPeer = 2 * kPairSlots;  // arrivals, then credits
 
-  Pairs(Transport& transport, Watch& watch, std::uint32_t rank, const WaitTuning& tuning);
+  Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
+        const WaitTuning& waiting, const PairTuning& tuning);
 
   // Checks that sends and receives to oneself match, then runs all. Errors of usage have no effect.
   Status run(std::span<const PairOp> ops);
@@ -46,45 +61,78 @@ class Pairs {
   const std::vector<std::uint64_t>& receives() const { return receives_; }
 
  private:
+  // Where a message lies: its address in the sender, and a reference if that memory is shared.
+  struct Offer {
+    std::uint64_t address = 0;
+    std::uint64_t reference = 0;
+  };
   struct Transfer {
     PairOp op;
     std::uint64_t bytes = 0;
-    std::uint64_t done = 0;  // bytes moved
+    std::uint64_t moved = 0;    // bytes in pieces that are put, or copied and credited
+    std::uint64_t taken = 0;    // of a receive: bytes copied
+    std::uint64_t offered = 0;  // of a send: the piece that is the offer of it
+    Offer offer{};              // until the put has read it
     bool finished = false;
   };
   enum class Step : std::uint8_t { Blocked, Moved, Broken };
+  friend class Progress;
 
   Status load(std::span<const PairOp> ops);
   Status copyToSelf();
-  Step advance(Transfer& transfer);
+  Status checkSelf(std::span<Transfer* const> sends, std::span<Transfer* const> receives) const;
+  Status passOnce(bool* moved);
   Step send(Transfer& transfer);
   Step receive(Transfer& transfer);
-  Step putOrBlock(const Put& put);
-  Step disagree(const Transfer& transfer, std::uint64_t stamp);
-  Status passOnce(bool* moved);
-  bool awaitedHere(const Seat& seat) const;
-  Status idle();
-  Status drain();
+  bool offers(Transfer& transfer);
+  bool land(transport::Put& put);
+  bool take(Transfer& transfer, const transport::ArrivalSlot& arrival, std::uint64_t end);
+  bool read(Transfer& transfer, const transport::ArrivalSlot& arrival);
+  Step putOrBlock(const transport::Put& put);
+  Step disagree(const Transfer& transfer, std::uint64_t tag);
+  bool fail(Status why);
 
-  Cell& arrival(std::uint32_t peer, std::uint64_t piece) const;
-  Cell& credit(std::uint32_t peer, std::uint64_t piece) const;
-  // Of the cell and slot that the peer keeps for this rank, as offsets in its segment.
-  std::uint64_t peerCell(std::uint32_t index) const;
-  std::uint64_t landing(std::uint32_t owner, std::uint64_t piece) const;
+  bool awaitsHere(const Seat& seat) const;
+  bool ready() const;
+  std::uint32_t waitingFor() const;
+  watch::Watch::Needs needs() const;
 
-  Transport& transport_;
-  Watch& watch_;
-  const SegmentLayout& layout_;
+  std::uint64_t nextPiece(const Transfer& t) const {
+    return (t.op.isSend ? sent_ : received_)[t.op.peer] + 1;
+  }
+  bool arrived(std::uint32_t peer, std::uint64_t piece) const;
+  bool credited(std::uint32_t peer, std::uint64_t piece) const;
+  bool mayPut(std::uint32_t peer, std::uint64_t piece) const {
+    return piece <= layout_.epochsBefore + kPairSlots || credited(peer, piece - kPairSlots);
+  }
+  // Here, for the peer; and at a peer, as offsets in its segment, for this rank.
+  transport::ArrivalSlot& arrivalHere(std::uint32_t peer, std::uint64_t index) const {
+    return own_.pairArrivals()[peer * kArrivalsPerPeer + index];
+  }
+  std::uint64_t arrivalThere(std::uint64_t index) const {
+    return layout_.pairArrivals() +
+           (rank_ * kArrivalsPerPeer + index) * sizeof(transport::ArrivalSlot);
+  }
+  std::uint64_t slot(std::uint32_t sender, std::uint64_t piece) const {
+    return layout_.pairArena() + (sender * kPairSlots + piece % kPairSlots) * slotBytes_;
+  }
+
+  transport::Transport& transport_;
+  watch::Watch& watch_;
+  const transport::WindowLayout& layout_;
   const std::uint32_t rank_;
-  const WaitTuning tuning_;
-  SegmentView own_;
-  Waiter waiter_;
+  const WaitTuning waiting_;
+  const PairTuning tuning_;
+  const std::uint64_t slotBytes_;
+  transport::WindowView own_;
+  Progress progress_;
   std::vector<std::uint64_t> sends_, receives_;
   std::vector<std::uint64_t> sent_, received_;  // pieces, by peer
+  std::vector<std::uint64_t> landed_;  // by peer: bytes of each of its slots that have memory
   std::vector<Transfer> transfers_;
-  std::vector<bool> busySend_,
-      busyReceive_;  // by peer, within a pass: an earlier transfer goes first
+  // By peer, within a pass: an earlier transfer goes first.
+  std::vector<bool> busySend_, busyReceive_;
   Status broken_;
 };
 
-}  // namespace weft
+}  // namespace weft::engine

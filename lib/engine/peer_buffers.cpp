@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/peer_buffers.h"
 
-#include <cstring>
+namespace weft::engine {
 
-namespace weft {
-
-PeerBuffers::PeerBuffers(Transport& transport)
+PeerBuffers::PeerBuffers(transport::Transport& transport)
     : transport_(transport), in_(transport.layout().ranks), out_(transport.layout().ranks) {}
 
-Entry PeerBuffers::enter(const Plan& plan, const std::byte* in, std::byte* out) {
+Entry PeerBuffers::enter(const plan::Plan& plan, const std::byte* in, std::byte* out) {
   Entry mine;
   mine.out = out;
-  if (plan.opening == 0) return mine;
   mapped_ = true;
+  if (plan.opening == 0) return mine;
   mine.out = nullptr;
   if (plan.sharedIn != 0) {
     mine.in = in;
@@ -22,8 +20,8 @@ Entry PeerBuffers::enter(const Plan& plan, const std::byte* in, std::byte* out) 
     mine.out = out;
     mine.sharedOut = transport_.share(out, plan.sharedOut);
   }
-  mine.willing = plan.kernelCopies || ((plan.sharedIn == 0 || mine.sharedIn != 0) &&
-                                       (plan.sharedOut == 0 || mine.sharedOut != 0));
+  mine.willing = plan.cmaCopies || ((plan.sharedIn == 0 || mine.sharedIn != 0) &&
+                                    (plan.sharedOut == 0 || mine.sharedOut != 0));
   return mine;
 }
 
@@ -38,23 +36,19 @@ bool PeerBuffers::admit(std::uint32_t peer, const Entry& theirs) {
          locate(theirs.sharedOut, theirs.out, &out_[peer]);
 }
 
-const std::byte* PeerBuffers::load(const Place& place, std::uint64_t from, std::size_t bytes,
+const std::byte* PeerBuffers::load(const plan::Place& place, std::uint64_t from, std::size_t bytes,
                                    std::uint32_t slot) {
   const Buffer& buffer = at(place);
   if (buffer.here != nullptr) return buffer.here + place.offset + from;
-  if (!fetched_) fetched_ = std::make_unique<std::byte[]>(in_.size() * kKernelTile);
-  std::byte* const to = fetched_.get() + slot * kKernelTile;
+  if (!fetched_) fetched_ = std::make_unique<std::byte[]>(in_.size() * plan::kTileBytes);
+  std::byte* const to = fetched_.get() + slot * plan::kTileBytes;
   const std::uint64_t address = buffer.there + place.offset + from;
-  return transport_.fetch(place.peer, address, to, bytes) ? to : nullptr;
+  return transport_.getFrom(place.peer, address, to, bytes) ? to : nullptr;
 }
 
-bool PeerBuffers::store(const Place& place, std::uint64_t from, const std::byte* src,
+bool PeerBuffers::store(const plan::Place& place, std::uint64_t from, const std::byte* src,
                         std::size_t bytes) {
-  const Buffer& buffer = at(place);
-  if (buffer.here == nullptr)
-    return transport_.deposit(place.peer, buffer.there + place.offset + from, src, bytes);
-  std::memcpy(buffer.here + place.offset + from, src, bytes);
-  return true;
+  return transport_.putTo(place.peer, at(place).there + place.offset + from, src, bytes);
 }
 
-}  // namespace weft
+}  // namespace weft::engine

@@ -9,56 +9,61 @@
 #include "plan/plan.h"
 #include "transports/transport.h"
 
-namespace weft {
+namespace weft::engine {
 
 // What a rank tells the others in a signal. All signals carry the first field; those that open
 // shared buffers carry all of it.
 struct Entry {
-  std::byte* out = nullptr;       // its address, which makes the signal a grant for direct puts
+  std::byte* out = nullptr;  // its address, which makes the signal a clear-to-send for direct puts
   const std::byte* in = nullptr;  // null, as out, where buffers open that no peer touches
   std::uint64_t sharedIn = 0;     // references, see Transport::share; 0: not shared
   std::uint64_t sharedOut = 0;
   std::uint64_t willing = 0;  // 1: what peers touch of my buffers can be reached
 };
-static_assert(sizeof(Entry) <= kInlineBytes);
+static_assert(sizeof(Entry) <= transport::kInlineBytes);
 
 // The buffers of the other ranks during one call: memory that is mapped here is read and written
-// where it lies, other memory through copies by the kernel. One thread at a time.
+// where it lies, other memory by CMA copies. One thread at a time.
 class PeerBuffers {
  public:
-  explicit PeerBuffers(Transport& transport);
+  explicit PeerBuffers(transport::Transport& transport);
 
   // What this rank says of its own buffers, at the beginning of a call.
-  Entry enter(const Plan& plan, const std::byte* in, std::byte* out);
+  Entry enter(const plan::Plan& plan, const std::byte* in, std::byte* out);
   // Takes down what a peer says; false if it names memory that it does not have.
   bool admit(std::uint32_t peer, const Entry& theirs);
 
   // Is all that the call touches mapped here?
   bool mapped() const { return mapped_; }
-  std::byte* address(const Place& place) const { return at(place).here + place.offset; }
+  // Where the place is mapped; null where it is not.
+  std::byte* address(const plan::Place& place) const {
+    const Buffer& buffer = at(place);
+    return buffer.here != nullptr ? buffer.here + place.offset : nullptr;
+  }
 
-  // `bytes` <= kKernelTile of a place from `from` on: where they lie, or fetched into buffer number
-  // `slot` < ranks. Null: the transport's lastError() says why.
-  const std::byte* load(const Place& place, std::uint64_t from, std::size_t bytes,
+  // A place from `from` on: where it is mapped, or `bytes` <= kTileBytes of it, fetched into buffer
+  // number `slot` < ranks. Null: the transport's lastError() says why.
+  const std::byte* load(const plan::Place& place, std::uint64_t from, std::size_t bytes,
                         std::uint32_t slot);
-  bool store(const Place& place, std::uint64_t from, const std::byte* src, std::size_t bytes);
+  // Into a place that is not mapped.
+  bool store(const plan::Place& place, std::uint64_t from, const std::byte* src, std::size_t bytes);
 
   // Memory of its own.
-  std::size_t bytes() const { return fetched_ ? in_.size() * kKernelTile : 0; }
+  std::size_t bytes() const { return fetched_ ? in_.size() * plan::kTileBytes : 0; }
 
  private:
   struct Buffer {
     std::byte* here = nullptr;  // where it is mapped, or
     std::uint64_t there = 0;    // its address in the peer's own memory
   };
-  const Buffer& at(const Place& place) const {
-    return place.base == Base::PeerIn ? in_[place.peer] : out_[place.peer];
+  const Buffer& at(const plan::Place& place) const {
+    return place.base == plan::Base::PeerIn ? in_[place.peer] : out_[place.peer];
   }
 
-  Transport& transport_;
+  transport::Transport& transport_;
   std::vector<Buffer> in_, out_;          // by rank
   std::unique_ptr<std::byte[]> fetched_;  // a tile for each rank, made when first needed
   bool mapped_ = true;
 };
 
-}  // namespace weft
+}  // namespace weft::engine

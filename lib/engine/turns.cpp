@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/turns.h"
 
-namespace weft {
+namespace weft::engine {
 
 bool Turns::awaitSlowly(std::uint64_t ticket, Deadline deadline) {
   std::unique_lock lock(mutex_);
@@ -19,4 +19,4 @@ void Turns::notify() {
   changed_.notify_all();
 }
 
-}  // namespace weft
+}  // namespace weft::engine

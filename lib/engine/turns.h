@@ -8,16 +8,25 @@
 
 #include "base/deadline.h"
 
-namespace weft {
+namespace weft::engine {
 
 // The order in which a communicator's calls run: that in which they were issued, whichever thread
 // or stream runs them. A call takes a ticket when it is issued and runs when all before it are
 // done. Without contention neither costs a lock.
 class Turns {
  public:
-  // One thread issues at a time; false if another is at it (or runs a call of its own) right now.
-  bool beginIssue() { return !issuing_.exchange(true, std::memory_order_acquire); }
+  // One thread issues at a time; false if another is at it (or runs a call of its own) right now,
+  // or if nothing is issued any more.
+  bool beginIssue() {
+    if (issuing_.exchange(true, std::memory_order_seq_cst)) return false;
+    if (!closed_.load(std::memory_order_seq_cst)) return true;
+    endIssue();
+    return false;
+  }
   void endIssue() { issuing_.store(false, std::memory_order_release); }
+  // Nothing is issued from now on. Any thread.
+  void close() { closed_.store(true, std::memory_order_seq_cst); }
+  bool isClosed() const { return closed_.load(std::memory_order_seq_cst); }
   // Only between beginIssue and endIssue.
   std::uint64_t take() {
     const std::uint64_t ticket = issued_.load(std::memory_order_relaxed);
@@ -47,6 +56,8 @@ class Turns {
   }
 
   bool allDone() const { return isTurn(issued_.load(std::memory_order_acquire)); }
+  // No call runs nor is being issued.
+  bool isIdle() const { return !issuing_.load(std::memory_order_seq_cst) && allDone(); }
   // Until everything issued so far is done.
   bool awaitAll(Deadline deadline) {
     return await(issued_.load(std::memory_order_acquire), deadline);
@@ -57,6 +68,7 @@ class Turns {
   void notify();
 
   std::atomic<bool> issuing_{false};
+  std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> current_{0};
   std::atomic<std::uint32_t> waiters_{0};
@@ -64,4 +76,4 @@ class Turns {
   std::condition_variable changed_;
 };
 
-}  // namespace weft
+}  // namespace weft::engine

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace weft {
+namespace weft::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kCheckEvery{1};
@@ -12,7 +12,7 @@ constexpr std::uint32_t kSpinUs = 50;               // longer than any hand-over
 // Of a core that ranks share: about as long as it takes to hand the core over and get it back.
 constexpr std::uint32_t kSharedSpins = 40;
 // Ranks do not keep a core so long from one that yields, but a scheduler's slice is longer.
-constexpr std::chrono::microseconds kStrangers{500};
+constexpr std::chrono::microseconds kOtherProcesses{500};
 constexpr std::uint32_t kAvoidWaits = 1000;  // then a yield may find out whether they are gone
 
 }  // namespace
@@ -44,7 +44,7 @@ Waiter::Advice Waiter::giveWay() {
   sched_yield();
   seat_.take();
   const Clock::time_point now = Clock::now();
-  if (!tuning_.crowded && now - before > kStrangers) avoidYield_ = kAvoidWaits;
+  if (!tuning_.crowded && now - before > kOtherProcesses) avoidYield_ = kAvoidWaits;
   if (now - since_ > tuning_.yieldFor && sleeps_) return Advice::Sleep;
   if (now < nextCheck_) return Advice::Poll;
   nextCheck_ = now + kCheckEvery;
@@ -57,4 +57,4 @@ std::chrono::nanoseconds Waiter::sleepTime() {
   return now;
 }
 
-}  // namespace weft
+}  // namespace weft::engine

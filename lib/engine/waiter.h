@@ -7,22 +7,22 @@
 #include <chrono>
 #include <cstdint>
 
-#include "transports/segment.h"
+#include "transports/window.h"
 
-namespace weft {
+namespace weft::engine {
 
 // The core that a rank waits on, published to its peers. Only a hint: a rank that has not waited
 // lately may have moved.
 class Seat {
  public:
-  explicit Seat(ControlPage& mine) : core_(mine.core) {}
+  explicit Seat(transport::ControlPage& mine) : core_(mine.core) {}
 
   void take() {
     const std::uint32_t core = static_cast<std::uint32_t>(sched_getcpu()) + 1;
     if (core_.load(std::memory_order_relaxed) != core) core_.store(core, std::memory_order_relaxed);
   }
   // False if the peer is of another host, or has not waited yet.
-  bool isShared(const ControlPage* peer) const {
+  bool isShared(const transport::ControlPage* peer) const {
     return peer != nullptr &&
            peer->core.load(std::memory_order_relaxed) == core_.load(std::memory_order_relaxed);
   }
@@ -49,8 +49,8 @@ WaitTuning tuneWaiting(std::uint32_t localRanks, std::uint32_t cores, std::int64
 //
 // A rank yields to those it waits for: at once if one of them is on this core, where it cannot come
 // before; else it spins, because a yield costs several exchanges between cores. Where each rank has
-// a core, a yield that returns late has gone to strangers. It also cost this thread its turn for a
-// scheduler's slice, which sleep does not: so it sleeps in the waits that follow.
+// a core, a yield that returns late has gone to other processes. It also cost this thread its turn
+// for a scheduler's slice, which sleep does not: so it sleeps in the waits that follow.
 class Waiter {
  public:
   enum class Advice : std::uint8_t {
@@ -60,7 +60,7 @@ class Waiter {
   };
 
   // All outlive the waiter. It advises sleep only if the caller `sleeps`.
-  Waiter(const WaitTuning& tuning, ControlPage& mine, bool sleeps)
+  Waiter(const WaitTuning& tuning, transport::ControlPage& mine, bool sleeps)
       : tuning_(tuning), sleeps_(sleeps), seat_(mine) {}
 
   // There was something to do.
@@ -103,4 +103,4 @@ class Waiter {
   std::chrono::nanoseconds sleep_{0};
 };
 
-}  // namespace weft
+}  // namespace weft::engine

@@ -6,40 +6,41 @@
 
 #include "base/threads.h"
 
-namespace weft {
-std::uint64_t WorkEvent::beginRecord() {
-  const std::lock_guard lock(mutex_);
-  return ++recorded_;
-}
+namespace weft::engine {
 
-void WorkEvent::endRecord(std::uint64_t ticket) {
+void EventRecord::pass() {
   const std::lock_guard lock(mutex_);
-  if (ticket <= passed_) return;
-  passed_ = ticket;
+  passed_ = true;
   when_ = Clock::now();
-  passedOne_.notify_all();
+  passedNow_.notify_all();
 }
 
-std::uint64_t WorkEvent::latest() const {
+bool EventRecord::passed() const {
   const std::lock_guard lock(mutex_);
-  return recorded_;
+  return passed_;
 }
 
-bool WorkEvent::passed(std::uint64_t ticket) const {
-  const std::lock_guard lock(mutex_);
-  return passed_ >= ticket;
-}
-
-void WorkEvent::wait(std::uint64_t ticket) const {
+void EventRecord::wait() const {
   std::unique_lock lock(mutex_);
-  passedOne_.wait(lock, [&] { return passed_ >= ticket; });
+  passedNow_.wait(lock, [&] { return passed_; });
 }
 
-bool WorkEvent::time(Clock::time_point* when) const {
+bool EventRecord::time(Clock::time_point* when) const {
   const std::lock_guard lock(mutex_);
-  if (recorded_ == 0 || passed_ < recorded_) return false;
   *when = when_;
-  return true;
+  return passed_;
+}
+
+std::shared_ptr<EventRecord> WorkEvent::record() {
+  auto made = std::make_shared<EventRecord>();
+  const std::lock_guard lock(mutex_);
+  latest_ = made;
+  return made;
+}
+
+std::shared_ptr<EventRecord> WorkEvent::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
 }
 
 WorkStream::WorkStream() {
@@ -93,7 +94,7 @@ void WorkStream::work() {
     queue_.pop_front();
     running_ = true;
     lock.unlock();
-    const Status status = work();
+    const Status status = withoutExceptions(work);
     lock.lock();
     running_ = false;
     if (first_.ok() && !status.ok()) first_ = status;
@@ -101,4 +102,23 @@ void WorkStream::work() {
   }
 }
 
-}  // namespace weft
+Status StreamBarrier::pass() {
+  std::unique_lock lock(mutex_);
+  if (--missing_ == 0) arrived_.notify_one();
+  opened_.wait(lock, [this] { return open_; });
+  return result_;
+}
+
+bool StreamBarrier::awaitStreams(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  return arrived_.wait_until(lock, deadline.at(), [this] { return missing_ == 0; });
+}
+
+void StreamBarrier::open(const Status& result) {
+  const std::lock_guard lock(mutex_);
+  open_ = true;
+  result_ = result;
+  opened_.notify_all();
+}
+
+}  // namespace weft::engine

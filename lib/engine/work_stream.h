@@ -12,30 +12,41 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 
-namespace weft {
+namespace weft::engine {
 
-// A point in a stream that others can wait for. Recorded again, it moves. Shared by its handle and
-// the work that refers to it, so it may be destroyed while work waits for it. Any thread.
-class WorkEvent {
+// One recording of an event: a point in a stream that is passed once. Any thread.
+class EventRecord {
  public:
   using Clock = std::chrono::steady_clock;
 
-  std::uint64_t beginRecord();           // when the record is queued; returns its ticket
-  void endRecord(std::uint64_t ticket);  // when the stream gets there
-  std::uint64_t latest() const;          // ticket of the most recent record, 0 = never recorded
-  bool passed(std::uint64_t ticket) const;
-  void wait(std::uint64_t ticket) const;
-  // When the most recent record was passed. False if there is none yet.
+  void pass();  // the stream gets there
+  bool passed() const;
+  void wait() const;
+  // When it was passed; false if it is not yet.
   bool time(Clock::time_point* when) const;
 
  private:
   mutable std::mutex mutex_;
-  mutable std::condition_variable passedOne_;
-  std::uint64_t recorded_ = 0;
-  std::uint64_t passed_ = 0;
+  mutable std::condition_variable passedNow_;
+  bool passed_ = false;
   Clock::time_point when_{};
+};
+
+// A point in a stream that others can wait for. Recorded again, it moves, but whoever waits goes on
+// to wait for the record that was the latest when the wait began. Any thread.
+class WorkEvent {
+ public:
+  // A new one, which is the latest from now on.
+  std::shared_ptr<EventRecord> record();
+  // Null if there is none.
+  std::shared_ptr<EventRecord> latest() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<EventRecord> latest_;
 };
 
 // An in-order queue with a worker thread. After an error the queued work still runs (operations on
@@ -72,4 +83,26 @@ class WorkStream {
   std::thread worker_;
 };
 
-}  // namespace weft
+// A barrier at which streams wait for work that is done elsewhere: they arrive, the work is done,
+// and all go on with its result. Used once. Any thread.
+class StreamBarrier {
+ public:
+  explicit StreamBarrier(std::size_t streams) : missing_(streams) {}
+
+  // Of a stream: waits until the work is done, and returns how it ended.
+  Status pass();
+
+  // Of the worker: false if the deadline passes before all streams are here.
+  bool awaitStreams(Deadline deadline);
+  void open(const Status& result);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::condition_variable opened_;
+  std::size_t missing_;
+  bool open_ = false;
+  Status result_;
+};
+
+}  // namespace weft::engine

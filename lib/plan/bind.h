@@ -5,28 +5,36 @@
 
 #include "base/status.h"
 #include "plan/call.h"
-#include "plan/landing.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
+#include "plan/staging_map.h"
 #include "schedule/ir.h"
+#include "transports/window.h"
 
-namespace weft {
+namespace weft::plan {
 
 // What binding needs to know of the communicator; equal on all ranks but for `rank`.
 struct BindTarget {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::uint32_t tags = 0;  // cells per parity, for all peers together
+  std::uint32_t arrivalSlots = 0;  // per lane, for all peers together
   Budget budget;
   // Results of messages from this size on go past the cache: they would not stay in it until the
   // caller reads them, and a plain store first reads the line that it overwrites.
   std::uint64_t streamMin = ~std::uint64_t{0};
+
+  // Each rank's region in the arrival slots and in the arena of every other.
+  std::uint32_t arrivalsPerRegion() const { return arrivalSlots / ranks; }
+  std::uint64_t bytesPerRegion() const {
+    return budget.arenaBytes / ranks / transport::kLine * transport::kLine;
+  }
 };
 
 // Compiles `schedule` for one rank and one call: slots become offsets, runs become one op each
 // where they are contiguous, a final Reduce takes its Finish along, short payloads move into the
-// cells. InvalidUsage if the schedule needs more cells or landing memory than the communicator has.
-Status bindSchedule(const Schedule& schedule, const Call& call, const BindTarget& target,
+// arrival slots. InvalidUsage if the schedule needs more arrival slots or staging memory than the
+// communicator has.
+Status bindSchedule(const schedule::Schedule& schedule, const Call& call, const BindTarget& target,
                     std::unique_ptr<Plan>* out);
 
-}  // namespace weft
+}  // namespace weft::plan

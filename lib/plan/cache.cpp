@@ -2,8 +2,25 @@
 #include "plan/cache.h"
 
 #include <algorithm>
+#include <utility>
 
-namespace weft {
+namespace weft::plan {
+
+Status bindDecision(const Decision& decision, const Call& call, const Tuning& tuning,
+                    const BindTarget& target, std::unique_ptr<Plan>* out) {
+  std::unique_ptr<Plan> plain;
+  if (decision.needsSchedule(tuning))
+    WEFT_TRY(bindSchedule(decision.schedule, call, target, &plain));
+  if (decision.shared) {
+    WEFT_TRY(bindSchedule(*decision.shared, call, target, out));
+    (*out)->cmaCopies = decision.copies;
+    (*out)->otherwise = std::move(plain);
+  } else {
+    *out = std::move(plain);
+  }
+  (*out)->expected = decision.expected;
+  return {};
+}
 
 std::size_t PlanCache::slotOf(const Call& call) {
   const std::uint64_t mixed = (call.count * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
@@ -18,19 +35,10 @@ bool PlanCache::same(const Call& a, const Call& b) {
 }
 
 Status PlanCache::make(const Call& call, const Plan** plan) {
-  const std::optional<Schedule> shared = chooseShared(call, tuning_);
-  std::unique_ptr<Plan> made, otherwise;
-  if (shared) WEFT_TRY(bindSchedule(*shared, call, target_, &made));
-  if (made) made->kernelCopies = kernelCopiesGain(call, tuning_);
-  if (!made || !(tuning_.sharesAll || made->kernelCopies)) {
-    Schedule schedule;
-    WEFT_TRY(choose(call, tuning_, &schedule));
-    WEFT_TRY(bindSchedule(schedule, call, target_, &otherwise));
-  }
-  if (made)
-    made->otherwise = std::move(otherwise);
-  else
-    made = std::move(otherwise);
+  Decision decision;
+  WEFT_TRY(decide(call, tuning_, &decision));
+  std::unique_ptr<Plan> made;
+  WEFT_TRY(bindDecision(decision, call, tuning_, target_, &made));
   *plan = made.get();
   keep(call, std::move(made));
   return {};
@@ -58,4 +66,4 @@ void PlanCache::keep(const Call& call, std::unique_ptr<const Plan> plan) {
   bytes_ = kept;
 }
 
-}  // namespace weft
+}  // namespace weft::plan

@@ -7,9 +7,14 @@
 
 #include "base/status.h"
 #include "plan/bind.h"
-#include "plan/choose.h"
+#include "plan/decide.h"
+#include "plan/tuning.h"
 
-namespace weft {
+namespace weft::plan {
+
+// Compiles what was decided for one rank: for shared buffers with what to do if they are not.
+Status bindDecision(const Decision& decision, const Call& call, const Tuning& tuning,
+                    const BindTarget& target, std::unique_ptr<Plan>* out);
 
 // The compiled plans of one communicator and rank. find() is the hot path: one comparison when the
 // same call comes again. Bounded: when the plans outgrow kMaxBytes, all are dropped and made anew
@@ -50,4 +55,4 @@ class PlanCache {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace weft
+}  // namespace weft::plan

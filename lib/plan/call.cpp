@@ -1,55 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/call.h"
 
+#include <iterator>
+
 #include "base/hash.h"
 #include "base/text.h"
 
-namespace weft {
-namespace {
+namespace weft::plan {
 
 constexpr std::uint64_t kUnevenBit = 1u << 24;
 
-}  // namespace
-
-std::string_view collectiveName(Collective collective, bool uneven) {
-  switch (collective) {
-    case Collective::AllReduce:
-      return "all_reduce";
-    case Collective::AllGather:
-      return uneven ? "all_gather_v" : "all_gather";
-    case Collective::ReduceScatter:
-      return uneven ? "reduce_scatter_v" : "reduce_scatter";
-    case Collective::Broadcast:
-      return "broadcast";
-    case Collective::Reduce:
-      return "reduce";
-    case Collective::Gather:
-      return "gather";
-    case Collective::Scatter:
-      return "scatter";
-    case Collective::AllToAll:
-      return "alltoall";
-    case Collective::Barrier:
-      return "barrier";
-  }
-  return "unknown collective";
+std::string_view collectiveName(schedule::Collective collective, bool uneven) {
+  constexpr std::string_view kNames[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                         "broadcast",  "reduce",     "gather",
+                                         "scatter",    "alltoall",   "barrier"};
+  if (uneven && collective == schedule::Collective::AllGather) return "all_gather_v";
+  if (uneven && collective == schedule::Collective::ReduceScatter) return "reduce_scatter_v";
+  const auto number = static_cast<std::size_t>(collective);
+  return number < std::size(kNames) ? kNames[number] : "unknown collective";
 }
 
-std::string describe(Collective collective, std::uint64_t count, DType type, RedOp op, int root,
-                     bool uneven) {
-  if (collective == Collective::Barrier) return "barrier()";
-  std::string line = text(collectiveName(collective, uneven), "(count=", count, ", ", name(type));
-  if (isReduction(collective)) line += text(", ", name(op));
-  if (isRooted(collective)) line += text(", root=", root);
+std::string describe(schedule::Collective collective, std::uint64_t count, reduce::DType type,
+                     reduce::RedOp op, int root, bool uneven) {
+  if (collective == schedule::Collective::Barrier) return "barrier()";
+  std::string line =
+      text(collectiveName(collective, uneven), "(count=", count, ", ", reduce::name(type));
+  if (schedule::isReduction(collective)) line += text(", ", reduce::name(op));
+  if (schedule::isRooted(collective)) line += text(", root=", root);
   return line + ")";
 }
 
-std::string describe(const CallRecord& record) {
+std::string describe(const transport::CallRecord& record) {
   const std::uint64_t what = record.what.load(std::memory_order_acquire);
-  return describe(static_cast<Collective>(what & 0xff),
-                  record.count.load(std::memory_order_acquire),
-                  static_cast<DType>(what >> 8 & 0xff), static_cast<RedOp>(what >> 16 & 0xff),
-                  static_cast<int>(what >> 32), (what & kUnevenBit) != 0);
+  return describe(
+      static_cast<schedule::Collective>(what & 0xff), record.count.load(std::memory_order_acquire),
+      static_cast<reduce::DType>(what >> 8 & 0xff), static_cast<reduce::RedOp>(what >> 16 & 0xff),
+      static_cast<int>(what >> 32), (what & kUnevenBit) != 0);
+}
+
+bool isStep(const Call& call) {
+  return call.collective == schedule::Collective::AllReduce && call.op == reduce::RedOp::Epilogue;
 }
 
 std::uint64_t packWhat(const Call& call) {
@@ -62,8 +52,9 @@ std::uint64_t fingerprintOf(const Call& call, std::uint32_t ranks, std::string_v
   Hash hash;
   hash.add(packWhat(call)).add(call.count).add(ranks).add(call.reproducible).add(algorithm);
   for (const std::size_t n : call.counts) hash.add(n);
-  for (const std::size_t d : call.displs) hash.add(d);
+  for (std::size_t r = 0; r < call.displs.size(); ++r)
+    hash.add(call.counts[r] == 0 ? 0 : call.displs[r]);  // an empty block lies anywhere
   return hash.value();
 }
 
-}  // namespace weft
+}  // namespace weft::plan

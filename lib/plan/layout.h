@@ -8,12 +8,12 @@
 #include "plan/plan.h"
 #include "schedule/ir.h"
 
-namespace weft {
+namespace weft::plan {
 
-// How many bytes of landing memory an invocation may use, and the largest message in one segment.
+// How many bytes of protocol memory an invocation may use, and the largest message in one segment.
 struct Budget {
-  std::uint64_t arenaBytes = 0;    // hard limit: the memory of one parity
-  std::uint64_t landingBytes = 0;  // soft limit: what stays in cache while segments are in flight
+  std::uint64_t arenaBytes = 0;    // hard limit: the memory of one lane
+  std::uint64_t stagingBytes = 0;  // soft limit: what stays in cache while segments are in flight
   std::uint32_t slots = 0;         // Tmp slots that share arenaBytes; 0: all of the schedule's
 };
 
@@ -25,14 +25,13 @@ struct Budget {
 // packed blocks in a single segment are a vector.
 class ByteLayout {
  public:
-  ByteLayout(const Schedule& schedule, const Call& call, const Budget& budget);
+  ByteLayout(const schedule::Schedule& schedule, const Call& call, const Budget& budget);
 
   bool isVector() const { return vector_; }
   std::uint64_t stride() const { return stride_; }  // bytes of a chunk, and of a Tmp slot
   std::uint64_t segments() const { return segments_; }
   std::uint64_t segmentBytes() const { return segmentBytes_; }
   std::uint64_t totalBytes() const { return total_; }  // of the larger buffer
-  std::uint64_t tmpBytes() const { return tmpChunks_ * stride_; }
 
   std::uint64_t inOffset(std::uint32_t slot) const;
   std::uint64_t outOffset(std::uint32_t slot) const;
@@ -40,11 +39,11 @@ class ByteLayout {
   std::uint64_t limit(std::uint32_t logical) const;
 
  private:
-  void cutVector(std::uint64_t total, std::uint64_t elementBytes, const Budget& budget);
+  void cutVector(std::uint64_t count, std::uint64_t elementBytes, const Budget& budget);
   void cutBlocks(const Call& call, std::uint32_t ranks, const Budget& budget);
   std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
 
-  Collective collective_;
+  schedule::Collective collective_;
   std::uint64_t chunks_;
   std::uint64_t tmpChunks_;
   bool vector_ = true;
@@ -56,4 +55,4 @@ class ByteLayout {
   std::vector<std::uint64_t> blockOffset_;
 };
 
-}  // namespace weft
+}  // namespace weft::plan

@@ -10,7 +10,7 @@
 #include "schedule/ir.h"
 #include "tune/machine.h"
 
-namespace weft {
+namespace weft::plan {
 
 // What carries bytes between nodes. Without it all ranks share memory.
 struct Between {
@@ -21,27 +21,27 @@ struct Between {
 };
 
 // Where schedules run: what the ranks agreed on.
-struct Ground {
-  Machine machine;
+struct CostParameters {
+  tune::Machine machine;
   std::uint32_t cores = 1;  // that the ranks have together
-  bool oneProcess = false;  // writing to a peer's buffer is a plain store, not a kernel copy
+  bool oneProcess = false;  // writing to a peer's buffer is a plain store, not a CMA copy
   std::uint64_t arenaBytes = 0;
-  std::uint64_t landingBytes = 0;
+  std::uint64_t stagingBytes = 0;
   std::optional<Between> between;
 };
 
 // How a schedule on shared buffers reaches its peers'.
-enum class Reach : std::uint8_t { Mapped, Kernel };
+enum class Reach : std::uint8_t { Mapped, Cma };
 
 // How long one call takes by this schedule, in nanoseconds. A pure function: it counts what the
 // schedule's ops cost the busiest core, and the rounds in which ranks wait for each other, and
 // prices them by the machine's numbers. Meant for comparing schedules of the same call: what is
 // equal in all of them (entering the call, the caches' state before it) is left out. It is for data
 // that applications use between calls, so what a peer reads has been written by its owner since.
-double estimateNs(const Schedule& schedule, const Call& call, const Ground& ground,
+double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,
                   Reach reach = Reach::Mapped);
 
 // What it costs that all ranks hear of each other once.
-double roundNs(std::uint32_t ranks, const Ground& ground);
+double roundNs(std::uint32_t ranks, const CostParameters& costs);
 
-}  // namespace weft
+}  // namespace weft::plan

@@ -8,28 +8,30 @@
 #include <vector>
 
 #include "reduce/reduce.h"
+#include "tune/expectation.h"
 
-namespace weft {
+namespace weft::plan {
 
-// Bytes at once of kernel copies of shared buffers: enough to pay for the call, few enough for the
+// Bytes at once of CMA copies of shared buffers: enough to pay for the call, few enough for the
 // cache.
-inline constexpr std::size_t kKernelTile = 64 << 10;
+inline constexpr std::size_t kTileBytes = 64 << 10;
 
 // Where an operand lies. Offsets are in bytes from the base; In and Out also move by one segment
 // for each segment of a large message.
 enum class Base : std::uint8_t {
-  In,       // the caller's send buffer
-  Out,      // the caller's receive buffer
-  Arena,    // own landing arena, of the invocation's parity
-  Cells,    // own cells, of the invocation's parity: payloads small enough to travel inside
-  PeerIn,   // the send buffer of Place::peer, where ranks share their buffers
-  PeerOut,  // its receive buffer
+  In,        // the caller's send buffer
+  Out,       // the caller's receive buffer
+  Arena,     // own staging arena, of the invocation's lane
+  Arrivals,  // own arrival slots, of the invocation's lane: payloads small enough to travel inside
+  PeerIn,    // the send buffer of Place::peer, where ranks share their buffers
+  PeerOut,   // its receive buffer
 };
 
 struct Place {
   Base base = Base::In;
   std::uint32_t peer = 0;  // PeerIn, PeerOut
   std::uint64_t offset = 0;
+  bool isPeers() const { return base == Base::PeerIn || base == Base::PeerOut; }
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -39,7 +41,7 @@ struct Place {
 struct BoundOp {
   enum class Kind : std::uint8_t {
     Put,
-    PutInCell,
+    PutInline,
     PutDirect,
     Store,  // into a peer's buffer; a Raise follows
     Raise,  // the arrival of what has been stored
@@ -51,14 +53,14 @@ struct BoundOp {
     Finish
   };
   Kind kind;
-  bool drain = false;          // writes what an earlier Put reads: wait until those are done
-  bool finish = false;         // Fold: divide by plan.divisor while the sum is in registers, or
-                               // leave the sum to the launch's kernel
-  bool stream = false;         // Copy, Fold: store past the cache
-  std::uint32_t peer = 0;      // Put*, Signal: the target; Wait: the rank that puts
-  std::uint32_t tag = 0;       // Put*, Signal, Wait: cell index within the parity
-  std::uint32_t grant = 0;     // PutDirect: the cell in which the target's Out address came
-  std::uint32_t operands = 0;  // Fold: plan.operands[first .. first + operands)
+  bool drain = false;             // writes what an earlier Put reads: wait until those are done
+  bool finish = false;            // Fold: divide by plan.divisor while the sum is in registers, or
+                                  // leave the sum to the launch's epilogue
+  bool stream = false;            // Copy, Fold: store past the cache
+  std::uint32_t peer = 0;         // Put*, Signal: the target; Wait: the rank that puts
+  std::uint32_t arrival = 0;      // Put*, Signal, Wait: index of the arrival slot within the lane
+  std::uint32_t clearToSend = 0;  // PutDirect: in which arrival slot the address of Out came
+  std::uint32_t operands = 0;     // Fold: plan.operands[first .. first + operands)
   std::uint32_t first = 0;
   std::uint32_t spread = 0;  // Copy, Fold: the result also goes to plan.operands[firstSpread ..]
   std::uint32_t firstSpread = 0;
@@ -74,18 +76,19 @@ struct Plan {
   std::string algorithm;
   std::vector<BoundOp> ops;
   std::vector<Place> operands;
-  FoldFn fold = nullptr;
-  SpreadFn spread = nullptr;  // null: there is no such kernel
-  ScaleFn scale = nullptr;
-  DType type = DType::U8;
+  reduce::FoldFn fold = nullptr;
+  reduce::SpreadFn spread = nullptr;  // null: there is no such kernel
+  reduce::ScaleFn scale = nullptr;
+  reduce::DType type = reduce::DType::U8;
   std::size_t elementBytes = 1;
-  bool callsKernel = false;   // RedOp::Kernel
-  std::uint64_t divisor = 1;  // Finish, and Fold with `finish`: ranks for avg, else 1
+  bool callsEpilogue = false;  // RedOp::Epilogue
+  std::uint64_t divisor = 1;   // Finish, and Fold with `finish`: ranks for avg, else 1
   std::uint64_t segments = 1;
   std::uint64_t segmentBytes = 0;  // how far In and Out move from one segment to the next
   std::uint64_t fingerprint = 0;   // of everything that ranks must agree on
   std::uint64_t what = 0;          // CallRecord::what
   std::uint64_t count = 0;
+  tune::Expected expected;
   std::vector<std::uint32_t> writers;  // the other ranks that put into this one
 
   // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,
@@ -93,7 +96,7 @@ struct Plan {
   // cannot, all run `otherwise`.
   std::uint32_t tells = 0;
   std::uint32_t opening = 0;
-  bool kernelCopies = false;   // peers' buffers that are not shared are reached through the kernel
+  bool cmaCopies = false;      // peers' buffers that are not shared are reached by CMA
   std::uint64_t sharedIn = 0;  // bytes from the start of In that peers read, 0: none
   std::uint64_t sharedOut = 0;
   std::unique_ptr<const Plan> otherwise;  // null: the ranks share all memory
@@ -104,4 +107,4 @@ struct Plan {
   }
 };
 
-}  // namespace weft
+}  // namespace weft::plan

@@ -16,8 +16,7 @@
 #include "reduce/steps.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // How far ahead of the arithmetic state comes into the cache: what the processor fetches by itself
 // is late, with so many arrays and so much to do between them.
@@ -68,7 +67,7 @@ struct AdamWStep {
   }
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -15,8 +15,7 @@
 #include "reduce/optimizer.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 template <class D, size_t kCount>
 using Vectors = std::array<hn::Vec<D>, kCount>;
@@ -41,7 +40,7 @@ HWY_INLINE void addAddend(Vectors<D, kCount>& sum, D d, const Addend& addend, si
   }
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -12,7 +12,7 @@
 #include "reduce/reduce.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
+namespace weft::reduce::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kTile = 8 << 10;
@@ -48,11 +48,11 @@ void streamTiles(void* const* dst, size_t targets, const void* src, size_t bytes
   hwy::FlushStream();
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
 HWY_EXPORT(streamTiles);
 
@@ -60,5 +60,5 @@ void copyStream(void* const* dst, size_t targets, const void* src, size_t bytes)
   if (bytes != 0) HWY_DYNAMIC_DISPATCH(streamTiles)(dst, targets, src, bytes);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 constexpr size_t kSums = ExactSum::kWords - 1;  // words of the sum itself
@@ -81,4 +81,4 @@ double ExactSum::value() const {
   return std::ldexp(leading, kLowest + 32 * (static_cast<int>(top) - 1) - shift);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weft {
+namespace weft::reduce {
 
 class ExactSum {
  public:
@@ -30,4 +30,4 @@ class ExactSum {
   Words words_{};
 };
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -17,8 +17,7 @@
 #include "reduce/reduce.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // At most 16 lanes: what sums and random bits are laid out for.
 using FloatTag = hn::CappedTag<float, 16>;
@@ -75,7 +74,7 @@ HWY_INLINE void forElements(size_t n, const Step& step) {
   for (; i < n; ++i) step(OneFloat(), i);
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

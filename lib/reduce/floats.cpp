@@ -6,39 +6,26 @@
 #include <hwy/highway.h>
 
 #include "reduce/fold-inl.h"
-#include "reduce/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
+namespace weft::reduce::HWY_NAMESPACE {
 
 template <class T>
 using Floats = Native<hn::ScalableTag<T>>;
 
-FoldFn resolveFloatFold(DType type, RedOp op) {
-  return type == DType::F32 ? floatKernel<Floats<float>>(op) : floatKernel<Floats<double>>(op);
+Kernels resolveFloats(DType type, RedOp op) {
+  return type == DType::F32 ? kernelsOf<Floats<float>>(op) : kernelsOf<Floats<double>>(op);
 }
 
-SpreadFn resolveFloatSpread(DType type) {
-  return type == DType::F32 ? spreadFloats<Floats<float>, Sum> : spreadFloats<Floats<double>, Sum>;
-}
-
-ScaleFn resolveFloatScale(DType type) {
-  return type == DType::F32 ? scaleFloats<Floats<float>> : scaleFloats<Floats<double>>;
-}
-
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
-HWY_EXPORT(resolveFloatFold);
-HWY_EXPORT(resolveFloatSpread);
-HWY_EXPORT(resolveFloatScale);
+HWY_EXPORT(resolveFloats);
 
-FoldFn floatFold(DType type, RedOp op) { return HWY_DYNAMIC_DISPATCH(resolveFloatFold)(type, op); }
-SpreadFn floatSpread(DType type) { return HWY_DYNAMIC_DISPATCH(resolveFloatSpread)(type); }
-ScaleFn floatScale(DType type) { return HWY_DYNAMIC_DISPATCH(resolveFloatScale)(type); }
+Kernels floatKernels(DType type, RedOp op) { return HWY_DYNAMIC_DISPATCH(resolveFloats)(type, op); }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

@@ -15,12 +15,12 @@
 #include <cstddef>
 #include <cstring>
 
+#include "reduce/kernels.h"
 #include "reduce/operators-inl.h"
 #include "reduce/packet-inl.h"
-#include "reduce/reduce.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
+namespace weft::reduce::HWY_NAMESPACE {
 
 // Packets in flight at once: enough to hide the latency of an operator, few enough for the
 // registers.
@@ -184,25 +184,6 @@ void foldFloats(void* dst, const void* const* src, size_t n, size_t count, uint6
   foldAll<P, Op, false>(only(dst), src, n, count, Divide<typename P::Lane>(divisor));
 }
 
-// The kernel of a float type for each operator.
-template <class P>
-FoldFn floatKernel(RedOp op) {
-  switch (op) {
-    case RedOp::Sum:
-    case RedOp::Avg:
-    case RedOp::PreMulSum:
-    case RedOp::Kernel:
-      return foldFloats<P, Sum>;
-    case RedOp::Prod:
-      return foldFloats<P, Prod>;
-    case RedOp::Max:
-      return foldFloats<P, Max>;
-    case RedOp::Min:
-      return foldFloats<P, Min>;
-  }
-  return nullptr;
-}
-
 // Do stores past the caches find packet borders? They do in all targets at once, or in none.
 template <class P>
 bool hasBorders(const ManyTargets& to) {
@@ -253,12 +234,27 @@ void scaleFloats(void* dst, const void* src, size_t count, const void* scalar) {
   scaleAll<P>(dst, src, count, scalar, Divide<typename P::Lane>(1));
 }
 
+// The kernels of a float type.
+template <class P>
+Kernels kernelsOf(RedOp op) {
+  switch (op) {
+    case RedOp::Prod:
+      return {foldFloats<P, Prod>, nullptr, scaleFloats<P>};
+    case RedOp::Max:
+      return {foldFloats<P, Max>, nullptr, scaleFloats<P>};
+    case RedOp::Min:
+      return {foldFloats<P, Min>, nullptr, scaleFloats<P>};
+    default:
+      return {foldFloats<P, Sum>, spreadFloats<P, Sum>, scaleFloats<P>};
+  }
+}
+
 template <class P>
 void scaleIntegers(void* dst, const void* src, size_t count, const void* scalar) {
   scaleAll<P>(dst, src, count, scalar, Keep());
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,8 +13,7 @@
 #include "reduce/squares-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 static_assert(Squares::kSums == kBlock && kGrid % kBlock == 0);
 
@@ -76,11 +75,11 @@ double fusedStep(const FusedBlock& b) {
   return b.outType == DType::BF16 ? stepRounding<ToBF16>(b) : stepRounding<ToF16>(b);
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
 HWY_EXPORT(fusedStep);
 HWY_EXPORT(foldBlock);
@@ -91,5 +90,5 @@ double foldFusedBlock(std::span<const Addend> addends, size_t at, float* sums) {
   return HWY_DYNAMIC_DISPATCH(foldBlock)(addends, at, sums);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

@@ -10,7 +10,7 @@
 #include "reduce/optimizer.h"
 #include "reduce/steps.h"
 
-namespace weft {
+namespace weft::reduce {
 
 struct FusedBlock {
   const AdamFactors& factors;
@@ -28,4 +28,4 @@ double stepFusedBlock(const FusedBlock& block);
 // The sums of elements from `at` on, to a multiple of 64 bytes.
 double foldFusedBlock(std::span<const Addend> addends, size_t at, float* sums);
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -12,8 +12,7 @@
 #include "reduce/grid.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // Vectors in flight: enough to hide the latency of an addition.
 constexpr size_t kInFlight = 4;
@@ -49,11 +48,11 @@ void fold(float* dst, std::span<const Addend> addends, float scale, bool accumul
   for (; i < to; ++i) gradients.vectors<1>(OneFloat(), i);
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 void countNonFinite(const float* data, size_t n, uint64_t first, GradientStats& stats) {
@@ -83,5 +82,5 @@ void foldGradients(float* dst, std::span<const Addend> addends, float scale, boo
   });
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

@@ -8,7 +8,7 @@
 
 #include "reduce/optimizer.h"
 
-namespace weft {
+namespace weft::reduce {
 
 // Calls body(at, count) for the piece of each grid block of n elements from logical index `first`.
 template <class Body>
@@ -23,4 +23,4 @@ void forGrid(uint64_t first, size_t n, const Body& body) {
 // The sum of squares of a piece of one grid block: inf or NaN just if an element is.
 double sumOfSquares(const float* data, size_t n, uint64_t first);
 
-}  // namespace weft
+}  // namespace weft::reduce

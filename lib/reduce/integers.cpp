@@ -9,10 +9,9 @@
 #include <type_traits>
 
 #include "reduce/fold-inl.h"
-#include "reduce/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
+namespace weft::reduce::HWY_NAMESPACE {
 
 // x / divisor, toward zero. Exact in double for 32 bits: a quotient of two such numbers that is no
 // integer is further from the next one than a double's rounding.
@@ -64,66 +63,48 @@ using Factors =
     std::conditional_t<sizeof(T) == 1, WideBytes<hn::ScalableTag<uint16_t>>, Wrapping<T>>;
 
 template <class T>
-FoldFn integerKernel(RedOp op) {
+Kernels integersOf(RedOp op) {
+  constexpr ScaleFn kScale = scaleIntegers<Factors<T>>;
   switch (op) {
-    case RedOp::Sum:
-    case RedOp::Avg:
-    case RedOp::PreMulSum:
-    case RedOp::Kernel:
-      return foldIntegers<T, Wrapping<T>, Sum>;
     case RedOp::Prod:
-      return foldIntegers<T, Factors<T>, Prod>;
+      return {foldIntegers<T, Factors<T>, Prod>, nullptr, kScale};
     case RedOp::Max:
-      return foldIntegers<T, Integers<T>, Max>;
+      return {foldIntegers<T, Integers<T>, Max>, nullptr, kScale};
     case RedOp::Min:
-      return foldIntegers<T, Integers<T>, Min>;
+      return {foldIntegers<T, Integers<T>, Min>, nullptr, kScale};
+    default:
+      return {foldIntegers<T, Wrapping<T>, Sum>, nullptr, kScale};
   }
-  return nullptr;
 }
 
-FoldFn resolveIntegerFold(DType type, RedOp op) {
+Kernels resolveIntegers(DType type, RedOp op) {
   switch (type) {
     case DType::I8:
-      return integerKernel<int8_t>(op);
+      return integersOf<int8_t>(op);
     case DType::U8:
-      return integerKernel<uint8_t>(op);
+      return integersOf<uint8_t>(op);
     case DType::I32:
-      return integerKernel<int32_t>(op);
+      return integersOf<int32_t>(op);
     case DType::U32:
-      return integerKernel<uint32_t>(op);
+      return integersOf<uint32_t>(op);
     case DType::I64:
-      return integerKernel<int64_t>(op);
-    case DType::U64:
-      return integerKernel<uint64_t>(op);
+      return integersOf<int64_t>(op);
     default:
-      return nullptr;
+      return integersOf<uint64_t>(op);
   }
 }
 
-ScaleFn resolveIntegerScale(DType type) {
-  switch (sizeOf(type)) {
-    case 1:
-      return scaleIntegers<Factors<uint8_t>>;
-    case 4:
-      return scaleIntegers<Factors<uint32_t>>;
-    default:
-      return scaleIntegers<Factors<uint64_t>>;
-  }
-}
-
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
-HWY_EXPORT(resolveIntegerFold);
-HWY_EXPORT(resolveIntegerScale);
+HWY_EXPORT(resolveIntegers);
 
-FoldFn integerFold(DType type, RedOp op) {
-  return HWY_DYNAMIC_DISPATCH(resolveIntegerFold)(type, op);
+Kernels integerKernels(DType type, RedOp op) {
+  return HWY_DYNAMIC_DISPATCH(resolveIntegers)(type, op);
 }
-ScaleFn integerScale(DType type) { return HWY_DYNAMIC_DISPATCH(resolveIntegerScale)(type); }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

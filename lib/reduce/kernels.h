@@ -4,17 +4,15 @@
 
 #include "reduce/reduce.h"
 
-namespace weft {
+namespace weft::reduce {
 
-FoldFn integerFold(DType type, RedOp op);
-ScaleFn integerScale(DType type);
+struct Kernels {
+  FoldFn fold;
+  SpreadFn spread;  // null but for sums of floats
+  ScaleFn scale;
+};
+Kernels integerKernels(DType type, RedOp op);
+Kernels floatKernels(DType type, RedOp op);  // F32, F64
+Kernels halfKernels(DType type, RedOp op);   // F16, BF16
 
-FoldFn floatFold(DType type, RedOp op);  // F32, F64
-SpreadFn floatSpread(DType type);        // their sum
-ScaleFn floatScale(DType type);
-
-FoldFn halfFold(DType type, RedOp op);  // F16, BF16
-SpreadFn halfSpread(DType type);        // their sum
-ScaleFn halfScale(DType type);
-
-}  // namespace weft
+}  // namespace weft::reduce

@@ -16,8 +16,7 @@
 #include "reduce/packet-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 struct Sum {
   template <class V>
@@ -35,31 +34,22 @@ struct Prod {
 
 // Highway leaves NaN and the sign of zero to the target in its own Max and Min. Here, equal floats
 // are the same bits or zeros of two signs, and a NaN fails both comparisons.
-struct Max {
+template <bool kLargest>
+struct Extreme {
   template <class V>
   static HWY_INLINE V apply(V a, V b) {
     if constexpr (hwy::IsFloat<hn::LaneType<V>>()) {
-      const V larger = hn::IfThenElse(hn::Lt(a, b), b, a);
-      const V number = hn::IfThenElse(hn::Eq(a, b), hn::And(a, b), larger);
+      const V winner = hn::IfThenElse(kLargest ? hn::Lt(a, b) : hn::Lt(b, a), b, a);
+      const V equal = kLargest ? hn::And(a, b) : hn::Or(a, b);
+      const V number = hn::IfThenElse(hn::Eq(a, b), equal, winner);
       return hn::IfThenElse(hn::IsNaN(b), b, number);
     } else {
-      return hn::Max(a, b);
+      return kLargest ? hn::Max(a, b) : hn::Min(a, b);
     }
   }
 };
-
-struct Min {
-  template <class V>
-  static HWY_INLINE V apply(V a, V b) {
-    if constexpr (hwy::IsFloat<hn::LaneType<V>>()) {
-      const V smaller = hn::IfThenElse(hn::Lt(b, a), b, a);
-      const V number = hn::IfThenElse(hn::Eq(a, b), hn::Or(a, b), smaller);
-      return hn::IfThenElse(hn::IsNaN(b), b, number);
-    } else {
-      return hn::Min(a, b);
-    }
-  }
-};
+using Max = Extreme<true>;
+using Min = Extreme<false>;
 
 template <class Op, class V>
 HWY_INLINE V combine(V a, V b) {
@@ -107,7 +97,7 @@ class Divide {
   T factor_;
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

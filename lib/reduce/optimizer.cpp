@@ -13,7 +13,7 @@
 #include "reduce/grid.h"
 #include "reduce/steps.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 std::byte* elementOf(void* data, DType type, size_t i) {
@@ -71,11 +71,11 @@ float keepOf(const AdamW& s) { return static_cast<float>(1 - s.learningRate * s.
 void foldPiece(std::span<const Addend> addends, uint64_t first, size_t at, size_t count,
                float* sums, GradientStats* stats) {
   std::vector<Addend> from(addends.begin(), addends.end());
-  for (Addend& a : from) a.data = static_cast<const std::byte*>(a.data) + at * sizeOf(a.type);
+  for (Addend& a : from) a = a.from(at);
   foldGradients(sums, from, 1, false, count, first + at, stats);
 }
 
-// What is no whole grid block, or goes where vectors may not, in the passes that a fused one is.
+// For part of a grid block, or unaligned targets: the fused pass in separate ones.
 void stepPiece(const AdamFactors& c, float keep, const FusedSlice& s, size_t at, size_t count,
                GradientStats* stats) {
   std::array<float, kGrid> sums;
@@ -86,7 +86,7 @@ void stepPiece(const AdamFactors& c, float keep, const FusedSlice& s, size_t at,
   for (void* to : s.out) std::memcpy(elementOf(to, s.outType, at), rounded.data(), count * 2);
 }
 
-// Of a whole block. What is not finite is looked for in its sums.
+// For a whole block. What is not finite is found in its sums.
 void addStats(std::span<const Addend> addends, uint64_t first, size_t at, double squares,
               GradientStats* stats) {
   if (stats == nullptr) return;
@@ -95,7 +95,7 @@ void addStats(std::span<const Addend> addends, uint64_t first, size_t at, double
   foldPiece(addends, first, at, kGrid, sums.data(), stats);
 }
 
-// Where the first whole block from logical index `first` on would be in `data`: vectors go there?
+// Is the first whole block from logical index `first` on aligned for vectors in `data`?
 bool isAligned(const void* data, DType type, uint64_t first) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   return (address + (0 - first) % kGrid * sizeOf(type)) % 64 == 0;
@@ -168,4 +168,4 @@ void applyUpdate(double rate, const StepSlice& slice, const float* update) {
   });
 }
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -21,7 +21,7 @@
 #include "reduce/reduce.h"
 #include "reduce/rounding.h"
 
-namespace weft {
+namespace weft::reduce {
 
 constexpr size_t kGrid = 1024;
 
@@ -38,6 +38,10 @@ struct GradientStats {
 struct Addend {
   const void* data;
   DType type;  // F32, F16 or BF16
+
+  Addend from(uint64_t i) const {
+    return {static_cast<const std::byte*>(data) + i * sizeOf(type), type};
+  }
 };
 
 // dst[i] = (addend[0][i] + addend[1][i] + ...) * scale, or with `accumulate` dst[i] + that; one
@@ -114,8 +118,7 @@ void stepSgd(const Sgd& settings, const StepSlice& slice, float* buffer);
 
 // LAMB (You et al.), in two phases around the norms of each parameter tensor. m and v are those of
 // AdamW, then
-//   update = (m * (1 / (1 - beta1^step) * root)) / (sqrt(v) + epsilon * root) + w *
-//   weightDecay
+//   update = (m * (1 / (1 - beta1^step) * root)) / (sqrt(v) + epsilon * root) + w * weightDecay
 // The first phase changes m and v and adds up the squares of w and of the update (null: not). It
 // reads of the slice neither `out` nor `rounding`.
 struct Lamb {
@@ -133,4 +136,4 @@ void updateLamb(const Lamb& settings, const StepSlice& slice, float* m, float* v
 // |w| / |update| (1 where one of them is 0). It does not read the slice's gradients.
 void applyUpdate(double rate, const StepSlice& slice, const float* update);
 
-}  // namespace weft
+}  // namespace weft::reduce

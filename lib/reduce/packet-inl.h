@@ -23,7 +23,7 @@
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
+namespace weft::reduce::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 static_assert(std::endian::native == std::endian::little);
@@ -223,7 +223,7 @@ struct Float16 {
 #endif
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

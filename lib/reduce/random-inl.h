@@ -21,8 +21,7 @@
 #include "reduce/rounding.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 using WordTag = hn::Rebind<uint32_t, FloatTag>;
 using Words = hn::Vec<WordTag>;
@@ -63,7 +62,7 @@ class RandomWords {
   Words counter_, key_;
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -5,35 +5,31 @@
 
 #include "reduce/kernels.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
-
-enum class Family : uint8_t { Integer, Float, Half };
 
 struct Traits {
   const char* name;
   size_t size;
-  Family family;
+  Kernels (*kernels)(DType type, RedOp op);
 };
 
-constexpr std::array<Traits, 10> kTypes{{{"int8", 1, Family::Integer},
-                                         {"uint8", 1, Family::Integer},
-                                         {"int32", 4, Family::Integer},
-                                         {"uint32", 4, Family::Integer},
-                                         {"int64", 8, Family::Integer},
-                                         {"uint64", 8, Family::Integer},
-                                         {"half", 2, Family::Half},
-                                         {"float", 4, Family::Float},
-                                         {"double", 8, Family::Float},
-                                         {"bfloat16", 2, Family::Half}}};
+constexpr std::array<Traits, 10> kTypes{{{"int8", 1, integerKernels},
+                                         {"uint8", 1, integerKernels},
+                                         {"int32", 4, integerKernels},
+                                         {"uint32", 4, integerKernels},
+                                         {"int64", 8, integerKernels},
+                                         {"uint64", 8, integerKernels},
+                                         {"half", 2, halfKernels},
+                                         {"float", 4, floatKernels},
+                                         {"double", 8, floatKernels},
+                                         {"bfloat16", 2, halfKernels}}};
 
 constexpr std::array<const char*, 7> kOps{"sum", "prod", "max", "min", "avg", "mulsum", "kernel"};
 
 const Traits& traits(DType type) { return kTypes[static_cast<size_t>(type)]; }
 
-bool isSum(RedOp op) {
-  return op == RedOp::Sum || op == RedOp::Avg || op == RedOp::PreMulSum || op == RedOp::Kernel;
-}
+Kernels kernels(DType type, RedOp op) { return traits(type).kernels(type, op); }
 
 }  // namespace
 
@@ -41,34 +37,9 @@ size_t sizeOf(DType type) { return traits(type).size; }
 const char* name(DType type) { return traits(type).name; }
 const char* name(RedOp op) { return kOps[static_cast<size_t>(op)]; }
 
-FoldFn foldKernel(DType type, RedOp op) {
-  switch (traits(type).family) {
-    case Family::Integer:
-      return integerFold(type, op);
-    case Family::Float:
-      return floatFold(type, op);
-    case Family::Half:
-      return halfFold(type, op);
-  }
-  return nullptr;
-}
-
-SpreadFn spreadKernel(DType type, RedOp op) {
-  if (!isSum(op) || traits(type).family == Family::Integer) return nullptr;
-  return traits(type).family == Family::Half ? halfSpread(type) : floatSpread(type);
-}
-
-ScaleFn scaleKernel(DType type) {
-  switch (traits(type).family) {
-    case Family::Integer:
-      return integerScale(type);
-    case Family::Float:
-      return floatScale(type);
-    case Family::Half:
-      return halfScale(type);
-  }
-  return nullptr;
-}
+FoldFn foldKernel(DType type, RedOp op) { return kernels(type, op).fold; }
+SpreadFn spreadKernel(DType type, RedOp op) { return kernels(type, op).spread; }
+ScaleFn scaleKernel(DType type) { return kernels(type, RedOp::PreMulSum).scale; }
 
 void finish(DType type, void* data, size_t count, uint64_t divisor) {
   if (divisor == 1) return;
@@ -76,4 +47,4 @@ void finish(DType type, void* data, size_t count, uint64_t divisor) {
   foldKernel(type, RedOp::Avg)(data, &source, 1, count, divisor);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -8,13 +8,12 @@
 // Same bits everywhere. A result depends on the inputs and their order alone: never on the
 // instruction set, the alignment, an element's position, or the split of an array over calls. For
 // that:
-//   - 16-bit floats are widened to float, folded in the order given, and rounded once at the end,
-//   to
+//   - 16-bit floats are widened to float, folded in the order given, and rounded once at the end, to
 //     nearest even, also into and out of the denormals.
 //   - Every NaN that comes out of an operation is the type's positive quiet NaN with an empty
-//   payload.
-//   - max and min are IEEE 754-2019 maximum and minimum: a NaN in any source gives NaN, and -0 <
-//   +0.
+//     payload.
+//   - max and min are IEEE 754-2019 maximum and minimum: a NaN in any source gives NaN, and
+//     -0 < +0.
 //   - Integer sums and products wrap around.
 // It assumes the default floating-point environment: round to nearest, denormals not flushed.
 //
@@ -24,12 +23,12 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weft {
+namespace weft::reduce {
 
 // Numbered as in weft.h and NCCL.
 enum class DType : uint8_t { I8, U8, I32, U32, I64, U64, F16, F32, F64, BF16 };
-// Kernel adds, and gives the complete sums to code of the caller's (plan/sum_kernel.h).
-enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, PreMulSum, Kernel };
+// Epilogue adds, and gives the complete sums to the caller's code (plan/epilogue.h).
+enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, PreMulSum, Epilogue };
 
 size_t sizeOf(DType type);
 const char* name(DType type);  // as in nccl-tests: "float", "bfloat16", ...
@@ -63,4 +62,4 @@ void finish(DType type, void* data, size_t count, uint64_t divisor);
 // read again soon; one that is the source is left alone. Ordered as above.
 void copyStream(void* const* dst, size_t targets, const void* src, size_t bytes);
 
-}  // namespace weft
+}  // namespace weft::reduce

@@ -16,8 +16,7 @@
 #include "reduce/random-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // What is rounded at once: the elements that 16 random words serve.
 constexpr size_t kBlock = 32;
@@ -121,7 +120,7 @@ struct Stochastic {
   }
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

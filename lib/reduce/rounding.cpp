@@ -10,12 +10,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reduce/optimizer.h"
+#include "reduce/grid.h"
 #include "reduce/rounding-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // n elements from the place `offset` of a block on.
 template <class To, class Mode>
@@ -40,29 +39,22 @@ void castTo(uint16_t* dst, const float* src, size_t n, size_t first, Mode mode) 
   if (at < n) castPart<To>(dst + at, src + at, n - at, 0, mode);
 }
 
-void castNearest(DType to, void* dst, const float* src, size_t n) {
-  auto* halves = static_cast<uint16_t*>(dst);
-  if (to == DType::BF16) castTo<ToBF16>(halves, src, n, 0, Nearest());
-  if (to == DType::F16) castTo<ToF16>(halves, src, n, 0, Nearest());
-}
-
 template <class To>
-void castGrid(uint16_t* dst, const float* src, size_t n, uint64_t key, uint64_t first) {
-  for (size_t at = 0; at < n;) {
+void castAll(void* dst, const float* src, size_t n, const Rounding& rounding, uint64_t first) {
+  auto* halves = static_cast<uint16_t*>(dst);
+  if (rounding.mode == RoundingMode::Nearest) return castTo<To>(halves, src, n, 0, Nearest());
+  const uint64_t key = keyOf(rounding);
+  forGrid(first, n, [=](size_t at, size_t count) {
     const size_t place = (first + at) % kGrid;
-    const size_t count = std::min(n - at, kGrid - place);
     const Stochastic mode{{key, (first + at) / kGrid, place / kBlock * (kBlock / 2)}};
-    castTo<To>(dst + at, src + at, count, place, mode);
-    at += count;
-  }
+    castTo<To>(halves + at, src + at, count, place, mode);
+  });
 }
 
-void castStochastic(DType to, void* dst, const float* src, size_t n, const Rounding& rounding,
-                    uint64_t first) {
-  const uint64_t key = keyOf(rounding);
-  auto* halves = static_cast<uint16_t*>(dst);
-  if (to == DType::BF16) castGrid<ToBF16>(halves, src, n, key, first);
-  if (to == DType::F16) castGrid<ToF16>(halves, src, n, key, first);
+void cast(DType to, void* dst, const float* src, size_t n, const Rounding& rounding,
+          uint64_t first) {
+  if (to == DType::BF16) castAll<ToBF16>(dst, src, n, rounding, first);
+  if (to == DType::F16) castAll<ToF16>(dst, src, n, rounding, first);
 }
 
 template <class From>
@@ -82,14 +74,13 @@ void widenFrom(DType from, float* dst, const void* src, size_t n) {
   if (from == DType::BF16) forElements(n, Widen<FromBF16>{dst, src});
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
-HWY_EXPORT(castNearest);
-HWY_EXPORT(castStochastic);
+HWY_EXPORT(cast);
 HWY_EXPORT(widenFrom);
 
 void castFloats(DType to, void* dst, const float* src, size_t n, const Rounding& rounding,
@@ -97,10 +88,8 @@ void castFloats(DType to, void* dst, const float* src, size_t n, const Rounding&
   if (n == 0) return;
   if (to == DType::F32) {
     std::memcpy(dst, src, n * sizeof *src);
-  } else if (rounding.mode == RoundingMode::Nearest) {
-    HWY_DYNAMIC_DISPATCH(castNearest)(to, dst, src, n);
   } else {
-    HWY_DYNAMIC_DISPATCH(castStochastic)(to, dst, src, n, rounding, first);
+    HWY_DYNAMIC_DISPATCH(cast)(to, dst, src, n, rounding, first);
   }
 }
 
@@ -108,5 +97,5 @@ void widen(DType from, float* dst, const void* src, size_t n) {
   HWY_DYNAMIC_DISPATCH(widenFrom)(from, dst, src, n);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

@@ -15,7 +15,7 @@
 
 #include "reduce/reduce.h"
 
-namespace weft {
+namespace weft::reduce {
 
 enum class RoundingMode : uint8_t { Nearest, Stochastic };
 
@@ -34,4 +34,4 @@ void castFloats(DType to, void* dst, const float* src, size_t n, const Rounding&
 // dst[i] = src[i], exactly but for NaNs; `from` is F32, F16 or BF16. dst must not overlap src.
 void widen(DType from, float* dst, const void* src, size_t n);
 
-}  // namespace weft
+}  // namespace weft::reduce

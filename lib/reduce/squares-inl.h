@@ -16,8 +16,7 @@
 #include "reduce/floats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 // 32 sums, each of the squares of every 32nd element of a grid block, in their order.
 // The square of a float is exact in double, so a fused multiply-add gives the same bits.
@@ -60,7 +59,7 @@ class Squares {
   hn::Vec<Doubles> sums_[kVectors];
 };
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -11,8 +11,7 @@
 #include "reduce/squares-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 double squaresOf(const float* data, size_t n, uint64_t first) {
   constexpr size_t kSums = Squares::kSums;
@@ -28,11 +27,11 @@ double squaresOf(const float* data, size_t n, uint64_t first) {
   return squares.total();
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
 HWY_EXPORT(squaresOf);
 
@@ -40,5 +39,5 @@ double sumOfSquares(const float* data, size_t n, uint64_t first) {
   return HWY_DYNAMIC_DISPATCH(squaresOf)(data, n, first);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

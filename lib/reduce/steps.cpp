@@ -11,8 +11,7 @@
 #include "reduce/steps.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace weft::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace weft::reduce::HWY_NAMESPACE {
 
 struct LambUpdate {
   Moments moments;
@@ -80,11 +79,11 @@ void apply(float rate, size_t n, float* w, const float* update) {
   forElements(n, Apply{rate, w, update});
 }
 
-}  // namespace weft::HWY_NAMESPACE
+}  // namespace weft::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace weft {
+namespace weft::reduce {
 
 HWY_EXPORT(adamW);
 HWY_EXPORT(lambUpdate);
@@ -109,5 +108,5 @@ void applyPiece(float rate, size_t n, float* w, const float* update) {
   HWY_DYNAMIC_DISPATCH(apply)(rate, n, w, update);
 }
 
-}  // namespace weft
+}  // namespace weft::reduce
 #endif

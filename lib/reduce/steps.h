@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace weft {
+namespace weft::reduce {
 
 // AdamW's and LAMB's.
 struct AdamFactors {
@@ -29,4 +29,4 @@ void lambPiece(const AdamFactors& c, size_t n, const float* w, const float* grad
 void sgdPiece(const SgdFactors& c, size_t n, float* w, const float* gradients, float* buffer);
 void applyPiece(float rate, size_t n, float* w, const float* update);
 
-}  // namespace weft
+}  // namespace weft::reduce

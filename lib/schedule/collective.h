@@ -13,14 +13,14 @@
 //   Gather         slot 0: block r                  root only: slot s: block s      rank s's block
 //   ReduceScatter  slot c: block c                  slot 0: block r                 sum over ranks
 //   Scatter        root only: slot c: block c       slot 0: block r                 root's block r
-//   AllToAll       slot d: the block for rank d     slot s: the block from rank s   (all one
-//   length) Barrier        none                             none
+//   AllToAll       slot d: the block for rank d     slot s: the block from rank s   (all one length)
+//   Barrier        none                             none
 //
 // The logical chunk of a slot is the chunk or block number in this table, so a sender and a
 // receiver agree on its length. In all-to-all the number differs at the two ends, which is why its
 // blocks must have equal lengths. Buffers "root only" may not exist elsewhere and no schedule
 // touches them there.
-namespace weft {
+namespace weft::schedule {
 
 enum class Collective : uint8_t {
   AllReduce,
@@ -35,27 +35,10 @@ enum class Collective : uint8_t {
 };
 
 constexpr const char* nameOf(Collective c) {
-  switch (c) {
-    case Collective::AllReduce:
-      return "all-reduce";
-    case Collective::AllGather:
-      return "all-gather";
-    case Collective::ReduceScatter:
-      return "reduce-scatter";
-    case Collective::Broadcast:
-      return "broadcast";
-    case Collective::Reduce:
-      return "reduce";
-    case Collective::Gather:
-      return "gather";
-    case Collective::Scatter:
-      return "scatter";
-    case Collective::AllToAll:
-      return "all-to-all";
-    case Collective::Barrier:
-      return "barrier";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"all-reduce", "all-gather", "reduce-scatter",
+                                    "broadcast",  "reduce",     "gather",
+                                    "scatter",    "all-to-all", "barrier"};
+  return kNames[static_cast<unsigned>(c)];
 }
 
 constexpr bool isRooted(Collective c) {
@@ -78,12 +61,20 @@ constexpr bool hasOut(Collective c, uint32_t root, uint32_t rank) {
   return (c != Collective::Reduce && c != Collective::Gather) || rank == root;
 }
 
+// Is all of In (Out) the rank's own block, in slot 0?
+constexpr bool hasOneIn(Collective c) {
+  return c == Collective::AllGather || c == Collective::Gather;
+}
+constexpr bool hasOneOut(Collective c) {
+  return c == Collective::ReduceScatter || c == Collective::Scatter;
+}
+
 // The logical chunk in slot `index` of In (Out) on `rank`.
 constexpr uint32_t logicalIn(Collective c, uint32_t rank, uint32_t index) {
-  return c == Collective::AllGather || c == Collective::Gather ? rank : index;
+  return hasOneIn(c) ? rank : index;
 }
 constexpr uint32_t logicalOut(Collective c, uint32_t rank, uint32_t index) {
-  return c == Collective::ReduceScatter || c == Collective::Scatter ? rank : index;
+  return hasOneOut(c) ? rank : index;
 }
 
 // May In and Out be the same memory? Then In slot i of `rank` is Out slot inPlaceOut(...), or
@@ -97,16 +88,9 @@ constexpr bool allowsInPlace(Collective c) {
 }
 
 constexpr uint32_t inPlaceOut(Collective c, uint32_t rank, uint32_t index) {
-  switch (c) {
-    case Collective::AllGather:
-    case Collective::Gather:
-      return rank;
-    case Collective::ReduceScatter:
-    case Collective::Scatter:
-      return index == rank ? 0 : kNoAlias;
-    default:
-      return index;
-  }
+  if (hasOneIn(c)) return rank;
+  if (hasOneOut(c)) return index == rank ? 0 : kNoAlias;
+  return index;
 }
 
-}  // namespace weft
+}  // namespace weft::schedule

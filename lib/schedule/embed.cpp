@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/embed.h"
 
-namespace weft {
+namespace weft::schedule {
 namespace {
 
 const Axis* axisOf(const Place& at, Buf buf) {
@@ -52,7 +52,7 @@ void embed(Program& program, const Schedule& part, uint32_t me, const Placement&
   const Program from = part.program(me);
   const Place mine = placeOf(me);
   for (const Op& op : from.ops) {
-    if (op.kind == OpKind::Kernel && op.kernel == KernelId::Finish && !mine.finish) continue;
+    if (op.kind == OpKind::Apply && op.apply == ApplyId::Finish && !mine.finish) continue;
     const Place peers = op.kind == OpKind::Put ? placeOf(op.peer) : mine;
     if (op.chunks <= 1 || contiguous(op, from, mine, peers)) {
       emit(program, op, from, mine, peers, 0, op.chunks * mine.scale);
@@ -62,4 +62,4 @@ void embed(Program& program, const Schedule& part, uint32_t me, const Placement&
   }
 }
 
-}  // namespace weft
+}  // namespace weft::schedule

@@ -7,12 +7,12 @@
 
 // Composition: a schedule for few ranks and chunks becomes a part of a larger one. Hierarchies,
 // rails and "reduce-scatter, then all-gather" are all made of it.
-namespace weft {
+namespace weft::schedule {
 
 // Where the slots of one buffer of the part go: slot i becomes the parent's slots from
 // first + i*step on.
 struct Axis {
-  Slot first = weft::in(0);
+  Slot first = weft::schedule::in(0);
   uint32_t step = 1;
 };
 
@@ -25,7 +25,7 @@ struct Place {
   uint32_t chunk = 0;      // the parent's logical chunk of the part's logical chunk 0
   uint32_t chunkStep = 1;  // and how far apart the next ones are
   uint32_t signal = 0;     // the parent's Signal slot of the part's Signal slot 0
-  bool finish = true;      // false: the part's sums are partial, leave Kernel(Finish) out
+  bool finish = true;      // false: the part's sums are partial, leave Apply(Finish) out
 };
 
 // The place of each rank of the part. tmp, scale, chunk, chunkStep and signal are the same on all.
@@ -35,4 +35,4 @@ using Placement = std::function<Place(uint32_t partRank)>;
 // contiguous in the parent are split, alike at both ends. Copies of a slot to itself are dropped.
 void embed(Program& program, const Schedule& part, uint32_t me, const Placement& placeOf);
 
-}  // namespace weft
+}  // namespace weft::schedule

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/ir.h"
 
-namespace weft {
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace weft::schedule {
+
+Op& Program::add(OpKind kind, Slot src, Slot dst, Span what) {
+  return ops.emplace_back(
+      Op{.kind = kind, .src = src, .dst = dst, .chunks = what.chunks, .shape = what.first});
+}
 
 void Program::put(uint32_t peer, Slot src, Slot dst, Span what) {
-  ops.push_back({.kind = OpKind::Put,
-                 .peer = peer,
-                 .src = src,
-                 .dst = dst,
-                 .chunks = what.chunks,
-                 .shape = what.first});
+  add(OpKind::Put, src, dst, what).peer = peer;
 }
 
-void Program::wait(Slot dst, Span what) {
-  ops.push_back(
-      {.kind = OpKind::Wait, .src = dst, .dst = dst, .chunks = what.chunks, .shape = what.first});
-}
+void Program::wait(Slot dst, Span what) { add(OpKind::Wait, dst, dst, what); }
 
 void Program::signal(uint32_t peer, uint32_t index) {
   put(peer, signalSlot(index), signalSlot(index), {0, 0});
@@ -24,31 +25,19 @@ void Program::signal(uint32_t peer, uint32_t index) {
 void Program::waitSignal(uint32_t index) { wait(signalSlot(index), {0, 0}); }
 
 void Program::copy(Slot src, Slot dst, Span what) {
-  if (src == dst) return;
-  ops.push_back(
-      {.kind = OpKind::Copy, .src = src, .dst = dst, .chunks = what.chunks, .shape = what.first});
+  if (!(src == dst)) add(OpKind::Copy, src, dst, what);
 }
 
 void Program::reduce(Slot dst, const std::vector<Slot>& sources, Span what) {
   if (sources.size() == 1) return copy(sources[0], dst, what);
-  const auto first = static_cast<uint32_t>(operands.size());
+  Op& op = add(OpKind::Reduce, sources[0], dst, what);
+  op.firstOperand = static_cast<uint32_t>(operands.size());
+  op.operands = static_cast<uint32_t>(sources.size());
   operands.insert(operands.end(), sources.begin(), sources.end());
-  ops.push_back({.kind = OpKind::Reduce,
-                 .src = sources[0],
-                 .dst = dst,
-                 .chunks = what.chunks,
-                 .shape = what.first,
-                 .firstOperand = first,
-                 .operands = static_cast<uint32_t>(sources.size())});
 }
 
-void Program::kernel(KernelId id, Slot src, Slot dst, Span what) {
-  ops.push_back({.kind = OpKind::Kernel,
-                 .kernel = id,
-                 .src = src,
-                 .dst = dst,
-                 .chunks = what.chunks,
-                 .shape = what.first});
+void Program::apply(ApplyId id, Slot src, Slot dst, Span what) {
+  add(OpKind::Apply, src, dst, what).apply = id;
 }
 
 void Program::append(Op op, const Program& from) {
@@ -58,4 +47,28 @@ void Program::append(Op op, const Program& from) {
   ops.push_back(op);
 }
 
-}  // namespace weft
+Schedule emptySchedule(Collective c, std::string_view algorithm, uint32_t ranks, uint32_t chunks,
+                       uint32_t root) {
+  const uint32_t slots = c == Collective::Barrier ? 0 : chunks;
+  return {.name = text(nameOf(c), " ", algorithm),
+          .collective = c,
+          .root = root,
+          .ranks = ranks,
+          .inChunks = hasOneIn(c) ? 1 : slots,
+          .outChunks = hasOneOut(c) ? 1 : slots,
+          .logicalChunks = chunks};
+}
+
+std::vector<uint32_t> after(uint32_t me, uint32_t n) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t k = 1; k < n; ++k) ranks.push_back((me + k) % n);
+  return ranks;
+}
+
+std::vector<uint32_t> before(uint32_t me, uint32_t n) {
+  std::vector<uint32_t> ranks = after(me, n);
+  std::ranges::reverse(ranks);
+  return ranks;
+}
+
+}  // namespace weft::schedule

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/collective.h"
@@ -15,8 +16,8 @@
 // holds is fixed by the collective (collective.h); a Tmp slot holds what was last written to it.
 //
 // Chunks. Slots move *logical chunks* 0 .. Schedule::logicalChunks-1. A schedule never knows
-// lengths: the binder gives every logical chunk a length (chunks.h for vectors, the caller's block
-// lengths for block collectives, where they may differ and may be zero). So the uneven forms
+// lengths: the binder gives every logical chunk a length (equal parts of a vector, or the caller's
+// block lengths for block collectives, where they may differ and may be zero). So the uneven forms
 // (all-gather-v, reduce-scatter-v) are the very same schedules. Every op says which logical chunks
 // it moves (Op::shape), since a Tmp slot has no length of its own. Empty chunks still raise their
 // arrivals.
@@ -35,17 +36,15 @@
 // through.
 //
 // Segments and lanes are the engine's: it cuts a long message into segments and runs this same
-// program once for each (an *invocation*), Tmp and Signal slots being kReuseDepth deep. Its rule:
-// invocation e puts into a peer only after that peer completed invocation e - kReuseDepth.
+// program once for each (an *invocation*). It sees to it that a peer's slots are free again before
+// a later invocation puts into them.
 //
 // Everything here is plain data, immutable once built; a Schedule may be shared between threads.
-namespace weft {
+namespace weft::schedule {
 
-inline constexpr uint32_t kReuseDepth = 4;
+enum class OpKind : uint8_t { Put, Wait, Copy, Reduce, Apply };
 
-enum class OpKind : uint8_t { Put, Wait, Copy, Reduce, Kernel };
-
-enum class KernelId : uint8_t {
+enum class ApplyId : uint8_t {
   Scale,   // multiply by the caller's factor (pre-multiplied sum), before anything is added
   Finish,  // turn a complete sum into the result (divide for average); once on every complete sum
 };
@@ -82,10 +81,10 @@ struct Span {
 //   Copy    dst = src
 //   Reduce  dst = operand0 op operand1 op ... in the listed order, each operand the first slot of a
 //           run. Narrow types are widened and the result is rounded once. dst may equal an operand.
-//   Kernel  dst = kernel(src); dst may equal src.
+//   Apply   dst = f(src), element by element; dst may equal src.
 struct Op {
   OpKind kind = OpKind::Put;
-  KernelId kernel = KernelId::Scale;
+  ApplyId apply = ApplyId::Scale;
   uint32_t peer = 0;
   Slot src = tmp(0), dst = tmp(0);
   uint32_t chunks = 0;
@@ -107,10 +106,13 @@ struct Program {
   void waitSignal(uint32_t index);
   void copy(Slot src, Slot dst, Span what);                            // nothing if src is dst
   void reduce(Slot dst, const std::vector<Slot>& sources, Span what);  // one source: a copy
-  void kernel(KernelId id, Slot src, Slot dst, Span what);
+  void apply(ApplyId id, Slot src, Slot dst, Span what);
 
   // The same op with its operands taken from `from` (for transforms).
   void append(Op op, const Program& from);
+
+ private:
+  Op& add(OpKind kind, Slot src, Slot dst, Span what);
 };
 
 struct Schedule {
@@ -123,10 +125,20 @@ struct Schedule {
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
-  bool scaled = false;  // inputs pass through Kernel(Scale)
-  bool made = false;    // an all-gather of blocks that Kernel(Finish) makes
-  std::function<Program(uint32_t rank)> program =
-      nullptr;  // pure: the same answer on every machine
+  bool scaled = false;  // inputs pass through Apply(Scale)
+  bool made = false;    // an all-gather of blocks that Apply(Finish) makes
+  // Pure: the same answer on every machine.
+  std::function<Program(uint32_t rank)> program = nullptr;
 };
 
-}  // namespace weft
+// Named "all-reduce mesh", with the In and Out slots that collective.h says for so many chunks of a
+// vector, or blocks; Tmp, signals and program are to come.
+Schedule emptySchedule(Collective collective, std::string_view algorithm, uint32_t ranks,
+                       uint32_t chunks, uint32_t root = 0);
+
+// The others of n ranks, from the one after `me` on, and from the one before it back. So ranks send
+// and wait, and no two of them start on the same peer.
+std::vector<uint32_t> after(uint32_t me, uint32_t n);
+std::vector<uint32_t> before(uint32_t me, uint32_t n);
+
+}  // namespace weft::schedule

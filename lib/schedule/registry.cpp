@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/registry.h"
 
-#include "schedule/generators.h"
+#include <utility>
+
+#include "schedule/algorithms/generators.h"
 #include "schedule/nodes.h"
 
-namespace weft {
+namespace weft::schedule {
 namespace {
 
 using enum Collective;
@@ -20,69 +22,77 @@ Schedule rooted(const Shape& s) {
 }
 template <Schedule (*make)(uint32_t, uint32_t, RailGenerator), RailGenerator rail>
 Schedule rails(const Shape& s) {
-  return make(s.cards, s.ranks / s.cards, rail);
+  return make(s.localRanks, s.ranks / s.localRanks, rail);
+}
+std::vector<uint32_t> nodesOf(const Shape& s) {
+  return s.nodeOf.empty() ? Nodes::even(s.localRanks, s.ranks / s.localRanks) : s.nodeOf;
 }
 template <Schedule (*make)(const std::vector<uint32_t>&)>
 Schedule twoLevel(const Shape& s) {
-  return make(s.nodeOf.empty() ? Nodes::even(s.cards, s.ranks / s.cards) : s.nodeOf);
+  return make(nodesOf(s));
 }
-Schedule broadcastTwoLevel(const Shape& s) {
-  return twoLevelBroadcast(s.nodeOf.empty() ? Nodes::even(s.cards, s.ranks / s.cards) : s.nodeOf,
-                           s.root);
-}
+Schedule broadcastTwoLevel(const Shape& s) { return twoLevelBroadcast(nodesOf(s), s.root); }
 
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
 constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven;
 constexpr bool kShared = true;
+constexpr uint32_t kAuto = 1;
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
-    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,           kRank, kFlat, false, /*inPlace=*/false},
-    {"mesh",                AllReduce,     flat<meshAllReduce>,              kRank},
-    {"ring",                AllReduce,     flat<ringAllReduce>,              kOwn},
-    {"circulant",           AllReduce,     flat<circulantAllReduce>,         kOwn},
-    {"two-level",           AllReduce,     twoLevel<twoLevelAllReduce>,      kOwn, kTwoLevel},
-    {"two-level-ring",      AllReduce,     rails<railsAllReduce, ringAllReduce>,               kOwn, kEven},
-    {"two-level-circulant", AllReduce,     rails<railsAllReduce, circulantAllReduce>,          kOwn, kEven},
-    {"shared",              AllReduce,     flat<sharedAllReduce>,           kRank, kFlat, kShared},
-    {"mesh",                ReduceScatter, flat<meshReduceScatter>,          kRank},
-    {"ring",                ReduceScatter, flat<ringReduceScatter>,          kOwn},
-    {"circulant",           ReduceScatter, flat<circulantReduceScatter>,     kOwn},
-    {"two-level",           ReduceScatter, twoLevel<twoLevelReduceScatter>,  kOwn, kTwoLevel},
-    {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>,  kOwn, kEven},
-    {"shared",              ReduceScatter, flat<sharedReduceScatter>,       kRank, kFlat, kShared},
-    {"mesh",                AllGather,     flat<meshAllGather>},
-    {"ring",                AllGather,     flat<ringAllGather>},
-    {"circulant",           AllGather,     flat<circulantAllGather>},
-    {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,      kNone, kTwoLevel},
-    {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,          kNone, kEven},
-    {"shared",              AllGather,     flat<sharedAllGather>,           kNone, kFlat, kShared},
-    {"direct",              Broadcast,     rooted<directBroadcast>},
-    {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>},
-    {"binomial",            Broadcast,     rooted<binomialBroadcast>},
-    {"two-level",           Broadcast,     broadcastTwoLevel,                kNone, kTwoLevel},
-    {"shared",              Broadcast,     rooted<sharedBroadcast>,         kNone, kFlat, kShared},
-    {"one-shot",            Reduce,        rooted<oneShotReduce>,            kRank},
-    {"mesh",                Reduce,        rooted<meshReduce>,               kRank},
-    {"binomial",            Reduce,        rooted<binomialReduce>,           kOwn},
-    {"direct",              Gather,        rooted<directGather>},
-    {"direct",              Scatter,       rooted<directScatter>},
-    {"direct",              AllToAll,      flat<directAllToAll>},
-    {"two-level",           AllToAll,      twoLevel<twoLevelAllToAll>,       kNone, kTwoLevel},
-    {"shared",              AllToAll,      flat<sharedAllToAll>,            kNone, kFlat, kShared},
-    {"direct",              Barrier,       flat<directBarrier>},
-    {"dissemination",       Barrier,       flat<disseminationBarrier>},
+//   name                   collective     generator                                      automatic order  levels
+    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,                        kAuto,   kRank},
+    {"mesh",                AllReduce,     flat<meshAllReduce>,                           kAuto,   kRank},
+    {"ring",                AllReduce,     flat<ringAllReduce>,                           kForced, kOwn},
+    {"circulant",           AllReduce,     flat<circulantAllReduce>,                      kForced, kOwn},
+    {"two-level",           AllReduce,     twoLevel<twoLevelAllReduce>,                   kAuto,   kOwn, kTwoLevel},
+    {"two-level-ring",      AllReduce,     rails<railsAllReduce, ringAllReduce>,          kAuto,   kOwn, kEven},
+    {"two-level-circulant", AllReduce,     rails<railsAllReduce, circulantAllReduce>,     kAuto,   kOwn, kEven},
+    {"shared",              AllReduce,     flat<sharedAllReduce>,                         kAuto,   kRank, kFlat, kShared},
+    {"mesh",                ReduceScatter, flat<meshReduceScatter>,                       kAuto,   kRank},
+    {"ring",                ReduceScatter, flat<ringReduceScatter>,                       kForced, kOwn},
+    {"circulant",           ReduceScatter, flat<circulantReduceScatter>,                  kForced, kOwn},
+    {"two-level",           ReduceScatter, twoLevel<twoLevelReduceScatter>,               kAuto,   kOwn, kTwoLevel},
+    {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>, kAuto,   kOwn, kEven},
+    {"shared",              ReduceScatter, flat<sharedReduceScatter>,                     kAuto,   kRank, kFlat, kShared},
+    {"mesh",                AllGather,     flat<meshAllGather>,                           kAuto},
+    {"ring",                AllGather,     flat<ringAllGather>,                           kForced},
+    {"circulant",           AllGather,     flat<circulantAllGather>,                      kForced},
+    {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,                   kAuto,   kNone, kTwoLevel},
+    {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,     kAuto,   kNone, kEven},
+    {"shared",              AllGather,     flat<sharedAllGather>,                         kAuto,   kNone, kFlat, kShared},
+    {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto},
+    {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>,             3},
+    {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kForced},
+    {"two-level",           Broadcast,     broadcastTwoLevel,                             kAuto,   kNone, kTwoLevel},
+    {"shared",              Broadcast,     rooted<sharedBroadcast>,                       kAuto,   kNone, kFlat, kShared},
+    {"one-shot",            Reduce,        rooted<oneShotReduce>,                         kAuto,   kRank},
+    {"mesh",                Reduce,        rooted<meshReduce>,                            kAuto,   kRank},
+    {"binomial",            Reduce,        rooted<binomialReduce>,                        kForced, kOwn},
+    {"direct",              Gather,        rooted<directGather>,                          kAuto},
+    {"direct",              Scatter,       rooted<directScatter>,                         kAuto},
+    {"direct",              AllToAll,      flat<directAllToAll>,                          kAuto},
+    {"two-level",           AllToAll,      twoLevel<twoLevelAllToAll>,                    kAuto,   kNone, kTwoLevel},
+    {"shared",              AllToAll,      flat<sharedAllToAll>,                          kAuto,   kNone, kFlat, kShared},
+    {"direct",              Barrier,       flat<directBarrier>,                           kAuto},
+    {"dissemination",       Barrier,       flat<disseminationBarrier>,                    kAuto},
 };
 // clang-format on
 
+std::span<const Algorithm> list = kAlgorithms;
+
 }  // namespace
 
-std::span<const Algorithm> algorithms() { return kAlgorithms; }
+std::span<const Algorithm> algorithms() { return list; }
+
+std::span<const Algorithm> exchangeAlgorithms(std::span<const Algorithm> other) {
+  return std::exchange(list, other);
+}
 
 const Algorithm* findAlgorithm(Collective collective, std::string_view name) {
-  for (const Algorithm& a : kAlgorithms)
+  for (const Algorithm& a : list)
     if (a.collective == collective && a.name == name) return &a;
   return nullptr;
 }
 
-}  // namespace weft
+}  // namespace weft::schedule

@@ -9,13 +9,14 @@
 #include "schedule/ir.h"
 
 // The list of all algorithms. To add one, write its generator in a file of its own and one line in
-// registry.cpp: choosing, proving and explaining then know it.
-namespace weft {
+// registry.cpp: choosing, proving and explaining then know it, and communicators keep as many
+// arrival slots as it needs.
+namespace weft::schedule {
 
 struct Shape {
   uint32_t ranks = 1;
-  uint32_t root = 0;   // rooted collectives
-  uint32_t cards = 1;  // two-level algorithms: ranks per node, a divisor of ranks, or
+  uint32_t root = 0;        // rooted collectives
+  uint32_t localRanks = 1;  // two-level algorithms: ranks per node, a divisor of ranks, or
   std::vector<uint32_t> nodeOf = {};  // by rank: its node, for Levels::Two alone
 };
 
@@ -30,22 +31,31 @@ enum class SumOrder : uint8_t {
 enum class Levels : uint8_t {
   One,      // it knows of none
   Two,      // any
-  TwoEven,  // of equal size, rank = node * cards + card
+  TwoEven,  // of equal size, rank = node * localRanks + local rank
 };
+
+inline constexpr uint32_t kForced = ~0u;  // never by itself
 
 struct Algorithm {
   std::string_view name;  // unique within its collective
   Collective collective;
   Schedule (*make)(const Shape&);
+  // From how many ranks on the model may choose it. On one host the choice must not change a sum,
+  // so what is automatic there adds in rank order. Of a collective's automatic algorithms the one
+  // for the shortest messages stands first.
+  uint32_t automaticFrom = kForced;
   SumOrder order = SumOrder::None;
   Levels levels = Levels::One;
   bool shared = false;  // reaches into the buffers of peers; complete as it is, no transforms
-  bool inPlace = true;  // safe with In and Out in one memory; if not, apply stageIn first
 };
 
 std::span<const Algorithm> algorithms();
 
+// Puts another list in its place until it is put back, and returns the one before: for tests, which
+// add algorithms of their own, before there are communicators.
+std::span<const Algorithm> exchangeAlgorithms(std::span<const Algorithm> list);
+
 // nullptr if there is none of that name.
 const Algorithm* findAlgorithm(Collective collective, std::string_view name);
 
-}  // namespace weft
+}  // namespace weft::schedule

@@ -4,19 +4,19 @@
 #include "schedule/ir.h"
 
 // Pure functions Schedule -> Schedule. They compose in any sensible order; usual is
-// withAgreement(grantOut(prescale(s))). Lanes and segments are no transforms: the engine runs the
-// same program on each segment.
-namespace weft {
+// withAgreement(awaitClearToSend(prescale(s))). Lanes and segments are no transforms: the engine
+// runs the same program on each segment.
+namespace weft::schedule {
 
-// Puts into a peer's Out land in Tmp slots of the peer, which copies them to Out after the Wait:
+// Puts into a peer's Out go into Tmp slots of the peer, which copies them to Out after the Wait:
 // for peers whose user memory cannot be written from outside. Tmp + outChunks.
 Schedule stageOut(Schedule s);
 
-// Puts into a peer's Out wait for that peer's grant: a signal that it sends when it enters the
-// call, one for each of its writers. So nobody writes to a buffer whose owner has not handed it
+// Puts into a peer's Out wait for that peer's clear-to-send: a signal that it sends when it enters
+// the call, one for each of its writers. So nobody writes to a buffer whose owner has not handed it
 // over, and the owner can tell where the buffer is. Signals + ranks (slot base + receiver, at the
 // writer). Making a program reads those of all ranks, since a receiver must know its writers.
-Schedule grantOut(Schedule s);
+Schedule awaitClearToSend(Schedule s);
 
 // For schedules that read or write their peers' buffers (Slot::owner, Puts into Out): every rank
 // tells every other that it has entered, and hears so from all, before it touches anything; and
@@ -30,14 +30,12 @@ Schedule openBuffers(Schedule s);
 // that need no Wait go out first, so the barrier overlaps with them. Signals + the barrier's.
 Schedule withAgreement(Schedule s, const Schedule& barrier);
 
-// In is copied to Tmp first and read from there: makes any schedule safe in place. Tmp + inChunks.
-Schedule stageIn(Schedule s);
-
-// The same with Kernel(Scale) in place of the copy: for pre-multiplied sums. Reductions only.
+// Apply(Scale) makes Tmp of In first, which is read from there: for pre-multiplied sums. Reductions
+// only. Tmp + inChunks.
 Schedule prescale(Schedule s);
 
-// An all-gather whose blocks a kernel makes: Kernel(Finish) fills Out at this rank's block before
+// An all-gather whose blocks an epilogue makes: Apply(Finish) fills Out at this rank's block before
 // its first use, and what was read from In is read from there. In need not exist.
 Schedule makeFirst(Schedule allGather);
 
-}  // namespace weft
+}  // namespace weft::schedule

@@ -1,90 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/checkpoint.h"
 
+#include <cstring>
+#include <utility>
+
+#include "base/invalid.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/save_job.h"
+#include "checkpoint/source.h"
+#include "comm/agree.h"
 #include "comm/create.h"
-#include "shard/agree.h"
-#include "shard/checkpoint_folder.h"
-#include "shard/checkpoint_source.h"
-#include "shard/save_job.h"
 
-namespace weft {
+namespace weft::shard {
 namespace {
+
+Status agree(ShardedOptimizer& shard, const Status& mine, int timeoutMs) {
+  return comm::agreeOn(shard.mesh().world(), mine, timeoutMs, "checkpoint");
+}
+
+// The index of the model and its optimizer, without files.
+checkpoint::CheckpointIndex indexOf(ShardedOptimizer& shard) {
+  checkpoint::CheckpointIndex index;
+  index.arrays = shard.state().arrayNames();
+  index.steps = shard.state().steps;
+  for (const ParameterSpec& p : shard.layout().parameters())
+    if (!p.isTied()) index.parameters.push_back({p.name, p.elements, p.frozen});
+  return index;
+}
 
 // The path of the checkpoint to load, from rank 0: `latest` may change meanwhile.
 Status findCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* path) {
   char chosen[4096] = {};
   Status status = shard.atRest("loading a checkpoint");
-  if (status.ok() && shard.mesh().rank() == 0) status = CheckpointFolder(dir).latest(path);
+  if (status.ok() && shard.mesh().rank() == 0)
+    status = checkpoint::CheckpointFolder(dir).latest(path);
   if (status.ok() && path->size() >= sizeof(chosen))
-    status = Status::error(Code::InvalidArgument, "the path of the checkpoint is too long");
-  Communicator* const world = shard.mesh().world();
-  WEFT_TRY(agreeOn(world, status, shard.timeoutMs()));
+    status = invalid("the path of the checkpoint is too long");
+  WEFT_TRY(agree(shard, status, shard.timeoutMs()));
   path->copy(chosen, sizeof(chosen) - 1);
-  WEFT_TRY(shareFrom(world, 0, chosen, sizeof(chosen), shard.timeoutMs()));
+  WEFT_TRY(comm::shareFrom(shard.mesh().world(), 0, chosen, sizeof(chosen), shard.timeoutMs(),
+                           "checkpoint"));
   *path = chosen;
   return {};
 }
 
-Status readBucket(const CheckpointSource& source, ShardState& state, std::uint32_t bucket) {
+// A run of one parameter in one of its arrays.
+struct ArrayRun {
+  const std::string& parameter;
+  std::size_t array;
+  std::uint64_t from, elements;
+  StateRun::Array memory;
+};
+
+// Calls body(ArrayRun) for what this rank owns and, with `frozen`, what every rank has.
+template <class Body>
+void visitArrays(const ShardState& state, std::size_t arrays, bool frozen, Body&& body) {
+  const auto nameOf = [&](std::uint32_t p) -> auto& { return state.layout().parameters()[p].name; };
+  for (std::uint32_t b = 0; b < state.buckets(); ++b)
+    state.visitOwn(b, [&](const StateRun& run) {
+      for (std::size_t a = 0; a < arrays; ++a)
+        body(ArrayRun{nameOf(run.parameter), a, run.from, run.slice.n, run.array(a)});
+    });
+  if (!frozen) return;
+  for (const std::uint32_t p : state.layout().frozen())
+    body(ArrayRun{nameOf(p),
+                  0,
+                  0,
+                  state.layout().slot(p).elements,
+                  {state.config().paramType, state.parameter(p)}});
+}
+
+Status readState(const checkpoint::CheckpointSource& source, ShardState& state) {
   Status status;
-  const ShardState::Range own = state.part(bucket, Level::State);
-  state.visitRuns(bucket, own.offset, own.elements, nullptr, nullptr, [&](const StateRun& run) {
-    const auto read = [&](std::size_t array, DType type, void* to) {
-      if (status.ok()) status = source.read(run.parameter, array, run.from, run.slice.n, type, to);
-    };
-    read(0, run.slice.weightType, run.slice.weights);
-    for (std::size_t a = 1; a < source.index().arrays.size(); ++a)
-      read(a, DType::F32, run.state[a - 1]);
+  visitArrays(state, source.index().arrays.size(), true, [&](const ArrayRun& r) {
+    if (status.ok())
+      status = source.read(r.parameter, r.array, r.from, r.elements, r.memory.type, r.memory.data);
   });
+  if (status.ok()) state.steps = source.index().steps;
   return status;
 }
 
-// What this rank owns, and what every rank has.
-Status readState(const CheckpointSource& source, ShardState& state) {
-  for (std::uint32_t b = 0; b < state.buckets(); ++b) WEFT_TRY(readBucket(source, state, b));
-  const auto& parameters = state.layout().parameters();
-  for (std::uint32_t p = 0; p < parameters.size(); ++p)
-    if (parameters[p].frozen && parameters[p].tiedTo < 0)
-      WEFT_TRY(source.read(p, 0, 0, parameters[p].elements, state.config().paramType,
-                           state.parameter(p)));
-  state.steps = source.index().steps;
-  return {};
-}
-
 Status load(ShardedOptimizer& shard, const std::string& dir, std::string* meta) {
-  Communicator* const world = shard.mesh().world();
-  CheckpointSource source;
+  checkpoint::CheckpointSource source;
   std::string path;
   WEFT_TRY(findCheckpoint(shard, dir, &path));
-  ShardState& state = shard.state();
-  const int patience = diskTimeoutMs(shard.timeoutMs(), state.checkpointBytes());
+  const int patience =
+      checkpoint::diskTimeoutMs(shard.timeoutMs(), shard.state().checkpointBytes());
   Status status = withoutExceptions([&]() -> Status {
-    WEFT_TRY(CheckpointSource::open(path, state.layout(), state.arrayNames(), &source));
+    WEFT_TRY(checkpoint::CheckpointSource::open(path, indexOf(shard), &source));
     return source.verify(shard.mesh().rank(), shard.mesh().ranks());
   });
-  WEFT_TRY(agreeOn(world, status, patience));
+  WEFT_TRY(agree(shard, status, patience));
   // From here on the state is that of the checkpoint, or of nothing.
-  status = withoutExceptions([&] { return readState(source, state); });
-  status = agreeOn(world, status, patience);
+  status = withoutExceptions([&] { return readState(source, shard.state()); });
+  status = agree(shard, status, patience);
   if (status.ok()) status = shard.publish();
   if (!status.ok()) shard.fail(status);
   if (status.ok() && meta != nullptr) *meta = source.index().meta;
   return status;
 }
 
-}  // namespace
-
-Status saveCheckpoint(ShardedOptimizer& shard, const std::string& dir, const std::string& meta) {
-  return withoutExceptions([&]() -> Status {
-    SaveJob job;
-    Communicator* const world = shard.mesh().world();
-    const Status made = withoutExceptions([&] { return SaveJob::make(shard, dir, meta, &job); });
-    WEFT_TRY(agreeOn(world, made, shard.timeoutMs()));
-    return job.run(world);
+// What this rank is to write. Ranks of the first replica have all of it.
+void collect(const ShardState& state, checkpoint::SaveJob* job) {
+  const std::vector<std::string>& arrays = job->index.arrays;
+  if (job->rank >= job->writers) return;
+  visitArrays(state, arrays.size(), job->rank == 0, [&](const ArrayRun& r) {
+    job->tensors.push_back(
+        checkpoint::tensorOf(r.parameter, arrays[r.array], r.from, r.elements, r.memory.type));
+    job->data.push_back(r.memory.data);
   });
 }
+
+Status makeJob(ShardedOptimizer& shard, const std::string& dir, const std::string& meta,
+               checkpoint::SaveJob* job) {
+  WEFT_TRY(shard.atRest("saving a checkpoint"));
+  if (dir.empty()) return invalid("checkpoints need a folder");
+  WEFT_TRY(checkpoint::checkMeta(meta));
+  job->dir = dir;
+  job->timeoutMs = checkpoint::diskTimeoutMs(shard.timeoutMs(), shard.state().checkpointBytes());
+  job->rank = shard.mesh().rank();
+  job->writers = shard.mesh().degrees().state;
+  job->index = indexOf(shard);
+  job->index.meta = meta;
+  collect(shard.state(), job);
+  return {};
+}
+
+// A copy, so that training may go on.
+struct CopiedJob {
+  checkpoint::SaveJob job;
+  ShardMemory data;
+
+  Status copy() {
+    std::size_t bytes = 0;
+    for (const checkpoint::Tensor& t : job.tensors) bytes += t.bytes();
+    WEFT_TRY(
+        ShardMemory::make(ShardMemory::Kind::Private, bytes, "the copy of a checkpoint", &data));
+    std::byte* at = data.data();
+    for (std::size_t i = 0; i < job.tensors.size(); ++i) {
+      const std::size_t n = job.tensors[i].bytes();
+      job.data[i] = std::memcpy(at, job.data[i], n);
+      at += n;
+    }
+    return {};
+  }
+};
+
+}  // namespace
 
 Status loadCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* meta) {
   return withoutExceptions([&] { return load(shard, dir, meta); });
@@ -98,28 +162,29 @@ Status CheckpointWriter::wait() {
 }
 
 Status CheckpointWriter::connect() {
-  Communicator* const world = shard_.mesh().world();
+  comm::Communicator* const world = shard_.mesh().world();
   if (world == nullptr || ranks_ != nullptr) return {};
-  CommConfig config = world->config();
+  comm::CommConfig config = world->config();
   config.name = text(shard_.name(), ".checkpoint");
-  return splitCommunicator(*world, 0, static_cast<int>(world->rank()), config, &ranks_);
+  return comm::splitCommunicator(*world, 0, static_cast<int>(world->rank()), config, &ranks_);
 }
 
 Status CheckpointWriter::save(const std::string& dir, const std::string& meta) {
   WEFT_TRY(wait());
   return withoutExceptions([&]() -> Status {
-    auto job = std::make_shared<SaveJob>();
+    auto copied = std::make_shared<CopiedJob>();
     const Status made = withoutExceptions([&]() -> Status {
-      WEFT_TRY(SaveJob::make(shard_, dir, meta, job.get()));
-      return job->copy();
+      WEFT_TRY(makeJob(shard_, dir, meta, &copied->job));
+      return copied->copy();
     });
-    WEFT_TRY(agreeOn(shard_.mesh().world(), made, shard_.timeoutMs()));
+    WEFT_TRY(agree(shard_, made, shard_.timeoutMs()));
     WEFT_TRY(connect());
     const SignalsBlocked blocked;
-    thread_ = std::thread(
-        [this, job] { result_ = withoutExceptions([&] { return job->run(ranks_.get()); }); });
+    thread_ = std::thread([this, copied] {
+      result_ = withoutExceptions([&] { return copied->job.run(ranks_.get()); });
+    });
     return {};
   });
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "shard/sharded_optimizer.h"
 
-namespace weft {
+namespace weft::shard {
 
 // Checkpoints in parameter space: what is stored is weights and optimizer state by parameter, not
 // by shard, so that any number of ranks, degrees, bucket size and types can load what any other has
@@ -21,11 +21,9 @@ namespace weft {
 // Whoever dies while writing leaves the last good one as it was; the last two are kept. One job
 // writes to a folder at a time. All calls are collective, legal between optimizer steps, and end
 // alike on all ranks: an error says which rank had it, and names the file or the parameter.
-// Gradients are not stored.
-
-// Stores the weights in fp32, or those that are 16-bit and have no master as they are; the state;
-// frozen parameters; the number of steps; and `meta`, the caller's JSON (or nothing).
-Status saveCheckpoint(ShardedOptimizer& shard, const std::string& dir, const std::string& meta);
+// Stored are the weights in fp32, or those that are 16-bit and have no master as they are; the
+// state; frozen parameters; the number of steps; and `meta`, the caller's JSON (or nothing); not
+// gradients.
 
 // Takes the last checkpoint of DIR, or DIR itself if it is one, like DIR/step-00000012. Everything
 // is read and checked before anything is changed; should the disk fail after that, the shard is
@@ -50,9 +48,9 @@ class CheckpointWriter {
   Status connect();
 
   ShardedOptimizer& shard_;
-  std::shared_ptr<Communicator> ranks_;  // of the thread alone
+  std::shared_ptr<comm::Communicator> ranks_;  // of the thread alone
   std::thread thread_;
   Status result_;
 };
 
-}  // namespace weft
+}  // namespace weft::shard

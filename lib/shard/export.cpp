@@ -2,16 +2,16 @@
 #include "shard/export.h"
 
 #include <cstdio>
+#include <ranges>
 #include <vector>
 
 #include "base/text.h"
 #include "base/threads.h"
+#include "checkpoint/safetensors.h"
+#include "comm/agree.h"
 #include "reduce/rounding.h"
-#include "shard/agree.h"
-#include "shard/gather_array.h"
-#include "shard/safetensors.h"
 
-namespace weft {
+namespace weft::shard {
 namespace {
 
 class Export {
@@ -32,7 +32,8 @@ class Export {
  private:
   const Layout& layout() const { return shard_.layout(); }
   const ParameterSpec& spec(std::uint32_t p) const { return layout().parameters()[p]; }
-  DType paramType() const { return shard_.state().config().paramType; }
+  reduce::DType paramType() const { return shard_.state().config().paramType; }
+  reduce::DType type() const { return full_ ? reduce::DType::F32 : paramType(); }
   bool writes() const { return shard_.mesh().rank() == 0; }
   std::string aside() const { return path_ + ".tmp"; }
 
@@ -40,44 +41,39 @@ class Export {
   template <class Body>
   Status together(Body&& body) {
     const Status mine = writes() ? withoutExceptions(body) : Status();
-    return agreeOn(shard_.mesh().world(), mine,
-                   diskTimeoutMs(shard_.timeoutMs(), shard_.state().checkpointBytes()));
+    return comm::agreeOn(
+        shard_.mesh().world(), mine,
+        checkpoint::diskTimeoutMs(shard_.timeoutMs(), shard_.state().checkpointBytes()), "export");
   }
 
   Status open() {
-    std::vector<Tensor> tensors;
-    TensorMetadata metadata = {{"format", "pt"}};
+    std::vector<checkpoint::Tensor> tensors;
+    checkpoint::TensorMetadata metadata = {{"format", "pt"}};
     const auto add = [&](std::uint32_t p) {
       const std::vector<std::uint64_t> flat = {spec(p).elements};
-      tensors.push_back({spec(p).name, full_ ? DType::F32 : paramType(),
-                         spec(p).shape.empty() ? flat : spec(p).shape});
+      tensors.push_back({spec(p).name, type(), spec(p).shape.empty() ? flat : spec(p).shape});
     };
-    for (std::size_t b = layout().buckets().size(); b-- > 0;) {
-      const auto& parameters = layout().buckets()[b].parameters;
-      for (std::size_t i = parameters.size(); i-- > 0;) add(parameters[i]);
-    }
-    for (std::uint32_t p = 0; p < layout().parameters().size(); ++p) {
-      if (spec(p).tiedTo >= 0)
-        metadata[spec(p).name] = spec(static_cast<std::uint32_t>(spec(p).tiedTo)).name;
-      else if (spec(p).frozen)
-        add(p);
-    }
+    for (const Layout::Bucket& b : layout().buckets() | std::views::reverse)
+      for (const std::uint32_t p : b.parameters | std::views::reverse) add(p);
+    for (const std::uint32_t p : layout().frozen()) add(p);
+    for (const ParameterSpec& p : layout().parameters())
+      if (p.isTied()) metadata[p.name] = spec(static_cast<std::uint32_t>(p.tiedTo)).name;
     std::string header;
-    WEFT_TRY(safetensorsHeader(tensors, metadata, &header));
-    WEFT_TRY(OutputFile::create(aside(), &file_));
+    WEFT_TRY(checkpoint::safetensorsHeader(tensors, metadata, &header));
+    WEFT_TRY(checkpoint::OutputFile::create(aside(), &file_));
     return file_.append(header.data(), header.size());
   }
 
   Status writeBucket(std::uint32_t b) {
-    WEFT_TRY(full_ ? gatherArray(shard_, b, 0, &weights_) : shard_.acquire(b));
+    WEFT_TRY(full_ ? gatherArray(shard_.mesh(), shard_.state(), b, 0, &weights_, shard_.timeoutMs())
+                   : shard_.acquire(b));
     const Status written = together([&]() -> Status {
       const Layout::Bucket& bucket = layout().buckets()[b];
-      for (std::size_t i = bucket.parameters.size(); i-- > 0;) {
-        const std::uint32_t p = bucket.parameters[i];
+      for (const std::uint32_t p : bucket.parameters | std::views::reverse) {
         const void* const data =
             full_ ? static_cast<const void*>(&weights_[layout().slot(p).offset - bucket.offset])
                   : shard_.state().parameter(p);
-        WEFT_TRY(file_.append(data, spec(p).elements * sizeOf(full_ ? DType::F32 : paramType())));
+        WEFT_TRY(file_.append(data, spec(p).elements * reduce::sizeOf(type())));
       }
       return {};
     });
@@ -85,25 +81,24 @@ class Export {
   }
 
   Status close() {
-    for (std::uint32_t p = 0; p < layout().parameters().size(); ++p) {
-      if (!spec(p).frozen || spec(p).tiedTo >= 0) continue;
-      const std::byte* const data = shard_.state().parameter(p);
+    for (const std::uint32_t p : layout().frozen()) {
+      const void* data = shard_.state().parameter(p);
       weights_.resize(spec(p).elements);
-      if (full_) widen(paramType(), weights_.data(), data, spec(p).elements);
-      WEFT_TRY(full_ ? file_.append(weights_.data(), spec(p).elements * sizeof(float))
-                     : file_.append(data, spec(p).elements * sizeOf(paramType())));
+      if (full_) reduce::widen(paramType(), weights_.data(), data, spec(p).elements);
+      if (full_) data = weights_.data();
+      WEFT_TRY(file_.append(data, spec(p).elements * reduce::sizeOf(type())));
     }
     WEFT_TRY(file_.finish());
     if (std::rename(aside().c_str(), path_.c_str()) != 0)
-      return systemError("cannot replace", path_);
+      return checkpoint::systemError("cannot replace", path_);
     const std::size_t slash = path_.rfind('/');
-    return syncFolder(slash == path_.npos ? "." : path_.substr(0, slash + 1));
+    return checkpoint::syncFolder(slash == path_.npos ? "." : path_.substr(0, slash + 1));
   }
 
   ShardedOptimizer& shard_;
   const std::string path_;
   const bool full_;
-  OutputFile file_;
+  checkpoint::OutputFile file_;
   std::vector<float> weights_;  // of a bucket
 };
 
@@ -111,9 +106,10 @@ class Export {
 
 Status exportModel(ShardedOptimizer& shard, const std::string& file, bool fullPrecision) {
   return withoutExceptions([&]() -> Status {
-    WEFT_TRY(agreeOn(shard.mesh().world(), shard.atRest("exporting the model"), shard.timeoutMs()));
+    WEFT_TRY(comm::agreeOn(shard.mesh().world(), shard.atRest("exporting the model"),
+                           shard.timeoutMs(), "export"));
     return Export(shard, file, fullPrecision).run();
   });
 }
 
-}  // namespace weft
+}  // namespace weft::shard

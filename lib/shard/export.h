@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "shard/sharded_optimizer.h"
 
-namespace weft {
+namespace weft::shard {
 
 // One .safetensors file of the whole model, written by rank 0: every parameter under its name, in
 // its shape, as the model computes with it or, with full precision, its fp32 weights. Of tied
@@ -16,4 +16,4 @@ namespace weft {
 // disk.
 Status exportModel(ShardedOptimizer& shard, const std::string& file, bool fullPrecision);
 
-}  // namespace weft
+}  // namespace weft::shard

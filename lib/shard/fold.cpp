@@ -5,17 +5,12 @@
 #include <bit>
 #include <cmath>
 
-namespace weft {
+namespace weft::shard {
 namespace {
 
-Addend elementsOf(const void* data, DType type, std::uint64_t from) {
-  return {static_cast<const std::byte*>(data) + from * sizeOf(type), type};
-}
-
-bool isFinite(const Addend& addend, std::size_t i) {
+bool isFinite(const reduce::Addend& one) {
   float value = 0;
-  const Addend one = elementsOf(addend.data, addend.type, i);
-  widen(one.type, &value, one.data, 1);
+  reduce::widen(one.type, &value, one.data, 1);
   return std::isfinite(value);
 }
 
@@ -32,20 +27,20 @@ std::size_t firstNonFinite(const float* values, std::size_t n) {
 
 }  // namespace
 
-void FoldKernel::run(void* result, std::span<const void* const> addends, std::uint64_t first,
-                     std::size_t count) {
-  const bool rounds = job_.sums == nullptr && job_.type != DType::F32;
+void FoldEpilogue::run(void* result, std::span<const void* const> addends, std::uint64_t first,
+                       std::size_t count) {
+  const bool rounds = job_.sums == nullptr && job_.type != reduce::DType::F32;
   if (rounds) rounded_.resize(std::max(rounded_.size(), count));
   float* const sums = rounds                 ? rounded_.data()
                       : job_.sums != nullptr ? job_.sums + first
                                              : static_cast<float*>(result);
   fold(sums, addends, first, count);
-  if (rounds) castFloats(job_.type, result, sums, count, {}, 0);
+  if (rounds) reduce::castFloats(job_.type, result, sums, count, {}, 0);
 }
 
-// Sums that are read when all buckets have been reduced.
-bool FoldKernel::runToAll(std::span<void* const>, std::span<const void* const> addends,
-                          std::uint64_t first, std::size_t count) {
+// For sums that nobody reads before all buckets have been reduced.
+bool FoldEpilogue::runToAll(std::span<void* const>, std::span<const void* const> addends,
+                            std::uint64_t first, std::size_t count) {
   if (job_.sums == nullptr || job_.accumulate || !job_.final) return false;
   streams_ = true;
   fold(job_.sums + first, addends, first, count);
@@ -53,8 +48,8 @@ bool FoldKernel::runToAll(std::span<void* const>, std::span<const void* const> a
   return true;
 }
 
-void FoldKernel::fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
-                      std::size_t count) {
+void FoldEpilogue::fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
+                        std::size_t count) {
   inputs_ = addends;
   const std::uint64_t offset = job_.offset + first;
   std::uint64_t filled = 0;
@@ -70,23 +65,24 @@ void FoldKernel::fold(float* sums, std::span<const void* const> addends, std::ui
   fillTo(count);
 }
 
-void FoldKernel::foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums) {
+void FoldEpilogue::foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums) {
   const std::uint64_t logical = job_.layout->slot(piece.parameter).first + piece.from;
   const std::size_t n = piece.elements;
   addends_.clear();
   if (job_.balanced && inputs_.size() > 2) {
     const std::size_t half = std::bit_ceil(inputs_.size()) / 2;
-    const Addend low = sumOf(0, half, at, n, 0);
+    const reduce::Addend low = sumOf(0, half, at, n, 0);
     addends_ = {low, sumOf(half, inputs_.size(), at, n, 1)};
   } else {
-    for (const void* input : inputs_) addends_.push_back(elementsOf(input, job_.type, at));
+    for (const void* input : inputs_) addends_.push_back(reduce::Addend{input, job_.type}.from(at));
   }
-  GradientStats stats;
+  reduce::GradientStats stats;
   const std::size_t overwritten = job_.report != nullptr ? badInPlace(sums, at, n) : n;
   if (streams_)
-    foldGradientsStream(sums, addends_, n, logical, &stats);
+    reduce::foldGradientsStream(sums, addends_, n, logical, &stats);
   else
-    foldGradients(sums, addends_, 1, job_.accumulate, n, logical, job_.final ? &stats : nullptr);
+    reduce::foldGradients(sums, addends_, 1, job_.accumulate, n, logical,
+                          job_.final ? &stats : nullptr);
   if (job_.report == nullptr) return;
   if (!job_.final && firstNonFinite(sums, n) < n)
     stats.firstNonFinite = logical + firstNonFinite(sums, n);
@@ -98,18 +94,18 @@ void FoldKernel::foldPiece(const Layout::Piece& piece, std::uint64_t at, float* 
 }
 
 // Where the sums take the place of an addend: its first element that is not finite.
-std::size_t FoldKernel::badInPlace(const float* sums, std::uint64_t at, std::size_t n) const {
+std::size_t FoldEpilogue::badInPlace(const float* sums, std::uint64_t at, std::size_t n) const {
   for (const void* input : inputs_)
-    if (elementsOf(input, job_.type, at).data == sums) return firstNonFinite(sums, n);
+    if (reduce::Addend{input, job_.type}.from(at).data == sums) return firstNonFinite(sums, n);
   return n;
 }
 
 // Which addend was not finite at `i`, where its sum is the first that is not.
-std::int32_t FoldKernel::findBad(const float* sums, std::size_t i, std::uint64_t at,
-                                 std::size_t overwritten) const {
+std::int32_t FoldEpilogue::findBad(const float* sums, std::size_t i, std::uint64_t at,
+                                   std::size_t overwritten) const {
   for (std::size_t member = 0; member < inputs_.size(); ++member) {
-    const Addend addend = elementsOf(inputs_[member], job_.type, at);
-    if (addend.data == sums ? overwritten == i : !isFinite(addend, i))
+    const reduce::Addend addend = reduce::Addend{inputs_[member], job_.type}.from(at);
+    if (addend.data == sums ? overwritten == i : !isFinite(addend.from(i)))
       return static_cast<std::int32_t>(member);
   }
   return -1;
@@ -117,17 +113,17 @@ std::int32_t FoldKernel::findBad(const float* sums, std::size_t i, std::uint64_t
 
 // The sum of inputs [begin, end), in `buffer`: the left half of a level in an even one, the right
 // half, during which the left is kept, in an odd one.
-Addend FoldKernel::sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
-                         std::size_t buffer) {
-  if (end - begin == 1) return elementsOf(inputs_[begin], job_.type, at);
+reduce::Addend FoldEpilogue::sumOf(std::size_t begin, std::size_t end, std::uint64_t at,
+                                   std::size_t count, std::size_t buffer) {
+  if (end - begin == 1) return reduce::Addend{inputs_[begin], job_.type}.from(at);
   const std::size_t half = begin + std::bit_ceil(end - begin) / 2, below = buffer / 2 * 2 + 2;
-  const Addend low = sumOf(begin, half, at, count, below);
-  const Addend both[2] = {low, sumOf(half, end, at, count, below + 1)};
+  const reduce::Addend low = sumOf(begin, half, at, count, below);
+  const reduce::Addend both[2] = {low, sumOf(half, end, at, count, below + 1)};
   if (partial_.size() <= buffer) partial_.resize(buffer + 1);
   std::vector<float>& sum = partial_[buffer];
   sum.resize(std::max(sum.size(), count));
-  foldGradients(sum.data(), both, 1, false, count, 0, nullptr);
-  return {sum.data(), DType::F32};
+  reduce::foldGradients(sum.data(), both, 1, false, count, 0, nullptr);
+  return {sum.data(), reduce::DType::F32};
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -5,33 +5,47 @@
 #include <span>
 #include <vector>
 
-#include "plan/sum_kernel.h"
+#include "plan/call.h"
+#include "plan/epilogue.h"
 #include "reduce/optimizer.h"
 #include "shard/layout.h"
 
-namespace weft {
+namespace weft::shard {
 
 // What a rank knows of the gradients that it has summed.
 struct GradientReport {
-  ExactSum squares;
+  reduce::ExactSum squares;
   std::uint64_t nonFinite = 0;
-  std::uint64_t firstBad = GradientStats::kNone;  // lowest logical index of one
+  std::uint64_t firstBad = reduce::GradientStats::kNone;  // lowest logical index of one
   std::int32_t badMember = -1;  // which addend brought it, in the group; -1: the sum overflowed
 };
 
+inline constexpr std::size_t kFoldTile = 16 << 10;  // elements at once of what needs no call
+
+// A call whose sums, or whose block, an epilogue makes.
+inline plan::Call epilogueCall(schedule::Collective collective, reduce::DType type,
+                               std::uint64_t count) {
+  plan::Call call;
+  call.collective = collective;
+  call.type = type;
+  call.op = reduce::RedOp::Epilogue;
+  call.count = count;
+  return call;
+}
+
 // The epilogue of a reduction: adds the pieces of a part of a bucket in fp32 while they are in
 // cache, accumulates, and, of final sums, takes the norm and looks for what is not finite.
-class FoldKernel : public SumKernel {
+class FoldEpilogue : public plan::Epilogue {
  public:
   struct Job {
     const Layout* layout = nullptr;
     std::uint32_t bucket = 0;
-    std::uint64_t offset = 0;  // of the part, in the flat buffer
-    DType type = DType::F32;   // of the addends
-    float* sums = nullptr;     // element 0 of the part; null: the results are the sums, of `type`
-    bool accumulate = false;   // adds to what is in `sums`
-    bool balanced = false;     // adds as a balanced binary tree rather than from left to right
-    bool final = false;        // the report is of norms, too: else of what is not finite alone
+    std::uint64_t offset = 0;                 // of the part, in the flat buffer
+    reduce::DType type = reduce::DType::F32;  // of the addends
+    float* sums = nullptr;    // element 0 of the part; null: the results are the sums, of `type`
+    bool accumulate = false;  // adds to what is in `sums`
+    bool balanced = false;    // adds as a balanced binary tree rather than from left to right
+    bool final = false;       // the report is of norms, too: else of what is not finite alone
     GradientReport* report = nullptr;
   };
 
@@ -49,15 +63,15 @@ class FoldKernel : public SumKernel {
   std::size_t badInPlace(const float* sums, std::uint64_t at, std::size_t n) const;
   std::int32_t findBad(const float* sums, std::size_t i, std::uint64_t at,
                        std::size_t overwritten) const;
-  Addend sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
-               std::size_t buffer);
+  reduce::Addend sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
+                       std::size_t buffer);
 
   Job job_;
   bool streams_ = false;  // past the caches
   std::span<const void* const> inputs_;
-  std::vector<Addend> addends_;
+  std::vector<reduce::Addend> addends_;
   std::vector<std::vector<float>> partial_;  // of a balanced sum: two for each level of the tree
   std::vector<float> rounded_;               // of sums that are stored in another type
 };
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-namespace weft {
+namespace weft::shard {
 
-Gatherer::Gatherer(Mesh& mesh, ShardState& state, int timeoutMs, AwaitUpdate awaitUpdate)
+Gatherer::Gatherer(Mesh& mesh, ShardState& state, StepProgress& progress, int timeoutMs)
     : mesh_(mesh),
       state_(state),
+      progress_(progress),
       timeoutMs_(timeoutMs),
-      awaitUpdate_(std::move(awaitUpdate)),
       copies_(state.buckets(), Copy::Here),
       failed_(state.buckets()) {}
 
@@ -31,14 +31,11 @@ void Gatherer::begin(std::uint32_t bucket) {
 }
 
 Status Gatherer::gather(std::uint32_t bucket) {
-  Status status = awaitUpdate_(bucket);
-  Call call;
-  call.collective = Collective::AllGather;
-  call.type = state_.config().paramType;
-  call.count = state_.part(bucket, Level::Param).elements;
+  Status status = progress_.awaitUpdate(bucket, timeoutMs_);
   if (status.ok())
-    status = mesh_.gatherers()->run(call, state_.keptParameters(bucket), state_.parameters(bucket),
-                                    nullptr, timeoutMs_, "parameters");
+    status = mesh_.gatherers()->allGather(state_.keptParameters(bucket), state_.parameters(bucket),
+                                          state_.part(bucket, Level::Param).elements,
+                                          state_.config().paramType, timeoutMs_, "parameters");
   if (!status.ok()) mesh_.fail(status);  // others may have it, and would be out of step
   return status;
 }
@@ -61,4 +58,23 @@ bool Gatherer::isBusy() {
   return std::ranges::find(copies_, Copy::Coming) != copies_.end();
 }
 
-}  // namespace weft
+Status gatherArray(const Mesh& mesh, const ShardState& state, std::uint32_t bucket,
+                   std::size_t array, std::vector<float>* all, int timeoutMs) {
+  const Layout::Bucket& b = state.layout().buckets()[bucket];
+  all->assign(b.elements, 0);
+  state.visitOwn(bucket, [&](const StateRun& run) {
+    const std::uint64_t at = state.layout().slot(run.parameter).offset + run.from - b.offset;
+    const StateRun::Array mine = run.array(array);
+    reduce::widen(mine.type, all->data() + at, mine.data, run.slice.n);
+  });
+  for (const Level level : {Level::State, Level::Grad, Level::Param}) {
+    if (mesh.size(level) == 1) continue;
+    const ShardState::Range part = state.part(bucket, level);
+    float* const mine = all->data() + (part.offset - b.offset);
+    WEFT_TRY(mesh.group(level)->allGather(mine, mine - mesh.position(level) * part.elements,
+                                          part.elements, reduce::DType::F32, timeoutMs, "weights"));
+  }
+  return {};
+}
+
+}  // namespace weft::shard

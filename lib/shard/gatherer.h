@@ -3,26 +3,23 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <vector>
 
 #include "engine/work_stream.h"
 #include "shard/mesh.h"
 #include "shard/state.h"
+#include "shard/step_progress.h"
 
-namespace weft {
+namespace weft::shard {
 
 // Whole copies of the parameters that are sharded over the Param level of a mesh: each bucket is
 // gathered by a thread of its own, in the order in which begin() and wait() name it, which must be
 // the same on all ranks. All calls by one thread at a time.
 class Gatherer {
  public:
-  // Waits until a bucket's parameters are those of the last step; called on the gatherer's thread.
-  using AwaitUpdate = std::function<Status(std::uint32_t bucket)>;
-
-  // At first all copies are there.
-  Gatherer(Mesh& mesh, ShardState& state, int timeoutMs, AwaitUpdate awaitUpdate);
+  // At first all copies are there. Each later one is of the parameters after `progress`.
+  Gatherer(Mesh& mesh, ShardState& state, StepProgress& progress, int timeoutMs);
 
   void begin(std::uint32_t bucket);
   Status wait(std::uint32_t bucket);
@@ -37,15 +34,20 @@ class Gatherer {
 
   Mesh& mesh_;
   ShardState& state_;
+  StepProgress& progress_;
   const int timeoutMs_;
-  const AwaitUpdate awaitUpdate_;
 
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<Copy> copies_;    // by bucket
   std::vector<Status> failed_;  // why it is absent, by bucket
 
-  WorkStream stream_;  // last: it ends first
+  engine::WorkStream stream_;  // last: it ends first
 };
 
-}  // namespace weft
+// Brings a bucket of an array (of ShardState::arrayNames()) together in fp32 on every rank, laid
+// out as the bucket is. Collective.
+Status gatherArray(const Mesh& mesh, const ShardState& state, std::uint32_t bucket,
+                   std::size_t array, std::vector<float>* all, int timeoutMs);
+
+}  // namespace weft::shard

@@ -5,21 +5,22 @@
 #include <set>
 
 #include "base/hash.h"
+#include "base/invalid.h"
 #include "base/text.h"
 #include "reduce/optimizer.h"
 
-namespace weft {
+namespace weft::shard {
 namespace {
 
 std::uint64_t roundUp(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
 Status wrong(std::size_t index, const ParameterSpec& p, std::string_view why) {
-  return Status::error(Code::InvalidArgument, text("parameter ", index, " ('", p.name, "') ", why));
+  return invalid(text("parameter ", index, " ('", p.name, "') ", why));
 }
 
 Status checkTie(const std::vector<ParameterSpec>& all, std::size_t i) {
   const ParameterSpec& p = all[i];
-  if (p.tiedTo < 0) return {};
+  if (!p.isTied()) return {};
   if (static_cast<std::size_t>(p.tiedTo) >= i)
     return wrong(i, p, text("is tied to parameter ", p.tiedTo, "; fix: tie it to an earlier one"));
   const ParameterSpec& other = all[static_cast<std::size_t>(p.tiedTo)];
@@ -27,7 +28,7 @@ Status checkTie(const std::vector<ParameterSpec>& all, std::size_t i) {
     return wrong(i, p,
                  text("is tied to '", other.name,
                       "', which has another length or is frozen where it is not"));
-  if (other.tiedTo >= 0) return wrong(i, p, "is tied to a tied one; fix: tie it to the first");
+  if (other.isTied()) return wrong(i, p, "is tied to a tied one; fix: tie it to the first");
   return {};
 }
 
@@ -47,8 +48,7 @@ Status check(const std::vector<ParameterSpec>& all) {
       return wrong(i, all[i], "has a shape of another number of elements");
     if (!all[i].frozen) trained += all[i].elements;
   }
-  return trained != 0 ? Status()
-                      : Status::error(Code::InvalidArgument, "no parameter is to be trained");
+  return trained != 0 ? Status() : invalid("no parameter is to be trained");
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Status Layout::make(std::vector<ParameterSpec> parameters, std::uint64_t bucketE
   WEFT_TRY(check(parameters));
   Layout made;
   made.parameters_ = std::move(parameters);
-  made.place(std::max<std::uint64_t>(bucketElements, 1), std::uint64_t{ranks} * kGrid);
+  made.place(std::max<std::uint64_t>(bucketElements, 1), std::uint64_t{ranks} * reduce::kGrid);
   *out = std::move(made);
   return {};
 }
@@ -75,10 +75,10 @@ void Layout::place(std::uint64_t bucketElements, std::uint64_t grain) {
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     const ParameterSpec& p = parameters_[i];
     slots_[i] = {0, p.elements, logical_, kNoBucket, i};
-    if (p.tiedTo < 0) logical_ += roundUp(p.elements, kGrid);
+    if (!p.isTied()) logical_ += roundUp(p.elements, reduce::kGrid);
   }
   for (std::size_t i = slots_.size(); i-- > 0;) {
-    if (parameters_[i].frozen || parameters_[i].tiedTo >= 0) continue;
+    if (!parameters_[i].isTrained()) continue;
     if (buckets_.empty() || buckets_.back().elements >= bucketElements) {
       closeBucket(grain);
       buckets_.push_back({bucketed_, 0, {}});
@@ -86,18 +86,19 @@ void Layout::place(std::uint64_t bucketElements, std::uint64_t grain) {
     Bucket& b = buckets_.back();
     slots_[i].offset = b.offset + b.elements;
     slots_[i].bucket = static_cast<std::uint32_t>(buckets_.size() - 1);
-    b.elements += roundUp(slots_[i].elements, kGrid);
+    b.elements += roundUp(slots_[i].elements, reduce::kGrid);
     b.parameters.push_back(static_cast<std::uint32_t>(i));
     trained_ += slots_[i].elements;
   }
   closeBucket(grain);
   flat_ = bucketed_;
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (parameters_[i].tiedTo >= 0) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (parameters_[i].isTied()) {
       slots_[i] = slots_[static_cast<std::size_t>(parameters_[i].tiedTo)];
     } else if (parameters_[i].frozen) {
+      frozen_.push_back(i);
       slots_[i].offset = flat_;
-      flat_ += roundUp(slots_[i].elements, kGrid);
+      flat_ += roundUp(slots_[i].elements, reduce::kGrid);
     }
   }
 }
@@ -105,7 +106,7 @@ void Layout::place(std::uint64_t bucketElements, std::uint64_t grain) {
 std::uint32_t Layout::parameterAt(std::uint64_t logical) const {
   std::uint32_t found = 0;
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
-    if (parameters_[i].tiedTo < 0 && slots_[i].first <= logical) found = i;
+    if (!parameters_[i].isTied() && slots_[i].first <= logical) found = i;
   return found;
 }
 
@@ -126,4 +127,4 @@ std::uint64_t Layout::fingerprint() const {
   return hash.value();
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace weft {
+namespace weft::shard {
 
 // One tensor of the model, in order of registration (the order in which forward uses them).
 struct ParameterSpec {
@@ -19,6 +19,9 @@ struct ParameterSpec {
   bool noDecay = false;                   // weight decay does not apply (biases, norms)
   int tiedTo = -1;                        // >= 0: the same memory as this earlier parameter
   std::vector<std::uint64_t> shape = {};  // for exports; none: {elements}
+
+  bool isTied() const { return tiedTo >= 0; }
+  bool isTrained() const { return !frozen && !isTied(); }
 };
 
 // Where each parameter lies in one flat buffer, and how that is cut into buckets: a pure function
@@ -60,9 +63,10 @@ class Layout {
   std::span<const ParameterSpec> parameters() const { return parameters_; }
   const Slot& slot(std::uint32_t parameter) const { return slots_[parameter]; }
   std::span<const Bucket> buckets() const { return buckets_; }
-  std::uint64_t bucketedElements() const { return bucketed_; }  // all buckets
-  std::uint64_t flatElements() const { return flat_; }          // and the frozen parameters
-  std::uint64_t trainedElements() const { return trained_; }    // without any padding
+  std::span<const std::uint32_t> frozen() const { return frozen_; }  // without what is tied
+  std::uint64_t bucketedElements() const { return bucketed_; }       // all buckets
+  std::uint64_t flatElements() const { return flat_; }               // and the frozen parameters
+  std::uint64_t trainedElements() const { return trained_; }         // without any padding
   std::uint64_t logicalElements() const { return logical_; }
 
   // The runs of parameters in [offset, offset + elements) of the flat buffer, by offset.
@@ -71,7 +75,7 @@ class Layout {
   // Which parameter holds this logical index; the padding after one counts as its own.
   std::uint32_t parameterAt(std::uint64_t logical) const;
 
-  // Of name, length and kind: what ranks must agree on, and what a checkpoint is of.
+  // A hash of name, length and kind, on which ranks must agree.
   std::uint64_t fingerprint(std::uint32_t parameter) const;
   std::uint64_t fingerprint() const;
 
@@ -82,6 +86,7 @@ class Layout {
   std::vector<ParameterSpec> parameters_;
   std::vector<Slot> slots_;
   std::vector<Bucket> buckets_;
+  std::vector<std::uint32_t> frozen_;
   std::uint64_t bucketed_ = 0, flat_ = 0, trained_ = 0, logical_ = 0;
 };
 
@@ -102,4 +107,4 @@ void Layout::visit(std::uint32_t bucket, std::uint64_t offset, std::uint64_t ele
   }
 }
 
-}  // namespace weft
+}  // namespace weft::shard

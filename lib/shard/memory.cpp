@@ -11,14 +11,14 @@
 #include "base/text.h"
 #include "transports/shm/heap.h"
 
-namespace weft {
+namespace weft::shard {
 
 ShardMemory::~ShardMemory() {
   if (data_ == nullptr) return;
   if (!inHeap_) {
     ::munmap(data_, bytes_);
-  } else if (!Heap::isParents(data_)) {
-    (void)Heap::existing()->release(data_);
+  } else if (!shm::Heap::isParents(data_)) {
+    (void)shm::Heap::existing()->release(data_);
   }
 }
 
@@ -29,14 +29,12 @@ void ShardMemory::swap(ShardMemory& other) noexcept {
 }
 
 Status ShardMemory::make(Kind kind, std::size_t bytes, const char* what, ShardMemory* out) {
+  *out = ShardMemory();
+  if (bytes == 0) return {};
   ShardMemory made;
   made.bytes_ = bytes;
   void* memory = nullptr;
-  if (bytes == 0) {
-    *out = std::move(made);
-    return {};
-  }
-  if (Heap* const heap = kind == Kind::Shared ? Heap::own() : nullptr)
+  if (shm::Heap* const heap = kind == Kind::Shared ? shm::Heap::own() : nullptr)
     WEFT_TRY(heap->allocate(bytes, &memory));
   made.inHeap_ = memory != nullptr;
   if (memory == nullptr) {
@@ -46,7 +44,7 @@ Status ShardMemory::make(Kind kind, std::size_t bytes, const char* what, ShardMe
           Code::OutOfMemory,
           text("cannot allocate ", bytes, " bytes for ", what, ": ", std::strerror(errno),
                "; fix: shard over more ranks, or raise the limit (ulimit -v)"));
-    ::madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
+    ::madvise(memory, bytes, MADV_HUGEPAGE);  // a hint
   }
   made.data_ = static_cast<std::byte*>(memory);
   *out = std::move(made);
@@ -67,4 +65,4 @@ void ShardMemory::drop(std::size_t offset, std::size_t bytes) {
   zero(to, offset + bytes - to);
 }
 
-}  // namespace weft
+}  // namespace weft::shard

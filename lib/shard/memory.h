@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace weft {
+namespace weft::shard {
 
 // Zeroed memory of a shard. Shared memory can be reached by the other ranks of this host, as that
 // of weftMemAlloc; where that cannot be had it is private, which works alike and slower.
@@ -33,7 +33,7 @@ class ShardMemory {
   }
 
   // Gives the pages inside of a range back to the system; they read as zero until they are written
-  // again. What of the range is not whole pages is zeroed. No other rank may be using it.
+  // again. Partial pages are zeroed. No other rank may be using it.
   void drop(std::size_t offset, std::size_t bytes);
   // The same without giving anything back, which is faster if it is written again soon.
   void zero(std::size_t offset, std::size_t bytes);
@@ -46,4 +46,4 @@ class ShardMemory {
   bool inHeap_ = false;
 };
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/mesh.h"
 
+#include "base/invalid.h"
 #include "base/text.h"
 #include "comm/create.h"
 
-namespace weft {
+namespace weft::shard {
 
 Status checkDegrees(const Degrees& d, std::uint32_t ranks) {
   const auto divides = [](std::uint32_t a, std::uint32_t b) { return a != 0 && b % a == 0; };
   if (divides(d.param, d.grad) && divides(d.grad, d.state) && divides(d.state, ranks)) return {};
-  return Status::error(
-      Code::InvalidArgument,
-      text("degrees {", d.param, ", ", d.grad, ", ", d.state, "} on ", ranks,
-           " ranks: each must divide the next, and the last the number of ranks; fix: ZeRO-1 is "
-           "{1, 1, ",
-           ranks, "}, ZeRO-2 {1, ", ranks, ", ", ranks, "}, MiCS {p, p, p} with p a divisor"));
+  return invalid(text("degrees {", d.param, ", ", d.grad, ", ", d.state, "} on ", ranks,
+                      " ranks: each must divide the next, and the last the number of ranks; fix: "
+                      "ZeRO-1 is {1, 1, ",
+                      ranks, "}, ZeRO-2 {1, ", ranks, ", ", ranks,
+                      "}, MiCS {p, p, p} with p a divisor"));
 }
 
-Status Mesh::make(Communicator& parent, const Degrees& degrees, Mesh* out) {
+Status Mesh::make(comm::Communicator& parent, const Degrees& degrees, Mesh* out) {
   WEFT_TRY(checkDegrees(degrees, parent.ranks()));
   Mesh mesh;
   mesh.degrees_ = degrees;
@@ -37,14 +37,14 @@ Status Mesh::make(Communicator& parent, const Degrees& degrees, Mesh* out) {
 }
 
 // Every rank takes part in every split, whether it is in a group or not.
-Status Mesh::split(Communicator& parent) {
+Status Mesh::split(comm::Communicator& parent) {
   if (ranks_ == 1) return {};
-  CommConfig config = parent.config();
+  comm::CommConfig config = parent.config();
   const auto named = [&](const char* what) {
     config.name = text(parent.name(), ".", what);
     return config;
   };
-  WEFT_TRY(splitCommunicator(parent, 0, static_cast<int>(rank_), named("shard"), &world_));
+  WEFT_TRY(comm::splitCommunicator(parent, 0, static_cast<int>(rank_), named("shard"), &world_));
   constexpr const char* kNames[kLevels] = {"params", "gradients", "state", "replicas"};
   for (std::size_t level = 0; level < kLevels; ++level) {
     if (sizes_[level] == 1) continue;
@@ -53,12 +53,13 @@ Status Mesh::split(Communicator& parent) {
       continue;
     }
     const std::uint32_t color = rank_ - positions_[level] * strides_[level];
-    WEFT_TRY(splitCommunicator(parent, static_cast<int>(color), static_cast<int>(positions_[level]),
-                               named(kNames[level]), &groups_[level]));
+    WEFT_TRY(comm::splitCommunicator(parent, static_cast<int>(color),
+                                     static_cast<int>(positions_[level]), named(kNames[level]),
+                                     &groups_[level]));
   }
   if (sizes_[0] == 1) return {};
-  return splitCommunicator(parent, static_cast<int>(rank_ - positions_[0]),
-                           static_cast<int>(positions_[0]), named("gather"), &gatherers_);
+  return comm::splitCommunicator(parent, static_cast<int>(rank_ - positions_[0]),
+                                 static_cast<int>(positions_[0]), named("gather"), &gatherers_);
 }
 
 std::uint32_t Mesh::rankOf(Level level, std::uint32_t position) const {
@@ -76,8 +77,8 @@ Mesh::Part Mesh::part(std::uint64_t bucketElements, Level level) const {
 }
 
 // Each once.
-std::vector<Communicator*> Mesh::communicators() const {
-  std::vector<Communicator*> all;
+std::vector<comm::Communicator*> Mesh::communicators() const {
+  std::vector<comm::Communicator*> all;
   if (world_) all.push_back(world_.get());
   if (gatherers_) all.push_back(gatherers_.get());
   for (const auto& group : groups_)
@@ -87,19 +88,19 @@ std::vector<Communicator*> Mesh::communicators() const {
 
 std::uint64_t Mesh::movedBytes() const {
   std::uint64_t bytes = 0;
-  for (const Communicator* const c : communicators()) bytes += c->movedBytes();
+  for (const comm::Communicator* const c : communicators()) bytes += c->movedBytes();
   return bytes;
 }
 
 void Mesh::abort() {
-  for (Communicator* const c : communicators()) (void)c->abort();
+  for (comm::Communicator* const c : communicators()) (void)c->abort();
 }
 
-// A lost link would be mended at the next call, which never comes.
+// A lost link would be recovered from at the next call, which never comes.
 void Mesh::fail(const Status& cause) {
   const Code code = cause.code() == Code::LinkLost ? Code::RemoteError : cause.code();
-  for (Communicator* const c : communicators())
+  for (comm::Communicator* const c : communicators())
     (void)c->fail(Status::error(code, std::string(cause.text())));
 }
 
-}  // namespace weft
+}  // namespace weft::shard

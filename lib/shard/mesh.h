@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "comm/communicator.h"
 
-namespace weft {
+namespace weft::shard {
 
 // Into how many ranks parameters, gradients and optimizer state are sharded; each divides the next,
 // and the last divides the number of ranks, which are replicas beyond it. ZeRO-1 is {1, 1, N},
@@ -32,12 +32,13 @@ Status checkDegrees(const Degrees& degrees, std::uint32_t ranks);
 // Ranks are numbered so that a group of an inner level is a run of consecutive ranks, on one node
 // where possible: rank = ((replica * S + state) * G + grad) * P + param.
 enum class Level : std::uint8_t { Param, Grad, State, Replica };
-inline constexpr std::size_t kLevels = 4;
+inline constexpr std::array kAllLevels = {Level::Param, Level::Grad, Level::State, Level::Replica};
+inline constexpr std::size_t kLevels = kAllLevels.size();
 
 class Mesh {
  public:
   // Collective over `parent`, in turn with its other calls. The mesh's communicators are its own.
-  static Status make(Communicator& parent, const Degrees& degrees, Mesh* out);
+  static Status make(comm::Communicator& parent, const Degrees& degrees, Mesh* out);
 
   const Degrees& degrees() const { return degrees_; }
   std::uint32_t rank() const { return rank_; }
@@ -48,34 +49,36 @@ class Mesh {
   std::uint32_t rankOf(Level level, std::uint32_t position) const;
 
   // Null for groups of one. Used by one thread at a time, like world().
-  Communicator* group(Level level) const { return groups_[static_cast<std::size_t>(level)].get(); }
-  Communicator* world() const { return world_.get(); }
+  comm::Communicator* group(Level level) const {
+    return groups_[static_cast<std::size_t>(level)].get();
+  }
+  comm::Communicator* world() const { return world_.get(); }
   // The Param group once more, for gathers that run beside the reductions; null for one.
-  Communicator* gatherers() const { return gatherers_.get(); }
+  comm::Communicator* gatherers() const { return gatherers_.get(); }
   void abort();
   // Ends what any rank does in any group: whoever is in another one than the cause hears of it,
   // too.
   void fail(const Status& cause);
-  // Of payload, by all communicators of the mesh.
+  // The payload that all communicators of the mesh have moved.
   std::uint64_t movedBytes() const;
 
-  // Of a bucket of so many elements, what is left to this rank after the reduction at `level`.
+  // What is left to this rank of a bucket of so many elements after the reduction at `level`.
   struct Part {
     std::uint64_t offset = 0, elements = 0;
   };
   Part part(std::uint64_t bucketElements, Level level) const;
 
  private:
-  Status split(Communicator& parent);
-  std::vector<Communicator*> communicators() const;
+  Status split(comm::Communicator& parent);
+  std::vector<comm::Communicator*> communicators() const;
 
   Degrees degrees_;
   std::uint32_t rank_ = 0, ranks_ = 1;
   std::array<std::uint32_t, kLevels> sizes_{1, 1, 1, 1};
   std::array<std::uint32_t, kLevels> positions_{};
   std::array<std::uint32_t, kLevels> strides_{1, 1, 1, 1};  // in ranks
-  std::array<std::shared_ptr<Communicator>, kLevels> groups_;
-  std::shared_ptr<Communicator> world_, gatherers_;
+  std::array<std::shared_ptr<comm::Communicator>, kLevels> groups_;
+  std::shared_ptr<comm::Communicator> world_, gatherers_;
 };
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -3,13 +3,7 @@
 
 #include <algorithm>
 
-namespace weft {
-namespace {
-
-constexpr std::size_t kTile = 16 << 10;  // elements at once of what needs no call
-
-}  // namespace
-
+namespace weft::shard {
 bool Reducer::takesPart(const MicroStep& micro) const {
   const ShardConfig& config = state_.config();
   return micro.boundary || (config.degrees.grad > 1 && !config.reproducible);
@@ -20,31 +14,28 @@ std::byte* Reducer::wire(std::uint32_t bucket) {
   std::byte* const gradients = state_.gradients(bucket);
   if (config.gradType == config.wireType) return gradients;
   const std::size_t n = state_.layout().buckets()[bucket].elements;
-  if (config.gradType == DType::F32)
-    castFloats(config.wireType, state_.wire(), reinterpret_cast<const float*>(gradients), n, {}, 0);
+  if (config.gradType == reduce::DType::F32)
+    reduce::castFloats(config.wireType, state_.wire(), reinterpret_cast<const float*>(gradients), n,
+                       {}, 0);
   else
-    widen(config.gradType, reinterpret_cast<float*>(state_.wire()), gradients, n);
+    reduce::widen(config.gradType, reinterpret_cast<float*>(state_.wire()), gradients, n);
   return state_.wire();
 }
 
 // Is the sum of this level the final one?
 bool Reducer::isLast(Level level, const MicroStep& micro) const {
   if (!micro.boundary) return false;
-  for (auto l = static_cast<std::size_t>(level) + 1; l < kLevels; ++l)
-    if (mesh_.size(static_cast<Level>(l)) > 1) return false;
-  return true;
+  return std::ranges::all_of(kAllLevels, [&](Level l) { return l <= level || mesh_.size(l) == 1; });
 }
 
-FoldKernel::Job Reducer::jobFor(std::uint64_t offset, const Source& from, bool last) {
-  FoldKernel::Job job;
-  job.layout = &state_.layout();
-  job.bucket = bucket_;
-  job.offset = offset;
-  job.type = from.type;
-  job.balanced = state_.config().reproducible;
-  job.final = last;
-  job.report = last ? &report_ : &seen_;
-  return job;
+FoldEpilogue::Job Reducer::jobFor(std::uint64_t offset, const Source& from, bool last) {
+  return {.layout = &state_.layout(),
+          .bucket = bucket_,
+          .offset = offset,
+          .type = from.type,
+          .balanced = state_.config().reproducible,
+          .final = last,
+          .report = last ? &report_ : &seen_};
 }
 
 Status Reducer::reduce(std::uint32_t bucket, const MicroStep& micro) {
@@ -73,22 +64,19 @@ Status Reducer::reduce(std::uint32_t bucket, const MicroStep& micro) {
 // A reduce-scatter inside the groups of one level.
 Status Reducer::hop(Level level, const Source& from, float* to, const MicroStep& micro,
                     bool accumulate, Source* next) {
-  Call call;
-  call.collective = Collective::ReduceScatter;
-  call.op = RedOp::Kernel;
-  call.type = from.type;
-  call.count = from.range.elements / mesh_.size(level);
+  plan::Call call = epilogueCall(schedule::Collective::ReduceScatter, from.type,
+                                 from.range.elements / mesh_.size(level));
   call.reproducible = state_.config().reproducible;
   const ShardState::Range mine{from.range.offset + mesh_.position(level) * call.count, call.count};
-  FoldKernel::Job job = jobFor(mine.offset, from, isLast(level, micro));
+  FoldEpilogue::Job job = jobFor(mine.offset, from, isLast(level, micro));
   job.sums = to;
   job.accumulate = accumulate;
-  kernel_.begin(job);
-  std::byte* const in = from.data;
-  *next = {reinterpret_cast<std::byte*>(to), DType::F32, mine};
+  epilogue_.begin(job);
   seen_ = {};
-  WEFT_TRY(mesh_.group(level)->run(call, in, nullptr, kernel_, micro.timeoutMs, "gradients"));
+  WEFT_TRY(
+      mesh_.group(level)->run(call, from.data, nullptr, epilogue_, micro.timeoutMs, "gradients"));
   noteEarlyBad(level, micro);
+  *next = {reinterpret_cast<std::byte*>(to), reduce::DType::F32, mine};
   return {};
 }
 
@@ -103,27 +91,24 @@ void Reducer::noteEarlyBad(Level level, const MicroStep& micro) {
 
 // A sum of what the replicas have, in place.
 Status Reducer::acrossReplicas(const Source& from, const MicroStep& micro) {
-  Call call;
-  call.collective = Collective::AllReduce;
-  call.op = RedOp::Kernel;
-  call.type = from.type;
-  call.count = from.range.elements / mesh_.size(Level::Replica);
+  plan::Call call = epilogueCall(schedule::Collective::AllReduce, from.type,
+                                 from.range.elements / mesh_.size(Level::Replica));
   call.reproducible = state_.config().reproducible;
-  kernel_.begin(
+  epilogue_.begin(
       jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from, true));
   return mesh_.group(Level::Replica)
-      ->run(call, from.data, from.data, kernel_, micro.timeoutMs, "gradients");
+      ->run(call, from.data, from.data, epilogue_, micro.timeoutMs, "gradients");
 }
 
 // Where nobody else has a part: one addend.
 void Reducer::unpack(const Source& from, float* to) {
-  FoldKernel::Job job = jobFor(from.range.offset, from, mesh_.ranks() == 1);
+  FoldEpilogue::Job job = jobFor(from.range.offset, from, mesh_.ranks() == 1);
   job.sums = to;
-  kernel_.begin(job);
-  for (std::uint64_t at = 0; at < from.range.elements; at += kTile) {
-    const void* const addend = from.data + at * sizeOf(from.type);
-    kernel_.run(nullptr, {&addend, 1}, at,
-                std::min<std::uint64_t>(kTile, from.range.elements - at));
+  epilogue_.begin(job);
+  for (std::uint64_t at = 0; at < from.range.elements; at += kFoldTile) {
+    const void* const addend = reduce::Addend{from.data, from.type}.from(at).data;
+    epilogue_.run(nullptr, {&addend, 1}, at,
+                  std::min<std::uint64_t>(kFoldTile, from.range.elements - at));
   }
 }
 
@@ -131,14 +116,14 @@ void Reducer::unpack(const Source& from, float* to) {
 // carries.
 Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
   const Layout::Bucket& b = state_.layout().buckets()[bucket];
-  const DType type = state_.config().gradType;
+  const reduce::DType type = state_.config().gradType;
   auto* const gradients = reinterpret_cast<float*>(state_.gradients(bucket));
   std::size_t k = 0;
   for (; (micro.index >> k & 1) != 0 || (micro.boundary && micro.index >> k != 0); ++k) {
     if ((micro.index >> k & 1) == 0) continue;
     const float* const carry = levels_[k].as<float>().data() + b.offset;
-    const Addend both[2] = {{carry, DType::F32}, {gradients, type}};
-    foldGradients(gradients, both, 1, false, b.elements, 0, nullptr);
+    const reduce::Addend both[2] = {{carry, reduce::DType::F32}, {gradients, type}};
+    reduce::foldGradients(gradients, both, 1, false, b.elements, 0, nullptr);
   }
   if (micro.boundary) return {};
   if (levels_.size() <= k) {
@@ -152,4 +137,4 @@ Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::shard

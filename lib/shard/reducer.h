@@ -7,7 +7,7 @@
 #include "shard/fold.h"
 #include "shard/state.h"
 
-namespace weft {
+namespace weft::shard {
 
 // One micro-step of the gradients.
 struct MicroStep {
@@ -38,7 +38,7 @@ class Reducer {
   // Of sums before them, of groups and of earlier micro-steps: the lowest logical index that is not
   // finite, and the rank that brought it.
   struct EarlyBad {
-    std::uint64_t index = GradientStats::kNone;
+    std::uint64_t index = reduce::GradientStats::kNone;
     std::int32_t rank = -1;
     std::uint64_t when = 0;  // of several ranks' that of the first counts: others saw sums of it
   };
@@ -52,20 +52,20 @@ class Reducer {
   // What is to be added next: a part of a bucket.
   struct Source {
     std::byte* data = nullptr;
-    DType type = DType::F32;
+    reduce::DType type = reduce::DType::F32;
     ShardState::Range range;
   };
   Status hop(Level level, const Source& from, float* to, const MicroStep& micro, bool accumulate,
              Source* next);
   Status acrossReplicas(const Source& from, const MicroStep& micro);
   void unpack(const Source& from, float* to);  // at the boundary
-  FoldKernel::Job jobFor(std::uint64_t offset, const Source& from, bool last);
+  FoldEpilogue::Job jobFor(std::uint64_t offset, const Source& from, bool last);
   void noteEarlyBad(Level level, const MicroStep& micro);
   bool isLast(Level level, const MicroStep& micro) const;
 
   const Mesh& mesh_;
   ShardState& state_;
-  FoldKernel kernel_;
+  FoldEpilogue epilogue_;
   GradientReport report_;
   GradientReport seen_;  // by one reduction that is not the last
   EarlyBad early_;
@@ -73,4 +73,4 @@ class Reducer {
   std::vector<ShardMemory> levels_;  // of keep(): the carries of a binary counter
 };
 
-}  // namespace weft
+}  // namespace weft::shard

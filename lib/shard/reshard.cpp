@@ -5,13 +5,13 @@
 #include <set>
 #include <vector>
 
+#include "base/invalid.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "comm/agree.h"
 #include "reduce/rounding.h"
-#include "shard/agree.h"
-#include "shard/gather_array.h"
 
-namespace weft {
+namespace weft::shard {
 namespace {
 
 // What ranks that have joined must know of the old shard.
@@ -22,9 +22,6 @@ struct Cut {
 };
 
 Status compare(ShardedOptimizer& from, ShardedOptimizer& to) {
-  const auto invalid = [](std::string why) {
-    return Status::error(Code::InvalidArgument, std::move(why));
-  };
   if (from.state().arrayNames() != to.state().arrayNames())
     return invalid("the new shard has another optimizer than the old one");
   const auto& a = from.layout().parameters();
@@ -69,14 +66,14 @@ class Reshard {
   }
 
   static Status among(ShardedOptimizer& shard, const Status& mine) {
-    return agreeOn(shard.mesh().world(), mine, shard.timeoutMs());
+    return comm::agreeOn(shard.mesh().world(), mine, shard.timeoutMs(), "resharding");
   }
 
   // The first of this side's ranks that has both, and whether all have.
   Status findRoot(ShardedOptimizer& side, bool hasBoth) {
-    std::vector<std::uint8_t> both(side.mesh().ranks());
+    std::vector<std::uint8_t> both;
     const std::uint8_t mine = hasBoth ? 1 : 0;
-    WEFT_TRY(shareAll(side.mesh().world(), &mine, 1, both.data(), side.timeoutMs()));
+    WEFT_TRY(comm::gatherRecords(side.mesh().world(), mine, &both, side.timeoutMs(), "resharding"));
     const auto first = std::ranges::find(both, 1);
     if (first == both.end())
       return Status::error(Code::InvalidUsage,
@@ -90,7 +87,7 @@ class Reshard {
   // From root to the ranks that have joined, if there are any.
   Status tell(void* data, std::size_t bytes) {
     if (to_ == nullptr || !somebodyJoins_) return {};
-    return shareFrom(to_->mesh().world(), root_, data, bytes, to_->timeoutMs());
+    return comm::shareFrom(to_->mesh().world(), root_, data, bytes, to_->timeoutMs(), "resharding");
   }
 
   Status shareCut() {
@@ -116,7 +113,8 @@ class Reshard {
     for (std::uint32_t b = 0; b < layout.buckets().size(); ++b) {
       for (std::size_t a = 0; a < arrays; ++a) {
         values_.resize(layout.buckets()[b].elements);
-        if (from_ != nullptr) WEFT_TRY(gatherArray(*from_, b, a, &values_));
+        if (from_ != nullptr)
+          WEFT_TRY(gatherArray(from_->mesh(), from_->state(), b, a, &values_, from_->timeoutMs()));
         WEFT_TRY(tell(values_.data(), values_.size() * sizeof(float)));
         if (to_ != nullptr) take(b, a);
       }
@@ -131,30 +129,26 @@ class Reshard {
     std::set<std::uint32_t> targets;
     for (const std::uint32_t p : from.parameters) targets.insert(state.layout().slot(p).bucket);
     for (const std::uint32_t b : targets) {
-      const ShardState::Range own = state.part(b, Level::State);
-      state.visitRuns(b, own.offset, own.elements, nullptr, nullptr, [&](const StateRun& run) {
+      state.visitOwn(b, [&](const StateRun& run) {
         const Layout::Slot& slot = layout_.slot(run.parameter);
         if (slot.bucket != bucket) return;
         const float* const values = values_.data() + (slot.offset - from.offset + run.from);
-        if (array == 0)
-          castFloats(run.slice.weightType, run.slice.weights, values, run.slice.n, {}, 0);
-        else
-          std::copy_n(values, run.slice.n, run.state[array - 1]);
+        const StateRun::Array own = run.array(array);
+        reduce::castFloats(own.type, own.data, values, run.slice.n, {}, 0);
       });
     }
   }
 
   Status moveFrozen() {
-    for (std::uint32_t p = 0; p < layout_.parameters().size(); ++p) {
-      const ParameterSpec& spec = layout_.parameters()[p];
-      if (!spec.frozen || spec.tiedTo >= 0) continue;
-      values_.resize(spec.elements);
+    for (const std::uint32_t p : layout_.frozen()) {
+      const std::uint64_t n = layout_.parameters()[p].elements;
+      values_.resize(n);
       if (from_ != nullptr)
-        widen(from_->state().config().paramType, values_.data(), from_->state().parameter(p),
-              spec.elements);
-      WEFT_TRY(tell(values_.data(), values_.size() * sizeof(float)));
-      castFloats(to_->state().config().paramType, to_->state().parameter(p), values_.data(),
-                 spec.elements, {}, 0);
+        reduce::widen(from_->state().config().paramType, values_.data(),
+                      from_->state().parameter(p), n);
+      WEFT_TRY(tell(values_.data(), n * sizeof(float)));
+      reduce::castFloats(to_->state().config().paramType, to_->state().parameter(p), values_.data(),
+                         n, {}, 0);
     }
     return {};
   }
@@ -176,4 +170,4 @@ Status reshard(ShardedOptimizer* from, ShardedOptimizer* to) {
   return withoutExceptions([&] { return Reshard(from, to).run(); });
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "shard/sharded_optimizer.h"
 
-namespace weft {
+namespace weft::shard {
 
 // Takes weights, state and steps of one sharded optimizer over into another of the same model, in
 // memory: at other degrees, another bucket size, or on more or fewer ranks. Called by all ranks of
@@ -12,4 +12,4 @@ namespace weft {
 // one has both. Collective over both. `from` stays as it is; memory for one bucket at a time.
 Status reshard(ShardedOptimizer* from, ShardedOptimizer* to);
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace weft {
+namespace weft::shard {
 
 std::vector<std::string> stateNames(const OptimizerSettings& settings) {
   switch (settings.kind) {
@@ -17,14 +17,14 @@ std::vector<std::string> stateNames(const OptimizerSettings& settings) {
 
 void prepareLamb(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
                  TrustSums* sums) {
-  const Lamb lamb{.beta1 = o.beta1,
-                  .beta2 = o.beta2,
-                  .epsilon = o.epsilon,
-                  .weightDecay = run.weightDecay,
-                  .gradientScale = step.gradientScale,
-                  .step = step.step};
-  updateLamb(lamb, run.slice, run.state[0], run.state[1], run.gradients, &sums->weights,
-             &sums->update);
+  const reduce::Lamb lamb{.beta1 = o.beta1,
+                          .beta2 = o.beta2,
+                          .epsilon = o.epsilon,
+                          .weightDecay = run.weightDecay,
+                          .gradientScale = step.gradientScale,
+                          .step = step.step};
+  reduce::updateLamb(lamb, run.slice, run.state[0], run.state[1], run.gradients, &sums->weights,
+                     &sums->update);
 }
 
 double trustRatio(const OptimizerSettings& o, const TrustSums& sums, double weightDecay) {
@@ -33,7 +33,7 @@ double trustRatio(const OptimizerSettings& o, const TrustSums& sums, double weig
   return weights > 0 && update > 0 ? weights / update : 1;
 }
 
-AdamW adamWOf(const OptimizerSettings& o, const StepSettings& step, const StateRun& run) {
+reduce::AdamW adamWOf(const OptimizerSettings& o, const StepSettings& step, const StateRun& run) {
   return {.learningRate = step.learningRate,
           .beta1 = o.beta1,
           .beta2 = o.beta2,
@@ -47,29 +47,30 @@ Status stepRun(const OptimizerSettings& o, const StepSettings& step, const State
                double ratio) {
   switch (o.kind) {
     case Optimizer::AdamW:
-      stepAdamW(adamWOf(o, step, run), run.slice, run.state[0], run.state[1]);
+      reduce::stepAdamW(adamWOf(o, step, run), run.slice, run.state[0], run.state[1]);
       return {};
     case Optimizer::Lamb:
-      applyUpdate(step.learningRate * ratio, run.slice, run.gradients);
+      reduce::applyUpdate(step.learningRate * ratio, run.slice, run.gradients);
       return {};
     case Optimizer::Sgd:
-      stepSgd({.learningRate = step.learningRate,
-               .momentum = o.momentum,
-               .weightDecay = run.weightDecay,
-               .nesterov = o.nesterov,
-               .gradientScale = step.gradientScale,
-               .firstStep = step.step == 1},
-              run.slice, run.state[0]);
+      reduce::stepSgd({.learningRate = step.learningRate,
+                       .momentum = o.momentum,
+                       .weightDecay = run.weightDecay,
+                       .nesterov = o.nesterov,
+                       .gradientScale = step.gradientScale,
+                       .firstStep = step.step == 1},
+                      run.slice, run.state[0]);
       return {};
     case Optimizer::Custom: {
       const Status status = o.custom(run, step);
       if (run.slice.out != nullptr)  // of what it has left, for all ranks alike
-        castFloats(run.slice.outType, run.slice.out, static_cast<const float*>(run.slice.weights),
-                   run.slice.n, run.slice.rounding, run.slice.first);
+        reduce::castFloats(run.slice.outType, run.slice.out,
+                           static_cast<const float*>(run.slice.weights), run.slice.n,
+                           run.slice.rounding, run.slice.first);
       return status;
     }
   }
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "reduce/optimizer.h"
 
-namespace weft {
+namespace weft::shard {
 
 enum class Optimizer : std::uint8_t { AdamW, Lamb, Sgd, Custom };
 
@@ -19,10 +19,20 @@ struct StateRun {
   std::uint32_t parameter = 0;
   std::uint64_t from = 0;  // in the parameter
   std::uint64_t at = 0;    // in what was visited
-  StepSlice slice;
+  reduce::StepSlice slice;
   float* gradients = nullptr;  // may be overwritten
   float* state[2] = {};        // m and v, or the momentum
   double weightDecay = 0;
+
+  // Its arrays by number, as checkpoints have them: the weights, then the optimizer's.
+  struct Array {
+    reduce::DType type;
+    void* data;
+  };
+  Array array(std::size_t i) const {
+    return i == 0 ? Array{slice.weightType, slice.weights}
+                  : Array{reduce::DType::F32, state[i - 1]};
+  }
 };
 
 // What changes from step to step.
@@ -47,7 +57,7 @@ std::vector<std::string> stateNames(const OptimizerSettings& settings);
 
 // The squares of the weights and of the update of each parameter.
 struct TrustSums {
-  ExactSum weights, update;
+  reduce::ExactSum weights, update;
 };
 
 // LAMB's first phase: m and v, and the update in place of the gradients.
@@ -56,10 +66,11 @@ void prepareLamb(const OptimizerSettings& settings, const StepSettings& step, co
 // Its trust ratio.
 double trustRatio(const OptimizerSettings& settings, const TrustSums& sums, double weightDecay);
 
-AdamW adamWOf(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run);
+reduce::AdamW adamWOf(const OptimizerSettings& settings, const StepSettings& step,
+                      const StateRun& run);
 
 // The whole step of a run, or LAMB's second phase with its ratio.
 Status stepRun(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
                double ratio);
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -2,39 +2,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "engine/work_stream.h"
 #include "shard/gatherer.h"
-#include "shard/reducer.h"
-#include "shard/state.h"
-#include "shard/updater.h"
+#include "shard/readiness.h"
+#include "shard/step_worker.h"
 
-namespace weft {
-
-struct MicroStepArgs {
-  bool boundary = true;  // the optimizer steps after this backward
-  double learningRate = 1e-3;
-  double weightDecay = 0;
-  double clipNorm = 0;        // 0: no clipping
-  double lossScale = 1;       // what the loss was multiplied with
-  double divisor = 0;         // what the sum of all ranks' gradients is divided by; 0: ranks
-  bool skipNonFinite = true;  // no update if a gradient is infinite or NaN
-};
-
-struct StepOutcome {
-  double gradientNorm = 0;  // of the averaged gradients, before clipping
-  double clip = 1;          // what they were multiplied with
-  std::uint64_t nonFinite = 0;
-  bool skipped = false;
-  int badParameter = -1, badRank = -1;  // the first that was not finite, and who brought it
-  double exposedSeconds = 0;            // that acquire() and wait() waited since the step before
-};
+namespace weft::shard {
 
 // One rank's end of a sharded optimizer: the whole training step but for forward and backward. A
 // micro-step is begin(), ready() for each trained parameter in any order, done(); after the
@@ -47,7 +24,7 @@ class ShardedOptimizer {
  public:
   // Collective over `parent`, in turn. InvalidArgument if ranks disagree, naming rank and
   // parameter.
-  static Status create(Communicator& parent, const ShardConfig& config,
+  static Status create(comm::Communicator& parent, const ShardConfig& config,
                        std::vector<ParameterSpec> parameters,
                        std::unique_ptr<ShardedOptimizer>* out);
   ~ShardedOptimizer();
@@ -80,7 +57,7 @@ class ShardedOptimizer {
   // Makes parameters of weights that have been set from outside. Collective.
   Status publish();
   // Every later step fails with this.
-  void fail(const Status& status);
+  void fail(const Status& status) { (void)worker_->progress().fail(status); }
   // Ends everything in flight, on all ranks. Any thread.
   void abort() { mesh_.abort(); }
 
@@ -88,73 +65,25 @@ class ShardedOptimizer {
   enum class Phase { Idle, Backward, Reducing };  // what of begin, done, wait came last
   using Clock = std::chrono::steady_clock;
 
-  // What each rank says of a step, for all to decide alike.
-  struct Word {
-    ExactSum::Words squares;
-    std::uint64_t nonFinite, firstBad;
-    std::int32_t badRank;
-    std::uint32_t missing;  // a parameter that was not ready, counted from 1
-    std::uint64_t args;     // of the arguments
-    Reducer::EarlyBad early;
-  };
-
-  ShardedOptimizer(std::string name, int timeoutMs);
+  ShardedOptimizer(std::string name, int timeoutMs)
+      : name_(std::move(name)), timeoutMs_(timeoutMs) {}
+  std::string who() const;  // how errors begin
   Status usage(std::string_view what) const;
-  void launchComplete();
-  void launch(std::uint32_t bucket);
-  Status reduceOne(std::uint32_t bucket, const MicroStep& micro);
-  Status finishStep(std::uint32_t missing);
-  Word mine(std::uint32_t missing);
-  Status shareWords();
-  Status judge(StepOutcome* outcome);
-  Status updateAll(const StepOutcome& outcome);
-  Status shareFailures();
-  std::uint64_t argsPrint() const;
-  void markUpdated(std::uint32_t bucket);
-  void endStep();
-  bool givesBack() const;
-  Status clearGradients();
-  Status awaitUpdate(std::uint32_t bucket);
-  Status checkBucket(std::uint32_t bucket) const;
-  double averaging() const;  // what sums of gradients are multiplied with
+  Status neverReady(std::uint32_t missing, std::string_view so) const;
+  void reduceBuckets(bool all);
+  void releaseAll();
 
   const std::string name_;
   const int timeoutMs_;
   Mesh mesh_;
   ShardState state_;
-  std::unique_ptr<Reducer> reducer_;
-  std::unique_ptr<Updater> updater_;
-
-  // Of the caller's thread.
+  Readiness readiness_{state_.layout()};
   Phase phase_ = Phase::Idle;
-  MicroStepArgs args_;
-  std::uint64_t micro_ = 0;             // micro-steps since the last step
-  std::uint64_t micros_ = 0;            // of the last step
-  std::vector<std::uint8_t> isReady_;   // by parameter
-  std::vector<std::uint32_t> missing_;  // by bucket
-  std::uint32_t nextBucket_ = 0;
+  bool atBoundary_ = true;    // is this micro-step the last one?
   Clock::duration waited_{};  // in acquire() and wait(), since the last step
 
-  // Of the worker, read after it has been waited for.
-  StepOutcome outcome_;
-  Status result_;        // of the step
-  bool goesOn_ = false;  // whatever it is, all ranks have it and can take the next
-  Status reduced_;       // of the reductions
-  // What ranks tell each other: kept, as peers that share our memory may be at it for a moment
-  // after a call was aborted.
-  Word own_{};
-  std::vector<Word> words_;
-  std::vector<std::uint32_t> failures_;
-
-  std::mutex mutex_;
-  std::condition_variable updated_;
-  std::uint32_t pending_ = 0;            // steps that are queued
-  std::vector<std::uint8_t> isCurrent_;  // by bucket: no update is to come
-  bool stepEnded_ = true;
-  Status broken_;
-
-  std::unique_ptr<WorkStream> worker_;  // these end first
-  std::unique_ptr<Gatherer> gatherer_;  // null unless parameters are sharded
+  std::unique_ptr<StepWorker> worker_;
+  std::unique_ptr<Gatherer> gatherer_;  // null unless parameters are sharded; waits for the worker
 };
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace weft {
+namespace weft::shard {
 
 Status ShardState::make(const ShardConfig& config, const Mesh& mesh, Layout layout,
                         ShardState* out) {
@@ -22,13 +22,14 @@ Status ShardState::allocate() {
   using enum ShardMemory::Kind;
   const auto& [param, grad, state] = config_.degrees;
   const std::uint64_t all = layout_.bucketedElements();
-  const std::size_t paramSize = sizeOf(config_.paramType);
+  const std::size_t paramSize = reduce::sizeOf(config_.paramType);
   std::uint64_t longest = 0;
   for (const Layout::Bucket& b : layout_.buckets()) longest = std::max(longest, b.elements);
   WEFT_TRY(ShardMemory::make(Shared, layout_.flatElements() * paramSize, "parameters", &params_));
-  WEFT_TRY(ShardMemory::make(Shared, all * sizeOf(config_.gradType), "gradients", &grads_));
+  WEFT_TRY(ShardMemory::make(Shared, all * reduce::sizeOf(config_.gradType), "gradients", &grads_));
   if (config_.gradType != config_.wireType)
-    WEFT_TRY(ShardMemory::make(Shared, longest * sizeOf(config_.wireType), "a bucket", &wire_));
+    WEFT_TRY(
+        ShardMemory::make(Shared, longest * reduce::sizeOf(config_.wireType), "a bucket", &wire_));
   if (param > 1 && grad > param)
     WEFT_TRY(ShardMemory::make(Shared, longest / param * sizeof(float), "a bucket", &between_));
   if (param > 1)
@@ -45,32 +46,34 @@ Status ShardState::allocate() {
   return {};
 }
 
+std::byte* ShardState::parameter(std::uint32_t i) const {
+  return params_.data() + layout_.slot(i).offset * reduce::sizeOf(config_.paramType);
+}
+
 std::byte* ShardState::gradient(std::uint32_t i) const {
-  const Layout::Slot& s = slotOf(i);
+  const Layout::Slot& s = layout_.slot(i);
   if (s.bucket == Layout::kNoBucket) return nullptr;
-  return grads_.data() + s.offset * sizeOf(config_.gradType);
+  return grads_.data() + s.offset * reduce::sizeOf(config_.gradType);
 }
 
 std::byte* ShardState::parameters(std::uint32_t bucket) const {
-  return params_.data() + layout_.buckets()[bucket].offset * sizeOf(config_.paramType);
+  return params_.data() + layout_.buckets()[bucket].offset * reduce::sizeOf(config_.paramType);
 }
 
 std::byte* ShardState::gradients(std::uint32_t bucket) const {
-  return grads_.data() + layout_.buckets()[bucket].offset * sizeOf(config_.gradType);
+  return grads_.data() + layout_.buckets()[bucket].offset * reduce::sizeOf(config_.gradType);
 }
 
 void ShardState::clearGradients(std::uint32_t bucket) {
   const Layout::Bucket& b = layout_.buckets()[bucket];
-  const std::size_t size = sizeOf(config_.gradType);
-  if (config_.degrees.grad > 1)
-    grads_.drop(b.offset * size, b.elements * size);
-  else
-    grads_.zero(b.offset * size, b.elements * size);
+  const std::size_t size = reduce::sizeOf(config_.gradType);
+  const auto clear = config_.degrees.grad > 1 ? &ShardMemory::drop : &ShardMemory::zero;
+  (grads_.*clear)(b.offset * size, b.elements * size);
 }
 
 void ShardState::dropParameters(std::uint32_t bucket) {
   const Layout::Bucket& b = layout_.buckets()[bucket];
-  const std::size_t size = sizeOf(config_.paramType);
+  const std::size_t size = reduce::sizeOf(config_.paramType);
   params_.drop(b.offset * size, b.elements * size);
 }
 
@@ -83,7 +86,7 @@ ShardState::Range ShardState::part(std::uint32_t bucket, Level level) const {
 std::byte* ShardState::keptParameters(std::uint32_t bucket) const {
   if (config_.degrees.param == 1) return parameters(bucket);
   const std::uint64_t at = layout_.buckets()[bucket].offset / config_.degrees.param;
-  return kept_.data() + at * sizeOf(config_.paramType);
+  return kept_.data() + at * reduce::sizeOf(config_.paramType);
 }
 
 float* ShardState::sums(std::uint32_t bucket) const {
@@ -110,7 +113,7 @@ StateRun ShardState::runOf(const Layout::Piece& piece, std::uint64_t inState, fl
   run.slice.weightType = config_.paramType;
   if (!aliasesWeights()) {
     run.slice.weights = weights_.as<float>().data() + inState;
-    run.slice.weightType = DType::F32;
+    run.slice.weightType = reduce::DType::F32;
   }
   if (result != nullptr && result != run.slice.weights) run.slice.out = result;
   run.slice.outType = config_.paramType;
@@ -130,28 +133,28 @@ std::vector<std::string> ShardState::arrayNames() const {
 
 void ShardState::adopt() {
   for (std::uint32_t b = 0; b < buckets(); ++b) {
-    const Range home = part(b, Level::Param), own = part(b, Level::State);
-    const std::size_t size = sizeOf(config_.paramType);
+    const Range home = part(b, Level::Param);
+    const std::size_t size = reduce::sizeOf(config_.paramType);
     const std::uint64_t start = layout_.buckets()[b].offset;
     if (config_.degrees.param > 1)
       std::memcpy(keptParameters(b), parameters(b) + (home.offset - start) * size,
                   home.elements * size);
     if (aliasesWeights()) continue;
-    visitRuns(b, own.offset, own.elements, nullptr, nullptr, [&](const StateRun& run) {
-      const Layout::Slot& s = layout_.slot(run.parameter);
-      widen(config_.paramType, static_cast<float*>(run.slice.weights),
-            params_.data() + (s.offset + run.from) * size, run.slice.n);
+    visitOwn(b, [&](const StateRun& run) {
+      reduce::widen(config_.paramType, static_cast<float*>(run.slice.weights),
+                    parameter(run.parameter) + run.from * size, run.slice.n);
     });
   }
 }
 
 void ShardState::roundWeights(std::uint32_t bucket, std::byte* result) const {
-  const Range own = part(bucket, Level::State);
-  visitRuns(bucket, own.offset, own.elements, nullptr, result, [](const StateRun& run) {
-    const StepSlice& s = run.slice;
+  const auto round = [](const StateRun& run) {
+    const reduce::StepSlice& s = run.slice;
     if (s.out != nullptr)
-      castFloats(s.outType, s.out, static_cast<const float*>(s.weights), s.n, s.rounding, s.first);
-  });
+      reduce::castFloats(s.outType, s.out, static_cast<const float*>(s.weights), s.n, s.rounding,
+                         s.first);
+  };
+  visitOwn(bucket, round, nullptr, result);
 }
 
 std::uint64_t ShardState::checkpointBytes() const {
@@ -167,4 +170,4 @@ std::uint64_t ShardState::bytes() const {
   return sum;
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -4,31 +4,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "shard/layout.h"
+#include "shard/config.h"
 #include "shard/memory.h"
-#include "shard/mesh.h"
-#include "shard/rules.h"
 
-namespace weft {
-
-struct ShardConfig {
-  Degrees degrees;
-  DType paramType = DType::BF16;  // what the model computes with
-  DType gradType = DType::BF16;   // what backward writes
-  DType wireType = DType::BF16;   // what gradients are while they travel
-  OptimizerSettings optimizer;
-  bool master = true;                             // fp32 weights beside 16-bit parameters
-  RoundingMode rounding = RoundingMode::Nearest;  // of weights to parameters
-  std::uint64_t seed = 0;
-  std::uint64_t bucketElements = std::uint64_t{4} << 20;
-  bool reproducible = false;  // the same bits for 1, 2, 4, ... ranks at equal global batch
-  bool eager = false;         // no barrier between the last gradient and the first update
-};
+namespace weft::shard {
 
 // All memory of one rank's shard, and where in it things lie. With E the elements of all buckets:
 //
-//   parameters   E of paramType, shared; for degrees.param > 1 transient, beside E / param that
-//   stay gradients    E of gradType, shared; for degrees.grad > 1 given back once they are reduced
+//   parameters   E of paramType, shared; for degrees.param > 1 transient, beside E / param to stay
+//   gradients    E of gradType, shared; for degrees.grad > 1 given back once they are reduced
 //   sums         reduced gradients: E / grad of fp32, or E / state where degrees.grad is 1
 //   weights      E / state of fp32, where parameters are not fp32 themselves
 //   state        E / state of fp32, each array
@@ -41,19 +25,16 @@ class ShardState {
   const ShardConfig& config() const { return config_; }
   std::uint32_t buckets() const { return static_cast<std::uint32_t>(layout_.buckets().size()); }
 
-  // Of the whole model, as the caller sees them.
-  std::byte* parameter(std::uint32_t i) const { return params_.data() + paramBytes(slotOf(i)); }
+  // The whole model, as the caller sees it.
+  std::byte* parameter(std::uint32_t i) const;
   std::byte* gradient(std::uint32_t i) const;
   std::byte* parameters(std::uint32_t bucket) const;  // all of the bucket
   std::byte* gradients(std::uint32_t bucket) const;
   void clearGradients(std::uint32_t bucket);
   void dropParameters(std::uint32_t bucket);
 
-  // This rank's parts of a bucket.
-  struct Range {
-    std::uint64_t offset = 0;  // in the flat buffer
-    std::uint64_t elements = 0;
-  };
+  // This rank's parts of a bucket; offsets are in the flat buffer.
+  using Range = Mesh::Part;
   Range part(std::uint32_t bucket, Level level) const;
   std::byte* keptParameters(std::uint32_t bucket) const;  // those of part(bucket, Level::Param)
   float* sums(std::uint32_t bucket) const;       // of part(Grad), or part(State) if grad is 1
@@ -67,9 +48,16 @@ class ShardState {
   template <class Body>
   void visitRuns(std::uint32_t bucket, std::uint64_t offset, std::uint64_t elements,
                  float* gradients, std::byte* result, Body&& body) const;
+  // The same for all of part(bucket, State).
+  template <class Body>
+  void visitOwn(std::uint32_t bucket, Body&& body, float* gradients = nullptr,
+                std::byte* result = nullptr) const {
+    const Range own = part(bucket, Level::State);
+    visitRuns(bucket, own.offset, own.elements, gradients, result, body);
+  }
 
   // Are the parameters the weights themselves, without a master copy?
-  bool aliasesWeights() const { return config_.paramType == DType::F32 || !config_.master; }
+  bool aliasesWeights() const { return config_.paramType == reduce::DType::F32 || !config_.master; }
 
   // What there is of each trained element: "weight", and the optimizer's arrays.
   std::vector<std::string> arrayNames() const;
@@ -84,10 +72,6 @@ class ShardState {
   std::uint64_t bytes() const;            // that stay allocated between steps
 
  private:
-  const Layout::Slot& slotOf(std::uint32_t i) const { return layout_.slot(i); }
-  std::uint64_t paramBytes(const Layout::Slot& s) const {
-    return s.offset * sizeOf(config_.paramType);
-  }
   Status allocate();
   StateRun runOf(const Layout::Piece& piece, std::uint64_t inState, float* gradients,
                  std::byte* result, std::byte* kept) const;
@@ -104,7 +88,7 @@ void ShardState::visitRuns(std::uint32_t bucket, std::uint64_t offset, std::uint
                            float* gradients, std::byte* result, Body&& body) const {
   const Range own = part(bucket, Level::State), home = part(bucket, Level::Param);
   const std::uint64_t base = layout_.buckets()[bucket].offset / config_.degrees.state;
-  const std::size_t size = sizeOf(config_.paramType);
+  const std::size_t size = reduce::sizeOf(config_.paramType);
   layout_.visit(bucket, offset, elements, [&](const Layout::Piece& piece) {
     const std::uint64_t at = piece.offset - offset;
     StateRun run = runOf(piece, base + (piece.offset - own.offset),
@@ -116,4 +100,4 @@ void ShardState::visitRuns(std::uint32_t bucket, std::uint64_t offset, std::uint
   });
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -3,18 +3,9 @@
 
 #include <algorithm>
 
-namespace weft {
-namespace {
-
-constexpr std::size_t kTile = 16 << 10;  // elements at once of what needs no call
-
-}  // namespace
-
+namespace weft::shard {
 Updater::Updater(const Mesh& mesh, ShardState& state)
-    : mesh_(mesh),
-      state_(state),
-      kernel_(*this),
-      ratios_(state.layout().parameters().size(), 1.0) {}
+    : mesh_(mesh), state_(state), ratios_(state.layout().parameters().size(), 1.0) {}
 
 void Updater::begin(const StepSettings& settings, int timeoutMs) {
   settings_ = settings;
@@ -22,23 +13,23 @@ void Updater::begin(const StepSettings& settings, int timeoutMs) {
   failure_ = {};
 }
 
-void Updater::StepKernel::run(void* result, std::span<const void* const> addends,
-                              std::uint64_t first, std::size_t count) {
-  auto* const to = static_cast<std::byte*>(result);
-  if (!folds) {
-    return owner_.stepTile(first, count, owner_.state_.finalSums(owner_.bucket_) + first, to);
+void Updater::run(void* result, std::span<const void* const> addends, std::uint64_t first,
+                  std::size_t count) {
+  float* gradients = nullptr;
+  if (folds_) {
+    reduced_.resize(std::max(reduced_.size(), count));
+    gradients = reduced_.data();
+    fold_.fold(gradients, addends, first, count);
+  } else {
+    gradients = state_.finalSums(bucket_) + first;
   }
-  std::vector<float>& reduced = owner_.reduced_;
-  reduced.resize(std::max(reduced.size(), count));
-  owner_.fold_.fold(reduced.data(), addends, first, count);
-  owner_.stepTile(first, count, reduced.data(), to);
+  stepTile(first, count, gradients, static_cast<std::byte*>(result));
 }
 
-bool Updater::StepKernel::runToAll(std::span<void* const> results,
-                                   std::span<const void* const> addends, std::uint64_t first,
-                                   std::size_t count) {
-  if (!owner_.isFused()) return false;
-  owner_.stepFused(results, addends, first, count);
+bool Updater::runToAll(std::span<void* const> results, std::span<const void* const> addends,
+                       std::uint64_t first, std::size_t count) {
+  if (!isFused()) return false;
+  stepFused(results, addends, first, count);
   return true;
 }
 
@@ -50,48 +41,47 @@ bool Updater::isFused() const {
 void Updater::stepFused(std::span<void* const> results, std::span<const void* const> gradients,
                         std::uint64_t first, std::size_t count) {
   state_.visitRuns(bucket_, own_.offset + first, count, nullptr, nullptr, [&](const StateRun& run) {
-    const auto elementOf = [&](auto* data, DType type) { return data + run.at * sizeOf(type); };
     targets_.clear();
     for (void* result : results)
-      targets_.push_back(elementOf(static_cast<std::byte*>(result), run.slice.outType));
+      targets_.push_back(static_cast<std::byte*>(result) +
+                         run.at * reduce::sizeOf(run.slice.outType));
     addends_.clear();
-    if (!kernel_.folds) addends_ = {{state_.finalSums(bucket_) + first + run.at, DType::F32}};
-    const DType wire = state_.config().wireType;
-    for (std::size_t i = 0; kernel_.folds && i < gradients.size(); ++i)
-      addends_.push_back({elementOf(static_cast<const std::byte*>(gradients[i]), wire), wire});
+    if (!folds_) addends_ = {{state_.finalSums(bucket_) + first + run.at, reduce::DType::F32}};
+    const reduce::DType wire = state_.config().wireType;
+    for (std::size_t i = 0; folds_ && i < gradients.size(); ++i)
+      addends_.push_back(reduce::Addend{gradients[i], wire}.from(run.at));
     stepFused(run, first + run.at);
   });
 }
 
 // The run whose gradients and results are `addends_` and `targets_`.
 void Updater::stepFused(const StateRun& run, std::uint64_t first) {
-  GradientStats stats;
-  foldAndStepAdamW(adamWOf(state_.config().optimizer, settings_, run),
-                   {.first = run.slice.first,
-                    .n = run.slice.n,
-                    .weights = static_cast<float*>(run.slice.weights),
-                    .m = run.state[0],
-                    .v = run.state[1],
-                    .gradients = addends_,
-                    .out = targets_,
-                    .outType = run.slice.outType,
-                    .rounding = run.slice.rounding},
-                   kernel_.folds ? &stats : nullptr);
-  if (!kernel_.folds) return;
+  reduce::GradientStats stats;
+  reduce::foldAndStepAdamW(adamWOf(state_.config().optimizer, settings_, run),
+                           {.first = run.slice.first,
+                            .n = run.slice.n,
+                            .weights = static_cast<float*>(run.slice.weights),
+                            .m = run.state[0],
+                            .v = run.state[1],
+                            .gradients = addends_,
+                            .out = targets_,
+                            .outType = run.slice.outType,
+                            .rounding = run.slice.rounding},
+                           folds_ ? &stats : nullptr);
+  if (!folds_) return;
   if (stats.nonFinite == 0)
     report_->squares.add(stats.squares);
   else
     reportAnew(first, run.slice.n);
 }
 
-// By the kernel that also knows whose gradients are not finite.
+// With the epilogue, which also finds whose gradients are not finite.
 void Updater::reportAnew(std::uint64_t first, std::size_t count) {
-  reduced_.resize(std::max(reduced_.size(), kTile));
-  for (std::size_t at = 0; at < count; at += kTile) {
+  reduced_.resize(std::max(reduced_.size(), kFoldTile));
+  for (std::size_t at = 0; at < count; at += kFoldTile) {
     inputs_.clear();
-    for (const Addend& a : addends_)
-      inputs_.push_back(static_cast<const std::byte*>(a.data) + at * sizeOf(a.type));
-    fold_.fold(reduced_.data(), inputs_, first + at, std::min(kTile, count - at));
+    for (const reduce::Addend& a : addends_) inputs_.push_back(a.from(at).data);
+    fold_.fold(reduced_.data(), inputs_, first + at, std::min(kFoldTile, count - at));
   }
 }
 
@@ -113,7 +103,7 @@ void Updater::aim(std::uint32_t bucket) {
 std::byte* Updater::keptAt(const ShardState::Range& part) const {
   const ShardState::Range home = state_.part(bucket_, Level::Param);
   return state_.keptParameters(bucket_) +
-         (part.offset - home.offset) * sizeOf(state_.config().paramType);
+         (part.offset - home.offset) * reduce::sizeOf(state_.config().paramType);
 }
 
 Status Updater::publish(std::uint32_t bucket) {
@@ -140,57 +130,46 @@ Status Updater::update(std::uint32_t bucket) {
 
 // An all-gather in place of blocks that are stepped on the way, or have been.
 Status Updater::gather(Level level, std::byte* to, std::uint64_t elements, bool steps) {
-  Call call;
-  call.collective = Collective::AllGather;
-  call.type = state_.config().paramType;
-  call.count = elements;
-  Communicator& group = *mesh_.group(level);
-  if (steps) {
-    call.op = RedOp::Kernel;
-    kernel_.folds = false;
-    return group.run(call, nullptr, to, kernel_, timeoutMs_, "parameters");
-  }
-  const std::byte* const mine = to + mesh_.position(level) * elements * sizeOf(call.type);
-  return group.run(call, mine, to, nullptr, timeoutMs_, "parameters");
+  const reduce::DType type = state_.config().paramType;
+  comm::Communicator& group = *mesh_.group(level);
+  const std::byte* const mine = to + mesh_.position(level) * elements * reduce::sizeOf(type);
+  if (!steps) return group.allGather(mine, to, elements, type, timeoutMs_, "parameters");
+  folds_ = false;
+  const plan::Call call = epilogueCall(schedule::Collective::AllGather, type, elements);
+  return group.run(call, nullptr, to, *this, timeoutMs_, "parameters");
 }
 
 void Updater::stepAlone(std::byte* result) {
-  const std::size_t size = sizeOf(state_.config().paramType);
-  kernel_.folds = false;
-  for (std::uint64_t at = 0; at < own_.elements; at += kTile)
-    kernel_.run(result + at * size, {}, at, std::min<std::uint64_t>(kTile, own_.elements - at));
+  const std::size_t size = reduce::sizeOf(state_.config().paramType);
+  folds_ = false;
+  for (std::uint64_t at = 0; at < own_.elements; at += kFoldTile)
+    run(result + at * size, {}, at, std::min<std::uint64_t>(kFoldTile, own_.elements - at));
 }
 
 Status Updater::step(std::uint32_t bucket, std::byte* wire, GradientReport* report) {
   aim(bucket);
-  FoldKernel::Job job;
-  job.layout = &state_.layout();
-  job.bucket = bucket;
-  job.offset = own_.offset;
-  job.type = state_.config().wireType;
-  job.final = true;
-  job.report = report;
-  fold_.begin(job);
+  fold_.begin({.layout = &state_.layout(),
+               .bucket = bucket,
+               .offset = own_.offset,
+               .type = state_.config().wireType,
+               .final = true,
+               .report = report});
   report_ = report;
-  kernel_.folds = true;
-  Call call;
-  call.collective = Collective::AllReduce;
-  call.op = RedOp::Kernel;
-  call.type = job.type;
-  call.count = own_.elements;
+  folds_ = true;
+  const plan::Call call =
+      epilogueCall(schedule::Collective::AllReduce, state_.config().wireType, own_.elements);
   return mesh_.group(Level::State)
-      ->run(call, wire, state_.parameters(bucket), kernel_, timeoutMs_, "step");
+      ->run(call, wire, state_.parameters(bucket), *this, timeoutMs_, "step");
 }
 
 // The first phase runs over all buckets before the second: the norms are of whole parameters.
 Status Updater::prepare() {
   std::vector<TrustSums> sums(ratios_.size());
   for (std::uint32_t b = 0; b < state_.buckets(); ++b) {
-    const ShardState::Range own = state_.part(b, Level::State);
-    state_.visitRuns(b, own.offset, own.elements, state_.finalSums(b), nullptr,
-                     [&](const StateRun& run) {
-                       prepareLamb(state_.config().optimizer, settings_, run, &sums[run.parameter]);
-                     });
+    const auto first = [&](const StateRun& run) {
+      prepareLamb(state_.config().optimizer, settings_, run, &sums[run.parameter]);
+    };
+    state_.visitOwn(b, first, state_.finalSums(b));
   }
   if (mesh_.ranks() > 1) WEFT_TRY(shareTrust(&sums));
   for (std::size_t p = 0; p < sums.size(); ++p) {
@@ -203,13 +182,13 @@ Status Updater::prepare() {
 // Replicas have the same sums: one of them counts.
 Status Updater::shareTrust(std::vector<TrustSums>* sums) {
   if (mesh_.position(Level::Replica) != 0) std::ranges::fill(*sums, TrustSums{});
-  static_assert(sizeof(TrustSums) == 2 * sizeof(ExactSum::Words));
-  Call call;
-  call.collective = Collective::AllReduce;
-  call.op = RedOp::Sum;
-  call.type = DType::I64;
-  call.count = sums->size() * 2 * ExactSum::kWords;
+  static_assert(sizeof(TrustSums) == 2 * sizeof(reduce::ExactSum::Words));
+  plan::Call call;
+  call.collective = schedule::Collective::AllReduce;
+  call.op = reduce::RedOp::Sum;
+  call.type = reduce::DType::I64;
+  call.count = sums->size() * 2 * reduce::ExactSum::kWords;
   return mesh_.world()->run(call, sums->data(), sums->data(), nullptr, timeoutMs_, "trust ratios");
 }
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -4,21 +4,21 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/sum_kernel.h"
+#include "plan/epilogue.h"
 #include "shard/fold.h"
 #include "shard/state.h"
 
-namespace weft {
+namespace weft::shard {
 
 // The way of parameters up: steps this rank's part of a bucket, a tile at a time, and hands each
 // tile on to the ranks that need it while the next is stepped. One thread at a time.
-class Updater {
+class Updater : private plan::Epilogue {
  public:
   // Both outlive it.
   Updater(const Mesh& mesh, ShardState& state);
 
   void begin(const StepSettings& settings, int timeoutMs);
-  // Of a caller's optimizer: the first since begin().
+  // The first failure of a caller's optimizer since begin().
   struct Failure {
     static constexpr std::uint32_t kNone = ~0u;
     Status status;
@@ -37,19 +37,11 @@ class Updater {
   Status step(std::uint32_t bucket, std::byte* wire, GradientReport* report);
 
  private:
-  // Makes new parameters of reduced gradients.
-  class StepKernel : public SumKernel {
-   public:
-    explicit StepKernel(Updater& owner) : owner_(owner) {}
-    void run(void* result, std::span<const void* const> addends, std::uint64_t first,
-             std::size_t count) override;
-    bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
-                  std::uint64_t first, std::size_t count) override;
-    bool folds = false;  // its addends are gradients
-
-   private:
-    Updater& owner_;
-  };
+  // The kernel: makes new parameters of reduced gradients, or of the addends of gradients.
+  void run(void* result, std::span<const void* const> addends, std::uint64_t first,
+           std::size_t count) override;
+  bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
+                std::uint64_t first, std::size_t count) override;
 
   void stepTile(std::uint64_t first, std::size_t count, float* gradients, std::byte* result);
   bool isFused() const;
@@ -67,17 +59,17 @@ class Updater {
   ShardState& state_;
   StepSettings settings_;
   int timeoutMs_ = 0;
-  StepKernel kernel_;
-  FoldKernel fold_;
+  bool folds_ = false;  // the addends are gradients
+  FoldEpilogue fold_;
   std::uint32_t bucket_ = 0;
-  ShardState::Range own_;             // of the bucket
-  GradientReport* report_ = nullptr;  // of step()
-  std::vector<float> reduced_;        // a tile of gradients, of step()
-  std::vector<Addend> addends_;       // of a run
+  ShardState::Range own_;                // of the bucket
+  GradientReport* report_ = nullptr;     // of step()
+  std::vector<float> reduced_;           // a tile of gradients, of step()
+  std::vector<reduce::Addend> addends_;  // of a run
   std::vector<void*> targets_;
   std::vector<const void*> inputs_;
   std::vector<double> ratios_;  // by parameter
   Failure failure_;
 };
 
-}  // namespace weft
+}  // namespace weft::shard

@@ -5,10 +5,9 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string_view>
 #include <thread>
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 constexpr const char* kRoot = "/sys/fs/cgroup";
@@ -35,14 +34,6 @@ std::vector<std::string> upwards(const std::string& root, std::string path) {
     if (slash == std::string::npos) return all;
     path.resize(slash);
   }
-}
-
-bool names(const std::string& controllers, std::string_view wanted) {
-  std::istringstream words(controllers);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (word == wanted) return true;
-  }
-  return false;
 }
 
 std::uint32_t quotaV1(const std::string& group) {
@@ -73,7 +64,7 @@ QuotaFiles quotaFiles(const std::string& cgroups) {
     if (controllers.empty()) {
       for (const std::string& group : upwards(kRoot, path))
         files.cpuMax.push_back(group + "/cpu.max");
-    } else if (names(controllers, "cpu")) {
+    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
       for (const std::string& group : upwards(kRoot + ("/" + controllers), path))
         files.v1Groups.push_back(group);
     }
@@ -101,4 +92,4 @@ std::uint32_t usableCores(const cpu_set_t& allowed) {
   return std::max(1u, cores);
 }
 
-}  // namespace weft
+}  // namespace weft::topology

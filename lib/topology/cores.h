@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weft {
+namespace weft::topology {
 
 // The cores in this thread's affinity mask; all if that cannot be read.
 cpu_set_t allowedCores();
@@ -30,4 +30,4 @@ struct QuotaFiles {
 };
 QuotaFiles quotaFiles(const std::string& cgroups);
 
-}  // namespace weft
+}  // namespace weft::topology

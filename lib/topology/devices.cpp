@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 namespace fs = std::filesystem;
@@ -82,4 +82,4 @@ std::vector<HostDevice> listDevices(const std::string& sys) {
   return devices;
 }
 
-}  // namespace weft
+}  // namespace weft::topology

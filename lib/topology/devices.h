@@ -6,10 +6,10 @@
 
 #include "topology/host.h"
 
-namespace weft {
+namespace weft::topology {
 
 // The network interfaces but loopback, and the RDMA devices, sorted by kind and name. `sys` is
 // where /sys is. `near` stays empty.
 std::vector<HostDevice> listDevices(const std::string& sys = "/sys");
 
-}  // namespace weft
+}  // namespace weft::topology

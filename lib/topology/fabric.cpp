@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::topology {
 
 std::uint32_t Fabric::ranks() const {
   return std::accumulate(nodes.begin(), nodes.end(), 0u,
@@ -62,4 +62,4 @@ Status checkFabricFits(const Fabric& fabric, const std::vector<std::uint32_t>& r
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::topology

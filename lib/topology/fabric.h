@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-namespace weft {
+namespace weft::topology {
 
 // What one direction of a link carries, and how long a small message takes on it.
 struct LinkSpeed {
@@ -64,4 +64,4 @@ struct Fabric {
 // error says how they differ.
 Status checkFabricFits(const Fabric& fabric, const std::vector<std::uint32_t>& ranksOfHosts);
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -13,16 +13,15 @@
 #include <set>
 #include <sstream>
 
+#include "base/invalid.h"
 #include "base/knobs.h"
 #include "base/rank_list.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
-
-Status wrong(const std::string& why) { return Status::error(Code::InvalidArgument, why); }
 
 template <class Number>
 bool parseNumber(std::string_view word, Number* number) {
@@ -43,12 +42,12 @@ class Words {
   std::string take() { return empty() ? std::string() : words_[next_++]; }
   Status expect(std::string_view word) {
     if (peek() != word)
-      return wrong(text("'", word, "' is expected", empty() ? "" : text(", not '", peek(), "'")));
+      return invalid(text("'", word, "' is expected", empty() ? "" : text(", not '", peek(), "'")));
     ++next_;
     return {};
   }
   Status expectEnd() const {
-    return empty() ? Status() : wrong(text("'", peek(), "' is too much"));
+    return empty() ? Status() : invalid(text("'", peek(), "' is too much"));
   }
 
  private:
@@ -60,11 +59,11 @@ Status takeSpeed(Words* words, LinkSpeed* speed) {
   WEFT_TRY(words->expect("gbit"));
   const std::string gbit = words->take();
   if (!parseNumber(gbit, &speed->gbit) || !std::isfinite(speed->gbit) || speed->gbit <= 0)
-    return wrong(text("'", gbit, "' is no rate in Gbit/s"));
+    return invalid(text("'", gbit, "' is no rate in Gbit/s"));
   WEFT_TRY(words->expect("us"));
   const std::string us = words->take();
   if (!parseNumber(us, &speed->us) || !std::isfinite(speed->us) || speed->us < 0)
-    return wrong(text("'", us, "' is no latency in microseconds"));
+    return invalid(text("'", us, "' is no latency in microseconds"));
   return {};
 }
 
@@ -80,11 +79,11 @@ Status parseRanks(std::string_view list, std::uint32_t most, std::vector<std::ui
     std::uint32_t first = 0, last = 0;
     const bool known = parseNumber(part.substr(0, dash), &first) &&
                        parseNumber(dash == part.npos ? part : part.substr(dash + 1), &last);
-    if (!known || last < first) return wrong(text("'", part, "' names no ranks"));
+    if (!known || last < first) return invalid(text("'", part, "' names no ranks"));
     if (last >= most)
-      return wrong(text("rank ", last, " is on no node: the largest has ", most, " ranks"));
+      return invalid(text("rank ", last, " is on no node: the largest has ", most, " ranks"));
     for (std::uint32_t r = first; r <= last; ++r) {
-      if (!found.insert(r).second) return wrong(text("rank ", r, " stands twice"));
+      if (!found.insert(r).second) return invalid(text("rank ", r, " stands twice"));
     }
     if (comma == list.npos) break;
     list.remove_prefix(comma + 1);
@@ -105,18 +104,18 @@ class Parser {
     if (keyword == "name") return name(&words);
     if (keyword == "nodes") return nodes(&words);
     if (keyword != "memory" && keyword != "mesh" && keyword != "rail")
-      return wrong(text("'", keyword, "' is none of name, nodes, memory, mesh, rail"));
-    if (fabric_.nodes.empty()) return wrong(text("'", keyword, "' stands before 'nodes'"));
+      return invalid(text("'", keyword, "' is none of name, nodes, memory, mesh, rail"));
+    if (fabric_.nodes.empty()) return invalid(text("'", keyword, "' stands before 'nodes'"));
     return keyword == "memory" ? memory(&words) : keyword == "mesh" ? mesh(&words) : rail(&words);
   }
 
   Status end() const {
-    if (!begun_) return wrong("it is empty; the first line is 'weft-topology 1'");
-    if (fabric_.nodes.empty()) return wrong("it has no 'nodes'");
+    if (!begun_) return invalid("it is empty; the first line is 'weft-topology 1'");
+    if (fabric_.nodes.empty()) return invalid("it has no 'nodes'");
     if (fabric_.nodes.size() == 1) return {};
     for (std::uint32_t r = 0; r < fabric_.mostRanksOfANode(); ++r) {
       if (!fabric_.rails.empty() && !fabric_.outside(r))
-        return wrong(text("rank ", r, " of a node is on no rail"));
+        return invalid(text("rank ", r, " of a node is on no rail"));
     }
     return {};
   }
@@ -124,30 +123,30 @@ class Parser {
  private:
   Status header(const std::string& keyword, Words* words) {
     if (keyword != "weft-topology")
-      return wrong(text("'", keyword, "': the first line is 'weft-topology 1'"));
+      return invalid(text("'", keyword, "': the first line is 'weft-topology 1'"));
     const std::string version = words->take();
     if (version != "1")
-      return wrong(text("version '", version, "' of the format is not known; this weft reads 1"));
+      return invalid(text("version '", version, "' of the format is not known; this weft reads 1"));
     begun_ = true;
     return words->expectEnd();
   }
 
   Status name(Words* words) {
-    if (!fabric_.name.empty()) return wrong("a second name");
+    if (!fabric_.name.empty()) return invalid("a second name");
     while (!words->empty()) fabric_.name += text(fabric_.name.empty() ? "" : " ", words->take());
-    return fabric_.name.empty() ? wrong("a name is expected") : Status();
+    return fabric_.name.empty() ? invalid("a name is expected") : Status();
   }
 
   Status nodes(Words* words) {
     if (fabric_.memory || !fabric_.mesh.empty() || !fabric_.rails.empty())
-      return wrong("'nodes' stands after what joins them");
+      return invalid("'nodes' stands after what joins them");
     std::vector<std::string> names;
     while (!words->empty() && words->peek() != "ranks") names.push_back(words->take());
     WEFT_TRY(words->expect("ranks"));
     const std::string count = words->take();
     std::uint32_t ranks = 0;
     if (!parseNumber(count, &ranks) || ranks < 1 || ranks > kMostRanksOfANode)
-      return wrong(text("'", count, "' is no number of ranks from 1 to ", kMostRanksOfANode));
+      return invalid(text("'", count, "' is no number of ranks from 1 to ", kMostRanksOfANode));
     WEFT_TRY(words->expectEnd());
     WEFT_TRY(expandCount(&names));
     for (const std::string& node : names) WEFT_TRY(add({node, ranks}));
@@ -156,11 +155,11 @@ class Parser {
 
   // "4" stands for four nodes without names of their own.
   Status expandCount(std::vector<std::string>* names) const {
-    if (names->empty()) return wrong("names of nodes or their number are expected");
+    if (names->empty()) return invalid("names of nodes or their number are expected");
     std::uint32_t count = 0;
     if (names->size() != 1 || !parseNumber(names->front(), &count)) return {};
     if (count < 1 || count > kMostFabricNodes)
-      return wrong(text(count, " nodes are not from 1 to ", kMostFabricNodes));
+      return invalid(text(count, " nodes are not from 1 to ", kMostFabricNodes));
     names->clear();
     for (std::size_t i = 0; i < count; ++i)
       names->push_back(text("node", fabric_.nodes.size() + i));
@@ -168,15 +167,17 @@ class Parser {
   }
 
   Status add(const FabricNode& node) {
-    if (!names_.insert(node.name).second) return wrong(text("node '", node.name, "' stands twice"));
+    if (!names_.insert(node.name).second)
+      return invalid(text("node '", node.name, "' stands twice"));
     if (fabric_.nodes.size() == kMostFabricNodes)
-      return wrong(text("more than ", kMostFabricNodes, " nodes"));
+      return invalid(text("more than ", kMostFabricNodes, " nodes"));
     fabric_.nodes.push_back(node);
+    mostRanks_ = std::max(mostRanks_, node.ranks);
     return {};
   }
 
   Status memory(Words* words) {
-    if (fabric_.memory) return wrong("a second 'memory'");
+    if (fabric_.memory) return invalid("a second 'memory'");
     WEFT_TRY(takeSpeed(words, &fabric_.memory.emplace()));
     return words->expectEnd();
   }
@@ -184,16 +185,15 @@ class Parser {
   Status mesh(Words* words) {
     const std::string pair = words->take();
     std::vector<std::uint32_t> ranks;
-    const std::uint32_t most = fabric_.mostRanksOfANode();
     const std::size_t dash = pair.find('-');
     std::uint32_t a = 0, b = 0;
     if (pair == "all") {
-      WEFT_TRY(parseRanks("all", most, &ranks));
+      WEFT_TRY(parseRanks("all", mostRanks_, &ranks));
     } else if (dash == pair.npos || !parseNumber(std::string_view(pair).substr(0, dash), &a) ||
                !parseNumber(std::string_view(pair).substr(dash + 1), &b) || a == b) {
-      return wrong(text("'", pair, "' is no pair of ranks, such as 0-1, and not 'all'"));
+      return invalid(text("'", pair, "' is no pair of ranks, such as 0-1, and not 'all'"));
     } else {
-      WEFT_TRY(parseRanks(text(std::min(a, b), ",", std::max(a, b)), most, &ranks));
+      WEFT_TRY(parseRanks(text(std::min(a, b), ",", std::max(a, b)), mostRanks_, &ranks));
     }
     LinkSpeed speed;
     WEFT_TRY(takeSpeed(words, &speed));
@@ -207,21 +207,23 @@ class Parser {
 
   Status add(const MeshLink& link) {
     if (!pairs_.insert({link.a, link.b}).second)
-      return wrong(text("ranks ", link.a, " and ", link.b, " are joined twice"));
+      return invalid(text("ranks ", link.a, " and ", link.b, " are joined twice"));
     fabric_.mesh.push_back(link);
     return {};
   }
 
   Status rail(Words* words) {
+    if (fabric_.rails.size() == kMostRails)
+      return invalid(text("more than ", kMostRails, " rails"));
     Rail rail;
     rail.name = words->take();
-    if (rail.name.empty() || rail.name == "gbit") return wrong("a name for the rail is expected");
+    if (rail.name.empty() || rail.name == "gbit") return invalid("a name for the rail is expected");
     for (const Rail& other : fabric_.rails) {
-      if (other.name == rail.name) return wrong(text("rail '", rail.name, "' stands twice"));
+      if (other.name == rail.name) return invalid(text("rail '", rail.name, "' stands twice"));
     }
     WEFT_TRY(takeSpeed(words, &rail.speed));
     WEFT_TRY(words->expect("ranks"));
-    WEFT_TRY(parseRanks(words->take(), fabric_.mostRanksOfANode(), &rail.ranks));
+    WEFT_TRY(parseRanks(words->take(), mostRanks_, &rail.ranks));
     WEFT_TRY(words->expectEnd());
     fabric_.rails.push_back(std::move(rail));
     return {};
@@ -229,6 +231,7 @@ class Parser {
 
   Fabric& fabric_;
   bool begun_ = false;
+  std::uint32_t mostRanks_ = 0;  // of a node
   std::set<std::string> names_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> pairs_;
 };
@@ -256,9 +259,12 @@ std::string formatNodes(const std::vector<FabricNode>& nodes) {
   return lines;
 }
 
+// As "mesh all" makes them, in its order.
 bool isFull(const Fabric& fabric) {
   const std::size_t ranks = fabric.mostRanksOfANode();
   return fabric.mesh.size() == ranks * (ranks - 1) / 2 && !fabric.mesh.empty() &&
+         std::ranges::is_sorted(fabric.mesh, {},
+                                [](const MeshLink& l) { return std::pair(l.a, l.b); }) &&
          std::ranges::all_of(fabric.mesh, [&](const MeshLink& link) {
            return link.speed == fabric.mesh.front().speed;
          });
@@ -271,27 +277,25 @@ Status parseFabric(std::string_view lines, const std::string& file, Fabric* out)
   Parser parser(&fabric);
   std::istringstream in{std::string(lines)};
   std::size_t number = 0;
-  for (std::string line; std::getline(in, line);) {
-    ++number;
-    const Status status = parser.line(line);
-    if (!status.ok()) return wrong(text(file, ":", number, ": ", status.text()));
-  }
-  const Status status = parser.end();
-  if (!status.ok()) return wrong(text(file, ":", number, ": ", status.text()));
+  Status status;
+  for (std::string line; status.ok() && std::getline(in, line); ++number)
+    status = parser.line(line);
+  if (status.ok()) status = parser.end();
+  if (!status.ok()) return invalid(text(file, ":", number, ": ", status.text()));
   *out = std::move(fabric);
   return {};
 }
 
 Status readFabric(const std::string& file, Fabric* out) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) return wrong(text("cannot read the topology file ", file, ": ", std::strerror(errno)));
+  if (!in) return invalid(text("cannot read the topology file ", file, ": ", std::strerror(errno)));
   std::string content(kMostFileBytes + 1, '\0');
   in.read(content.data(), static_cast<std::streamsize>(content.size()));
   if (in.bad() || (in.fail() && !in.eof()))
-    return wrong(text("cannot read the topology file ", file, "; fix: name a file"));
+    return invalid(text("cannot read the topology file ", file, "; fix: name a file"));
   content.resize(static_cast<std::size_t>(in.gcount()));
   if (content.size() > kMostFileBytes)
-    return wrong(text(file, " is larger than ", kMostFileBytes >> 20, " MiB"));
+    return invalid(text(file, " is larger than ", kMostFileBytes >> 20, " MiB"));
   return parseFabric(content, file, out);
 }
 
@@ -320,4 +324,4 @@ Status fabricFromKnob(std::optional<Fabric>* out) {
   return readFabric(file, &out->emplace());
 }
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "topology/fabric.h"
 
-namespace weft {
+namespace weft::topology {
 
 // A Fabric as a file, one fact a line, in this order; # begins a comment:
 //
@@ -24,13 +24,14 @@ namespace weft {
 // Errors name `file`, the line and what is wrong with it.
 Status parseFabric(std::string_view lines, const std::string& file, Fabric* out);
 Status readFabric(const std::string& file, Fabric* out);
-// What parseFabric() reads as the same.
+// A text that parseFabric() reads back as the same fabric.
 std::string formatFabric(const Fabric& fabric);
 
-// WEFT_TOPO_FILE's; nothing where it is not set.
+// The fabric in WEFT_TOPO_FILE; nothing if that is not set.
 Status fabricFromKnob(std::optional<Fabric>* out);
 
 inline constexpr std::uint32_t kMostFabricNodes = 65536;
 inline constexpr std::uint32_t kMostRanksOfANode = 1024;
+inline constexpr std::size_t kMostRails = 1024;
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/host.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
 
 #include "base/log.h"
-#include "base/text.h"
+#include "base/no_fork.h"
+#include "base/rank_list.h"
 #include "topology/cores.h"
 #include "topology/devices.h"
 #include "topology/hwloc_library.h"
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 // A loaded topology, with what is read of it.
@@ -42,12 +42,8 @@ class HwlocView {
     if (object->type == HWLOC_OBJ_PACKAGE) ++host_.packages;
     if (object->type == HWLOC_OBJ_NUMANODE) addNuma(*object);
     if (object->type == HWLOC_OBJ_PCI_DEVICE) placeDevices(object->attr->pcidev, cores);
-    for (hwloc_obj_t at = object->memory_first_child; at != nullptr; at = at->next_sibling)
-      visit(at, cores);
-    for (hwloc_obj_t at = object->first_child; at != nullptr; at = at->next_sibling)
-      visit(at, cores);
-    for (hwloc_obj_t at = object->io_first_child; at != nullptr; at = at->next_sibling)
-      visit(at, cores);
+    for (hwloc_obj_t at : {object->memory_first_child, object->first_child, object->io_first_child})
+      for (; at != nullptr; at = at->next_sibling) visit(at, cores);
   }
 
   void addNuma(const hwloc_obj& object) {
@@ -96,15 +92,6 @@ bool overlap(const cpu_set_t& a, const cpu_set_t& b) {
   return CPU_COUNT(&both) != 0;
 }
 
-// The packages that have some of these cores.
-std::vector<std::uint32_t> packagesOf(const HostDescription& host, const cpu_set_t& cores) {
-  std::vector<std::uint32_t> packages;
-  for (const NumaNode& node : host.numa) {
-    if (overlap(node.cores, cores)) packages.push_back(node.package);
-  }
-  return packages;
-}
-
 }  // namespace
 
 HostDescription describeHost(const char* hwloc) {
@@ -126,11 +113,12 @@ HostDescription describeHost(const char* hwloc) {
 
 int distanceOf(const HostDescription& host, const HostDevice& device, const cpu_set_t& cores) {
   if (CPU_COUNT(&device.near) == 0 || overlap(device.near, cores)) return 0;
-  const std::vector<std::uint32_t> near = packagesOf(host, device.near);
-  const std::vector<std::uint32_t> mine = packagesOf(host, cores);
-  const bool samePackage = std::ranges::any_of(
-      mine, [&](std::uint32_t p) { return std::ranges::find(near, p) != near.end(); });
-  return samePackage ? 1 : 2;
+  for (const NumaNode& its : host.numa)
+    for (const NumaNode& mine : host.numa)
+      if (its.package == mine.package && overlap(its.cores, device.near) &&
+          overlap(mine.cores, cores))
+        return 1;
+  return 2;
 }
 
 int distanceOf(const HostDescription& host, const std::string& busId, const cpu_set_t& cores) {
@@ -141,22 +129,15 @@ int distanceOf(const HostDescription& host, const std::string& busId, const cpu_
 }
 
 int distanceOf(const std::string& busId) {
-  static const HostDescription host = describeHost();
-  return distanceOf(host, busId, allowedCores());
+  return distanceOf(processWide<const HostDescription>([] { return describeHost(); }), busId,
+                    allowedCores());
 }
 
 std::string coreList(const cpu_set_t& cores) {
-  std::string line;
-  const auto has = [&](std::size_t core) { return core < CPU_SETSIZE && CPU_ISSET(core, &cores); };
-  for (std::size_t i = 0; i < CPU_SETSIZE; ++i) {
-    if (!has(i)) continue;
-    std::size_t last = i;
-    while (has(last + 1)) ++last;
-    line += text(line.empty() ? "" : ",", i);
-    if (last > i) line += text("-", last);
-    i = last;
-  }
-  return line;
+  std::vector<std::uint32_t> list;
+  for (std::uint32_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores)) list.push_back(core);
+  return rankRanges(list);
 }
 
-}  // namespace weft
+}  // namespace weft::topology

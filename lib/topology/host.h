@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace weft {
+namespace weft::topology {
 
 // A NUMA node: memory and the cores that are nearest to it.
 struct NumaNode {
@@ -43,10 +43,10 @@ HostDescription describeHost(const char* hwloc = "libhwloc.so.15");
 int distanceOf(const HostDescription& host, const HostDevice& device, const cpu_set_t& cores);
 // The same of the device on that bus; -1 if none is known there, or not where it is.
 int distanceOf(const HostDescription& host, const std::string& busId, const cpu_set_t& cores);
-// Of this host and the cores of this process. The host is looked at once.
+// The same for this host and the cores of this process. The host is examined once.
 int distanceOf(const std::string& busId);
 
 // "0-3,8" of a set.
 std::string coreList(const cpu_set_t& cores);
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::topology {
 
 std::unique_ptr<HwlocLibrary> HwlocLibrary::open(const char* file, std::string* why) {
   void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -47,4 +47,4 @@ bool HwlocLibrary::findAll(std::string* why) {
   return false;
 }
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace weft {
+namespace weft::topology {
 
 // libhwloc, opened when somebody asks: who does not have it can do without. The functions are
 // hwloc's, by their own names.
@@ -35,4 +35,4 @@ class HwlocLibrary {
   void* handle_;
 };
 
-}  // namespace weft
+}  // namespace weft::topology

@@ -16,7 +16,7 @@
 #include "tune/processor.h"
 #include "tune/stopwatch.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
 constexpr std::size_t kNearBytes = 64 << 10;  // two of them are in any second-level cache
@@ -70,8 +70,8 @@ class Bench {
 
   void copies(Machine* m) {
     m->copyNear = rate(kNearBytes, note(fastest(8, [&] { copy(kNearBytes); })));
-    m->copyFar = rate(field_.bytes(), note(fastest(4, [&] { copy(field_.bytes()); })));
-    m->streamFar = rate(field_.bytes(), note(fastest(4, [&] { stream(field_.bytes()); })));
+    m->copyFar = rate(field_.bytes(), note(fastest(5, [&] { copy(field_.bytes()); })));
+    m->streamFar = rate(field_.bytes(), note(fastest(5, [&] { stream(field_.bytes()); })));
   }
 
   // The least power of two from which on stores past the cache win; where they lose even at the
@@ -88,31 +88,31 @@ class Bench {
   }
 
   void folds(Machine* m) {
-    const FoldFn fold = foldKernel(DType::F32, RedOp::Sum);
+    const reduce::FoldFn fold = reduce::foldKernel(reduce::DType::F32, reduce::RedOp::Sum);
     const void* const sources[] = {field_.from(), field_.from() + kNearBytes};
     const auto add = [&] { fold(field_.to(), sources, 2, kNearBytes / 4, 1); };
     m->foldNear = rate(2 * kNearBytes, note(fastest(8, add)));
   }
 
   // On this process itself, which costs the kernel the same work as on another.
-  void kernelCopies(Machine* m) {
-    if (!kernelCopy(1)) return;
-    const Fastest call = note(fastest(8, [&] { kernelCopy(64); }));
-    const Fastest near = note(fastest(8, [&] { kernelCopy(kNearBytes); }));
-    const Fastest far = note(fastest(3, [&] { kernelCopy(field_.bytes()); }));
-    m->kernelCallNs = call.ns();
-    m->kernelNear = static_cast<double>(kNearBytes) / std::max(1.0, near.ns() - call.ns());
-    m->kernelFar = static_cast<double>(field_.bytes()) / std::max(1.0, far.ns() - call.ns());
+  void cmaCopies(Machine* m) {
+    if (!cmaCopy(1)) return;
+    const Fastest call = note(fastest(8, [&] { cmaCopy(64); }));
+    const Fastest near = note(fastest(8, [&] { cmaCopy(kNearBytes); }));
+    const Fastest far = note(fastest(6, [&] { cmaCopy(field_.bytes()); }));
+    m->cmaCallNs = call.ns();
+    m->cmaNear = static_cast<double>(kNearBytes) / std::max(1.0, near.ns() - call.ns());
+    m->cmaFar = static_cast<double>(field_.bytes()) / std::max(1.0, far.ns() - call.ns());
   }
 
  private:
   void copy(std::size_t bytes) { std::memcpy(field_.to(), field_.from(), bytes); }
   void stream(std::size_t bytes) {
     void* const to[] = {field_.to()};
-    copyStream(to, 1, field_.from(), bytes);
+    reduce::copyStream(to, 1, field_.from(), bytes);
   }
   // As the transports do it: they look first whether the process still lives.
-  bool kernelCopy(std::size_t bytes) {
+  bool cmaCopy(std::size_t bytes) {
     const iovec from{field_.from(), bytes}, to{field_.to(), bytes};
     ::poll(nullptr, 0, 0);
     return ::process_vm_writev(::getpid(), &from, 1, &to, 1, 0) == static_cast<ssize_t>(bytes);
@@ -126,22 +126,25 @@ class Bench {
   bool steady_ = true;
 };
 
-// What could not be measured is what it is on one core: no slower than a system call, no faster
-// than a copy.
+// No faster than within a core; 0 stays what it is.
 void pairUp(const PairTimes& pair, Machine* m) {
-  const auto known = [](double value, double otherwise) { return value > 0 ? value : otherwise; };
-  const double yield = fastest(8, [] { sched_yield(); }).ns();
-  m->handOverNs = std::max(1.0, known(pair.handOver, yield));
-  m->exchangeNs = std::max(1.0, known(pair.exchange, m->handOverNs));
+  const auto rateOf = [&](double perByte) {
+    return perByte > 0 ? std::min(m->copyNear, 1 / perByte) : 0;
+  };
+  m->handOverNs = pair.handOver;
+  m->exchangeNs = pair.exchange;
   m->messageNs = pair.message;
-  m->putAcross = std::min(m->copyNear, 1 / known(pair.putPerByte, 1 / m->copyNear));
-  m->takeAcross = std::min(m->copyNear, 1 / known(pair.takePerByte, 1 / m->copyNear));
+  m->putAcross = rateOf(pair.putPerByte);
+  m->takeAcross = rateOf(pair.takePerByte);
 }
+
+constexpr long kFewEvictions = 2;  // by a quiet system's own threads
 
 }  // namespace
 
-Calibration calibrate() {
-  Calibration result;
+Round calibrate() {
+  Round result;
+  const long before = evictions();
   Machine& m = result.machine;
   const std::size_t cache = cacheBytes(2);
   m.cacheBytes = static_cast<double>(cache);
@@ -150,11 +153,13 @@ Calibration calibrate() {
   bench.copies(&m);
   bench.streaming(&m, cacheBytes(3));
   bench.folds(&m);
-  bench.kernelCopies(&m);
+  bench.cmaCopies(&m);
+  const long evicted = evictions() - before;
   const PairTimes pair = measurePair();
   pairUp(pair, &m);
-  result.steady = bench.steady() && pair.steady;
+  result.complete = pair.complete;
+  result.quiet = bench.steady() && pair.steady && evicted + pair.evictions <= kFewEvictions;
   return result;
 }
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tune/machine.h"
+#include "tune/calibration.h"
 
-namespace weft {
-
-struct Calibration {
-  Machine machine;
-  bool steady = false;  // nothing else disturbed it: worth keeping
-};
+namespace weft::tune {
 
 // Measures this machine in a few milliseconds, with two threads on cores of their own for a moment.
-// What cannot be measured (one core, no thread to be had) is estimated from the rest. Each number
+// What cannot be measured (one core, no thread to be had) is 0: see estimated(). Each number
 // is that of the fastest of several tries, so other load changes little.
-Calibration calibrate();
+Round calibrate();
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -1,37 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/machine.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <functional>
+#include <vector>
 
-namespace weft {
+namespace weft::tune {
 namespace {
+
+enum class Better { Less, More, Later };
 
 struct Field {
   const char* name;
   const char* unit;
   double Machine::*value;
   double least, most;
+  Better better;
 };
 
 constexpr double kMostNs = 1e9, kMostRate = 1e5, kMostBytes = 1e15;
 constexpr std::array kFields = {
-    Field{"cache", "B", &Machine::cacheBytes, 1024, kMostBytes},
-    Field{"exchange", "ns", &Machine::exchangeNs, 1, kMostNs},
-    Field{"message", "ns", &Machine::messageNs, 0, kMostNs},
-    Field{"hand_over", "ns", &Machine::handOverNs, 1, kMostNs},
-    Field{"copy_near", "GB/s", &Machine::copyNear, 1e-3, kMostRate},
-    Field{"copy_far", "GB/s", &Machine::copyFar, 1e-3, kMostRate},
-    Field{"stream_far", "GB/s", &Machine::streamFar, 1e-3, kMostRate},
-    Field{"stream_min", "B", &Machine::streamMin, 1024, kMostBytes},
-    Field{"fold_near", "GB/s", &Machine::foldNear, 1e-3, kMostRate},
-    Field{"put_across", "GB/s", &Machine::putAcross, 1e-3, kMostRate},
-    Field{"take_across", "GB/s", &Machine::takeAcross, 1e-3, kMostRate},
-    Field{"kernel_call", "ns", &Machine::kernelCallNs, 0, kMostNs},
-    Field{"kernel_near", "GB/s", &Machine::kernelNear, 0, kMostRate},
-    Field{"kernel_far", "GB/s", &Machine::kernelFar, 0, kMostRate},
+    Field{"cache", "B", &Machine::cacheBytes, 1024, kMostBytes, Better::Later},
+    Field{"exchange", "ns", &Machine::exchangeNs, 1, kMostNs, Better::Less},
+    Field{"message", "ns", &Machine::messageNs, 0, kMostNs, Better::Less},
+    Field{"hand_over", "ns", &Machine::handOverNs, 1, kMostNs, Better::Less},
+    Field{"copy_near", "GB/s", &Machine::copyNear, 1e-3, kMostRate, Better::More},
+    Field{"copy_far", "GB/s", &Machine::copyFar, 1e-3, kMostRate, Better::More},
+    Field{"stream_far", "GB/s", &Machine::streamFar, 1e-3, kMostRate, Better::More},
+    Field{"stream_min", "B", &Machine::streamMin, 1024, kMostBytes, Better::Later},
+    Field{"fold_near", "GB/s", &Machine::foldNear, 1e-3, kMostRate, Better::More},
+    Field{"put_across", "GB/s", &Machine::putAcross, 1e-3, kMostRate, Better::More},
+    Field{"take_across", "GB/s", &Machine::takeAcross, 1e-3, kMostRate, Better::More},
+    Field{"kernel_call", "ns", &Machine::cmaCallNs, 0, kMostNs, Better::Less},
+    Field{"kernel_near", "GB/s", &Machine::cmaNear, 0, kMostRate, Better::More},
+    Field{"kernel_far", "GB/s", &Machine::cmaFar, 0, kMostRate, Better::More},
 };
 
 const Field* findField(std::string_view name) {
@@ -50,13 +56,50 @@ std::string_view take(std::string_view* text, char end) {
 
 }  // namespace
 
+// On one core all is as on one core; a switch of threads costs about what a CMA copy does.
+Machine estimated(Machine machine) {
+  const auto fill = [](double& figure, double otherwise) {
+    if (figure == 0) figure = otherwise;
+  };
+  fill(machine.handOverNs, machine.cmaCallNs > 0 ? machine.cmaCallNs : 1000);
+  fill(machine.exchangeNs, machine.handOverNs);
+  fill(machine.putAcross, machine.copyNear);
+  fill(machine.takeAcross, machine.copyNear);
+  return machine;
+}
+
 bool isSane(const Machine& machine) {
   for (const Field& field : kFields) {
     const double value = machine.*field.value;
     if (!(value >= field.least && value <= field.most)) return false;  // NaN is neither
   }
-  const bool kernel = machine.kernelCallNs > 0;
-  return kernel == (machine.kernelNear > 0) && kernel == (machine.kernelFar > 0);
+  const bool cma = machine.cmaCallNs > 0;
+  return cma == (machine.cmaNear > 0) && cma == (machine.cmaFar > 0);
+}
+
+Machine typicalOf(std::span<const Machine> measured) {
+  Machine typical;
+  std::vector<double> known;
+  for (const Field& field : kFields) {
+    known.clear();
+    for (const Machine& machine : measured)
+      if (machine.*field.value != 0) known.push_back(machine.*field.value);
+    if (known.empty()) continue;
+    if (field.better == Better::Less) std::ranges::sort(known);
+    if (field.better == Better::More) std::ranges::sort(known, std::greater());
+    typical.*field.value =
+        field.better == Better::Later ? known.back() : known[(known.size() + 1) / 4];
+  }
+  return typical;
+}
+
+double differenceOf(const Machine& one, const Machine& other) {
+  double most = 1;
+  for (const Field& field : kFields) {
+    const double a = one.*field.value, b = other.*field.value;
+    if (field.better != Better::Later && a > 0 && b > 0) most = std::max({most, a / b, b / a});
+  }
+  return most;
 }
 
 std::string toText(const Machine& machine) {
@@ -68,6 +111,12 @@ std::string toText(const Machine& machine) {
     text += std::string(field.name) + ' ' + std::string(digits.data(), end) + '\n';
   }
   return text;
+}
+
+std::string figureNames() {
+  std::string names;
+  for (const Field& field : kFields) names += (names.empty() ? "" : ", ") + std::string(field.name);
+  return names;
 }
 
 bool parse(std::string_view text, Machine* machine) {
@@ -82,7 +131,7 @@ bool parse(std::string_view text, Machine* machine) {
     if (error != std::errc() || stop != end) return false;
     ++seen;
   }
-  if (seen != kFields.size() || !isSane(read)) return false;
+  if (seen != kFields.size() || !isSane(estimated(read))) return false;
   *machine = read;
   return true;
 }
@@ -102,4 +151,4 @@ std::string describe(const Machine& machine) {
   return text;
 }
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 
-namespace weft {
+namespace weft::tune {
 
 // What the model of plan/model.h needs to know of a machine. Times are in nanoseconds, rates in
 // bytes a nanosecond (GB/s). *Near* is within a core's own cache, *far* is beyond it. Plain data:
@@ -18,27 +18,40 @@ struct Machine {
   double handOverNs = 0;  // from a thread to another on its core, by sched_yield
   double copyNear = 0;    // memcpy
   double copyFar = 0;
-  double streamFar = 0;     // a copy that stores past the cache
-  double streamMin = 0;     // bytes of a result from which on such stores win
-  double foldNear = 0;      // each source of a sum of two
-  double putAcross = 0;     // stores to lines that another core has read ...
-  double takeAcross = 0;    // ... and loads of those that it has written
-  double kernelCallNs = 0;  // process_vm_writev; 0: not permitted
-  double kernelNear = 0;
-  double kernelFar = 0;
+  double streamFar = 0;   // a copy that stores past the cache
+  double streamMin = 0;   // bytes of a result from which on such stores win
+  double foldNear = 0;    // each source of a sum of two
+  double putAcross = 0;   // stores to lines that another core has read ...
+  double takeAcross = 0;  // ... and loads of those that it has written
+  double cmaCallNs = 0;   // process_vm_writev; 0: not permitted
+  double cmaNear = 0;
+  double cmaFar = 0;
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 static_assert(std::is_trivially_copyable_v<Machine>);
+
+// A measurement leaves 0 where it found no core or no time. This fills it in from the rest.
+Machine estimated(Machine measured);
 
 // Are these numbers that a machine may have? Guards against garbage, from a file or from a peer.
 bool isSane(const Machine& machine);
 
 // One "name value" a line; parse() is the inverse, and false where a name is missing, unknown or
-// given twice, or the result is not sane.
+// given twice, or what it comes to is not sane.
 std::string toText(const Machine& machine);
+std::string figureNames();
 bool parse(std::string_view text, Machine* machine);
+
+// What measurements of one machine say together, the latest of them last. Load only ever makes a
+// figure worse, and the very best is luck that calls do not meet: so each is the upper quartile of
+// those measured. What the system tells or a comparison finds (cache, stream_min) is the latest.
+Machine typicalOf(std::span<const Machine> measured);
+
+// The largest factor by which a figure of one is better than that of the other; at least 1. Figures
+// that one of them has not measured do not count.
+double differenceOf(const Machine& one, const Machine& other);
 
 // For people, with units, a few lines.
 std::string describe(const Machine& machine);
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -8,17 +8,20 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 
 #include "base/environment.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "tune/processor.h"
 #include "weft/weft.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
-constexpr std::size_t kMostBytes = 4096;  // a file is about 400
+constexpr std::size_t kMostBytes = 8192;  // a file has up to eight rounds of about 350
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kBuild = "sanitized";
@@ -56,23 +59,9 @@ bool mayReplace(const std::string& path) {
   return S_ISREG(info.st_mode) && isMine(info);
 }
 
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // "" if it is not a small regular file of this user's.
 std::string contentOf(const std::string& path) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || !isMine(info) ||
       info.st_size > static_cast<off_t>(kMostBytes))
@@ -83,9 +72,49 @@ std::string contentOf(const std::string& path) {
   return content;
 }
 
-// Everything but the check sum, which stands last.
-std::string bodyOf(std::string_view key, const Machine& machine) {
-  return text("weft machine 1\n", key, "\n", toText(machine));
+constexpr const char* kRecorded = "weft recorded machine 1";
+
+std::string headOf(std::string_view key) { return text("weft machine 3\n", key, "\n"); }
+
+// How the figures came about, in one line before them.
+std::string historyLine(const Calibration& c) {
+  return text(c.when, " ", c.rounds, " ", c.doubts, " ", c.complete ? 1 : 0, " ", c.settled ? 1 : 0,
+              "\n");
+}
+
+bool parseHistory(const std::string& line, Calibration* c) {
+  std::istringstream words(line);
+  return static_cast<bool>(words >> c->when >> c->rounds >> c->doubts >> c->complete >>
+                           c->settled) &&
+         historyLine(*c) == line;
+}
+
+// The rounds that are kept, an empty line after each.
+std::string roundLines(const Calibration& c) {
+  std::string lines;
+  for (const Machine& machine : c.measured()) lines += toText(machine) + '\n';
+  return lines;
+}
+
+bool parseRounds(std::string_view lines, Calibration* c) {
+  for (std::size_t i = 0; i < c->measured().size(); ++i) {
+    const std::size_t end = lines.find("\n\n");
+    if (end == std::string_view::npos || !parse(lines.substr(0, end + 1), &c->kept[i]))
+      return false;
+    lines.remove_prefix(end + 2);
+  }
+  return lines.empty();
+}
+
+// Without comments, blanks at the ends of lines and empty lines.
+std::string withoutComments(std::istream& file) {
+  std::string lines;
+  for (std::string line; std::getline(file, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    line.resize(line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty()) lines += line + '\n';
+  }
+  return lines;
 }
 
 std::string sealed(const std::string& body) {
@@ -106,23 +135,31 @@ std::string machineFilePath() {
   return text(folder, "/weft/machine-", hexOf(Hash().add(machineKey()).value()));
 }
 
-bool loadMachine(const std::string& path, std::string_view key, Machine* machine) {
-  const std::string content = contentOf(path);
-  const std::string head = text("weft machine 1\n", key, "\n");
+bool loadCalibration(const std::string& path, std::string_view key, Calibration* calibration) {
+  const std::string content = contentOf(path), head = headOf(key);
   const std::size_t end = content.rfind("sum ");
   if (!content.starts_with(head) || end == std::string::npos || end < head.size()) return false;
   if (sealed(content.substr(0, end)) != content) return false;
-  return parse(std::string_view(content).substr(head.size(), end - head.size()), machine);
+  const std::string body = content.substr(head.size(), end - head.size());
+  const std::size_t figures = body.find('\n') + 1;
+  Calibration read;
+  if (!parseHistory(body.substr(0, figures), &read) ||
+      !parseRounds(std::string_view(body).substr(figures), &read))
+    return false;
+  *calibration = read;
+  return true;
 }
 
-bool saveMachine(const std::string& path, std::string_view key, const Machine& machine) {
+bool saveCalibration(const std::string& path, std::string_view key,
+                     const Calibration& calibration) {
   const std::string folder = folderOf(path);
   mkdir(folder.c_str(), 0700);
   if (!isSafeFolder(folder) || !mayReplace(path)) return false;
   std::string draft = text(path, ".XXXXXX");
-  const File file(mkostemp(draft.data(), O_CLOEXEC));
+  const Fd file(mkostemp(draft.data(), O_CLOEXEC));
   if (file.get() < 0) return false;
-  const std::string content = sealed(bodyOf(key, machine));
+  const std::string content =
+      sealed(text(headOf(key), historyLine(calibration), roundLines(calibration)));
   const bool written =
       write(file.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size());
   if (written && rename(draft.c_str(), path.c_str()) == 0) return true;
@@ -130,4 +167,25 @@ bool saveMachine(const std::string& path, std::string_view key, const Machine& m
   return false;
 }
 
-}  // namespace weft
+bool isRecorded(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  std::ifstream file(path);
+  std::string first;
+  return std::getline(file, first) && first == kRecorded;
+}
+
+Status loadRecorded(const std::string& path, Machine* machine) {
+  std::ifstream file(path);
+  std::string first;
+  std::getline(file, first);
+  if (parse(withoutComments(file), machine)) return {};
+  return Status::error(
+      Code::InvalidArgument,
+      text("WEFT_TUNE_FILE: ", path,
+           " is a recorded machine whose lines after the first are not one \"name value\" for each "
+           "figure, within its limits; fix: write all of: ",
+           figureNames()));
+}
+
+}  // namespace weft::tune

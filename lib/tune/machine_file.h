@@ -4,9 +4,10 @@
 #include <string>
 #include <string_view>
 
-#include "tune/machine.h"
+#include "base/status.h"
+#include "tune/calibration.h"
 
-namespace weft {
+namespace weft::tune {
 
 // A calibration that outlives its process: one small text file for each kind of machine and version
 // of weft. It is a convenience only. Whatever is wrong with it (garbage, another machine's, another
@@ -19,10 +20,16 @@ std::string machineFilePath();
 // What makes numbers hold: processor, version and build of weft.
 std::string machineKey();
 
-bool loadMachine(const std::string& path, std::string_view key, Machine* machine);
+bool loadCalibration(const std::string& path, std::string_view key, Calibration* calibration);
 
 // Writes beside it and renames, so that readers and other writers see one whole file or another.
 // Makes the last folder of the path, closed to others, if its parent exists.
-bool saveMachine(const std::string& path, std::string_view key, const Machine& machine);
+bool saveCalibration(const std::string& path, std::string_view key, const Calibration& calibration);
 
-}  // namespace weft
+// A recorded machine is a file that somebody wrote on purpose, for any machine: first the line
+// "weft recorded machine 1", then "name value" lines, and comments from # to the end of the line.
+// It is taken as it stands and never written to.
+bool isRecorded(const std::string& path);
+Status loadRecorded(const std::string& path, Machine* machine);
+
+}  // namespace weft::tune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads that throw a ball: a flag, several flags, a full landing slot with its flag.
+// Two threads that throw a ball: a flag, several flags, a full staging slot with its flag.
 #include "tune/pair.h"
 
 #include <sched.h>
@@ -7,20 +7,27 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <thread>
 
 #include "base/threads.h"
 #include "tune/processor.h"
 #include "tune/stopwatch.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
 constexpr std::uint32_t kFlags = 8;
 constexpr std::size_t kSlotBytes = 32 << 10;
-constexpr double kPatienceNs = 20e6;  // of all games; on a busy machine they are cut short
+// The other one has been pushed off its core. Whoever naps meanwhile is given its core at once when
+// the other comes back, also by a busy machine, and then both play.
+constexpr std::uint32_t kLostPolls = 2048;
+constexpr std::chrono::microseconds kNap{20};
+constexpr double kPatienceNs = 30e6;  // of all games; on a busy machine they are cut short
 
 struct Game {
   std::uint32_t flags = 1;
@@ -53,7 +60,9 @@ struct Court {
   int away = -1;  // -1: there is no second core
   End ends[2];
   std::atomic<bool> over{false};
-  const double until = nowNs() + kPatienceNs;
+  std::atomic<int> present{0};
+  std::atomic<double> until{std::numeric_limits<double>::infinity()};
+  std::atomic<long> evictions{0};  // while each player had a core of its own
   Fastest round[kGames], take;
 };
 
@@ -98,6 +107,7 @@ class Player {
   bool goesOn(const Game& game) {
     game.sameCore ? static_cast<void>(sched_yield()) : relax();
     if (++polls_ % 64 == 0 && nowNs() > court_.until) court_.over = true;
+    if (polls_ % kLostPolls == 0) std::this_thread::sleep_for(kNap);
     return !court_.over.load(std::memory_order_relaxed);
   }
 
@@ -136,12 +146,23 @@ void timeGame(Court& court, Player& player, int number) {
   }
 }
 
+// Patience begins when both are there: a busy machine starts threads late.
+void meet(Court& court) {
+  if (++court.present == 2) court.until = nowNs() + kPatienceNs;
+  while (court.present < 2) std::this_thread::sleep_for(kNap);
+}
+
 Status play(Court& court, std::size_t side) {
   Player player(court, side);
   bool placed = moveTo(side == 0 || court.away < 0 ? court.home : court.away);
+  meet(court);
+  const long before = evictions();
   for (int g = 0; g < kGames; ++g) {
     if (!kGame[g].sameCore && court.away < 0) continue;
-    if (kGame[g].sameCore) placed = moveTo(court.home) && placed;
+    if (kGame[g].sameCore) {
+      court.evictions += evictions() - before;
+      placed = moveTo(court.home) && placed;
+    }
     if (!placed) court.over = true;
     if (side == 0) {
       timeGame(court, player, g);
@@ -155,6 +176,7 @@ Status play(Court& court, std::size_t side) {
 PairTimes timesOf(const Court& court) {
   PairTimes times;
   const auto known = [](const Fastest& fastest) { return fastest.ns() < kPatienceNs; };
+  times.evictions = court.evictions;
   times.steady = true;
   for (int g = 0; g < kGames; ++g) {
     if (kGame[g].sameCore || court.away >= 0)
@@ -169,6 +191,7 @@ PairTimes timesOf(const Court& court) {
   if (known(court.round[kSlot]))
     times.putPerByte = std::max(0.0, hop - court.take.ns()) / kSlotBytes;
   if (known(court.take)) times.takePerByte = court.take.ns() / kSlotBytes;
+  times.complete = times.handOver > 0 && (court.away < 0 || times.putPerByte > 0);
   return times;
 }
 
@@ -192,7 +215,7 @@ PairTimes measurePair() {
     return {};
   });
   const Status played = onThreads(2, [&](std::size_t side) { return play(court, side); });
-  return found.ok() && played.ok() ? timesOf(court) : PairTimes{};
+  return found.ok() && played.ok() ? timesOf(court) : PairTimes{.complete = false};
 }
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
 constexpr const char* kCpus = "/sys/devices/system/cpu/cpu";
@@ -90,4 +90,4 @@ std::string processorName() {
   return text(model, ", ", sysconf(_SC_NPROCESSORS_CONF), " processors");
 }
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-namespace weft {
+namespace weft::tune {
 
 // Size of a core's cache of this level, 2 or 3. Where the kernel does not tell it: 1 MiB for level
 // 2, 0 for level 3.
@@ -20,4 +20,4 @@ int moveToOtherCore(int core);
 // "Intel(R) Xeon(R) Processor, 2 processors": machines of equal name have equal numbers.
 std::string processorName();
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
 
-namespace weft {
+namespace weft::tune {
 
 inline double nowNs() {
   using namespace std::chrono;
   return duration<double, std::nano>(steady_clock::now().time_since_epoch()).count();
+}
+
+// How often this thread had to leave its core to somebody else; each sched_yield counts, too.
+inline long evictions() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
 }
 
 // The fastest of several tries, and whether the others bear it out.
@@ -28,4 +37,4 @@ class Fastest {
   double second_ = std::numeric_limits<double>::infinity();
 };
 
-}  // namespace weft
+}  // namespace weft::tune

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::watch {
 namespace {
 
 std::int64_t milliseconds(Liveness::Clock::duration span) {
@@ -16,11 +16,7 @@ std::int64_t milliseconds(Liveness::Clock::duration span) {
 
 }  // namespace
 
-std::string describe(const PeerName& name) {
-  return text("rank ", name.rank, " (host ", name.host, ", pid ", name.pid, ")");
-}
-
-Liveness::Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn)
+Liveness::Liveness(transport::Transport& transport, const std::vector<PeerName>& names, Warn warn)
     : warn_(warn ? std::move(warn) : Warn([](const std::string& line) { logWarn(line); })) {
   for (std::uint32_t i = 0; i < names.size(); ++i) {
     const int deathFd = transport.deathFd(i);
@@ -32,15 +28,15 @@ Liveness::Liveness(Transport& transport, const std::vector<PeerName>& names, War
 }
 
 Status Liveness::check(const Matters& matters) {
-  if (!verdict_.ok() || peers_.empty()) return verdict_;
+  if (!firstError_.ok() || peers_.empty()) return firstError_;
   const Clock::time_point now = Clock::now();
   ::poll(deaths_.data(), deaths_.size(), 0);  // skips entries without a descriptor
-  for (std::size_t i = 0; i < peers_.size() && verdict_.ok(); ++i) {
+  for (std::size_t i = 0; i < peers_.size() && firstError_.ok(); ++i) {
     const Status status = look(peers_[i], (deaths_[i].revents & POLLIN) != 0, now);
-    if (!status.ok() && (!matters || matters(peers_[i].index))) verdict_ = status;
+    if (!status.ok() && (!matters || matters(peers_[i].index))) firstError_ = status;
   }
-  if (verdict_.ok()) lastAlive_ = now;
-  return verdict_;
+  if (firstError_.ok()) lastAlive_ = now;
+  return firstError_;
 }
 
 Status Liveness::look(Peer& peer, bool dead, Clock::time_point now) {
@@ -73,15 +69,15 @@ void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now)
 }
 
 std::string Liveness::stopOf(const Peer& peer) const {
-  return text(describe(peer.name), " is stopped (by a signal or a debugger) for at least ",
+  return text(peer.name, " is stopped (by a signal or a debugger) for at least ",
               milliseconds(Clock::now() - peer.stoppedAt), " ms");
 }
 
-std::vector<std::string> Liveness::stopped() const {
-  std::vector<std::string> lines;
+std::vector<Liveness::Stopped> Liveness::stopped() const {
+  std::vector<Stopped> all;
   for (const Peer& peer : peers_)
-    if (peer.stopped) lines.push_back(stopOf(peer));
-  return lines;
+    if (peer.stopped) all.push_back({peer.name, stopOf(peer)});
+  return all;
 }
 
 // A process that its parent has already collected no longer tells how it ended.
@@ -89,10 +85,11 @@ Status Liveness::ended(const Peer& peer, const ProcStat* stat, Clock::time_point
   const std::string cause = stat != nullptr ? stat->cause() : "was killed or has exited";
   const bool killed = stat != nullptr && (stat->exitCode & 0x7f) == SIGKILL;
   return Status::error(
-      Code::RemoteError,
-      text(describe(peer.name), " ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago",
-           killed ? "; fix: look for the out-of-memory killer (dmesg) or for who sent it"
-                  : "; fix: look at that rank's own output"));
+      {.code = Code::RemoteError,
+       .who = peer.name,
+       .what = text("{who} ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago"),
+       .fix = killed ? "look for the out-of-memory killer (dmesg) or for who sent it"
+                     : "look at that rank's own output"});
 }
 
-}  // namespace weft
+}  // namespace weft::watch

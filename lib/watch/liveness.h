@@ -13,16 +13,7 @@
 #include "transports/transport.h"
 #include "watch/proc_stat.h"
 
-namespace weft {
-
-// How a rank is named in errors.
-struct PeerName {
-  int rank = 0;
-  std::string host;
-  int pid = 0;
-};
-// "rank 5 (host b, pid 4711)"
-std::string describe(const PeerName& name);
+namespace weft::watch {
 
 // Do the processes of this host's peers still run? Asks the kernel, not the peers: a pidfd tells
 // the end even where a forked child keeps sockets open, and /proc/PID/stat tells it while the
@@ -36,7 +27,7 @@ class Liveness {
 
   // names[i] is the transport's peer i, oneself included. `warn` is called once each time that a
   // peer has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
-  Liveness(Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
+  Liveness(transport::Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
 
   // One poll(2), and one pread(2) of about 3 us a peer: call it every few milliseconds of waiting,
   // never in a hot loop. Once it has failed it keeps its answer: RemoteError, "rank 5 (host b, pid
@@ -48,8 +39,12 @@ class Liveness {
   // Runs nothing now: dead, dying or stopped, as far as the kernel tells.
   bool isStill(std::uint32_t peer) const;
 
-  // A line for each peer that was stopped when it was last looked at.
-  std::vector<std::string> stopped() const;
+  // Each peer that was stopped when it was last looked at, and a line that says so.
+  struct Stopped {
+    PeerName who;
+    std::string line;
+  };
+  std::vector<Stopped> stopped() const;
 
   static constexpr std::chrono::milliseconds kStopPatience{500};
 
@@ -72,7 +67,7 @@ class Liveness {
   std::vector<Peer> peers_;
   std::vector<pollfd> deaths_;  // entry i for peers_[i]
   Clock::time_point lastAlive_ = Clock::now();
-  Status verdict_;
+  Status firstError_;
 };
 
-}  // namespace weft
+}  // namespace weft::watch

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::watch {
 namespace {
 
 constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING
@@ -72,4 +72,4 @@ std::string ProcStat::cause() const {
   return "has ended";
 }
 
-}  // namespace weft
+}  // namespace weft::watch

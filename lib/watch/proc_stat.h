@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace weft {
+namespace weft::watch {
 
 // What /proc/PID/stat says about life and death; proc(5) numbers the fields.
 struct ProcStat {
@@ -27,4 +27,4 @@ bool parseProcStat(std::string_view line, ProcStat* stat);
 // Reads an open /proc/PID/stat, again and again. False once the process has been reaped.
 bool readProcStat(int fd, ProcStat* stat);
 
-}  // namespace weft
+}  // namespace weft::watch

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -12,19 +12,19 @@
 #include "base/text.h"
 #include "plan/call.h"
 
-namespace weft {
+namespace weft::watch {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookEvery{5};         // for dead peers
-constexpr std::size_t kMostNamed = 4;         // late ranks told with their last calls
-constexpr milliseconds kWordsPatience{250};   // for the calls of ranks that come a little later
-constexpr milliseconds kVerdictPatience{50};  // for the text of a verdict that is being written
-constexpr milliseconds kLeavePatience{500};   // for ranks in the midst of a large copy
+constexpr milliseconds kLookEvery{5};            // for dead peers
+constexpr std::size_t kMostNamed = 4;            // late ranks told with their last calls
+constexpr milliseconds kWordsPatience{250};      // for the calls of ranks that come a little later
+constexpr milliseconds kFirstErrorPatience{50};  // for the text of an error that is being written
+constexpr milliseconds kLeavePatience{500};      // for ranks in the midst of a large copy
 constexpr std::chrono::microseconds kLeaveLook{50};
 constexpr milliseconds kDeathPatience{100};  // from a lost connection to the news of a death
-// Far ranks are asked first after a wait that is longer than most, then more and more seldom.
+// Remote ranks are asked first after a wait that is longer than most, then more and more seldom.
 constexpr milliseconds kAskFirst{20};
 constexpr milliseconds kAskAtMost{500};
 constexpr milliseconds kAskAgain{5};         // for words that have not come yet
@@ -32,35 +32,42 @@ constexpr milliseconds kAnswerPatience{30};  // for the last look before an erro
 constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
 
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
-bool readCall(const ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
+bool readCall(const transport::ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
               std::string* words) {
-  const CallRecord& record = page.calls[seq % kCallRecords];
+  const transport::CallRecord& record = page.calls[seq % transport::kCallRecords];
   if (record.seq.load(std::memory_order_acquire) != seq) return false;
   *fingerprint = record.fingerprint.load(std::memory_order_acquire);
-  if (words) *words = describe(record);
+  if (words) *words = plan::describe(record);
   return record.seq.load(std::memory_order_relaxed) == seq;
+}
+
+// "ranks 0-1 called all_reduce(count=1, float, sum); rank 2 did not call yet"
+std::string callsOf(const std::map<std::string, std::vector<std::uint32_t>>& callers) {
+  return joined(callers, "; ", [](const auto& caller) {
+    const auto& [words, ranks] = caller;
+    return text(rankList(ranks), words.empty() ? " did not call yet" : " called ", words);
+  });
 }
 
 }  // namespace
 
-Watch::Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
-             std::string commName, FarRanks* far)
+Watch::Watch(transport::Transport& transport, std::uint32_t rank,
+             const std::vector<PeerName>& names, std::string commName, RemoteRanks* remote)
     : transport_(transport),
       rank_(rank),
+      names_(names),
       commName_(std::move(commName)),
       mine_(transport.own().control()),
-      far_(far),
-      verdict_(far ? &far->verdict() : &transport.control(0)->verdict),
+      remote_(remote),
+      firstError_(remote ? &remote->firstError() : &transport.control(0)->firstError),
       liveness_(transport, names),
       endSeen_(names.size(), 0),
-      silent_(names.size(), false) {
-  for (const PeerName& n : names) names_.push_back(describe(n));
-}
+      silent_(names.size(), false) {}
 
-void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
+void Watch::enter(const plan::Plan& plan, int timeoutMs, const char* label) {
   plan_ = &plan;
   ++seq_;
-  CallRecord& record = mine_.calls[seq_ % kCallRecords];
+  transport::CallRecord& record = mine_.calls[seq_ % transport::kCallRecords];
   // Release each: whoever reads a field of this call no longer finds the number of an older one.
   record.seq.store(0, std::memory_order_relaxed);
   record.fingerprint.store(plan.fingerprint, std::memory_order_release);
@@ -75,6 +82,7 @@ void Watch::enter(const Plan& plan, int timeoutMs, const char* label) {
 
 void Watch::enterPairs(int timeoutMs, const char* label) {
   plan_ = nullptr;
+  mine_.inPairs.store(1, std::memory_order_seq_cst);
   beginWait(timeoutMs, label);
 }
 
@@ -84,46 +92,52 @@ void Watch::beginWait(int timeoutMs, const char* label) {
   waiting_ = false;
 }
 
-void Watch::leave() { mine_.inCall.store(0, std::memory_order_release); }
+void Watch::leave() {
+  std::atomic<std::uint32_t>& inside = plan_ != nullptr ? mine_.inCall : mine_.inPairs;
+  inside.store(0, std::memory_order_release);
+}
 
-// Of a rank whose page is a mirror, no put goes into a caller's buffer.
+// May the peer still touch buffers of this rank? One whose page is a mirror never does.
 bool Watch::isInside(std::uint32_t peer) const {
-  const ControlPage* page = transport_.control(peer);
+  const transport::ControlPage* page = transport_.control(peer);
   return peer != rank_ && page != nullptr && !transport_.isMirrored(peer) &&
-         page->inCall.load(std::memory_order_acquire) != 0 && !liveness_.isStill(peer);
+         (page->inCall.load(std::memory_order_acquire) != 0 ||
+          page->inPairs.load(std::memory_order_acquire) != 0) &&
+         !liveness_.isStill(peer);
 }
 
 void Watch::awaitOthers() const {
-  if (plan_ == nullptr) return;  // messages go through slots
+  const std::lock_guard lock(looking_);
   const Clock::time_point until = Clock::now() + kLeavePatience;
-  // First of all a moment: then whoever entered the call unseen is seen, or has seen the verdict.
+  // After a moment, a rank that was just entering the call is seen, or has seen the first error.
   std::this_thread::sleep_for(kLeaveLook);
   for (std::uint32_t r = 0; r < names_.size(); ++r)
     while (isInside(r) && Clock::now() < until) std::this_thread::sleep_for(kLeaveLook);
 }
 
-Status Watch::verdict() const {
-  const Status first = statusOf(*verdict_);
-  if (far_ == nullptr || !isMendable(first)) return first;
-  const Status overruled = far_->overruled();
+Status Watch::firstError() const {
+  const Status first = statusOf(*firstError_);
+  if (remote_ == nullptr || !isRecoverable(first)) return first;
+  const Status overruled = remote_->overruled();
   return overruled.ok() ? first : overruled;
 }
 
 Status Watch::declare(const Status& cause) {
   broken_.store(true, std::memory_order_relaxed);
-  if (far_ && (!published() || overrules(cause, verdict()))) far_->propose(cause);
-  if (publishVerdict(cause, verdict_)) {
+  if (remote_ && (!published() || overrules(cause, firstError()))) remote_->propose(cause);
+  if (publishFirstError(cause, firstError_)) {
     for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
   }
-  const Clock::time_point until = Clock::now() + kVerdictPatience;
+  const Clock::time_point until = Clock::now() + kFirstErrorPatience;
   while (!published() && Clock::now() < until) std::this_thread::yield();
-  return published() ? verdict() : cause;  // whoever was writing it died
+  return published() ? firstError() : cause;  // whoever was writing it died
 }
 
 Status Watch::abort() {
-  return declare(
-      Status::error(Code::Aborted, text("communicator ", commName_, " was aborted by ",
-                                        names_[rank_], "; fix: destroy it and create a new one")));
+  return declare(Status::error({.code = Code::Aborted,
+                                .who = names_[rank_],
+                                .what = text("communicator ", commName_, " was aborted by {who}"),
+                                .fix = "destroy it and create a new one"}));
 }
 
 std::string Watch::currentCall() const {
@@ -138,37 +152,47 @@ std::string Watch::currentCall() const {
   return line;
 }
 
+// The rank that made another call than all others, who agree; of two nobody knows.
+PeerName Watch::oddOneOut(const Callers& callers) const {
+  if (callers.size() != 2 || names_.size() < 3) return {};
+  for (const auto& [words, ranks] : callers)
+    if (ranks.size() == 1) return names_[ranks[0]];
+  return {};
+}
+
 Status Watch::disagreement(std::uint32_t peer) {
   // The others enter within moments: wait for their words, but not for long.
   const Clock::time_point until = Clock::now() + kWordsPatience;
-  std::map<std::string, std::vector<std::uint32_t>> callers;
+  Callers callers;
   do {
-    if (far_) far_->refresh(kAskAgain);
+    if (remote_) remote_->refresh(kAskAgain);
     callers.clear();
     for (std::uint32_t r = 0; r < names_.size(); ++r) {
       std::uint64_t fingerprint = 0;
       std::string words = "another algorithm";
-      ControlPage* page = transport_.control(r);
+      transport::ControlPage* page = transport_.control(r);
       if (page && !readCall(*page, seq_, &fingerprint, &words)) words.clear();
       callers[words].push_back(r);
     }
   } while (callers.contains("") && Clock::now() < until);
-  std::string line = text("mismatched collective #", seq_, " on communicator ", commName_, ":");
-  for (const auto& [words, ranks] : callers) {
-    line +=
-        text(" ", rankList(ranks), words.empty() ? " did not call yet" : " called ", words, ";");
-  }
+  ErrorData data{
+      .code = Code::Mismatch,
+      .what = text("mismatched collective #", seq_, " on communicator ", commName_, ": {call}"),
+      .fix = "make the same call on every rank"};
+  data.who = oddOneOut(callers);
+  data.call = callsOf(callers);
+  if (const auto none = callers.find(""); none != callers.end()) data.missing = none->second;
   if (callers.size() == 1)
-    line += text(
-        " they differ in counts of single ranks, algorithm or reproducibility (seen from rank ",
-        peer, ");");
-  return declare(Status::error(Code::Mismatch, line + " fix: make the same call on every rank"));
+    data.what += text(
+        "; they differ in counts of single ranks, algorithm or reproducibility (seen from rank ",
+        peer, ")");
+  return declare(Status::error(std::move(data)));
 }
 
 Status Watch::compareCalls() {
   if (!plan_) return {};
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    ControlPage* page = transport_.control(r);
+    transport::ControlPage* page = transport_.control(r);
     std::uint64_t fingerprint = 0;
     if (page && readCall(*page, seq_, &fingerprint, nullptr) && fingerprint != plan_->fingerprint)
       return disagreement(r);
@@ -178,64 +202,78 @@ Status Watch::compareCalls() {
 
 // What a rank that has not made this call was last seen to do.
 std::string Watch::lastSeen(std::uint32_t rank) const {
-  const ControlPage& page = *transport_.control(rank);
+  const transport::ControlPage& page = *transport_.control(rank);
   const std::uint64_t last = page.callSeq.load(std::memory_order_acquire);
   std::uint64_t fingerprint = 0;
   std::string words;
   if (last == 0 || !readCall(page, last, &fingerprint, &words))
-    return names_[rank] + " made no call yet";
+    return text(names_[rank], " made no call yet");
   const bool inside = page.inCall.load(std::memory_order_relaxed) != 0;
   return text(names_[rank], inside ? " is in " : " last did ", words, " #", last);
 }
 
-// Of a far rank that has been asked for long; else empty.
+// Empty unless a remote rank has owed an answer for long.
 std::string Watch::silenceOf(std::uint32_t rank) const {
-  const milliseconds silence = far_ ? far_->silence(rank) : milliseconds(0);
+  const milliseconds silence = remote_ ? remote_->silence(rank) : milliseconds(0);
   if (silence < kSilence) return {};
   return text(names_[rank], " does not answer for ", silence.count() / 1000,
               " s: stopped or overloaded");
 }
 
-// Who did not come: one of them holds up the others, and their last calls tell which. Of those that
-// do not answer nobody knows whether they came, nor of any far rank if rank 0 is silent. A rank
-// that is stopped comes first: others may be late because they wait for it.
-std::string Watch::whoIsMissing(std::uint32_t waitingFor) const {
-  std::vector<std::uint32_t> missing;
+// Who holds up this call: one of the ranks that have not made it, and their last calls tell which.
+// Whether a silent rank has made it is unknown; if rank 0 is silent, that is so for all remote ranks.
+// Stopped ranks come first: others may be late because they wait for them.
+ErrorData Watch::whoIsLate() const {
+  ErrorData data{.code = Code::Timeout, .call = currentCall()};
   std::vector<std::string> silent;
+  std::vector<std::uint32_t>& missing = data.missing;
   const bool stale = !silenceOf(0).empty();
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    ControlPage* page = transport_.control(r);
+    transport::ControlPage* page = transport_.control(r);
     if (std::string line = silenceOf(r); !line.empty())
       silent.push_back(std::move(line));
-    else if (plan_ && page && !(stale && far_->isFar(r)) &&
+    else if (plan_ && page && !(stale && transport_.isMirrored(r)) &&
              page->callSeq.load(std::memory_order_acquire) < seq_)
       missing.push_back(r);
   }
-  std::string line;
-  for (const std::string& stopped : liveness_.stopped()) line += stopped + "; ";
-  line += missing.empty() ? text("waiting for ", names_[waitingFor])
-                          : rankList(missing) + " did not call it";
+  const std::vector<Liveness::Stopped> stopped = liveness_.stopped();
+  if (!missing.empty()) data.who = names_[missing[0]];
+  if (!stopped.empty()) data.who = stopped[0].who;
+  std::vector<std::string> parts;
+  for (const Liveness::Stopped& one : stopped) parts.push_back(one.line);
+  if (!missing.empty()) parts.push_back("{missing} did not call it");
   for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
-    line += "; " + lastSeen(missing[i]);
-  for (std::size_t i = 0; i < std::min(silent.size(), kMostNamed); ++i) line += "; " + silent[i];
-  return line;
+    parts.push_back(lastSeen(missing[i]));
+  silent.resize(std::min(silent.size(), kMostNamed));
+  parts.insert(parts.end(), silent.begin(), silent.end());
+  data.what = joined(parts, "; ", std::identity());
+  return data;
 }
 
 Status Watch::late(std::uint32_t waitingFor) {
-  if (far_) far_->refresh(kAnswerPatience);
-  return Status::error(
-      Code::Timeout,
-      text(currentCall(), " timed out after ", timeoutMs_, " ms: ", whoIsMissing(waitingFor),
-           "; fix: find out why it is late, or raise WEFT_TIMEOUT_MS"));
+  if (remote_) remote_->refresh(kAnswerPatience);
+  ErrorData data = whoIsLate();
+  if (data.what.empty()) data.what = text("waiting for ", names_[waitingFor]);
+  if (data.who.rank < 0) data.who = names_[waitingFor];
+  data.what = text("{call} timed out after ", timeoutMs_, " ms: ", data.what);
+  data.fix = "find out why it is late, or raise WEFT_TIMEOUT_MS";
+  return Status::error(std::move(data));
 }
 
+// Whom a collective waits for while data moves changes all the time and says nothing.
 void Watch::warnIfLong(std::uint32_t waitingFor) {
   if (Clock::now() - since_ < warnAfter_) return;
-  logWarn(currentCall(), ": waiting for ", warnAfter_.count(), " s; ", whoIsMissing(waitingFor));
+  ErrorData data = whoIsLate();
+  if (data.what.empty())
+    data.what =
+        plan_ ? "all ranks have come and are at it" : text("waiting for ", names_[waitingFor]);
+  data.what = text("{call}: waiting for ", warnAfter_.count(), " s; ", data.what);
+  logWarn(Status::error(std::move(data)).text());
   warnAfter_ *= 2;
 }
 
 Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
+  const std::lock_guard lock(looking_);
   const Clock::time_point now = Clock::now();
   if (!waiting_) {
     waiting_ = true;
@@ -245,8 +283,8 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
     askEvery_ = kAskFirst;
     warnAfter_ = std::chrono::seconds(10);
   }
-  if (published()) return declare(verdict());
-  if (far_) askFarRanks(now);
+  if (published()) return declare(firstError());
+  if (remote_) askRemoteRanks(now);
   WEFT_TRY(compareCalls());
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
@@ -258,17 +296,17 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   return {};
 }
 
-void Watch::askFarRanks(Clock::time_point now) {
+void Watch::askRemoteRanks(Clock::time_point now) {
   if (now < nextAsk_) return;
   askEvery_ = std::min(2 * askEvery_, kAskAtMost);
   nextAsk_ = now + askEvery_;
-  far_->refresh(milliseconds(0));
+  remote_->refresh(milliseconds(0));
   warnOfSilence();
 }
 
 void Watch::warnOfSilence() {
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    const bool silent = far_->silence(r) >= kSilence;
+    const bool silent = remote_->silence(r) >= kSilence;
     if (silent && !silent_[r]) logWarn(currentCall(), ": ", silenceOf(r));
     silent_[r] = silent;
   }
@@ -277,7 +315,7 @@ void Watch::warnOfSilence() {
 // Does the end of `peer` keep this rank from finishing? Not if the peer has done its part of this
 // call, whose bytes lie here already, or has destroyed its end.
 bool Watch::isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const {
-  const ControlPage* page = transport_.control(peer);
+  const transport::ControlPage* page = transport_.control(peer);
   if (page == nullptr) return true;
   if (!inCall) return page->left.load(std::memory_order_acquire) == 0;
   if (plan_ == nullptr) return !needs || needs(peer);
@@ -297,34 +335,45 @@ Status Watch::lookForDead(bool inCall, const Needs& needs) {
     return isMissed(peer, inCall, needs) && endSeenBefore(peer);
   };
   Status dead = liveness_.check(matters);
-  if (dead.ok() && far_) dead = farDeath(matters);
+  if (dead.ok() && remote_) dead = farDeath(matters);
   if (dead.ok()) return {};
   if (inCall) WEFT_TRY(lookForLeavers(needs));  // destroyed its end before it ended: says more
-  return declare(
-      Status::error(dead.code(), text(dead.text(), inCall ? ", during " + currentCall() : "",
-                                      "; restart the job from its last checkpoint")));
+  ErrorData data = dead.data();
+  if (inCall) {
+    data.call = currentCall();
+    data.what += ", during {call}";
+  }
+  data.fix += "; restart the job from its last checkpoint";
+  return declare(Status::error(std::move(data)));
 }
 
 Status Watch::farDeath(const Needs& matters) const {
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    const Status ended = far_->ended(r);
+    const Status ended = remote_->ended(r);
     if (!ended.ok() && matters(r)) return ended;
   }
   return {};
 }
 
-Status Watch::lost(const std::string& symptom) {
+Status Watch::lost(const Status& symptom) {
+  const std::lock_guard lock(looking_);
   const Clock::time_point until = Clock::now() + kDeathPatience;
   do {
-    if (published()) return declare(verdict());
+    if (published()) return declare(firstError());
     WEFT_TRY(lookForDead(true));
     std::this_thread::sleep_for(milliseconds(1));
   } while (Clock::now() < until);
-  return declare(Status::error(far_ ? Code::LinkLost : Code::RemoteError, symptom));
+  ErrorData data = symptom.data();
+  data.code = remote_ ? Code::LinkLost : Code::RemoteError;
+  data.call = currentCall();
+  if (data.who.rank >= 0) data.who = names_[static_cast<std::size_t>(data.who.rank)];
+  return declare(Status::error(std::move(data)));
 }
 
 Status Watch::lookAround() {
-  if (published()) return declare(verdict());
+  if (published()) return declare(firstError());
+  const std::unique_lock lock(looking_, std::try_to_lock);
+  if (!lock.owns_lock()) return {};
   WEFT_TRY(lookForDead(false));
   return lookForDead(false);
 }
@@ -338,23 +387,24 @@ bool Watch::isAwaited(std::uint32_t leaver, const Needs& needs) {
 
 Status Watch::lookForLeavers(const Needs& needs) {
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    const ControlPage* page = transport_.control(r);
+    const transport::ControlPage* page = transport_.control(r);
     if (page == nullptr || page->left.load(std::memory_order_acquire) == 0) continue;
     if (!isAwaited(r, needs)) continue;
     return declare(Status::error(
-        Code::RemoteError,
-        text(names_[r], " has destroyed its end of the communicator; ", currentCall(),
-             " waits for it; fix: ",
-             plan_ != nullptr ? "make the same calls on every rank"
-                              : "match each send with a receive before destroying an end")));
+        {.code = Code::RemoteError,
+         .who = names_[r],
+         .call = currentCall(),
+         .what = "{who} has destroyed its end of the communicator; {call} waits for it",
+         .fix = plan_ != nullptr ? "make the same calls on every rank"
+                                 : "match each send with a receive before destroying an end"}));
   }
   return {};
 }
 
 void Watch::leaveForGood() {
   mine_.left.store(1, std::memory_order_release);
-  if (far_) far_->leave();
+  if (remote_) remote_->leave();
   for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
 }
 
-}  // namespace weft
+}  // namespace weft::watch

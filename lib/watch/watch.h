@@ -4,33 +4,35 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
-#include "watch/far_ranks.h"
+#include "watch/first_error.h"
 #include "watch/liveness.h"
-#include "watch/verdict.h"
+#include "watch/remote_ranks.h"
 
-namespace weft {
+namespace weft::watch {
 
 // Why a collective does not come to its end, and who is to blame. One for a communicator.
 //
 // Every call is announced on this rank's control page before anything of it is sent. Whoever waits
 // long compares its call with those of the peers, looks whether they live, and whether anybody has
-// declared a verdict. The first verdict of a communicator wins and is what every rank reports.
+// declared an error. The first error of a communicator wins and is what every rank reports.
 //
-// Used by the thread that runs the communicator's calls, but for abort() and verdict().
+// Used by the thread that runs the communicator's calls, but for what may be called by any thread.
 class Watch {
  public:
   // `far` is for communicators some of whose ranks share no memory; null: all do.
-  Watch(Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
-        std::string commName, FarRanks* far = nullptr);
+  Watch(transport::Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
+        std::string commName, RemoteRanks* remote = nullptr);
 
   // Hot path: two lines written, no system call. `label` may be null and must outlive the call.
-  void enter(const Plan& plan, int timeoutMs, const char* label);
+  void enter(const plan::Plan& plan, int timeoutMs, const char* label);
   // Point-to-point work has no place in the order of collectives: a deadline and nothing to
   // compare.
   void enterPairs(int timeoutMs, const char* label);
@@ -40,23 +42,24 @@ class Watch {
   // and not for those that are dead or stopped.
   void awaitOthers() const;
 
-  // Nothing has moved for a millisecond. An error is the communicator's verdict. `needs` says of
-  // point-to-point work whether a transfer with that peer is unfinished: only then does its end
-  // matter.
+  // Nothing has moved for a millisecond. An error becomes the communicator's first error. `needs`
+  // says of point-to-point work whether a transfer with that peer is unfinished: only then does its
+  // end matter.
   using Needs = Liveness::Matters;
   Status trouble(std::uint32_t waitingFor, const Needs& needs = {});
   // The transport cannot reach a peer. That is mostly the first sign of a death, whose story says
   // more than the symptom: waits a moment for it.
-  Status lost(const std::string& symptom);
+  Status lost(const Status& symptom);
   // The arrival from `peer` is of another call than this rank's.
   Status disagreement(std::uint32_t peer);
-  // Makes `cause` the verdict, unless there is one already; returns the one that holds. Any cause
-  // takes the place of a lost link, so that nobody tries to mend that.
+  // Makes `cause` the first error, unless there is one already; returns the one that holds. Any
+  // cause takes the place of a lost link, so that nobody tries to recover from that.
   Status declare(const Status& cause);
-  // The verdict so far. Any thread.
-  Status verdict() const;
+  // The first error so far; OK if there is none. Any thread.
+  Status firstError() const;
   bool isBroken() const { return broken_.load(std::memory_order_relaxed) || published(); }
-  // Looks now for peers that are dead, outside of any call.
+  // Looks now for peers that are dead, outside of any call. Any thread: if another is looking, it
+  // leaves that to it.
   Status lookAround();
   // This rank makes no further call: its end is no failure. Wakes whoever still waits for it.
   void leaveForGood();
@@ -70,12 +73,15 @@ class Watch {
   // A call that fails before it is entered.
   void passOver() { ++seq_; }
 
-  const std::string& nameOf(std::uint32_t rank) const { return names_[rank]; }
+  const PeerName& nameOf(std::uint32_t rank) const { return names_[rank]; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool published() const { return isPublished(*verdict_); }
+  bool published() const { return isPublished(*firstError_); }
+  // Ranks by what they called; "" of those that have not yet.
+  using Callers = std::map<std::string, std::vector<std::uint32_t>>;
+  PeerName oddOneOut(const Callers& callers) const;
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls();
   Status lookForDead(bool inCall, const Needs& needs = {});
@@ -85,27 +91,29 @@ class Watch {
   bool endSeenBefore(std::uint32_t peer);
   bool isAwaited(std::uint32_t leaver, const Needs& needs);
   Status lookForLeavers(const Needs& needs);
-  void askFarRanks(Clock::time_point now);
+  void askRemoteRanks(Clock::time_point now);
   void warnOfSilence();
   Status late(std::uint32_t waitingFor);
-  std::string whoIsMissing(std::uint32_t waitingFor) const;
+  ErrorData whoIsLate() const;
   std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
   std::string silenceOf(std::uint32_t rank) const;
   void warnIfLong(std::uint32_t waitingFor);
 
-  Transport& transport_;
+  transport::Transport& transport_;
   const std::uint32_t rank_;
-  std::vector<std::string> names_;
+  const std::vector<PeerName> names_;
   const std::string commName_;
-  ControlPage& mine_;
-  FarRanks* const far_;
-  Verdict* verdict_;
+  transport::ControlPage& mine_;
+  RemoteRanks* const remote_;
+  transport::FirstError* firstError_;
   Liveness liveness_;
   std::atomic<bool> broken_{false};
+  // Of whoever looks after the peers' ends: liveness_, endSeen_, looks_.
+  mutable std::mutex looking_;
 
   std::uint64_t seq_ = 0;
-  const Plan* plan_ = nullptr;  // null: point to point
+  const plan::Plan* plan_ = nullptr;  // null: point to point
   const char* label_ = nullptr;
   int timeoutMs_ = 0;
   bool waiting_ = false;  // since_ is valid
@@ -115,10 +123,10 @@ class Watch {
   std::uint64_t looks_ = 0;
   Clock::time_point since_{};
   Clock::time_point nextLook_{};
-  Clock::time_point nextAsk_{};  // far ranks for what they do
+  Clock::time_point nextAsk_{};  // remote ranks for what they do
   std::chrono::milliseconds askEvery_{0};
   std::vector<bool> silent_;  // by rank: warned of
   std::chrono::seconds warnAfter_{10};
 };
 
-}  // namespace weft
+}  // namespace weft::watch

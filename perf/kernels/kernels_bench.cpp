@@ -14,12 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "perf/common/benchmarks.h"
 #include "reduce/reduce.h"
 
 namespace {
 
-using weft::DType;
-using weft::RedOp;
+using weft::reduce::DType;
+using weft::reduce::RedOp;
 
 constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr size_t kSizes[] = {4 * kKiB, 64 * kKiB, 1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
@@ -80,9 +81,10 @@ void add(const std::string& name, size_t n, size_t bytes, const Work& work) {
   }
 }
 
-void addFold(const std::string& kind, weft::FoldFn fold, DType type, size_t n, size_t bytes) {
-  const size_t count = bytes / weft::sizeOf(type);
-  add(kind + '/' + weft::name(type) + "/n:" + std::to_string(n), n, bytes,
+void addFold(const std::string& kind, weft::reduce::FoldFn fold, DType type, size_t n,
+             size_t bytes) {
+  const size_t count = bytes / weft::reduce::sizeOf(type);
+  add(kind + '/' + weft::reduce::name(type) + "/n:" + std::to_string(n), n, bytes,
       [=](const Arrays& arrays) { fold(arrays.dst.data(), arrays.src.data(), n, count, 1); });
 }
 
@@ -94,7 +96,7 @@ void addCopies() {
   for (size_t bytes : kBigSizes) {
     add("copyStream", 1, bytes, [bytes](const Arrays& arrays) {
       void* dst = arrays.dst.data();
-      weft::copyStream(&dst, 1, arrays.src[0], bytes);
+      weft::reduce::copyStream(&dst, 1, arrays.src[0], bytes);
     });
   }
 }
@@ -103,19 +105,20 @@ void addFolds() {
   for (DType type : kTypes) {
     for (size_t n : {size_t{2}, size_t{4}, size_t{8}}) {
       for (size_t bytes : kSizes) {
-        addFold("fold", weft::foldKernel(type, RedOp::Sum), type, n, bytes);
+        addFold("fold", weft::reduce::foldKernel(type, RedOp::Sum), type, n, bytes);
       }
     }
   }
 }
 
 void addSpread(DType type, size_t bytes) {
-  const weft::SpreadFn spread = weft::spreadKernel(type, RedOp::Sum);
-  const size_t count = bytes / weft::sizeOf(type);
-  add(std::string("spread/") + weft::name(type) + "/n:2", 2, bytes, [=](const Arrays& arrays) {
-    void* dst = arrays.dst.data();
-    spread(&dst, 1, arrays.src.data(), 2, count, 1);
-  });
+  const weft::reduce::SpreadFn spread = weft::reduce::spreadKernel(type, RedOp::Sum);
+  const size_t count = bytes / weft::reduce::sizeOf(type);
+  add(std::string("spread/") + weft::reduce::name(type) + "/n:2", 2, bytes,
+      [=](const Arrays& arrays) {
+        void* dst = arrays.dst.data();
+        spread(&dst, 1, arrays.src.data(), 2, count, 1);
+      });
 }
 
 void addSpreads() {
@@ -130,9 +133,5 @@ int main(int argc, char** argv) {
   addCopies();
   addFolds();
   addSpreads();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+  return weft::tools::runBenchmarks("weft-bench-kernels", argc, argv);
 }

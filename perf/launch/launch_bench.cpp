@@ -6,39 +6,43 @@
 
 #include <cstdlib>
 
+#include "perf/common/benchmarks.h"
+#include "plan/arrivals.h"
 #include "plan/cache.h"
 #include "tune/calibrate.h"
 
 namespace {
 
-weft::Tuning tuning(std::uint32_t ranks) {
-  weft::Tuning t;
+weft::plan::Tuning tuning(std::uint32_t ranks) {
+  weft::plan::Tuning t;
   t.ranks = ranks;
-  static const weft::Machine machine = weft::calibrate().machine;
-  t.ground.machine = machine;
-  t.ground.arenaBytes = 1 << 20;
-  t.ground.landingBytes = 256 << 10;
+  static const weft::tune::Machine machine = weft::tune::estimated(weft::tune::calibrate().machine);
+  t.costs.machine = machine;
+  t.costs.arenaBytes = 1 << 20;
+  t.costs.stagingBytes = 256 << 10;
   return t;
 }
 
-weft::BindTarget target(std::uint32_t ranks) {
-  return {
-      .rank = 0, .ranks = ranks, .tags = ranks * (4 * ranks + 16), .budget = {1 << 20, 256 << 10}};
+weft::plan::BindTarget target(std::uint32_t ranks) {
+  return {.rank = 0,
+          .ranks = ranks,
+          .arrivalSlots = ranks * weft::plan::arrivalsPerPeer(tuning(ranks)),
+          .budget = {1 << 20, 256 << 10}};
 }
 
-weft::Call allReduce(std::uint64_t count) {
-  weft::Call call;
-  call.collective = weft::Collective::AllReduce;
-  call.type = weft::DType::F32;
+weft::plan::Call allReduce(std::uint64_t count) {
+  weft::plan::Call call;
+  call.collective = weft::schedule::Collective::AllReduce;
+  call.type = weft::reduce::DType::F32;
   call.count = count;
   return call;
 }
 
 void findPlan(benchmark::State& state) {
-  weft::PlanCache cache(tuning(8), target(8));
-  const weft::Call call = allReduce(1024);
+  weft::plan::PlanCache cache(tuning(8), target(8));
+  const weft::plan::Call call = allReduce(1024);
   for (auto _ : state) {
-    const weft::Plan* plan = nullptr;
+    const weft::plan::Plan* plan = nullptr;
     if (!cache.find(call, &plan).ok()) state.SkipWithError("no plan");
     benchmark::DoNotOptimize(plan);
   }
@@ -47,16 +51,28 @@ BENCHMARK(findPlan);
 
 void compilePlan(benchmark::State& state) {
   const auto ranks = static_cast<std::uint32_t>(state.range(0));
-  weft::Schedule schedule;
-  if (!weft::choose(allReduce(1 << 20), tuning(ranks), &schedule).ok()) std::abort();
+  weft::plan::Decision decision;
+  if (!weft::plan::decide(allReduce(1 << 20), tuning(ranks), &decision).ok()) std::abort();
   for (auto _ : state) {
-    std::unique_ptr<weft::Plan> plan;
-    if (!weft::bindSchedule(schedule, allReduce(1 << 20), target(ranks), &plan).ok())
+    std::unique_ptr<weft::plan::Plan> plan;
+    if (!weft::plan::bindSchedule(decision.schedule, allReduce(1 << 20), target(ranks), &plan).ok())
       state.SkipWithError("no plan");
     benchmark::DoNotOptimize(plan);
   }
 }
 BENCHMARK(compilePlan)->Arg(2)->Arg(8)->Arg(32);
+
+void decideAnew(benchmark::State& state) {
+  weft::plan::Tuning shared = tuning(static_cast<std::uint32_t>(state.range(0)));
+  shared.direct = shared.shares = true;
+  for (auto _ : state) {
+    weft::plan::Decision decision;
+    if (!weft::plan::decide(allReduce(1 << 16), shared, &decision).ok())
+      state.SkipWithError("no plan");
+    benchmark::DoNotOptimize(decision);
+  }
+}
+BENCHMARK(decideAnew)->Arg(2)->Arg(8)->Arg(64)->Arg(256);
 
 void callAlone(benchmark::State& state) {
   weftComm_t comm = nullptr;
@@ -73,4 +89,6 @@ BENCHMARK(callAlone);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  return weft::tools::runBenchmarks("weft-bench-launch", argc, argv);
+}

@@ -38,7 +38,7 @@ struct Timing {  // microseconds a call
   std::uint32_t calls = 0;  // in one repeat
 };
 
-struct alignas(64) RankCell {
+struct alignas(64) RankState {
   std::atomic<std::uint32_t> arrived{0};  // barriers that this rank has entered
   std::int64_t startNs = 0;               // of the repeat; CLOCK_MONOTONIC, shared by all processes
   std::int64_t endNs = 0;
@@ -54,7 +54,7 @@ struct Group {
   alignas(64) std::atomic<bool> more{false};  // rank 0's word: another repeat
   Job job;
   Timing timing;
-  std::array<RankCell, kMaxRanks> cells;
+  std::array<RankState, kMaxRanks> states;
 };
 
 struct Page {

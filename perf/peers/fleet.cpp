@@ -177,8 +177,8 @@ bool Fleet::await(Member& member, int seconds) {
 }
 
 std::string Fleet::wrongResult(const Member& member) {
-  for (const RankCell& cell : groupOf(member).cells) {
-    if (cell.hasError.load()) return cell.error.data();
+  for (const RankState& state : groupOf(member).states) {
+    if (state.hasError.load()) return state.error.data();
   }
   return {};
 }
@@ -186,8 +186,8 @@ std::string Fleet::wrongResult(const Member& member) {
 // Launchers do not always take their ranks along, so the ranks are ended by their own ids.
 void Fleet::end(Member& member) {
   member.alive = false;
-  for (const RankCell& cell : groupOf(member).cells) {
-    if (cell.pid > 0) kill(cell.pid, SIGKILL);
+  for (const RankState& state : groupOf(member).states) {
+    if (state.pid > 0) kill(state.pid, SIGKILL);
   }
   for (const pid_t process : member.processes) {
     kill(process, SIGTERM);

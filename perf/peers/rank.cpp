@@ -71,8 +71,8 @@ RankLoop::RankLoop(const Seat& seat, Library& library)
     : seat_(seat),
       library_(library),
       group_(seat.page->groups[static_cast<std::size_t>(seat.group)]),
-      cell_(group_.cells[static_cast<std::size_t>(seat.rank)]) {
-  cell_.pid = getpid();
+      state_(group_.states[static_cast<std::size_t>(seat.rank)]) {
+  state_.pid = getpid();
 }
 
 void RankLoop::serve() {
@@ -111,16 +111,16 @@ void RankLoop::perform(const Job& job) {
   measure(call, job);
 }
 
-// Every rank takes part in the verdict, so that all go on or all stop.
+// Every rank takes part in the decision, so that all go on or all stop.
 bool RankLoop::verify(const Call& call, std::uint32_t turn) {
   const std::string error = checkOutput(call, turn);
   if (!error.empty()) {
-    std::snprintf(cell_.error.data(), cell_.error.size(), "%s", error.c_str());
-    cell_.hasError.store(true);
+    std::snprintf(state_.error.data(), state_.error.size(), "%s", error.c_str());
+    state_.hasError.store(true);
   }
   barrier();
   for (int rank = 0; rank < seat_.ranks; ++rank) {
-    if (group_.cells[static_cast<std::size_t>(rank)].hasError.load()) return false;
+    if (group_.states[static_cast<std::size_t>(rank)].hasError.load()) return false;
   }
   return true;
 }
@@ -151,16 +151,16 @@ double RankLoop::timeRepeat(const Call& call, std::uint32_t calls) {
   barrier();
   const std::int64_t start = nowNs();
   for (std::uint32_t i = 0; i < calls; ++i) library_.run(call);
-  cell_.endNs = nowNs();
-  cell_.startNs = start;
+  state_.endNs = nowNs();
+  state_.startNs = start;
   if (seat_.rank == 0) group_.more.store(!last_);
   barrier();
   std::int64_t first = start;
-  std::int64_t last = cell_.endNs;
+  std::int64_t last = state_.endNs;
   for (int rank = 0; rank < seat_.ranks; ++rank) {
-    const RankCell& cell = group_.cells[static_cast<std::size_t>(rank)];
-    first = std::min(first, cell.startNs);
-    last = std::max(last, cell.endNs);
+    const RankState& state = group_.states[static_cast<std::size_t>(rank)];
+    first = std::min(first, state.startNs);
+    last = std::max(last, state.endNs);
   }
   return static_cast<double>(last - first) / 1000.0 / calls;
 }
@@ -177,9 +177,9 @@ std::uint32_t RankLoop::callsPerRepeat(const Call& call) {
 
 // The driver kills the group if a rank is lost, so this needs no deadline of its own.
 void RankLoop::barrier() {
-  cell_.arrived.store(++barriers_, std::memory_order_release);
+  state_.arrived.store(++barriers_, std::memory_order_release);
   for (int rank = 0; rank < seat_.ranks; ++rank) {
-    const auto& arrived = group_.cells[static_cast<std::size_t>(rank)].arrived;
+    const auto& arrived = group_.states[static_cast<std::size_t>(rank)].arrived;
     while (static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - barriers_) < 0) {
       sched_yield();
     }

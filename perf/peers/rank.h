@@ -54,7 +54,7 @@ class RankLoop {
   const Seat seat_;
   Library& library_;
   Group& group_;
-  RankCell& cell_;
+  RankState& state_;
   std::uint32_t barriers_ = 0;
   bool last_ = false;  // rank 0: the repeat in progress is the last
 };

@@ -10,14 +10,16 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "chart.h"
 #include "fleet.h"
+#include "perf/common/command_line.h"
+#include "perf/common/report_file.h"
 #include "report.h"
 
 namespace weft::peers {
@@ -180,7 +182,7 @@ void addOptions(CLI::App& app, Settings& settings) {
       ->delimiter(',')
       ->check(CLI::Range(1, kMaxRanks))
       ->capture_default_str();
-  app.add_option("--rounds", settings.rounds)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--rounds", settings.rounds)->check(tools::positive())->capture_default_str();
   app.add_option("--sizes", settings.sizes, "bytes, K or M")->delimiter(',')->capture_default_str();
   app.add_option("--collectives", settings.collectives)->delimiter(',')->capture_default_str();
   app.add_option("--modes", settings.modes, "steady: calls back to back; fresh: rewritten data")
@@ -238,10 +240,9 @@ void checkNames(const Settings& settings) {
 template <typename Write>
 void writeFile(const std::string& path, Write write) {
   if (path.empty()) return;
-  std::ofstream file(path);
-  write(file);
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
+  std::ostringstream content;
+  write(content);
+  tools::ReportFile(path).write(content.str());
 }
 
 void writeDocument(std::ostream& out, int argc, char** argv,
@@ -261,7 +262,10 @@ int run(int argc, char** argv) {
   Settings settings;
   CLI::App app{"The same collectives on weft and its peers, interleaved, in one run"};
   addOptions(app, settings);
+  tools::addVersion(app, "weft-peers");
   CLI11_PARSE(app, argc, argv);
+  for (const std::string& path : {settings.table, settings.json, settings.chart})
+    if (!path.empty()) tools::ReportFile tried(path);
   applyPresets(app, settings);
   checkNames(settings);
 
@@ -271,7 +275,8 @@ int run(int argc, char** argv) {
   for (const int ranks : settings.ranks) {
     isComplete = measureRanks(settings, ranks, measurements) && isComplete;
   }
-  writeTables(std::cout, measurements);
+  const bool aside = tools::besides({settings.table, settings.json, settings.chart}) == stderr;
+  writeTables(aside ? std::cerr : std::cout, measurements);
   writeFile(settings.table,
             [&](std::ostream& out) { writeDocument(out, argc, argv, measurements); });
   writeFile(settings.json, [&](std::ostream& out) { writeJson(out, measurements); });
@@ -284,10 +289,5 @@ int run(int argc, char** argv) {
 }  // namespace weft::peers
 
 int main(int argc, char** argv) {
-  try {
-    return weft::peers::run(argc, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-peers: {}\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return weft::tools::runProgram("weft-peers", [&]() { return weft::peers::run(argc, argv); });
 }

@@ -135,11 +135,11 @@ void Separate::update(How how) {
 
 // Keeps the widened sums, or does not.
 double Separate::clipScale(bool keep) {
-  GradientStats stats;
+  reduce::GradientStats stats;
   for (std::size_t at = 0; at < own_; at += kTile) {
     const std::size_t n = std::min(kTile, own_ - at);
-    const Addend sums{static_cast<std::uint16_t*>(wire_) + at, DType::BF16};
-    foldGradients(sums_.data() + (keep ? at : 0), {&sums, 1}, 1, false, n, at, &stats);
+    const reduce::Addend sums{static_cast<std::uint16_t*>(wire_) + at, reduce::DType::BF16};
+    reduce::foldGradients(sums_.data() + (keep ? at : 0), {&sums, 1}, 1, false, n, at, &stats);
   }
   double squares = stats.squares.value();
   check(weftAllReduce(&squares, &squares, 1, weftFloat64, weftSum, comm_, nullptr, nullptr), comm_);
@@ -148,34 +148,34 @@ double Separate::clipScale(bool keep) {
 
 void Separate::optimize(How how) {
   const bool passes = how.optimizer == Optimizer::Passes;
-  AdamW settings;
+  reduce::AdamW settings;
   settings.step = ++steps_;
   if (how.clip)
     settings.gradientScale = clipScale(passes);
   else if (passes)
-    widen(DType::BF16, sums_.data(), wire_, own_);
+    reduce::widen(reduce::DType::BF16, sums_.data(), wire_, own_);
   passes ? stepInPasses(settings) : stepInTiles(settings);
 }
 
-void Separate::stepInTiles(const AdamW& settings) {
+void Separate::stepInTiles(const reduce::AdamW& settings) {
   for (std::size_t at = 0; at < own_; at += kTile) {
-    StepSlice slice;
+    reduce::StepSlice slice;
     slice.n = std::min(kTile, own_ - at);
     slice.weights = master_.data() + at;
     slice.gradients = sums_.data();
     slice.out = static_cast<std::uint16_t*>(wire_) + at;
-    widen(DType::BF16, sums_.data(), slice.out, slice.n);
-    stepAdamW(settings, slice, m_.data() + at, v_.data() + at);
+    reduce::widen(reduce::DType::BF16, sums_.data(), slice.out, slice.n);
+    reduce::stepAdamW(settings, slice, m_.data() + at, v_.data() + at);
   }
 }
 
-void Separate::stepInPasses(const AdamW& settings) {
-  StepSlice slice;
+void Separate::stepInPasses(const reduce::AdamW& settings) {
+  reduce::StepSlice slice;
   slice.n = own_;
   slice.weights = master_.data();
   slice.gradients = sums_.data();
-  stepAdamW(settings, slice, m_.data(), v_.data());
-  castFloats(DType::BF16, wire_, master_.data(), own_, {}, 0);
+  reduce::stepAdamW(settings, slice, m_.data(), v_.data());
+  reduce::castFloats(reduce::DType::BF16, wire_, master_.data(), own_, {}, 0);
 }
 
 }  // namespace weft::bench

@@ -92,8 +92,8 @@ class Separate {
  private:
   double clipScale(bool keep);
   void optimize(How how);
-  void stepInTiles(const AdamW& settings);
-  void stepInPasses(const AdamW& settings);
+  void stepInTiles(const reduce::AdamW& settings);
+  void stepInPasses(const reduce::AdamW& settings);
 
   Communicator& comm_;
   const Shard& shard_;

@@ -31,8 +31,9 @@
 #include <thread>
 #include <vector>
 
+#include "perf/common/command_line.h"
+#include "perf/common/local_ranks.h"
 #include "sides.h"
-#include "tools/common/local_ranks.h"
 
 namespace {
 
@@ -218,25 +219,25 @@ int rankMain(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int runBench(int argc, char** argv) {
   Options options;
   CLI::App app("What a sharded optimizer step costs, fused and as separate calls",
                "weft-bench-step");
   app.option_defaults()->always_capture_default();
   app.add_option("--ranks", options.ranks, "Local ranks")->check(CLI::Range(2, 64));
-  app.add_option("--millions", options.millions, "Parameters")->check(CLI::PositiveNumber);
+  app.add_option("--millions", options.millions, "Parameters")->check(weft::tools::positive());
   app.add_option("--repeats", options.repeats, "Steps of each kind")->check(CLI::Range(1, 1000));
   app.add_option("--bucket", options.bucket, "Elements of a bucket; 0: the library's default");
   app.add_option("--backward", options.backward,
                  "Time of backward, in steps of separate calls; 0: only the step alone")
-      ->check(CLI::NonNegativeNumber);
+      ->check(weft::tools::natural());
+  weft::tools::addVersion(app, "weft-bench-step");
   CLI11_PARSE(app, argc, argv);
-  try {
-    if (std::getenv("WEFT_RANK") == nullptr) return weft::tools::runLocalRanks(options.ranks, argv);
-    options.ranks = std::atoi(std::getenv("WEFT_SIZE"));
-    return rankMain(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-bench-step: {}\n", error.what());
-    return 1;
-  }
+  if (std::getenv("WEFT_RANK") == nullptr) return weft::tools::runLocalRanks(options.ranks, argv);
+  options.ranks = std::atoi(std::getenv("WEFT_SIZE"));
+  return rankMain(options);
+}
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-bench-step", [&]() { return runBench(argc, argv); });
 }

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "perf/common/command_line.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -226,7 +228,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int runBench(int argc, char** argv) {
   Options options;
   CLI::App app("What waiting costs weft: all-reduces of fp32 among the ranks of this host");
   app.add_option("--ranks", options.ranks)->check(CLI::Range(1, 64))->capture_default_str();
@@ -236,6 +238,11 @@ int main(int argc, char** argv) {
   app.add_option("--late", options.late, "only: rank 0 enters so many seconds late");
   app.add_option("--seconds", options.seconds, "for each size")->capture_default_str();
   app.add_option("--sizes", options.sizes, "bytes")->delimiter(',')->capture_default_str();
+  weft::tools::addVersion(app, "weft-bench-waiting");
   CLI11_PARSE(app, argc, argv);
   return run(options);
+}
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-bench-waiting", [&]() { return runBench(argc, argv); });
 }

@@ -30,6 +30,11 @@ weftOpts_t callOptionsOf(const Options& options) {
   return callOptions;
 }
 
+std::size_t mostUnalign(const Options& options) {
+  constexpr std::size_t kLargestElement = 8;
+  return options.unalign * kLargestElement + options.unalignBytes;
+}
+
 }  // namespace
 
 // The collective with everything that it needs, ready to be called again and again.
@@ -80,9 +85,9 @@ class Bench::Operation {
 Bench::Bench(const Options& options, Team& team)
     : options_(options),
       team_(team),
-      recv_(options.maxBytes, options.unalign,
+      recv_(options.maxBytes, mostUnalign(options),
             options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
-      send_(sendBytes(), options.unalign,
+      send_(sendBytes(), mostUnalign(options),
             options.registerMemory ? static_cast<weftComm_t>(team.group()) : nullptr),
       callOptions_(callOptionsOf(options)),
       seed_(options.seed) {
@@ -108,6 +113,8 @@ Problem Bench::problem(const TypeInfo& type, const OpInfo& op, int root, std::si
 }
 
 Measurement Bench::measure(const Problem& problem, Placement placement, const Phase& phase) {
+  for (Buffer* buffer : {&recv_, &send_})
+    buffer->unalign(options_.unalign * problem.type.bytes + options_.unalignBytes);
   Operation operation(*this, problem, placement);
   prepare(problem, placement, recipeFor(problem, Fill::Exact));
   phase("warming up");
@@ -209,58 +216,58 @@ std::uint64_t Bench::check(const Problem& problem, Placement placement, Fill fil
   operation.runOnce();
   operation.complete();
 
-  Verdict verdict = verify(problem, placement, recipe);
-  const Verdict difference = compareHashes(problem, placement);
-  if (verdict.wrong == 0) verdict = difference;
-  if (verdict.wrong > 0) reportWrong(problem, placement, recipe, verdict);
-  wrongHere_ += verdict.wrong;
-  const std::vector<std::uint64_t> all = team_.exchange(verdict.wrong);
+  CheckResult found = verify(problem, placement, recipe);
+  const CheckResult difference = compareHashes(problem, placement);
+  if (found.wrong == 0) found = difference;
+  if (found.wrong > 0) reportWrong(problem, placement, recipe, found);
+  wrongHere_ += found.wrong;
+  const std::vector<std::uint64_t> all = team_.exchange(found.wrong);
   return std::accumulate(all.begin(), all.end(), std::uint64_t{0});
 }
 
-Verdict Bench::verify(const Problem& problem, Placement placement, const Recipe& recipe) {
-  Verdict verdict = verifyBlocks(problem, placement, recipe);
-  verdict.add(verifyInput(problem, placement, recipe));
-  verdict.add(recv_.verifyMargins(problem.bytes()));
+CheckResult Bench::verify(const Problem& problem, Placement placement, const Recipe& recipe) {
+  CheckResult found = verifyBlocks(problem, placement, recipe);
+  found.add(verifyInput(problem, placement, recipe));
+  found.add(recv_.verifyMargins(problem.bytes()));
   if (placement == Placement::OutOfPlace) {
-    verdict.add(send_.verifyMargins(problem.sendCount * problem.type.bytes));
+    found.add(send_.verifyMargins(problem.sendCount * problem.type.bytes));
   }
-  return verdict;
+  return found;
 }
 
 // What must have arrived has, and out of place nothing else has.
-Verdict Bench::verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe) {
+CheckResult Bench::verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe) {
   const std::size_t size = problem.type.bytes;
   const unsigned char* recv = recvData(problem, placement);
-  Verdict verdict;
+  CheckResult found;
   std::size_t end = 0;
   for (const Block& block : problem.collective->expected(problem)) {
     const void* got = recv + block.at * size;
-    const Verdict one = block.source == Block::kReduced
-                            ? verifyReduced(recipe, block.from, block.count, got)
-                            : verifyMoved(recipe, block.source, block.from, block.count, got);
+    const CheckResult one = block.source == Block::kReduced
+                                ? verifyReduced(recipe, block.from, block.count, got)
+                                : verifyMoved(recipe, block.source, block.from, block.count, got);
     if (one.wrong > 0) wrongSources_.insert(block.source);
-    verdict.add(one);
+    found.add(one);
     end = block.at + block.count;
   }
   if (placement == Placement::OutOfPlace) {
-    verdict.add(recv_.verifyPoisoned(end * size, (problem.recvCount - end) * size));
+    found.add(recv_.verifyPoisoned(end * size, (problem.recvCount - end) * size));
   }
-  return verdict;
+  return found;
 }
 
 // The input is as it was, unless the result lies over it.
-Verdict Bench::verifyInput(const Problem& problem, Placement placement, const Recipe& recipe) {
+CheckResult Bench::verifyInput(const Problem& problem, Placement placement, const Recipe& recipe) {
   const bool overwritten = !problem.collective->expected(problem).empty();
   if (placement == Placement::InPlace && overwritten) return {};
-  Verdict verdict =
+  CheckResult found =
       verifyMoved(recipe, problem.rank, 0, problem.sendCount, sendData(problem, placement));
-  if (verdict.wrong > 0) verdict.first += ": the input was changed";
-  return verdict;
+  if (found.wrong > 0) found.first += ": the input was changed";
+  return found;
 }
 
 // Where every rank receives the same, they receive the same bits.
-Verdict Bench::compareHashes(const Problem& problem, Placement placement) {
+CheckResult Bench::compareHashes(const Problem& problem, Placement placement) {
   struct Entry {
     std::int64_t color;
     std::uint64_t hash;
@@ -285,13 +292,13 @@ WrongData Bench::wrongHere() {
 }
 
 void Bench::reportWrong(const Problem& problem, Placement placement, const Recipe& recipe,
-                        const Verdict& verdict) {
+                        const CheckResult& found) {
   if (reports_++ >= kMaxReports) return;
   fmt::print(stderr, "{}: rank {}: {} {} {} of {} bytes, {}, {} data with seed {}: {} wrong; {}\n",
              options_.program, team_.rank(), problem.collective->name, problem.type.name,
              problem.op.name, problem.bytes(),
              placement == Placement::InPlace ? "in place" : "out of place", nameOf(recipe.fill),
-             recipe.seed, verdict.wrong, verdict.first);
+             recipe.seed, found.wrong, found.first);
 }
 
 unsigned char* Bench::sendData(const Problem& problem, Placement placement) {

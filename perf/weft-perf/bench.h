@@ -25,8 +25,9 @@ struct Measurement {
   std::optional<std::uint64_t> wrong;  // elements, over all ranks and checks
   std::vector<double> iterations;      // seconds of single calls, of the slowest rank in each
 
-  std::vector<double> microseconds() const {
-    std::vector<double> values = iterations;
+  std::vector<double> microseconds() const { return microsecondsAfter(0); }
+  std::vector<double> microsecondsAfter(int skipped) const {  // of -K
+    std::vector<double> values(iterations.begin() + skipped, iterations.end());
     for (double& value : values) value *= 1e6;
     return values;
   }
@@ -70,12 +71,12 @@ class Bench {
   std::vector<double> timeSingly(Operation& operation);
   std::uint64_t checkAll(const Problem& problem, Placement placement, const Phase& phase);
   std::uint64_t check(const Problem& problem, Placement placement, Fill fill);
-  Verdict verify(const Problem& problem, Placement placement, const Recipe& recipe);
-  Verdict verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe);
-  Verdict verifyInput(const Problem& problem, Placement placement, const Recipe& recipe);
-  Verdict compareHashes(const Problem& problem, Placement placement);
+  CheckResult verify(const Problem& problem, Placement placement, const Recipe& recipe);
+  CheckResult verifyBlocks(const Problem& problem, Placement placement, const Recipe& recipe);
+  CheckResult verifyInput(const Problem& problem, Placement placement, const Recipe& recipe);
+  CheckResult compareHashes(const Problem& problem, Placement placement);
   void reportWrong(const Problem& problem, Placement placement, const Recipe& recipe,
-                   const Verdict& verdict);
+                   const CheckResult& found);
 
   unsigned char* sendData(const Problem& problem, Placement placement);
   unsigned char* recvData(const Problem& problem, Placement placement);

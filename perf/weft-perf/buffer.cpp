@@ -22,10 +22,10 @@ std::size_t roundUp(std::size_t bytes, std::size_t multiple) {
 
 }  // namespace
 
-Buffer::Buffer(std::size_t bytes, std::size_t unalign, weftComm_t registeredWith)
+Buffer::Buffer(std::size_t bytes, std::size_t mostUnalign, weftComm_t registeredWith)
     : comm_(registeredWith) {
   const std::size_t alignment = comm_ != nullptr ? kPage : kHugePage;
-  const std::size_t size = roundUp(alignment + unalign + bytes + kMargin, alignment);
+  const std::size_t size = roundUp(alignment + mostUnalign + bytes + kMargin, alignment);
   if (comm_ != nullptr) {
     check(weftMemAlloc(&base_, size));
   } else {
@@ -35,9 +35,9 @@ Buffer::Buffer(std::size_t bytes, std::size_t unalign, weftComm_t registeredWith
                   fmt::format("no memory for a buffer of {} bytes; lower -e", size));
     }
   }
-  data_ = static_cast<unsigned char*>(base_) + alignment + unalign;
+  data_ = aligned_ = static_cast<unsigned char*>(base_) + alignment;
   if (comm_ != nullptr && bytes > 0) {
-    check(weftCommRegister(comm_, data_, bytes, &registration_), comm_);
+    check(weftCommRegister(comm_, data_, mostUnalign + bytes, &registration_), comm_);
   }
 }
 
@@ -54,14 +54,14 @@ void Buffer::poison(std::size_t bytes) {
   std::memset(data_ - kMargin, kPoison, bytes + 2 * kMargin);
 }
 
-Verdict Buffer::verifyPoisoned(std::size_t at, std::size_t length) const {
+CheckResult Buffer::verifyPoisoned(std::size_t at, std::size_t length) const {
   return verifyUntouched(data_ + at, length, kPoison, "of a part that is not received");
 }
 
-Verdict Buffer::verifyMargins(std::size_t bytes) const {
-  Verdict verdict = verifyUntouched(data_ - kMargin, kMargin, kPoison, "before the buffer");
-  verdict.add(verifyUntouched(data_ + bytes, kMargin, kPoison, "after the buffer"));
-  return verdict;
+CheckResult Buffer::verifyMargins(std::size_t bytes) const {
+  CheckResult found = verifyUntouched(data_ - kMargin, kMargin, kPoison, "before the buffer");
+  found.add(verifyUntouched(data_ + bytes, kMargin, kPoison, "after the buffer"));
+  return found;
 }
 
 }  // namespace weft::perf

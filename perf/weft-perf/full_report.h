@@ -12,10 +12,11 @@
 
 namespace weft::perf {
 
-// weft-perf's: the table on standard output, the JSON file, and the progress line.
+// weft-perf's: the table, the JSON file, and the progress line.
 class FullReport final : public Reporter {
  public:
-  FullReport(const Options& options, int argc, char** argv) : table_(stdout, options) {
+  FullReport(const Options& options, int argc, char** argv)
+      : table_(tools::besides({options.json}), options) {
     if (!options.json.empty()) json_.emplace(options, argc, argv);
   }
 
@@ -35,10 +36,10 @@ class FullReport final : public Reporter {
     json_->foot(summary, memory);
     json_->write();
   }
-  void failed(const std::string& text) override {
+  void failed(const std::string& text, const ErrorInfo& error) override {
     progress_.clear();
     if (!json_) return;
-    json_->error(text);
+    json_->error(text, error);
     json_->write();
   }
 

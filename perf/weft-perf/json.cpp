@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "perf/common/error_json.h"
 #include "perf/weft-perf/numbers.h"
 
 namespace weft::perf {
@@ -43,6 +44,7 @@ Json configuration(const Options& options) {
                      {"per_iter_timing", options.timesIterations()},
                      {"parallel_init", options.parallelInit},
                      {"unalign", options.unalign},
+                     {"unalign_bytes", options.unalignBytes},
                      {"stream", options.useStream},
                      {"algorithm", options.algorithm},
                      {"transport", options.transport},
@@ -67,14 +69,13 @@ Json memoryJson(const Memory& memory) {
           {"total", memory.total()}};
 }
 
-Json perIteration(const Measurement& measurement) {
-  const std::vector<double> times = measurement.microseconds();
-  const Statistics s = statisticsOf(times);
+Json perIteration(const Measurement& measurement, int skipped) {
+  const Statistics s = statisticsOf(measurement.microsecondsAfter(skipped));
   return {{"min_us", s.min},         {"max_us", s.max},
           {"avg_us", s.mean},        {"p50_us", s.p50},
           {"p95_us", s.p95},         {"p99_us", s.p99},
           {"stdev_us", s.deviation}, {"cv_pct", s.variationPercent()},
-          {"times_us", times}};
+          {"skipped", skipped},      {"times_us", measurement.microseconds()}};
 }
 
 Json figuresJson(const Options& options, const Row& row, const Measurement& measurement) {
@@ -122,7 +123,8 @@ void JsonReport::row(const Row& row) {
   const auto add = [&](const char* side, const std::optional<Measurement>& measurement) {
     result[side] = measurement ? figuresJson(options_, row, *measurement) : Json(nullptr);
     if (measurement && !measurement->iterations.empty()) {
-      result[std::string(side) + "_per_iter"] = perIteration(*measurement);
+      result[std::string(side) + "_per_iter"] =
+          perIteration(*measurement, options_.skippedIterations);
     }
   };
   add("out_of_place", row.outOfPlace);
@@ -142,11 +144,14 @@ void JsonReport::foot(const Summary& summary, const Memory& memory) {
   json["library_memory_at_end"] = memoryJson(memory);
 }
 
-void JsonReport::error(const std::string& text) { document_->json["errors"].push_back(text); }
+void JsonReport::error(const std::string& text, const ErrorInfo& error) {
+  document_->json["errors"].push_back(text);
+  document_->json["error_info"].push_back(tools::errorJson<Json>(error));
+}
 
 void JsonReport::write() {
   document_->json["end_time"] = timestamp();
-  file_.replace(document_->json.dump(2) + '\n');
+  file_.write(document_->json.dump(2) + '\n');
 }
 
 }  // namespace weft::perf

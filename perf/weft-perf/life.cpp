@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "perf/weft-perf/replaced_file.h"
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
+#include "perf/common/report_file.h"
 
 namespace weft::perf {
 
@@ -20,8 +20,8 @@ void Outcome::settle(int exitCode, const std::string& text) {
 
 bool attempt(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
              const std::function<int()>& work) {
-  const auto fail = [&](int exitCode, const char* text) {
-    if (reporter) reporter->failed(text);
+  const auto fail = [&](int exitCode, const char* text, const ErrorInfo& error) {
+    if (reporter) reporter->failed(text, error);
     outcome.settle(exitCode, text);
     return false;
   };
@@ -29,11 +29,11 @@ bool attempt(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
     outcome.settle(work());
     return true;
   } catch (const Error& error) {
-    return fail(tools::exitCodeOf(error.result()), error.what());
-  } catch (const CannotWrite& error) {
+    return fail(tools::exitCodeOf(error.result()), error.what(), error.info());
+  } catch (const tools::CannotWrite& error) {
     outcome.settle(tools::kExitCannotWrite, error.what());
   } catch (const std::exception& error) {
-    return fail(tools::kExitInternal, error.what());
+    return fail(tools::kExitInternal, error.what(), {.message = error.what()});
   }
   return false;
 }

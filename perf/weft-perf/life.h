@@ -20,7 +20,7 @@ class Outcome {
  public:
   explicit Outcome(const char* program) : program_(program) {}
 
-  // An exit code of tools/common/exit_code.h, and a line for standard error or nothing.
+  // An exit code of perf/common/exit_code.h, and a line for standard error or nothing.
   void settle(int exitCode, const std::string& text = {});
   int exitCode() const { return exitCode_; }
 

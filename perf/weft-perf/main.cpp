@@ -6,12 +6,13 @@
 #include <variant>
 #include <vector>
 
+#include "perf/common/exit_code.h"
+#include "perf/common/local_ranks.h"
+#include "perf/common/program.h"
 #include "perf/weft-perf/full_report.h"
 #include "perf/weft-perf/life.h"
 #include "perf/weft-perf/options.h"
 #include "perf/weft-perf/run.h"
-#include "tools/common/exit_code.h"
-#include "tools/common/local_ranks.h"
 
 namespace weft::perf {
 namespace {
@@ -50,10 +51,13 @@ int main(int argc, char** argv) {
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   const Options& options = std::get<Options>(parsed);
   if (!options.topology.empty()) ::setenv("WEFT_TOPO_FILE", options.topology.c_str(), 1);
+  if (!options.json.empty()) tools::ReportFile tried(options.json);
   if (options.localProcesses > 0) return tools::runLocalRanks(options.localProcesses, argv);
   return runRanks(options, argc, argv);
 }
 
 }  // namespace weft::perf
 
-int main(int argc, char** argv) { return weft::perf::main(argc, argv); }
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-perf", [&]() { return weft::perf::main(argc, argv); });
+}

@@ -8,9 +8,10 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
 #include "perf/weft-perf/numbers.h"
 #include "perf/weft-perf/parsed.h"
-#include "tools/common/exit_code.h"
 
 namespace weft::perf {
 namespace {
@@ -37,7 +38,7 @@ std::string joinedNames() {
 // The flags as typed, where their type is not that of Options.
 struct Raw {
   std::string collective, op = "sum", type = "float", root = "0";
-  std::string min = "32M", max = "32M", step = "1M", unalign = "0";
+  std::string min = "32M", max = "32M", step = "1M", unalign = "0", unalignBytes = "0";
   int average = 1, registration = 0, blocking = 0;
 };
 
@@ -47,7 +48,8 @@ void addSizes(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-i,--stepbytes", raw.step, "increment between sizes")->capture_default_str();
   app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i");
   app.add_option("-u,--unalign", raw.unalign,
-                 "move the buffers off their alignment by so many bytes");
+                 "move the buffers off their alignment by so many elements");
+  app.add_option("--unalign-bytes", raw.unalignBytes, "or by so many bytes, or by both");
   app.add_flag("--exact-counts", options.exactCounts,
                "do not round the blocks of all_gather and reduce_scatter to 16 bytes");
 }
@@ -64,12 +66,12 @@ void addRanks(CLI::App& app, Options& options) {
 }
 
 void addWork(CLI::App& app, Raw& raw, Options& options) {
-  const auto natural = CLI::NonNegativeNumber;
-  app.add_option("-n,--iters", options.iterations, "timed calls")->check(CLI::PositiveNumber);
+  const auto natural = tools::natural();
+  app.add_option("-n,--iters", options.iterations, "timed calls")->check(tools::positive());
   app.add_option("-w,--warmup_iters", options.warmup, "calls before them, at each size")
       ->check(natural);
   app.add_option("-m,--agg_iters", options.aggregate, "calls in one group")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   app.add_option("-N,--run_cycles", options.cycles, "repeat everything; 0 = endlessly")
       ->check(natural);
   app.add_option("-o,--op", raw.op, "sum prod min max avg mulsum all")->capture_default_str();
@@ -98,8 +100,12 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
          [&options](const std::string& value) { options.perIteration = value != "0"; },
          "more columns: minimum, maximum, p99 and variation of single calls; 0: none")
       ->expected(0, 1);
+  app.add_option("-K,--per_iter_skip", options.skippedIterations,
+                 "leave so many first calls out of the statistics of single calls")
+      ->check(tools::natural());
   app.add_flag("--percentiles", options.percentiles, "more columns: p50 and p99 of single calls");
-  app.add_option("-J,--json,--output_file", options.json, "write everything to this file as JSON");
+  app.add_option("-J,--json,--output_file", options.json,
+                 "write everything to this file as JSON; - is standard output");
   app.add_flag("--explain", options.explain,
                "print the machine's numbers, and the form that each size takes and why");
 }
@@ -114,11 +120,13 @@ void addLibrary(CLI::App& app, Options& options) {
   app.add_flag("--reproducible", options.reproducible, "fold in rank order");
 }
 
-// Flags of nccl-tests without a meaning for host memory say so instead of being ignored.
+// Flags of nccl-tests without a meaning for host memory say so instead of being ignored, unless
+// they switch off what is not there.
 void addRejected(CLI::App& app) {
   const auto reject = [&app](const char* names, const char* why) {
     app.add_option_function<std::string>(names,
-                                         [=](const std::string&) {
+                                         [=](const std::string& value) {
+                                           if (value == "0") return;
                                            throw CLI::ValidationError(
                                                names, std::string("has no meaning here: ") + why);
                                          })
@@ -156,6 +164,7 @@ void convert(const Raw& raw, Options& options) {
   options.maxBytes = parsed("-e", [&]() { return parseSize(raw.max); });
   options.stepBytes = parsed("-i", [&]() { return parseSize(raw.step); });
   options.unalign = parsed("-u", [&]() { return parseSize(raw.unalign); });
+  options.unalignBytes = parsed("--unalign-bytes", [&]() { return parseSize(raw.unalignBytes); });
   options.ops = parsed("-o", [&]() { return parseOps(raw.op); });
   options.types = parsed("-d", [&]() { return parseTypes(raw.type); });
   options.average = static_cast<Average>(raw.average);
@@ -173,7 +182,13 @@ void checkSizes(const Options& options) {
     throw CLI::ValidationError("-i", "0 never reaches -e; give a step, or a factor with -f");
   }
   constexpr std::size_t kMaxUnalign = 4096;
-  if (options.unalign > kMaxUnalign) throw CLI::ValidationError("-u", "is at most 4096 bytes");
+  if (options.unalign > kMaxUnalign) throw CLI::ValidationError("-u", "is at most 4096 elements");
+  if (options.unalignBytes > kMaxUnalign)
+    throw CLI::ValidationError("--unalign-bytes", "is at most 4096");
+  if (options.skippedIterations >= options.iterations) {
+    throw CLI::ValidationError("-K", fmt::format("{} of {} calls leaves none; use less than -n",
+                                                 options.skippedIterations, options.iterations));
+  }
 }
 
 int listAlgorithms(const Raw& raw) {
@@ -205,6 +220,7 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
   addReport(app, raw, options);
   addLibrary(app, options);
   addRejected(app);
+  tools::addVersion(app, options.program);
   app.footer(kFooter);
   try {
     app.parse(argc, argv);

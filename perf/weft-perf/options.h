@@ -32,7 +32,7 @@ struct Options {
   bool exactCounts = false;
 
   int iterations = 20;
-  int warmup = 5;
+  int warmup = 1;
   int aggregate = 1;
   int cycles = 1;  // 0 = endless
   int checks = 1;
@@ -49,14 +49,16 @@ struct Options {
   bool parallelInit = false;
   bool registerMemory = false;
   bool useStream = false;
-  std::size_t unalign = 0;  // bytes
-  int timeoutSeconds = 0;   // 0 = the library's default
+  std::size_t unalign = 0;       // elements
+  std::size_t unalignBytes = 0;  // and bytes
+  int timeoutSeconds = 0;        // 0 = the library's default
 
   Average average = Average::Mean;
   bool cpuTime = false;
   bool timestamps = false;
   bool memoryReport = false;
   bool perIteration = false;
+  int skippedIterations = 0;  // of the first, in the statistics
   bool percentiles = false;
   bool explain = false;
   std::string json;  // file name, empty = none

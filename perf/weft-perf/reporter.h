@@ -3,6 +3,7 @@
 
 #include <string>
 #include <vector>
+#include <weft/weft.hpp>
 
 #include "perf/weft-perf/report.h"
 
@@ -21,7 +22,7 @@ class Reporter {
   virtual void progress(const std::string& text) = 0;
   virtual void row(const Row& row) = 0;
   virtual void foot(const Summary& summary, const Memory& memory) = 0;
-  virtual void failed(const std::string& text) = 0;
+  virtual void failed(const std::string& text, const ErrorInfo& error) = 0;
 };
 
 }  // namespace weft::perf

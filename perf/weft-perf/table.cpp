@@ -143,16 +143,17 @@ std::string Table::figures(const Problem& problem,
 std::string Table::extraFigures(const Measurement& measurement) const {
   if (measurement.iterations.empty()) return {};
   std::string text;
-  const Statistics statistics = statisticsOf(measurement.microseconds());
+  const Statistics statistics =
+      statisticsOf(measurement.microsecondsAfter(options_.skippedIterations));
   for (const Extra& extra : extraColumns(options_)) text += "  " + fitted(extra.of(statistics), 7);
   return text;
 }
 
 void Table::foot(const Summary& summary, const Memory& memory) {
-  const char* verdict = !summary.checksBusBw() ? "" : summary.fastEnough() ? "OK" : "FAILED";
+  const char* mark = !summary.checksBusBw() ? "" : summary.fastEnough() ? "OK" : "FAILED";
   fmt::print(out_, "# {:<20} : {} {}\n", "Out of bounds values", summary.wrong,
              summary.wrong > 0 ? "FAILED" : "OK");
-  fmt::print(out_, "# {:<20} : {:g} {}\n", "Avg bus bandwidth", summary.averageBusBw(), verdict);
+  fmt::print(out_, "# {:<20} : {:g} {}\n", "Avg bus bandwidth", summary.averageBusBw(), mark);
   fmt::print(out_, "#\n# Collective test concluded: {}_perf\n", options_.collective->name);
   if (options_.memoryReport) {
     fmt::print(out_, "# {:<20} : {}\n", "Library memory usage", memoryParts(memory));

@@ -140,10 +140,10 @@ std::string describe(std::size_t index, T got, Wide<T> expected) {
 // Counts the elements of a tile for which `matches(i)` is false.
 template <class T, class Matches>
 void compareTile(std::size_t from, std::size_t count, const T* got, const Wide<T>* expected,
-                 Matches matches, Verdict& verdict) {
+                 Matches matches, CheckResult& found) {
   for (std::size_t i = 0; i < count; ++i) {
     if (matches(i)) continue;
-    if (verdict.wrong++ == 0) verdict.first = describe(from + i, got[i], expected[i]);
+    if (found.wrong++ == 0) found.first = describe(from + i, got[i], expected[i]);
   }
 }
 
@@ -155,14 +155,14 @@ bool comparesBits(const Recipe& recipe) {
 
 template <class T>
 void verifyTile(const Recipe& recipe, std::size_t from, std::size_t count, const T* got,
-                Verdict& verdict) {
+                CheckResult& found) {
   Reference<T> reference;
   refer(recipe, from, count, reference);
   if (comparesBits<T>(recipe)) {
     const auto equal = [&](std::size_t i) {
       return sameBits(got[i], narrow<T>(reference.value[i]));
     };
-    return compareTile(from, count, got, reference.value, equal, verdict);
+    return compareTile(from, count, got, reference.value, equal, found);
   }
   if constexpr (!kIsInteger<T>) {
     const Bound<T> bound(recipe);
@@ -170,7 +170,7 @@ void verifyTile(const Recipe& recipe, std::size_t from, std::size_t count, const
       const Wide<T> error = absolute<T>(widen(got[i]) - reference.value[i]);
       return static_cast<double>(error) <= bound(reference.value[i], reference.magnitude[i]);
     };
-    compareTile(from, count, got, reference.value, close, verdict);
+    compareTile(from, count, got, reference.value, close, found);
   }
 }
 
@@ -188,9 +188,9 @@ void forEachTile(std::size_t count, const void* got, Tile tile) {
 
 }  // namespace
 
-Verdict verifyMoved(const Recipe& recipe, int source, std::size_t from, std::size_t count,
-                    const void* got) {
-  Verdict verdict;
+CheckResult verifyMoved(const Recipe& recipe, int source, std::size_t from, std::size_t count,
+                        const void* got) {
+  CheckResult found;
   withType(recipe.type, [&](auto zero) {
     using T = decltype(zero);
     const Draw<T> draw(recipe, source);
@@ -200,34 +200,36 @@ Verdict verifyMoved(const Recipe& recipe, int source, std::size_t from, std::siz
       if (std::memcmp(sent, copy, length * sizeof(T)) == 0) return;
       for (std::size_t i = 0; i < length; ++i) {
         if (sameBits(copy[i], sent[i])) continue;
-        if (verdict.wrong++ > 0) continue;
-        verdict.first = describe(from + done + i, copy[i], widen(sent[i])) +
-                        fmt::format(" from rank {}", source);
+        if (found.wrong++ > 0) continue;
+        found.first = describe(from + done + i, copy[i], widen(sent[i])) +
+                      fmt::format(" from rank {}", source);
       }
     });
   });
-  return verdict;
+  return found;
 }
 
-Verdict verifyReduced(const Recipe& recipe, std::size_t from, std::size_t count, const void* got) {
-  Verdict verdict;
+CheckResult verifyReduced(const Recipe& recipe, std::size_t from, std::size_t count,
+                          const void* got) {
+  CheckResult found;
   withType(recipe.type, [&](auto zero) {
     using T = decltype(zero);
     forEachTile<T>(count, got, [&](std::size_t done, std::size_t length, const T* copy) {
-      verifyTile<T>(recipe, from + done, length, copy, verdict);
+      verifyTile<T>(recipe, from + done, length, copy, found);
     });
   });
-  return verdict;
+  return found;
 }
 
-Verdict verifyUntouched(const void* got, std::size_t bytes, unsigned char value, const char* what) {
-  Verdict verdict;
+CheckResult verifyUntouched(const void* got, std::size_t bytes, unsigned char value,
+                            const char* what) {
+  CheckResult found;
   const auto* data = static_cast<const unsigned char*>(got);
   for (std::size_t i = 0; i < bytes; ++i) {
     if (data[i] == value) continue;
-    if (verdict.wrong++ == 0) verdict.first = fmt::format("byte {} {} was written", i, what);
+    if (found.wrong++ == 0) found.first = fmt::format("byte {} {} was written", i, what);
   }
-  return verdict;
+  return found;
 }
 
 std::uint64_t hashOf(const void* data, std::size_t bytes) {

@@ -6,7 +6,7 @@
 
 #include "courier.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 class Away : public testing::TestWithParam<Fabric> {};
@@ -17,24 +17,26 @@ constexpr std::uint32_t kRanks = 4;
 constexpr std::uint32_t kTarget = kRanks - 1;  // on another host than rank 0, where there are two
 constexpr std::size_t kSizes[] = {0, 40, 3000, 60000};
 
-// Rank 0's puts, a cell and a parity each, from its own arena, which lies in registered memory.
+// Rank 0's puts, an arrival slot and a lane each, from its own arena, which lies in registered
+// memory.
 Put putOf(Transport& transport, std::uint32_t i) {
-  const SegmentLayout& layout = transport.layout();
+  const WindowLayout& layout = transport.layout();
   std::byte* const from = transport.own().base() + arenaOffset(layout, i, 0);
   fillPattern({from, kSizes[i]}, i);
   return {.peer = kTarget,
-          .cell = cellOffset(layout, i, 0),
-          .word = arrivalWord(i + 1, 0),
+          .arrival = arrivalOffset(layout, i, 0),
+          .flag = arrivalFlag(i + 1, 0),
           .src = from,
           .bytes = kSizes[i],
           .target = arenaOffset(layout, i, 0)};
 }
 
 void requireAll(Courier& courier, Transport& transport) {
-  const SegmentLayout& layout = transport.layout();
+  const WindowLayout& layout = transport.layout();
   for (std::uint32_t i = 0; i < std::size(kSizes); ++i) {
     std::byte* const base = transport.own().base();
-    courier.await(*reinterpret_cast<Cell*>(base + cellOffset(layout, i, 0)), arrivalWord(i + 1, 0));
+    courier.await(*reinterpret_cast<ArrivalSlot*>(base + arrivalOffset(layout, i, 0)),
+                  arrivalFlag(i + 1, 0));
     requirePattern({base + arenaOffset(layout, i, 0), kSizes[i]}, i);
   }
 }
@@ -43,7 +45,7 @@ TEST_P(Away, TargetHoldsNobodyUp) {
   runAllWell(GetParam(), kRanks, [](Rank& rank) {
     const auto transport = rank.make(smallLayout(kRanks));
     Courier courier(*transport);
-    if (rank.rank == kTarget) transport->leave();
+    if (rank.rank == kTarget) transport->releaseProgress();
     rank.barrier();
     if (rank.rank == 0) {
       for (std::uint32_t i = 0; i < std::size(kSizes); ++i)
@@ -52,7 +54,7 @@ TEST_P(Away, TargetHoldsNobodyUp) {
     }
     rank.barrier();
     if (rank.rank != kTarget) return rank.barrier();
-    const Attendance back(*transport);
+    const ProgressOwnership back(*transport);
     requireAll(courier, *transport);
     rank.barrier();
   });
@@ -64,17 +66,17 @@ TEST_P(Away, SenderMissesNothing) {
     const auto transport = rank.make(smallLayout(kRanks));
     Courier courier(*transport);
     for (std::uint32_t i = 0; rank.rank == 0 && i < std::size(kSizes); ++i) {
-      const Attendance call(*transport);
+      const ProgressOwnership call(*transport);
       REQUIRE(courier.send(putOf(*transport, i)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (rank.rank == 0) {
-      const Attendance call(*transport);
+      const ProgressOwnership call(*transport);
       courier.drain();
     } else if (rank.rank == kTarget) {
       requireAll(courier, *transport);
     }
-    const Attendance goodBye(*transport);
+    const ProgressOwnership goodBye(*transport);
     rank.barrier();
   });
 }
@@ -83,22 +85,23 @@ TEST_P(Away, SenderMissesNothing) {
 TEST_P(Away, NobodyMissesWhoHasLeft) {
   runAllWell(GetParam(), kRanks, [](Rank& rank) {
     auto transport = rank.make(smallLayout(kRanks));
-    if (rank.rank != kTarget) transport->leave();
+    if (rank.rank != kTarget) transport->releaseProgress();
     rank.barrier();
     if (rank.rank == kTarget) transport.reset();
     rank.barrier();
     if (rank.rank == 0) {
-      const Attendance call(*transport);
+      const ProgressOwnership call(*transport);
       Courier courier(*transport);
       courier.pump();
       for (std::uint32_t i = 0; i < std::size(kSizes); ++i)
-        REQUIRE(courier.send(putOf(*transport, i)), transport->lastError());
+        REQUIRE(courier.send(putOf(*transport, i)), transport->lastError().text());
       courier.drain();
-      REQUIRE(courier.failed().empty() && courier.linksDown().empty(), transport->lastError());
+      REQUIRE(courier.failed().empty() && courier.linksDown().empty(),
+              transport->lastError().text());
     }
     rank.barrier();
   });
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

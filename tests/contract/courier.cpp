@@ -6,7 +6,7 @@
 
 #include "base/deadline.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 constexpr int kPatienceMs = 30000;
@@ -19,7 +19,7 @@ bool Courier::send(Put put) {
   for (;;) {
     const PutResult result = transport_.put(put);
     if (result == PutResult::Pending) open_.insert(put.cookie);
-    if (result == PutResult::Failed) REQUIRE(expectFailures, transport_.lastError());
+    if (result == PutResult::Failed) REQUIRE(expectFailures, transport_.lastError().text());
     if (result != PutResult::Again) return result != PutResult::Failed;
     REQUIRE(!deadline.expired(), "Again for ever");
     pump();
@@ -33,13 +33,13 @@ void Courier::pump() {
   for (int i = 0; i < count; ++i) {
     const Event& event = events[static_cast<std::size_t>(i)];
     if (event.kind == Event::LinkDown) {
-      REQUIRE(expectFailures, transport_.lastError());
+      REQUIRE(expectFailures, transport_.lastError().text());
       linksDown_.push_back(event.peer);
       continue;
     }
     REQUIRE(open_.erase(event.cookie) == 1, "cookie ", event.cookie, " is not open");
     if (event.kind == Event::PutDone) continue;
-    REQUIRE(expectFailures, transport_.lastError());
+    REQUIRE(expectFailures, transport_.lastError().text());
     failed_.insert(event.cookie);
   }
   std::this_thread::yield();
@@ -62,12 +62,13 @@ void Courier::settle(std::uint64_t cookie) {
   }
 }
 
-void Courier::await(const Cell& cell, std::uint64_t word) {
+void Courier::await(const ArrivalSlot& arrival, std::uint64_t flag) {
   const Deadline deadline = Deadline::in(kPatienceMs);
-  const std::uint64_t before = cell.word.load(std::memory_order_acquire);
-  for (std::uint64_t now = before; now != word; now = cell.word.load(std::memory_order_acquire)) {
-    REQUIRE(now == before, "the word is ", now, ", expected ", word, " after ", before);
-    REQUIRE(!deadline.expired(), "no arrival of word ", word, ", there is ", now);
+  const std::uint64_t before = arrival.flag.load(std::memory_order_acquire);
+  for (std::uint64_t now = before; now != flag;
+       now = arrival.flag.load(std::memory_order_acquire)) {
+    REQUIRE(now == before, "the flag is ", now, ", expected ", flag, " after ", before);
+    REQUIRE(!deadline.expired(), "no arrival of flag ", flag, ", there is ", now);
     pump();
   }
 }
@@ -102,12 +103,13 @@ void requirePattern(std::span<const std::byte> bytes, std::uint64_t seed) {
     REQUIRE(bytes[i] == patternAt(seed, i), "byte ", i, " of ", bytes.size(), ", message ", seed);
 }
 
-std::uint64_t cellOffset(const SegmentLayout& layout, std::uint32_t parity, std::uint32_t tag) {
-  return layout.cells() + (std::uint64_t{parity} * layout.tags + tag) * sizeof(Cell);
+std::uint64_t arrivalOffset(const WindowLayout& layout, std::uint32_t lane, std::uint32_t tag) {
+  return layout.arrivals() +
+         (std::uint64_t{lane} * layout.arrivalSlots + tag) * sizeof(ArrivalSlot);
 }
 
-std::uint64_t arenaOffset(const SegmentLayout& layout, std::uint32_t parity, std::size_t at) {
-  return layout.arena() + parity * layout.arenaBytes + at;
+std::uint64_t arenaOffset(const WindowLayout& layout, std::uint32_t lane, std::size_t at) {
+  return layout.arena() + lane * layout.arenaBytes + at;
 }
 
-}  // namespace weft
+}  // namespace weft::transport

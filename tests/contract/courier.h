@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-namespace weft {
+namespace weft::transport {
 
 // Keeps the books on one rank's puts: each accepted one is answered once, by Done or by one event.
 class Courier {
@@ -21,8 +21,9 @@ class Courier {
   void drain();
   // Until put number `cookie` is answered.
   void settle(std::uint64_t cookie);
-  // Until the cell's word is `word`; any other value than the one that was there is an error.
-  void await(const Cell& cell, std::uint64_t word);
+  // Until the arrival slot's flag is `flag`; any other value than the one that was there is an
+  // error.
+  void await(const ArrivalSlot& arrival, std::uint64_t flag);
 
   // Until it is taken.
   void tell(std::uint32_t peer, std::uint64_t completed);
@@ -47,8 +48,8 @@ std::byte patternAt(std::uint64_t seed, std::size_t i);
 void fillPattern(std::span<std::byte> bytes, std::uint64_t seed);
 void requirePattern(std::span<const std::byte> bytes, std::uint64_t seed);
 
-// Byte offsets in a segment.
-std::uint64_t cellOffset(const SegmentLayout& layout, std::uint32_t parity, std::uint32_t tag);
-std::uint64_t arenaOffset(const SegmentLayout& layout, std::uint32_t parity, std::size_t at);
+// Byte offsets in a window.
+std::uint64_t arrivalOffset(const WindowLayout& layout, std::uint32_t lane, std::uint32_t tag);
+std::uint64_t arenaOffset(const WindowLayout& layout, std::uint32_t lane, std::size_t at);
 
-}  // namespace weft
+}  // namespace weft::transport

@@ -7,7 +7,7 @@
 
 #include "courier.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 class Delivery : public testing::TestWithParam<Fabric> {};
@@ -20,7 +20,7 @@ std::uint64_t messageId(std::uint32_t from, std::uint32_t to, std::uint64_t epoc
 
 TEST_P(Delivery, DescribesItself) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(3);
+    const WindowLayout layout = smallLayout(3);
     const auto transport = rank.make(layout);
     REQUIRE(transport->layout().size() == layout.size());
     REQUIRE(transport->outstanding() == 0);
@@ -42,9 +42,9 @@ TEST_P(Delivery, DescribesItself) {
 // Every rank to every rank, itself included, in one round. `shift` unaligns source and target.
 void exchangeRound(Rank& rank, Transport& transport, std::size_t bytes, std::size_t shift,
                    std::uint64_t epoch) {
-  const SegmentLayout& layout = transport.layout();
+  const WindowLayout& layout = transport.layout();
   const std::size_t slot = layout.arenaBytes / rank.ranks / 64 * 64;
-  const std::uint64_t word = arrivalWord(epoch, epoch - 1);
+  const std::uint64_t flag = arrivalFlag(epoch, epoch - 1);
   std::vector<std::vector<std::byte>> sources;
   Courier courier(transport);
   for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
@@ -52,35 +52,36 @@ void exchangeRound(Rank& rank, Transport& transport, std::size_t bytes, std::siz
     const auto message = std::span(source).subspan(shift);
     fillPattern(message, messageId(rank.rank, peer, epoch));
     Put put{.peer = peer,
-            .cell = cellOffset(layout, 0, rank.rank),
-            .word = word,
-            .stamp = messageId(rank.rank, peer, epoch),
+            .arrival = arrivalOffset(layout, 0, rank.rank),
+            .flag = flag,
+            .tag = messageId(rank.rank, peer, epoch),
             .src = message.data(),
             .bytes = bytes};
-    put.target = bytes <= kInlineBytes ? kInCell : arenaOffset(layout, 0, rank.rank * slot + shift);
+    put.target =
+        bytes <= kInlineBytes ? kInlined : arenaOffset(layout, 0, rank.rank * slot + shift);
     courier.send(put);
   }
   for (std::uint32_t from = 0; from < rank.ranks; ++from) {
-    const Cell& cell = transport.own().cells()[from];
-    courier.await(cell, word);
-    REQUIRE(cell.stamp == messageId(from, rank.rank, epoch));
-    const std::byte* landed =
-        bytes <= kInlineBytes ? cell.inlined : transport.own().arena() + from * slot + shift;
-    requirePattern({landed, bytes}, messageId(from, rank.rank, epoch));
+    const ArrivalSlot& arrival = transport.own().arrivals()[from];
+    courier.await(arrival, flag);
+    REQUIRE(arrival.tag == messageId(from, rank.rank, epoch));
+    const std::byte* brought =
+        bytes <= kInlineBytes ? arrival.inlined : transport.own().arena() + from * slot + shift;
+    requirePattern({brought, bytes}, messageId(from, rank.rank, epoch));
   }
   courier.drain();
 }
 
 TEST_P(Delivery, CarriesAllBytes) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
-    SegmentLayout layout = smallLayout(3);
+    WindowLayout layout = smallLayout(3);
     layout.arenaBytes = 3 * ((std::size_t{1} << 20) + 64);
     const auto transport = rank.make(layout);
     std::uint64_t epoch = 0;
     for (const std::size_t bytes : {0u, 1u, 8u, 47u, 48u, 49u, 64u, 4095u, 4096u, 1u << 20}) {
       for (const std::size_t shift : {0u, 1u, 7u}) {
         exchangeRound(rank, *transport, std::min(bytes, transport->caps().maxPut), shift, ++epoch);
-        rank.barrier();  // everybody has read its cells
+        rank.barrier();  // everybody has read its arrival slots
       }
     }
   });
@@ -89,158 +90,179 @@ TEST_P(Delivery, CarriesAllBytes) {
 TEST_P(Delivery, ArrivesExactlyOnce) {
   runAllWell(GetParam(), 4, [](Rank& rank) {
     constexpr std::uint32_t kTags = 16;  // a sender
-    const SegmentLayout layout = smallLayout(4);
+    const WindowLayout layout = smallLayout(4);
     const auto transport = rank.make(layout);
     Courier courier(*transport);
     for (std::uint64_t epoch = 1; epoch <= 12; ++epoch) {
-      const std::uint64_t word = arrivalWord(epoch, epoch - 1);
+      const std::uint64_t flag = arrivalFlag(epoch, epoch - 1);
       const std::uint64_t payload = epoch * 1000 + rank.rank;
       const auto* src = reinterpret_cast<const std::byte*>(&payload);
       for (std::uint32_t tag = 0; tag < kTags; ++tag)
         for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
           courier.send({.peer = peer,
-                        .cell = cellOffset(layout, 1, rank.rank * kTags + tag),
-                        .word = word,
-                        .stamp = tag,
+                        .arrival = arrivalOffset(layout, 1, rank.rank * kTags + tag),
+                        .flag = flag,
+                        .tag = tag,
                         .src = src,
                         .bytes = 8,
-                        .target = kInCell});
+                        .target = kInlined});
       for (std::uint32_t tag = 0; tag < rank.ranks * kTags; ++tag) {
-        Cell& cell = transport->own().cells()[layout.tags + tag];
-        courier.await(cell, word);
+        ArrivalSlot& arrival = transport->own().arrivals()[layout.arrivalSlots + tag];
+        courier.await(arrival, flag);
         std::uint64_t got = 0;
-        std::memcpy(&got, cell.inlined, 8);
-        REQUIRE(got == epoch * 1000 + tag / kTags && cell.stamp == tag % kTags);
-        cell.word.store(0, std::memory_order_relaxed);
+        std::memcpy(&got, arrival.inlined, 8);
+        REQUIRE(got == epoch * 1000 + tag / kTags && arrival.tag == tag % kTags);
+        arrival.flag.store(0, std::memory_order_relaxed);
       }
       courier.drain();
       rank.barrier();
       for (int i = 0; i < 10; ++i) courier.pump();
       for (std::uint32_t tag = 0; tag < rank.ranks * kTags; ++tag)
-        REQUIRE(transport->own().cells()[layout.tags + tag].word.load() == 0, "came twice");
+        REQUIRE(transport->own().arrivals()[layout.arrivalSlots + tag].flag.load() == 0,
+                "came twice");
       rank.barrier();
     }
   });
 }
 
-// No barrier at all: kParities invocations in flight, with the credit that rides on each arrival.
-TEST_P(Delivery, ReusesCellsAndLandingByEpoch) {
-  runAllWell(GetParam(), 3, [](Rank& rank) {
-    constexpr std::size_t kBytes = 300;
-    const SegmentLayout layout = smallLayout(3);
-    const auto transport = rank.make(layout);
-    Courier courier(*transport);
-    std::vector<std::uint64_t> seen(rank.ranks);  // what each peer has completed
-    std::vector<std::byte> sources[kParities];
-    std::vector<std::uint64_t> cookies[kParities];
-    for (std::uint64_t epoch = 1; epoch <= 200; ++epoch) {
-      const std::uint32_t parity = epoch % kParities;
-      for (const std::uint64_t cookie : cookies[parity]) courier.settle(cookie);
-      cookies[parity].clear();
-      sources[parity].resize(kBytes);
-      fillPattern(sources[parity], messageId(rank.rank, 0, epoch));
-      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
-        REQUIRE(peer == rank.rank || epoch <= kParities || seen[peer] + kParities >= epoch);
-        courier.send({.peer = peer,
-                      .cell = cellOffset(layout, parity, rank.rank),
-                      .word = arrivalWord(epoch, epoch - 1),
-                      .src = sources[parity].data(),
-                      .bytes = kBytes,
-                      .target = arenaOffset(layout, parity, rank.rank * 512)});
-        cookies[parity].push_back(courier.lastCookie());
-      }
-      for (std::uint32_t from = 0; from < rank.ranks; ++from) {
-        const Cell& cell = transport->own().cells()[parity * layout.tags + from];
-        courier.await(cell, arrivalWord(epoch, epoch - 1));
-        seen[from] = completedOf(cell.word.load());
-        requirePattern({transport->own().arena() + parity * layout.arenaBytes + from * 512, kBytes},
-                       messageId(from, 0, epoch));
-      }
+// No barrier at all: kMaxLanes invocations in flight, with the credit that rides on each arrival.
+void runEpochs(Rank& rank, Transport& transport, std::uint64_t before, std::uint64_t count) {
+  constexpr std::size_t kBytes = 300;
+  const WindowLayout& layout = transport.layout();
+  Courier courier(transport);
+  std::vector<std::uint64_t> seen(rank.ranks, before);  // what each peer has completed
+  std::vector<std::byte> sources[kMaxLanes];
+  std::vector<std::uint64_t> cookies[kMaxLanes];
+  for (std::uint64_t epoch = before + 1; epoch <= before + count; ++epoch) {
+    const std::uint32_t lane = epoch % kMaxLanes;
+    for (const std::uint64_t cookie : cookies[lane]) courier.settle(cookie);
+    cookies[lane].clear();
+    sources[lane].resize(kBytes);
+    fillPattern(sources[lane], messageId(rank.rank, 0, epoch));
+    for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
+      REQUIRE(peer == rank.rank || seen[peer] + kMaxLanes >= epoch);
+      courier.send({.peer = peer,
+                    .arrival = arrivalOffset(layout, lane, rank.rank),
+                    .flag = arrivalFlag(epoch, epoch - 1),
+                    .src = sources[lane].data(),
+                    .bytes = kBytes,
+                    .target = arenaOffset(layout, lane, rank.rank * 512)});
+      cookies[lane].push_back(courier.lastCookie());
     }
-    courier.drain();
+    for (std::uint32_t from = 0; from < rank.ranks; ++from) {
+      const ArrivalSlot& arrival = transport.own().arrivals()[lane * layout.arrivalSlots + from];
+      courier.await(arrival, arrivalFlag(epoch, epoch - 1));
+      seen[from] = completedOf(arrival.flag.load());
+      requirePattern({transport.own().arena() + lane * layout.arenaBytes + from * 512, kBytes},
+                     messageId(from, 0, epoch));
+    }
+  }
+  courier.drain();
+}
+
+TEST_P(Delivery, ReusesArrivalSlotsAndStagingByEpoch) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(3));
+    runEpochs(rank, *transport, 0, 200);
     rank.barrier();
+    for (const unsigned bits : {28u, 32u, 40u}) {
+      runEpochs(rank, *transport, (std::uint64_t{1} << bits) - 5, 20);
+      rank.barrier();
+    }
   });
+}
+
+// From rank 0 to rank 1: into an arrival slot, the end of the arena, the memory of pairs, nothing.
+std::vector<Put> putsOfEachKind(const WindowLayout& layout, const std::byte* source) {
+  return {{.peer = 1,
+           .arrival = arrivalOffset(layout, 2, 5),
+           .flag = 11,
+           .tag = 1,
+           .src = source,
+           .bytes = kInlineBytes,
+           .target = kInlined},
+          {.peer = 1,
+           .arrival = arrivalOffset(layout, 3, 63),
+           .flag = 12,
+           .tag = 2,
+           .src = source,
+           .bytes = 100,
+           .target = arenaOffset(layout, 3, 65536 - 100)},
+          {.peer = 1,
+           .arrival = layout.pairArrivals() + 7 * sizeof(ArrivalSlot),
+           .flag = 13,
+           .tag = 3,
+           .src = source,
+           .bytes = 99,
+           .target = layout.pairArena() + 333},
+          {.peer = 1, .arrival = layout.pairArrivals(), .flag = 14, .tag = 4}};
+}
+
+// The window at `base`, which was `empty`, with what the puts may write. Of an arrival slot, what
+// lies behind its payload is nobody's.
+std::vector<std::byte> windowAfter(const std::vector<Put>& puts, const std::byte* base,
+                                   std::vector<std::byte> empty) {
+  for (const Put& put : puts) {
+    std::copy_n(base + put.arrival, sizeof(ArrivalSlot), empty.data() + put.arrival);
+    const std::uint64_t brought =
+        put.target == kInlined ? put.arrival + offsetof(ArrivalSlot, inlined) : put.target;
+    if (put.bytes != 0) std::copy_n(put.src, put.bytes, empty.data() + brought);
+  }
+  return empty;
 }
 
 TEST_P(Delivery, TouchesNothingElse) {
   runAllWell(GetParam(), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     std::byte* const base = transport->own().base();
-    const std::size_t from = layout.cells();
+    const std::size_t from = layout.arrivals();
     std::memset(base + from, 0xee, layout.size() - from);
     rank.barrier();
 
     std::vector<std::byte> source(100);
     fillPattern(source, 5);
-    const Put puts[] = {{.peer = 1,
-                         .cell = cellOffset(layout, 2, 5),
-                         .word = 11,
-                         .stamp = 1,
-                         .src = source.data(),
-                         .bytes = kInlineBytes,
-                         .target = kInCell},
-                        {.peer = 1,
-                         .cell = cellOffset(layout, 3, 63),
-                         .word = 12,
-                         .stamp = 2,
-                         .src = source.data(),
-                         .bytes = 100,
-                         .target = arenaOffset(layout, 3, 65536 - 100)},
-                        {.peer = 1,
-                         .cell = layout.pairCells() + 7 * sizeof(Cell),
-                         .word = 13,
-                         .stamp = 3,
-                         .src = source.data(),
-                         .bytes = 99,
-                         .target = layout.pairArena() + 333},
-                        {.peer = 1, .cell = layout.pairCells(), .word = 14, .stamp = 4}};
+    const std::vector<Put> puts = putsOfEachKind(layout, source.data());
     Courier courier(*transport);
     for (const Put& put : puts) {
       if (rank.rank == 0)
         courier.send(put);
       else
-        courier.await(*reinterpret_cast<const Cell*>(base + put.cell), put.word);
+        courier.await(*reinterpret_cast<const ArrivalSlot*>(base + put.arrival), put.flag);
     }
     courier.drain();
     rank.barrier();
     if (rank.rank == 0) return;
-    for (const Put& put : puts)
-      Courier(*transport).await(*reinterpret_cast<Cell*>(base + put.cell), put.word);
-    std::vector<std::byte> expected(layout.size(), std::byte{0xee});
     for (const Put& put : puts) {
-      auto& now = *reinterpret_cast<Cell*>(base + put.cell);
-      REQUIRE(now.word.load(std::memory_order_acquire) == put.word && now.stamp == put.stamp);
-      // Of a cell, what lies behind its payload is nobody's.
-      std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);
-      const std::uint64_t landed =
-          put.target == kInCell ? put.cell + offsetof(Cell, inlined) : put.target;
-      std::copy_n(base + put.cell, sizeof(Cell), expected.data() + put.cell);  // all is the put's
-      if (put.bytes != 0) std::copy_n(put.src, put.bytes, expected.data() + landed);
+      const auto& now = *reinterpret_cast<const ArrivalSlot*>(base + put.arrival);
+      REQUIRE(now.flag.load(std::memory_order_acquire) == put.flag && now.tag == put.tag);
     }
+    const std::vector<std::byte> expected =
+        windowAfter(puts, base, std::vector<std::byte>(layout.size(), std::byte{0xee}));
     for (std::size_t i = from; i < layout.size(); ++i)
-      REQUIRE(base[i] == expected[i], "byte ", i, " of the segment");
+      REQUIRE(base[i] == expected[i], "byte ", i, " of the window");
   });
 }
 
 TEST_P(Delivery, RefusesAfterSever) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(3);
+    const WindowLayout layout = smallLayout(3);
     const auto transport = rank.make(layout);
     if (rank.rank == 0) {
       Courier courier(*transport);
       courier.expectFailures = true;
       transport->sever(1);
-      REQUIRE(!courier.send({.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 7}));
-      REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
-      REQUIRE(courier.send({.peer = 2, .cell = cellOffset(layout, 0, 0), .word = 7}));
+      REQUIRE(!courier.send({.peer = 1, .arrival = arrivalOffset(layout, 0, 0), .flag = 7}));
+      REQUIRE(transport->lastError().text().find("rank 1") != std::string::npos,
+              transport->lastError().text());
+      REQUIRE(courier.send({.peer = 2, .arrival = arrivalOffset(layout, 0, 0), .flag = 7}));
       courier.drain();
       REQUIRE(courier.failed().empty());
     }
-    if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
+    if (rank.rank == 2) Courier(*transport).await(transport->own().arrivals()[0], 7);
     rank.barrier();
-    if (rank.rank == 2) Courier(*transport).await(transport->own().cells()[0], 7);
-    REQUIRE(transport->own().cells()[0].word.load() == (rank.rank == 2 ? 7 : 0));
+    if (rank.rank == 2) Courier(*transport).await(transport->own().arrivals()[0], 7);
+    REQUIRE(transport->own().arrivals()[0].flag.load() == (rank.rank == 2 ? 7 : 0));
   });
 }
 
@@ -262,5 +284,24 @@ TEST_P(Delivery, TellsWhatIsComplete) {
   });
 }
 
+// However long two ranks have told each other nothing: 28 bits of an epoch travel.
+TEST_P(Delivery, TellsAfterALongSilence) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto transport = rank.make(smallLayout(3));
+    Courier courier(*transport);
+    for (const unsigned bits : {27u, 28u, 29u, 32u, 40u, 55u}) {
+      const std::uint64_t epoch = (std::uint64_t{1} << bits) - 5 + rank.rank;
+      transport->own().control().completed.store(epoch, std::memory_order_release);
+      rank.barrier();
+      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
+        if (peer != rank.rank) courier.tell(peer, epoch);
+      for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
+        courier.awaitCompleted(peer, epoch + peer - rank.rank);
+      courier.drain();
+      rank.barrier();
+    }
+  });
+}
+
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

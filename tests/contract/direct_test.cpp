@@ -11,7 +11,7 @@
 #include "courier.h"
 #include "transports/mapped/direct.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 class Direct : public testing::TestWithParam<Fabric> {
@@ -44,12 +44,12 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, DirectBetweenProcesses, testing::ValuesIn(fork
 TEST_P(Direct, LandsInUserMemory) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
     constexpr std::size_t kSlot = 3u << 20;
-    const SegmentLayout layout = smallLayout(3);
+    const WindowLayout layout = smallLayout(3);
     const auto transport = rank.make(layout);
     REQUIRE(transport->caps().direct);
-    std::vector<std::byte> landing(rank.ranks * kSlot);
+    std::vector<std::byte> target(rank.ranks * kSlot);
     std::vector<std::byte> source(kSlot);
-    const auto addresses = rank.share(reinterpret_cast<std::uint64_t>(landing.data()));
+    const auto addresses = rank.share(reinterpret_cast<std::uint64_t>(target.data()));
     std::uint64_t epoch = 0;
     for (const std::size_t bytes :
          {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{4095}, kSlot - 3}) {
@@ -58,16 +58,16 @@ TEST_P(Direct, LandsInUserMemory) {
       fillPattern(source, epoch + rank.rank);
       for (std::uint32_t peer = 0; peer < rank.ranks; ++peer)
         courier.send({.peer = peer,
-                      .cell = cellOffset(layout, 0, rank.rank),
-                      .word = epoch,
-                      .stamp = rank.rank,
+                      .arrival = arrivalOffset(layout, 0, rank.rank),
+                      .flag = epoch,
+                      .tag = rank.rank,
                       .src = source.data(),
                       .bytes = bytes,
                       .target = addresses[peer] + rank.rank * kSlot + 3,
                       .direct = true});
       for (std::uint32_t from = 0; from < rank.ranks; ++from) {
-        courier.await(transport->own().cells()[from], epoch);
-        requirePattern({landing.data() + from * kSlot + 3, bytes}, epoch + from);
+        courier.await(transport->own().arrivals()[from], epoch);
+        requirePattern({target.data() + from * kSlot + 3, bytes}, epoch + from);
       }
       courier.drain();
       rank.barrier();
@@ -75,22 +75,22 @@ TEST_P(Direct, LandsInUserMemory) {
   });
 }
 
-TEST_P(Direct, FetchesFromAndDepositsIntoUserMemory) {
+TEST_P(Direct, GetsFromAndPutsIntoUserMemory) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
     const auto transport = rank.make(smallLayout(3));
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{4097}, std::size_t{3} << 20}) {
-      std::vector<std::byte> source(bytes), fetched(bytes), landing(rank.ranks * bytes);
+      std::vector<std::byte> source(bytes), fetched(bytes), target(rank.ranks * bytes);
       fillPattern(source, rank.rank);
       const auto sources = rank.share(reinterpret_cast<std::uint64_t>(source.data()));
-      const auto landings = rank.share(reinterpret_cast<std::uint64_t>(landing.data()));
+      const auto targets = rank.share(reinterpret_cast<std::uint64_t>(target.data()));
       for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
-        REQUIRE(transport->fetch(peer, sources[peer], fetched.data(), bytes));
+        REQUIRE(transport->getFrom(peer, sources[peer], fetched.data(), bytes));
         requirePattern(fetched, peer);
-        REQUIRE(transport->deposit(peer, landings[peer] + rank.rank * bytes, source.data(), bytes));
+        REQUIRE(transport->putTo(peer, targets[peer] + rank.rank * bytes, source.data(), bytes));
       }
       rank.barrier();
       for (std::uint32_t from = 0; from < rank.ranks; ++from)
-        requirePattern({landing.data() + from * bytes, bytes}, from);
+        requirePattern({target.data() + from * bytes, bytes}, from);
       rank.barrier();
     }
   });
@@ -111,7 +111,7 @@ TEST_P(Direct, IsOffForAllIfOneRankSaysSo) {
 // (In one process a bad address is a crash, as for memcpy.)
 TEST_P(DirectBetweenProcesses, NamesABadAddress) {
   runAllWell(GetParam(), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     const auto pids = rank.share(::getpid());
     if (rank.rank == 0) {
@@ -119,33 +119,34 @@ TEST_P(DirectBetweenProcesses, NamesABadAddress) {
       Courier courier(*transport);
       courier.expectFailures = true;
       const bool accepted = courier.send({.peer = 1,
-                                          .cell = cellOffset(layout, 0, 0),
-                                          .word = 5,
+                                          .arrival = arrivalOffset(layout, 0, 0),
+                                          .flag = 5,
                                           .src = &byte,
                                           .bytes = 1,
                                           .target = 64,
                                           .direct = true});
       courier.drain();
       REQUIRE(!accepted || courier.failed().size() == 1);
-      const std::string& error = transport->lastError();
+      const std::string& error = transport->lastError().text();
       REQUIRE(error.find(text("pid ", pids[1])) != std::string::npos, error);
       REQUIRE(error.find("Bad address") != std::string::npos, error);
       REQUIRE(error.find("fix:") != std::string::npos, error);
     }
     if (rank.rank == 0) {
       std::byte byte{1};
-      REQUIRE(!transport->fetch(1, 64, &byte, 1));
-      REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
-      REQUIRE(!transport->deposit(1, 64, &byte, 1));
+      REQUIRE(!transport->getFrom(1, 64, &byte, 1));
+      REQUIRE(transport->lastError().text().find("rank 1") != std::string::npos,
+              transport->lastError().text());
+      REQUIRE(!transport->putTo(1, 64, &byte, 1));
     }
     rank.barrier();
-    REQUIRE(transport->own().cells()[0].word.load() == 0, "arrival of a failed put");
+    REQUIRE(transport->own().arrivals()[0].flag.load() == 0, "arrival of a failed put");
   });
 }
 
 TEST_P(DirectBetweenProcesses, NeverWritesToTheDead) {
   const auto outcomes = runRanks(GetParam(), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     static std::uint64_t target = 0;
     const auto pids = rank.share(::getpid());
@@ -159,14 +160,14 @@ TEST_P(DirectBetweenProcesses, NeverWritesToTheDead) {
     Courier courier(*transport);
     courier.expectFailures = true;
     courier.send({.peer = 1,
-                  .cell = cellOffset(layout, 0, 0),
-                  .word = 5,
+                  .arrival = arrivalOffset(layout, 0, 0),
+                  .flag = 5,
                   .src = bytes,
                   .bytes = 8,
                   .target = reinterpret_cast<std::uint64_t>(&target),
                   .direct = true});
     courier.drain();
-    const std::string& error = transport->lastError();
+    const std::string& error = transport->lastError().text();
     REQUIRE(error.find("has ended") != std::string::npos, error);
   });
   EXPECT_EQ(outcomes[0].failure, "");
@@ -174,4 +175,4 @@ TEST_P(DirectBetweenProcesses, NeverWritesToTheDead) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

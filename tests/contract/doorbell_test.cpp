@@ -2,14 +2,16 @@
 // Nobody sleeps through an arrival.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <random>
 #include <thread>
 
 #include "courier.h"
-#include "transports/mapped/doorbell.h"
+#include "transports/doorbell.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,18 +33,18 @@ void sleepUntil(ControlPage& mine, std::uint64_t spins, Arrived&& arrived) {
   }
 }
 
-// Two ranks pass a word to and fro. Short random spins before each sleep bring the put close to the
+// Two ranks pass a flag to and fro. Short random spins before each sleep bring the put close to the
 // moment of falling asleep.
 void passToAndFro(Rank& rank, Transport& transport, std::uint64_t rounds) {
   const std::uint32_t peer = 1 - rank.rank;
-  const Cell& cell = transport.own().cells()[0];
+  const ArrivalSlot& arrival = transport.own().arrivals()[0];
   ControlPage& mine = transport.own().control();
   std::mt19937 random(rank.rank);
-  for (std::uint64_t word = 1; word <= rounds; ++word) {
-    const Put put{.peer = peer, .cell = transport.layout().cells(), .word = word};
+  for (std::uint64_t flag = 1; flag <= rounds; ++flag) {
+    const Put put{.peer = peer, .arrival = transport.layout().arrivals(), .flag = flag};
     if (rank.rank == 0) REQUIRE(transport.put(put) == PutResult::Done);
     sleepUntil(mine, random() % 2000,
-               [&] { return cell.word.load(std::memory_order_acquire) == word; });
+               [&] { return arrival.flag.load(std::memory_order_acquire) == flag; });
     if (rank.rank == 1) REQUIRE(transport.put(put) == PutResult::Done);
   }
 }
@@ -130,5 +132,50 @@ TEST(DoorbellPage, ManyRingersLoseNothing) {
   for (std::thread& ringer : ringers) ringer.join();
 }
 
+// One store that several wait for, as at the end of an invocation. False: a wake-up was lost.
+bool storeForAll(bool fences) {
+  constexpr std::uint64_t kSteps = kTsan ? 500 : 5000;
+  struct alignas(kLine) Sleeper {
+    ControlPage page;
+    std::atomic<std::uint64_t> seen{0};
+  };
+  std::array<Sleeper, 2> sleepers;
+  std::atomic<std::uint64_t> completed{0};
+  std::atomic<bool> lost{false};
+  const bool barriers = !fences && registerForBarriers();
+  const auto sleepThroughNone = [&](Sleeper& me, unsigned seed) {
+    std::mt19937 random(seed);
+    for (std::uint64_t step = 1; step <= kSteps && !lost; ++step) {
+      const auto came = [&] { return completed.load(std::memory_order_acquire) == step; };
+      for (std::uint64_t spins = random() % 2000; spins > 0 && !came(); --spins) continue;
+      const Clock::time_point begin = Clock::now();
+      while (!came() && !lost) doorbellWait(me.page, kMost, came);
+      if (Clock::now() - begin > kMost / 2) lost = true;
+      me.seen.store(step, std::memory_order_release);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (Sleeper& sleeper : sleepers) {
+    if (barriers) relieveRingers(sleeper.page);
+    threads.emplace_back(sleepThroughNone, std::ref(sleeper), threads.size());
+  }
+  for (std::uint64_t step = 1; step <= kSteps && !lost; ++step) {
+    completed.store(step, std::memory_order_release);
+    Sleepers asleep;
+    for (Sleeper& sleeper : sleepers)
+      if (asleep.include(sleeper.page)) doorbellRing(sleeper.page);
+    for (const Sleeper& sleeper : sleepers)
+      while (sleeper.seen.load(std::memory_order_acquire) != step && !lost)
+        std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  return !lost;
+}
+
+TEST(DoorbellPage, OneStoreWakesAllWhoWaitForIt) {
+  EXPECT_TRUE(storeForAll(false));
+  EXPECT_TRUE(storeForAll(true)) << "where putters must fence";
+}
+
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

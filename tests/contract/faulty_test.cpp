@@ -11,15 +11,16 @@
 #include "courier.h"
 #include "transports/faulty/faulty.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 TEST(FaultySpec, ReadsAllKeys) {
-  Faults faults;
-  ASSERT_TRUE(parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
+  faulty::Faults faults;
+  ASSERT_TRUE(
+      faulty::parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
                           "cut=1000:2,cut=9:0-3,lag=500:1,corrupt=2:1-0",
                           &faults)
-                  .ok());
+          .ok());
   EXPECT_EQ(faults.seed, 7u);
   EXPECT_EQ(faults.hold, 0.5);
   EXPECT_EQ(faults.depth, 16u);
@@ -38,7 +39,7 @@ TEST(FaultySpec, ReadsAllKeys) {
   EXPECT_EQ(faults.lags[0].number, 500u);
   ASSERT_EQ(faults.corrupts.size(), 1u);
   EXPECT_EQ(faults.corrupts[0].from, 1u);
-  EXPECT_TRUE(parseFaults("", &faults).ok());
+  EXPECT_TRUE(faulty::parseFaults("", &faults).ok());
   EXPECT_EQ(faults.hold, 0.0);
 }
 
@@ -46,8 +47,8 @@ TEST(FaultySpec, RefusesNonsense) {
   for (const char* spec : {"hold", "hold=", "hold=2", "hold=-1", "again=1", "depth=0", "cut=5",
                            "cut=0:1", "cut=5:", "cut=5:-1", "cut=5:0-", "cut=:1", "seed=x",
                            "seed=1x", "scribble=2", "sneeze=1", "seed=1,,hold=1"}) {
-    Faults faults;
-    const Status status = parseFaults(spec, &faults);
+    faulty::Faults faults;
+    const Status status = faulty::parseFaults(spec, &faults);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << spec;
     EXPECT_NE(status.text().find("fix:"), std::string::npos) << status.text();
   }
@@ -55,25 +56,25 @@ TEST(FaultySpec, RefusesNonsense) {
 
 Fabric faulty(const std::string& spec) { return {"faulty_local", false, false, spec, 1}; }
 
-// Sends words 1.. to cells 0.. of rank 1 and lists the cells in the order of their arrival.
+// Sends flags 1.. to arrival slots 0.. of rank 1 and lists the slots in the order of arrival.
 std::vector<std::uint32_t> arrivalOrder(const std::string& spec, std::uint32_t puts) {
   std::vector<std::uint32_t> order;
   runAllWell(faulty(spec), 2, [&](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     const auto look = [&](Rank& peer) {
-      const Cell* cells =
-          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
-              .cells();
+      const ArrivalSlot* arrivals =
+          WindowView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+              .arrivals();
       REQUIRE(peer.rank == 0);
       for (std::uint32_t i = 0; i < puts; ++i)
-        if (cells[i].word.load() != 0 && std::find(order.begin(), order.end(), i) == order.end())
+        if (arrivals[i].flag.load() != 0 && std::find(order.begin(), order.end(), i) == order.end())
           order.push_back(i);
     };
     if (rank.rank == 0) {
       Courier courier(*transport);
       for (std::uint32_t i = 0; i < puts; ++i)
-        courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = i + 1});
+        courier.send({.peer = 1, .arrival = arrivalOffset(layout, 0, i), .flag = i + 1});
       for (look(rank); order.size() < puts; look(rank)) courier.pump();
       courier.drain();
     }
@@ -93,27 +94,27 @@ TEST(Faulty, PermutesBySeed) {
 
 TEST(Faulty, HoldsRefusesAndAnswersLate) {
   runAllWell(faulty("seed=3,hold=1,depth=4,delay=0"), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     if (rank.rank == 0) {
-      const Put put{.peer = 1, .cell = cellOffset(layout, 0, 0), .word = 1};
+      const Put put{.peer = 1, .arrival = arrivalOffset(layout, 0, 0), .flag = 1};
       for (int i = 0; i < 4; ++i) REQUIRE(transport->put(put) == PutResult::Pending);
       REQUIRE(transport->put(put) == PutResult::Again, "depth is 4");
       REQUIRE(transport->outstanding() == 4);
-      Cell* const cell =
-          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
-              .cells();
-      REQUIRE(cell->word.load() == 0, "held, and yet it arrived");
+      ArrivalSlot* const arrival =
+          WindowView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+              .arrivals();
+      REQUIRE(arrival->flag.load() == 0, "held, and yet it arrived");
       Event events[8];
       REQUIRE(transport->poll(events, 8) == 4);
-      REQUIRE(cell->word.load() == 1 && transport->outstanding() == 0);
+      REQUIRE(arrival->flag.load() == 1 && transport->outstanding() == 0);
     }
     rank.barrier();
   });
   runAllWell(faulty("seed=3,again=0.5,late=1,delay=9"), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
-    const Put put{.peer = rank.rank, .cell = cellOffset(layout, 0, 0), .word = 1};
+    const Put put{.peer = rank.rank, .arrival = arrivalOffset(layout, 0, 0), .flag = 1};
     int again = 0;
     int pending = 0;
     for (int i = 0; i < 60; ++i) {
@@ -132,9 +133,9 @@ TEST(Faulty, HoldsRefusesAndAnswersLate) {
 
 TEST(Faulty, LinksLag) {
   runAllWell(faulty("lag=20000:0-1"), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
-    const Put put{.peer = 1 - rank.rank, .cell = cellOffset(layout, 0, 0), .word = 1};
+    const Put put{.peer = 1 - rank.rank, .arrival = arrivalOffset(layout, 0, 0), .flag = 1};
     const auto began = std::chrono::steady_clock::now();
     const bool lags = transport->put(put) == PutResult::Pending;
     REQUIRE(lags == (rank.rank == 0), "only the link from rank 0 lags");
@@ -148,18 +149,18 @@ TEST(Faulty, LinksLag) {
 TEST(Faulty, CorruptsOneBitOfOnePut) {
   runAllWell(faulty("seed=5,corrupt=2:0-1"), 2, [](Rank& rank) {
     constexpr std::uint32_t kBytes = 200, kPuts = 3;
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     const std::vector<std::byte> source(kBytes, std::byte{0});
     if (rank.rank == 0) {
-      const SegmentView peer(reinterpret_cast<std::byte*>(transport->control(1)),
-                             transport->layout());
+      const WindowView peer(reinterpret_cast<std::byte*>(transport->control(1)),
+                            transport->layout());
       int flipped = 0;
       Courier courier(*transport);
       for (std::uint32_t i = 0; i < kPuts; ++i) {
         courier.send({.peer = 1,
-                      .cell = cellOffset(layout, 0, i),
-                      .word = 1,
+                      .arrival = arrivalOffset(layout, 0, i),
+                      .flag = 1,
                       .src = source.data(),
                       .bytes = kBytes,
                       .target = arenaOffset(layout, 0, 0)});
@@ -175,26 +176,26 @@ TEST(Faulty, CorruptsOneBitOfOnePut) {
 
 TEST(Faulty, ScribblesBeforeTheRealBytes) {
   runAllWell(faulty("seed=1,hold=1,scribble=1"), 2, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(2);
+    const WindowLayout layout = smallLayout(2);
     const auto transport = rank.make(layout);
     const std::vector<std::byte> source(200, std::byte{7});
     if (rank.rank == 0) {
-      const std::byte* const landing =
-          SegmentView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
+      const std::byte* const target =
+          WindowView(reinterpret_cast<std::byte*>(transport->control(1)), transport->layout())
               .arena();
       const Put put{.peer = 1,
-                    .cell = cellOffset(layout, 0, 0),
-                    .word = 1,
+                    .arrival = arrivalOffset(layout, 0, 0),
+                    .flag = 1,
                     .src = source.data(),
                     .bytes = 200,
                     .target = arenaOffset(layout, 0, 0)};
       REQUIRE(transport->put(put) == PutResult::Pending);
-      REQUIRE(landing[0] == std::byte{0xa5} && landing[199] == std::byte{0xa5});
-      REQUIRE(landing[200] == std::byte{0});
+      REQUIRE(target[0] == std::byte{0xa5} && target[199] == std::byte{0xa5});
+      REQUIRE(target[200] == std::byte{0});
       Event event;
       while (transport->poll(&event, 1) == 0) {
       }
-      REQUIRE(std::memcmp(landing, source.data(), 200) == 0);
+      REQUIRE(std::memcmp(target, source.data(), 200) == 0);
     }
     rank.barrier();
   });
@@ -202,52 +203,55 @@ TEST(Faulty, ScribblesBeforeTheRealBytes) {
 
 TEST(Faulty, NoticesAChangedSource) {
   runAllWell(faulty("seed=5,hold=1,check=1"), 1, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(1);
+    const WindowLayout layout = smallLayout(1);
     const auto transport = rank.make(layout);
     std::uint64_t payload = 1;
     Courier courier(*transport);
     courier.expectFailures = true;
     courier.send({.peer = 0,
-                  .cell = cellOffset(layout, 0, 0),
-                  .word = 1,
+                  .arrival = arrivalOffset(layout, 0, 0),
+                  .flag = 1,
                   .src = reinterpret_cast<const std::byte*>(&payload),
                   .bytes = 8,
-                  .target = kInCell});
+                  .target = kInlined});
     payload = 2;
     courier.drain();
     REQUIRE(courier.failed().size() == 1);
-    REQUIRE(transport->lastError().find("seed=5") != std::string::npos, transport->lastError());
-    REQUIRE(transport->lastError().find("bug of the caller") != std::string::npos);
+    REQUIRE(transport->lastError().text().find("seed=5") != std::string::npos,
+            transport->lastError().text());
+    REQUIRE(transport->lastError().text().find("bug of the caller") != std::string::npos);
   });
 }
 
 // The link to rank 1 breaks at the fourth put to it: those that were held fail, others go on.
 TEST(Faulty, CutsOneLink) {
   runAllWell(faulty("seed=6,hold=1,depth=8,delay=100,cut=4:1"), 3, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(3);
+    const WindowLayout layout = smallLayout(3);
     const auto transport = rank.make(layout);
     if (rank.rank == 0) {
       Courier courier(*transport);
       courier.expectFailures = true;
       for (std::uint32_t i = 0; i < 6; ++i) {
         const bool accepted =
-            courier.send({.peer = 1, .cell = cellOffset(layout, 0, i), .word = 9});
+            courier.send({.peer = 1, .arrival = arrivalOffset(layout, 0, i), .flag = 9});
         REQUIRE(accepted == (i < 3), i);
       }
-      REQUIRE(courier.send({.peer = 2, .cell = cellOffset(layout, 0, 0), .word = 9}));
+      REQUIRE(courier.send({.peer = 2, .arrival = arrivalOffset(layout, 0, 0), .flag = 9}));
       courier.drain();
       REQUIRE(courier.failed().size() == 3, courier.failed().size());
       REQUIRE(courier.linksDown() == std::vector<std::uint32_t>{1});
-      REQUIRE(transport->lastError().find("rank 1") != std::string::npos, transport->lastError());
+      REQUIRE(transport->lastError().text().find("rank 1") != std::string::npos,
+              transport->lastError().text());
       std::byte byte{};
-      REQUIRE(!transport->deposit(1, 64, &byte, 1) && !transport->fetch(1, 64, &byte, 1));
-      REQUIRE(transport->lastError().find("cut") != std::string::npos, transport->lastError());
+      REQUIRE(!transport->putTo(1, 64, &byte, 1) && !transport->getFrom(1, 64, &byte, 1));
+      REQUIRE(transport->lastError().text().find("cut") != std::string::npos,
+              transport->lastError().text());
     }
     rank.barrier();
     for (std::uint32_t i = 0; i < 6; ++i)
-      REQUIRE(transport->own().cells()[i].word.load() == (rank.rank == 2 && i == 0 ? 9 : 0));
+      REQUIRE(transport->own().arrivals()[i].flag.load() == (rank.rank == 2 && i == 0 ? 9 : 0));
   });
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

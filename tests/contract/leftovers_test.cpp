@@ -12,7 +12,7 @@
 #include "courier.h"
 #include "transports/shm/heap.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -64,8 +64,8 @@ struct Footprint {
  private:
   static bool isOwnHeap(const std::string& line) {
     const auto* const start = reinterpret_cast<void*>(std::stoull(line, nullptr, 16));
-    const Heap* const heap = Heap::existing();
-    return Heap::isParents(start) || (heap != nullptr && heap->contains(start));
+    const shm::Heap* const heap = shm::Heap::existing();
+    return shm::Heap::isParents(start) || (heap != nullptr && heap->contains(start));
   }
   static Footprint ofProcess() {
     Footprint print{entries("/proc/self/fd"), entries("/proc/self/task"), 0, 0};
@@ -81,11 +81,11 @@ struct Footprint {
 
 TEST_P(Leftovers, NoneAfterManyLives) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
-    const SegmentLayout layout = smallLayout(3);
+    const WindowLayout layout = smallLayout(3);
     const auto live = [&](int times) {
       for (int i = 0; i < times; ++i) {
         const auto transport = rank.make(layout);
-        transport->put({.peer = (rank.rank + 1) % 3, .cell = layout.cells(), .word = 1});
+        transport->put({.peer = (rank.rank + 1) % 3, .arrival = layout.arrivals(), .flag = 1});
       }
       rank.barrier();  // all have ended theirs
     };
@@ -104,7 +104,7 @@ TEST_P(Leftovers, NoneAfterFailedSetups) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
     const auto fail = [&](int times) {
       for (int i = 0; i < times; ++i) {
-        SegmentLayout layout = smallLayout(3);
+        WindowLayout layout = smallLayout(3);
         if (rank.rank == 1) layout.arenaBytes *= 2;
         std::unique_ptr<Transport> transport;
         REQUIRE(!rank.tryMake(rank.setup(layout), &transport).ok());
@@ -158,4 +158,4 @@ TEST(Death, IsNoticedSoon) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

@@ -12,9 +12,10 @@
 #include <cstring>
 #include <thread>
 
+#include "base/fd.h"
 #include "courier.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -62,10 +63,10 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, Setup, testing::ValuesIn(mappedAndWire()),
 
 TEST_P(Setup, LayoutsDiffer) {
   runAllWell(GetParam(), 3, [](Rank& rank) {
-    SegmentLayout layout = smallLayout(3);
+    WindowLayout layout = smallLayout(3);
     if (rank.rank == 2) layout.arenaBytes *= 2;
     requireSame(rank, mustFail(rank, rank.setup(layout)), Code::Mismatch,
-                {"segments differ", "rank 2", "65536", "131072", "fix:"});
+                {"windows differ", "rank 2", "65536", "131072", "fix:"});
   });
 }
 
@@ -90,7 +91,7 @@ TEST_P(Setup, PeerSpeaksAnotherVersion) {
 
 TEST_P(Setup, NotEnoughMemory) {
   runAllWell(GetParam(), 2, [](Rank& rank) {
-    SegmentLayout layout = smallLayout(2);
+    WindowLayout layout = smallLayout(2);
     layout.arenaBytes = std::size_t{1} << 45;
     requireSame(rank, mustFail(rank, rank.setup(layout)), Code::OutOfMemory,
                 {"rank 0", "bytes", "fix:"});
@@ -241,11 +242,11 @@ TEST(SetupLocal, OneRankIsAWorld) {
   for (const Fabric& fabric : bareFabrics())
     runAllWell(fabric, 1, [](Rank& rank) {
       const auto transport = rank.make(smallLayout(1));
-      REQUIRE(transport->put({.peer = 0, .cell = transport->layout().cells(), .word = 3}) ==
+      REQUIRE(transport->put({.peer = 0, .arrival = transport->layout().arrivals(), .flag = 3}) ==
               PutResult::Done);
-      REQUIRE(transport->own().cells()[0].word.load() == 3);
+      REQUIRE(transport->own().arrivals()[0].flag.load() == 3);
     });
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

@@ -9,7 +9,7 @@
 #include "courier.h"
 #include "transports/shm/heap.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 class Share : public testing::TestWithParam<Fabric> {};
@@ -20,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Fabrics, ShareBetweenProcesses, testing::ValuesIn(forke
                          [](const auto& of) { return of.param.name; });
 
 std::byte* fromHeap(std::size_t bytes) {
-  Heap* const heap = Heap::own();
+  shm::Heap* const heap = shm::Heap::own();
   REQUIRE(heap != nullptr);
   void* memory = nullptr;
   const Status status = heap->allocate(bytes, &memory);
@@ -53,7 +53,7 @@ TEST_P(Share, HeapMemoryIsTheSameBytesEverywhere) {
     const auto transport = rank.make(smallLayout(3));
     requireSameBytes(rank, *transport, early + 8);
     requireSameBytes(rank, *transport, fromHeap(5u << 20) + (4u << 20));  // made after the join
-    REQUIRE(Heap::own()->release(early).ok());
+    REQUIRE(shm::Heap::own()->release(early).ok());
     requireSameBytes(rank, *transport, fromHeap(5000));
     rank.barrier();
   });
@@ -76,7 +76,7 @@ TEST_P(Share, OtherMemoryIsReachedAmongThreadsOnly) {
 TEST_P(ShareBetweenProcesses, WhatLeavesTheHeapIsNotShared) {
   runAllWell(GetParam(), 2, [](Rank& rank) {
     const auto transport = rank.make(smallLayout(2));
-    const std::span<std::byte> heap = Heap::own()->memory();
+    const std::span<std::byte> heap = shm::Heap::own()->memory();
     std::byte* const end = heap.data() + heap.size();
     REQUIRE(transport->share(heap.data(), heap.size()) != 0);
     REQUIRE(transport->share(end - 8, 8) != 0);
@@ -92,7 +92,7 @@ TEST_P(ShareBetweenProcesses, WhatLeavesTheHeapIsNotShared) {
 TEST_P(ShareBetweenProcesses, BadReferencesReachNothing) {
   runAllWell(GetParam(), 2, [](Rank& rank) {
     const auto transport = rank.make(smallLayout(2));
-    const std::uint64_t size = Heap::own()->memory().size();
+    const std::uint64_t size = shm::Heap::own()->memory().size();
     for (std::uint32_t peer = 0; peer < 2; ++peer) {
       for (const std::uint64_t bad : {std::uint64_t{0}, size + 1, size << 8, ~std::uint64_t{0}})
         REQUIRE(transport->reach(peer, bad) == nullptr, "reference ", bad);
@@ -116,7 +116,7 @@ TEST_P(ShareBetweenProcesses, CommunicatorsOfTheSamePeersShareTheView) {
   });
 }
 
-// Leaves this process room for a segment and a little more, but for no heap.
+// Leaves this process room for a window and a little more, but for no heap.
 void limitAddressSpace() {
   std::size_t kb = 0;
   std::ifstream status("/proc/self/status");
@@ -136,7 +136,7 @@ TEST_P(ShareBetweenProcesses, AllOrNone) {
       std::byte* const mine = hasOwn || rank.rank != 1 ? fromHeap(4096) : nullptr;
       if (rank.rank == 1) limitAddressSpace();
       const auto transport = rank.make(smallLayout(3));
-      REQUIRE((Heap::existing() != nullptr) == (mine != nullptr));
+      REQUIRE((shm::Heap::existing() != nullptr) == (mine != nullptr));
       REQUIRE(!transport->caps().shares);
       REQUIRE(transport->share(mine, 4096) == 0);
       for (std::uint32_t peer = 0; peer < 3; ++peer) REQUIRE(!transport->reach(peer, 1));
@@ -145,4 +145,4 @@ TEST_P(ShareBetweenProcesses, AllOrNone) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "transports/mapped/setup.h"
+#include "transports/setup.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 constexpr std::size_t kDepth = 32;  // writes on their way to one rank
@@ -21,18 +21,18 @@ struct Port {
   struct Parcel {
     std::uint32_t from = 0;
     std::weak_ptr<Port> sender;
-    WireWrite write;
+    wire::WireWrite write;
   };
   std::mutex mutex;
   std::vector<Parcel> parcels;
   bool closed = false;
   std::mutex sentMutex;  // is taken last
-  std::deque<WireEvent> sent;
+  std::deque<wire::WireEvent> sent;
 };
 
-class ShuffledWire final : public Wire {
+class ShuffledWire final : public wire::Wire {
  public:
-  ShuffledWire(const WireSetup& setup, const Shuffle& shuffle, std::shared_ptr<Port> mine,
+  ShuffledWire(const wire::WireSetup& setup, const Shuffle& shuffle, std::shared_ptr<Port> mine,
                std::vector<std::shared_ptr<Port>> ports)
       : setup_(setup), shuffle_(shuffle), mine_(std::move(mine)), ports_(std::move(ports)) {
     random_.seed(shuffle.seed * 1000 + setup.rank);
@@ -45,7 +45,7 @@ class ShuffledWire final : public Wire {
   }
 
   const char* name() const override { return "shuffled"; }
-  WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered, true}; }
+  wire::WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered, true}; }
   std::uint32_t rails(std::uint32_t) const override { return shuffle_.rails; }
   std::string describe(std::uint32_t peer) const override { return text("shuffled to ", peer); }
 
@@ -53,24 +53,26 @@ class ShuffledWire final : public Wire {
     const auto within = [&](std::span<std::byte> s) {
       return memory >= s.data() && memory + bytes <= s.data() + s.size();
     };
-    return shuffle_.anySource || within(setup_.segment) || within(setup_.mailbox);
+    return shuffle_.anySource || std::ranges::any_of(setup_.regions, within);
   }
 
-  WireResult write(const WireWrite& write) override {
+  wire::WireResult write(const wire::WireWrite& write) override {
     if (severed_[write.peer]) {
-      lastError_ = text("the link to rank ", write.peer, " was cut");
-      return WireResult::Failed;
+      lastError_ = Status::error({.code = Code::RemoteError,
+                                  .who = {static_cast<int>(write.peer), ""},
+                                  .what = "the link to {who} was cut"});
+      return wire::WireResult::Failed;
     }
     if (!fits(write)) std::abort();  // a bug of the caller
-    if (chance(0.2)) return WireResult::Again;
+    if (chance(0.2)) return wire::WireResult::Again;
     Port& port = *ports_[write.peer];
     const std::lock_guard lock(port.mutex);
-    if (port.parcels.size() >= kDepth) return WireResult::Again;
+    if (port.parcels.size() >= kDepth) return wire::WireResult::Again;
     if (!port.closed) port.parcels.push_back({setup_.rank, mine_, write});
-    return WireResult::Accepted;
+    return wire::WireResult::Accepted;
   }
 
-  int poll(WireEvent* out, int max) override {
+  int poll(wire::WireEvent* out, int max) override {
     const std::lock_guard lock(mine_->mutex);
     int count = 0;
     takeSent(out, max, &count);
@@ -79,14 +81,16 @@ class ShuffledWire final : public Wire {
   }
 
   void sever(std::uint32_t peer) override { severed_[peer] = true; }
-  const std::string& lastError() const override { return lastError_; }
+  const Status& lastError() const override { return lastError_; }
 
  private:
   bool chance(double rate) { return static_cast<double>(random_() >> 11) < rate * 0x1p53; }
 
-  bool fits(const WireWrite& w) const {
-    const std::size_t room =
-        w.region == WireRegion::Segment ? setup_.segment.size() : setup_.mailbox.size();
+  std::span<std::byte> regionOf(const wire::WireWrite& w) const {
+    return setup_.regions[static_cast<std::size_t>(w.region)];
+  }
+  bool fits(const wire::WireWrite& w) const {
+    const std::size_t room = regionOf(w).size();
     return w.bytes <= shuffle_.maxWrite && w.rail < shuffle_.rails && w.target + w.bytes <= room &&
            (!w.quiet || shuffle_.ordered) && (w.bytes == 0 || sendsFrom(w.src, w.bytes));
   }
@@ -102,21 +106,21 @@ class ShuffledWire final : public Wire {
                                     mine_->parcels.begin());
   }
 
-  void deliver(std::size_t index, WireEvent* out, int* count) {
+  void deliver(std::size_t index, wire::WireEvent* out, int* count) {
     const Port::Parcel parcel = mine_->parcels[index];
     mine_->parcels.erase(mine_->parcels.begin() + static_cast<std::ptrdiff_t>(index));
-    const WireWrite& w = parcel.write;
-    const std::span<std::byte> region =
-        w.region == WireRegion::Segment ? setup_.segment : setup_.mailbox;
+    const wire::WireWrite& w = parcel.write;
+    const std::span<std::byte> region = regionOf(w);
     const std::shared_ptr<Port> sender = parcel.sender.lock();
     if (!sender) return;  // its memory is gone
     if (w.bytes != 0) std::memcpy(region.data() + w.target, w.src, w.bytes);
-    if (!w.quiet) out[(*count)++] = {WireEvent::Noticed, parcel.from, w.notice, 0};
+    if (!w.quiet)
+      out[(*count)++] = {wire::WireEvent::RemoteCompletion, parcel.from, w.immediate, 0};
     const std::lock_guard lock(sender->sentMutex);
-    sender->sent.push_back({WireEvent::Sent, setup_.rank, 0, w.cookie});
+    sender->sent.push_back({wire::WireEvent::Sent, setup_.rank, 0, w.cookie});
   }
 
-  void takeSent(WireEvent* out, int max, int* count) {
+  void takeSent(wire::WireEvent* out, int max, int* count) {
     const std::lock_guard lock(mine_->sentMutex);
     while (*count < max && !mine_->sent.empty()) {
       out[(*count)++] = mine_->sent.front();
@@ -124,19 +128,19 @@ class ShuffledWire final : public Wire {
     }
   }
 
-  const WireSetup setup_;
+  const wire::WireSetup setup_;
   const Shuffle shuffle_;
   std::shared_ptr<Port> mine_;
   std::vector<std::shared_ptr<Port>> ports_;
   std::vector<bool> severed_;
   std::mt19937_64 random_;
-  std::string lastError_;
+  Status lastError_;
 };
 
 }  // namespace
 
-Status makeShuffledWire(const WireSetup& setup, const Shuffle& shuffle,
-                        std::unique_ptr<Wire>* out) {
+Status makeShuffledWire(const wire::WireSetup& setup, const Shuffle& shuffle,
+                        std::unique_ptr<wire::Wire>* out) {
   auto mine = std::make_shared<Port>();
   std::shared_ptr<Port>* const address = &mine;
   std::vector<std::shared_ptr<Port>*> addresses;
@@ -150,4 +154,4 @@ Status makeShuffledWire(const WireSetup& setup, const Shuffle& shuffle,
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::transport

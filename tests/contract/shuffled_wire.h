@@ -5,7 +5,7 @@
 
 #include "transports/wire/wire.h"
 
-namespace weft {
+namespace weft::transport {
 
 // A wire between threads that does everything that the contract of wires allows: writes arrive in
 // random order, after random delays, and are refused now and then.
@@ -17,6 +17,7 @@ struct Shuffle {
   bool anySource = false;  // sends from all memory, not only from what is registered
 };
 
-Status makeShuffledWire(const WireSetup& setup, const Shuffle& shuffle, std::unique_ptr<Wire>* out);
+Status makeShuffledWire(const wire::WireSetup& setup, const Shuffle& shuffle,
+                        std::unique_ptr<wire::Wire>* out);
 
-}  // namespace weft
+}  // namespace weft::transport

@@ -15,11 +15,17 @@
 #include <ostream>
 #include <thread>
 
+#include "base/fd.h"
 #include "shuffled_wire.h"
 #include "tests/has_libfabric.h"
+#include "transports/faulty/faulty.h"
+#include "transports/local/local.h"
+#include "transports/ofi/ofi.h"
 #include "transports/routed/routed.h"
+#include "transports/shm/shm.h"
+#include "transports/verbs/verbs.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 constexpr int kPatienceSeconds = 30;
@@ -147,7 +153,7 @@ std::vector<Fabric> bareFabrics() {
 
 std::vector<Fabric> wireFabrics() {
   const auto shuffled = [](const Shuffle& shuffle) {
-    return [shuffle](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+    return [shuffle](const wire::WireSetup& setup, std::unique_ptr<wire::Wire>* out) {
       return makeShuffledWire(setup, shuffle, out);
     };
   };
@@ -162,19 +168,19 @@ std::vector<Fabric> wireFabrics() {
 // Each rank takes the devices that VERBS_DEVICES names, with its own number for %r: "rc%r" in the
 // rig.
 Fabric verbsFabric() {
-  const auto verbs = [](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+  const auto verbs = [](const wire::WireSetup& setup, std::unique_ptr<wire::Wire>* out) {
     if (const char* pattern = std::getenv("VERBS_DEVICES")) {
       std::string devices = pattern;
       if (const auto at = devices.find("%r"); at != std::string::npos)
         devices.replace(at, 2, std::to_string(setup.rank));
       ::setenv("WEFT_NET_DEVICES", devices.c_str(), 1);
     }
-    return makeVerbsWire(setup, out);
+    return verbs::makeVerbsWire(setup, out);
   };
   return {.name = "verbs", .processes = true, .wire = verbs};
 }
 
-Fabric ofiFabric() { return {.name = "ofi", .processes = true, .wire = makeOfiWire}; }
+Fabric ofiFabric() { return {.name = "ofi", .processes = true, .wire = ofi::makeOfiWire}; }
 
 std::vector<Fabric> allFabrics() {
   const std::string only =
@@ -249,7 +255,7 @@ Status Rank::exchange(std::span<const std::byte> mine, std::vector<std::vector<s
 
 void Rank::barrier() { share(0); }
 
-TransportSetup Rank::setup(const SegmentLayout& layout) {
+TransportSetup Rank::setup(const WindowLayout& layout) {
   TransportSetup setup;
   setup.rank = rank;
   setup.ranks = ranks;
@@ -262,16 +268,16 @@ TransportSetup Rank::setup(const SegmentLayout& layout) {
 namespace {
 
 // Hosts of two threads each, and a wire between them.
-RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const WireMaker& wire) {
-  RoutedSetup routed;
+routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const wire::WireMaker& wire) {
+  routed::RoutedSetup routed;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     routed.hosts.push_back(r / 2);
-    routed.wireOf.push_back(r / 2 == self / 2 ? RoutedSetup::kInside : 0);
+    routed.wireOf.push_back(r / 2 == self / 2 ? routed::RoutedSetup::kInside : 0);
   }
-  routed.inside = makeLocal;
+  routed.inside = local::makeLocal;
   routed.wires.push_back(
-      [wire](const TransportSetup& setup, std::byte* segment, std::unique_ptr<Transport>* out) {
-        return makeWireTransport(setup, wire, segment, out);
+      [wire](const TransportSetup& setup, std::byte* window, std::unique_ptr<Transport>* out) {
+        return wire::makeWireTransport(setup, wire, window, out);
       });
   return routed;
 }
@@ -280,17 +286,17 @@ RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const WireMaker& wi
 
 Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   if (fabric.routed)
-    WEFT_TRY(makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric.wire), out));
+    WEFT_TRY(routed::makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric.wire), out));
   else if (fabric.wire)
-    WEFT_TRY(makeWireTransport(setup, fabric.wire, nullptr, out));
+    WEFT_TRY(wire::makeWireTransport(setup, fabric.wire, nullptr, out));
   else
-    WEFT_TRY(fabric.shm ? makeShm(setup, out) : makeLocal(setup, out));
+    WEFT_TRY(fabric.shm ? shm::makeShm(setup, out) : local::makeLocal(setup, out));
   for (int i = 0; i < fabric.decorators; ++i)
-    WEFT_TRY(makeFaulty(std::move(*out), fabric.faults, out));
+    WEFT_TRY(faulty::makeFaulty(std::move(*out), fabric.faults, out));
   return {};
 }
 
-std::unique_ptr<Transport> Rank::make(const SegmentLayout& layout) {
+std::unique_ptr<Transport> Rank::make(const WindowLayout& layout) {
   std::unique_ptr<Transport> transport;
   const Status status = tryMake(setup(layout), &transport);
   REQUIRE(status.ok(), status.text());
@@ -310,6 +316,12 @@ void runAllWell(const Fabric& fabric, std::uint32_t ranks, const std::function<v
   }
 }
 
-SegmentLayout smallLayout(std::uint32_t ranks) { return {ranks, 64, 8, 65536, 16384}; }
+WindowLayout smallLayout(std::uint32_t ranks) {
+  return {.ranks = ranks,
+          .arrivalSlots = 64,
+          .pairArrivalSlots = 8,
+          .arenaBytes = 65536,
+          .pairBytes = 16384};
+}
 
-}  // namespace weft
+}  // namespace weft::transport

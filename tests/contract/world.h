@@ -12,23 +12,23 @@
 #include <vector>
 
 #include "base/text.h"
-#include "transports/mapped/handle.h"
+#include "transports/mapping.h"
 #include "transports/transport.h"
 #include "transports/wire/wire_transport.h"
 
 // A little world of ranks for one test: threads, or forked processes that report back through
 // pipes.
-namespace weft {
+namespace weft::transport {
 
 // A rank's test has failed. Assertions of GoogleTest would not get out of a forked process.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-#define REQUIRE(condition, ...)                                                                   \
-  do {                                                                                            \
-    if (!(condition))                                                                             \
-      throw ::weft::Failure(::weft::text(__FILE__, ":", __LINE__,                                 \
-                                         ": " #condition " fails; " __VA_OPT__(, ) __VA_ARGS__)); \
+#define REQUIRE(condition, ...)                                                             \
+  do {                                                                                      \
+    if (!(condition))                                                                       \
+      throw ::weft::transport::Failure(::weft::text(                                        \
+          __FILE__, ":", __LINE__, ": " #condition " fails; " __VA_OPT__(, ) __VA_ARGS__)); \
   } while (false)
 
 // What is under test.
@@ -36,10 +36,10 @@ struct Fabric {
   std::string name;
   bool shm = false;
   bool processes = false;
-  std::string faults = {};  // of the decorator
-  int decorators = 0;       // how many of them, one over another
-  WireMaker wire = {};      // neither local nor shm: a WireTransport over this
-  bool routed = false;      // over `wire` to ranks of other hosts only, two on each
+  std::string faults = {};    // of the decorator
+  int decorators = 0;         // how many of them, one over another
+  wire::WireMaker wire = {};  // neither local nor shm: a WireTransport over this
+  bool routed = false;        // over `wire` to ranks of other hosts only, two on each
 };
 std::ostream& operator<<(std::ostream&, const Fabric&);
 std::vector<Fabric> bareFabrics();  // whose memory is mapped
@@ -69,10 +69,10 @@ class Rank {
   template <class T>
   std::vector<T> share(const T& mine);
 
-  TransportSetup setup(const SegmentLayout& layout);
+  TransportSetup setup(const WindowLayout& layout);
   // By the fabric: local or shm, decorated or not. Collective.
   Status tryMake(const TransportSetup&, std::unique_ptr<Transport>* out);
-  std::unique_ptr<Transport> make(const SegmentLayout& layout);
+  std::unique_ptr<Transport> make(const WindowLayout& layout);
 
  private:
   void send(int link, std::span<const std::byte> bytes);
@@ -92,8 +92,8 @@ std::vector<Outcome> runRanks(const Fabric& fabric, std::uint32_t ranks,
 // The same, with a failure of the calling test for each that is not well.
 void runAllWell(const Fabric& fabric, std::uint32_t ranks, const std::function<void(Rank&)>& body);
 
-// Small: 64 collective cells and 64 KiB a parity.
-SegmentLayout smallLayout(std::uint32_t ranks);
+// Small: 64 arrival slots of collectives and 64 KiB a lane.
+WindowLayout smallLayout(std::uint32_t ranks);
 
 template <class T>
 std::vector<T> Rank::share(const T& mine) {
@@ -106,4 +106,4 @@ std::vector<T> Rank::share(const T& mine) {
   return all;
 }
 
-}  // namespace weft
+}  // namespace weft::transport

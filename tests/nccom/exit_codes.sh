@@ -5,7 +5,8 @@ set -u
 
 test=$1
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$output" "$folder"' EXIT
 failures=0
 
 # ended COMMAND...: the code that it ends with. MPICH's launcher is itself killed by SIGPIPE now and then, where ranks
@@ -44,6 +45,12 @@ alone() {
   expect 64 'launcher has started 1 ranks; start 2' env WEFT_RANK=0 WEFT_SIZE=1 "$test" allr -r 2 "${small[@]}"
   expect 73 "cannot write '/nowhere/report.json'" "$test" allr -r 2 --report-to-json-file /nowhere/report.json
   expect 73 'it is a folder' "$test" allr -r 2 --report-to-json-file /tmp
+  if mknod "$folder/full" c 1 7 2>/dev/null && (: >"$folder/full") 2>/dev/null; then
+    expect 73 'No space left' "$test" allr -r 2 "${small[@]}" --report-to-json-file "$folder/full"
+    # shellcheck disable=SC2016
+    expect 73 'cannot write standard output' sh -c '"$@" >"$0"' "$folder/full" "$test" allr -r 2 "${small[@]}"
+  fi
+  expect 0 '"results"' "$test" allr allg -r 2 "${small[@]}" --report-to-json-file -
   expect 75 'waiting for 1 of 2 ranks: 1. fix:' env WEFT_RANK=0 WEFT_SIZE=2 "WEFT_ROOT=127.0.0.1:$ports" WEFT_SECRET=never \
     WEFT_INIT_TIMEOUT_MS=1500 "$test" allr -r 2 "${small[@]}"
 }
@@ -60,15 +67,16 @@ unauthenticated() {
   wait "$pid" 2>/dev/null
 }
 
-# One bit of a large put from rank 0 to rank 1 is flipped. Which put is in a call that is checked depends on the
-# algorithm.
+# One bit of a large put from rank 0 to rank 1 is flipped. Which put is in a call that is checked depends on the algorithm
+# and on how many pieces a call is cut into, so neither is left to the machine's numbers.
+pinned=(WEFT_ALGO=mesh WEFT_SEGMENT_KB=256 WEFT_DIRECT_MIN=1G)
 corrupted() {
   expect 69 'to blame is the link from rank 0 on .* to rank 1 on ' \
-    env WEFT_ALGO=mesh WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
+    env "${pinned[@]}" WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
   expect 69 'rank 1: all_gather uint8 .* element [0-9]+ is [0-9]+, expected [0-9]+ from rank 0' \
-    env WEFT_ALGO=mesh WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
+    env "${pinned[@]}" WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
   expect 1 '[0-9]+ errors found - test failed' \
-    env WEFT_ALGO=mesh WEFT_TRANSPORT=faulty:seed=1,corrupt=4:0-1 "$test" allr -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
+    env "${pinned[@]}" WEFT_TRANSPORT=faulty:seed=1,corrupt=4:0-1 "$test" allr -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
 }
 
 # launched LAUNCHER...: the same through a launcher's own exit code.
@@ -79,7 +87,8 @@ launched() {
   expect 64 '2 hosts were asked for' "$@" -n 2 "$test" allr -r 2 -N 2 "${small[@]}"
   expect 64 "unknown 'allx'" "$@" -n 2 "$test" allx -r 2
   expect 73 "cannot write '/nowhere/report.json'" "$@" -n 2 "$test" allr -r 2 --report-to-json-file /nowhere/report.json
-  WEFT_ALGO=mesh WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 expect 69 'to blame is the link from rank 0' "$@" -n 3 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
+  export "${pinned[@]}" WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1
+  expect 69 'to blame is the link from rank 0' "$@" -n 3 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c
 }
 
 case ${2:-alone} in

@@ -122,7 +122,7 @@ TEST_F(Arguments, OptionsOfEveryCollective) {
     opts.algorithm = "telepathy";
     refuses(call(), "unknown algorithm 'telepathy'", weftInvalidUsage);
     opts.algorithm = "mesh:sideways";
-    refuses(call(), "unknown landing 'sideways'", weftInvalidUsage);
+    refuses(call(), "unknown protocol 'sideways'", weftInvalidUsage);
     opts = WEFT_OPTS_INITIALIZER;
     for (const int bad : {0, -1}) {
       opts.timeoutMs = bad;
@@ -138,6 +138,34 @@ TEST_F(Arguments, OptionsOfEveryCollective) {
     }
   }
   stillWorks();
+}
+
+// As code of NCCL does.
+TEST_F(Arguments, OptionsMayBeLeftOut) {
+  const std::size_t counts[] = {1, 1};
+  weftGroupStart();
+  for (const weftComm_t c : comms_) {
+    float* const in = c == comms_[0] ? in_ : in_ + 32;
+    float* const out = c == comms_[0] ? out_ : out_ + 32;
+    *in = 1;
+    EXPECT_EQ(weftAllReduce(in, out, 1, weftFloat, weftSum, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftAllGather(in, out + 2, 1, weftFloat, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftAllGatherV(in, out + 4, counts, nullptr, weftFloat, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftReduceScatter(in, out + 6, 1, weftFloat, weftSum, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftReduceScatterV(in, out + 7, counts, nullptr, weftFloat, weftSum, c, nullptr),
+              weftSuccess);
+    EXPECT_EQ(weftBroadcast(in, out + 8, 1, weftFloat, 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftReduce(in, out + 9, 1, weftFloat, weftSum, 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftGather(in, out + 10, 1, weftFloat, 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftScatter(in, out + 12, 1, weftFloat, 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftAlltoAll(in, out + 14, 1, weftFloat, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftSend(in, 1, weftFloat, c == comms_[0] ? 1 : 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftRecv(out + 16, 1, weftFloat, c == comms_[0] ? 1 : 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftBarrier(c, nullptr), weftSuccess);
+  }
+  EXPECT_EQ(weftGroupEnd(), weftSuccess) << weftGetLastError(nullptr);
+  EXPECT_EQ(out_[0], 2);
+  EXPECT_EQ(out_[16], 1);
 }
 
 TEST_F(Arguments, RootsOpsAndBlocks) {

@@ -250,5 +250,24 @@ TEST_P(Collectives, ReproducibleSumsDoNotDependOnTheAlgorithm) {
       EXPECT_EQ(bits->of[static_cast<std::size_t>(r)][i], bits->of[0][i / 4 * 4]) << r << ' ' << i;
 }
 
+// Each rank says something else of where nothing lies.
+TEST(Uneven, AnEmptyBlockLiesAnywhere) {
+  for (const std::size_t gap : {0u, 5u}) {
+    const std::string failed = failures({Kind::Threads, 3}, [&](const Rank& r) -> std::string {
+      const std::size_t counts[] = {0, 3, 2};
+      const std::size_t displs[] = {SIZE_MAX - static_cast<std::size_t>(r.rank), 0, 3 + gap};
+      std::vector<float> mine(3, static_cast<float>(r.rank)), all(10, -1);
+      const std::string text = outcome(weftAllGatherV(mine.data(), all.data(), counts, displs,
+                                                      weftFloat, r.comm, nullptr, nullptr),
+                                       r.comm);
+      std::vector<float> wanted(10, -1);
+      std::fill_n(wanted.begin(), 3, 1.0f);
+      std::fill_n(wanted.begin() + 3 + static_cast<std::ptrdiff_t>(gap), 2, 2.0f);
+      return text.empty() && all != wanted ? "wrong blocks" : text;
+    });
+    EXPECT_EQ(failed, "");
+  }
+}
+
 }  // namespace
 }  // namespace weft::testing

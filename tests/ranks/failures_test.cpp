@@ -54,7 +54,7 @@ Seen read(const std::string& line) {
 }
 
 // Later calls and queries must say the same as the first.
-std::string checkVerdictStays(const Rank& r, const std::string& text) {
+std::string checkErrorStays(const Rank& r, const std::string& text) {
   const weftResult_t first = static_cast<weftResult_t>(read(text).result);
   if (weftBarrier(r.comm, nullptr, nullptr) != first) return "a later call says otherwise";
   weftResult_t async = weftSuccess;
@@ -94,7 +94,7 @@ std::string killOne(int ranks, std::uint64_t seed) {
     weftResult_t result = weftSuccess;
     while (result == weftSuccess) result = traffic.next(r);
     const std::string line = write(result, r.comm);
-    const std::string failed = checkVerdictStays(r, line);
+    const std::string failed = checkErrorStays(r, line);
     return failed.empty() ? line : failed;
   });
   std::mt19937_64 random(seed);
@@ -494,7 +494,7 @@ TEST_P(Late, DestroyedEndOfATransferIsNamed) {
   }
 }
 
-// A leaver is not to blame for what it had sent: up to four pieces wait for their receiver.
+// A leaver is not to blame for what it had sent.
 TEST_P(Late, WhatALeaverHadSentStillArrives) {
   for (int i = 0; i < 20 / kSlowdown; ++i) {
     const std::string failed = failures({GetParam(), 3}, [&](const Rank& r) -> std::string {

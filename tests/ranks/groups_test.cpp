@@ -8,26 +8,16 @@
 #include <memory>
 #include <vector>
 
+#include "messages.h"
 #include "steps.h"
 #include "world.h"
 
 namespace weft::testing {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
-
-// Around what fits into a cell (48) and into a landing slot (64 KiB), and many slots.
-const std::vector<std::size_t> kSizes = {0, 1, 48, 49, 65535, 65536, 65537, (3 << 20) + 5};
-
-// What rank `from` sends as its k-th message to rank `to`.
-Bytes message(int from, int to, std::size_t k, std::size_t bytes) {
-  Bytes data(bytes);
-  std::uint32_t x =
-      static_cast<std::uint32_t>(from * 1000 + to) * 7919 + static_cast<std::uint32_t>(k);
-  for (std::uint8_t& byte : data)
-    byte = static_cast<std::uint8_t>((x = x * 1664525 + 1013904223) >> 24);
-  return data;
-}
+// Around what fits into an arrival slot (48) and into a staging slot (64 KiB), and many slots.
+const std::vector<std::size_t> kSizes = {0,     1,     48,    49,    16384,
+                                         16385, 65535, 65536, 65537, (3 << 20) + 5};
 
 weftResult_t send(const Bytes& data, int to, weftComm_t comm, weftStream_t stream = nullptr) {
   return weftSend(data.data(), data.size(), weftUint8, to, comm, stream, nullptr);

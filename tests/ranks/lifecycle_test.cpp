@@ -43,7 +43,7 @@ struct Holdings {
             entriesOf("/proc/self/task")};
   }
 
-  // A meeting's service thread ends by itself, soon after its last rank has joined.
+  // A root's service thread ends by itself, soon after its last rank has joined.
   static Holdings settledTo(const Holdings& before) {
     const double end = nowMs() + 10000;
     Holdings h = now();
@@ -212,6 +212,45 @@ TEST(Fork, ChildIsToldAndParentIsUnaffected) {
   for (const weftComm_t comm : comms) EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
 }
 
+std::string startAndEnd() {
+  weftComm_t comms[2] = {};
+  std::string failed = outcome(weftCommInitAll(comms, 2, nullptr), nullptr);
+  void* memory = nullptr;
+  if (failed.empty()) failed = outcome(weftMemAlloc(&memory, 100), nullptr);
+  if (failed.empty()) failed = addUp(comms);
+  weftMemFree(memory);
+  for (const weftComm_t comm : comms) weftCommDestroy(comm);
+  return failed;
+}
+
+// Forks so long after another thread has begun to use the library for the first time.
+std::string forkAfter(std::chrono::microseconds head) {
+  std::string failed;
+  std::thread starts([&] { failed = startAndEnd(); });
+  std::this_thread::sleep_for(head);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // SIGALRM ends a child that hangs
+    const std::string said = startAndEnd();
+    std::fputs(said.c_str(), stderr);
+    ::_exit(said.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  starts.join();
+  if (WIFSIGNALED(status))
+    return "the child was ended by signal " + std::to_string(WTERMSIG(status));
+  return status != 0 ? "the child failed" : failed;
+}
+
+TEST(Fork, MayComeWhileAnotherThreadStartsTheLibrary) {
+  if (kSlowdown > 1) GTEST_SKIP() << "a child may inherit the sanitizer's own allocator locked";
+  for (int i = 0; i < 40; ++i) {
+    const auto head = std::chrono::microseconds(i * i * 4);
+    EXPECT_EQ(failuresIn(forkRanks(1, [&](int) { return forkAfter(head); })), "") << head.count();
+  }
+}
+
 TEST(Fork, OfAProcessRankHarmsNeitherSide) {
   const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) -> std::string {
     const pid_t child = ::fork();
@@ -243,6 +282,51 @@ TEST(Threads, SecondOneOnACommunicatorIsTurnedDown) {
   EXPECT_EQ(first, weftSuccess);
   EXPECT_EQ(addUp(comms), "");
   for (const weftComm_t comm : comms) weftCommDestroy(comm);
+}
+
+// As PyTorch's watchdog does: whoever asks is not a second user.
+TEST(Threads, AnyOneMayAskForErrorsWhileCallsRun) {
+  weftComm_t comms[2] = {};
+  ASSERT_EQ(weftCommInitAll(comms, 2, nullptr), weftSuccess);
+  std::atomic<bool> over{false};
+  std::atomic<int> asked{0}, troubles{0};
+  std::thread asking([&] {
+    for (; !over; ++asked) {
+      weftResult_t seen = weftSuccess;
+      for (const weftComm_t comm : comms)
+        troubles += weftCommGetAsyncError(comm, &seen) != weftSuccess || seen != weftSuccess;
+    }
+  });
+  while (asked == 0) std::this_thread::yield();
+  std::string failed;
+  for (int i = 0; i < 2000 && failed.empty(); ++i) failed = addUp(comms);
+  over = true;
+  asking.join();
+  EXPECT_EQ(failed, "");
+  EXPECT_EQ(troubles, 0);
+  for (const weftComm_t comm : comms) EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
+}
+
+// Of both ranks, whose calls are in flight on other threads: each ends, with success or a reason.
+TEST(Threads, DestructionBesideCallsEndsThem) {
+  for (int round = 0; round < 20; ++round) {
+    weftComm_t comms[2] = {};
+    ASSERT_EQ(weftCommInitAll(comms, 2, nullptr), weftSuccess);
+    std::atomic<int> calls{0};
+    std::vector<std::thread> threads;
+    for (const weftComm_t comm : comms) {
+      threads.emplace_back([&calls, comm] {
+        std::vector<float> data(1 << 18, 1);
+        while (weftAllReduce(data.data(), data.data(), data.size(), weftFloat, weftSum, comm,
+                             nullptr, nullptr) == weftSuccess)
+          ++calls;
+      });
+    }
+    while (calls < round) std::this_thread::yield();
+    for (const weftComm_t comm : comms) EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
+    for (std::thread& thread : threads) thread.join();
+    for (const weftComm_t comm : comms) EXPECT_EQ(weftCommDestroy(comm), weftInvalidArgument);
+  }
 }
 
 // What one thread says of itself when it joins.

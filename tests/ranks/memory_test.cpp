@@ -92,8 +92,8 @@ TEST_P(OwnMemory, MixesWithOtherMemory) {
   EXPECT_EQ(failed, "");
 }
 
-// Sums and a broadcast of memory that only the kernel reaches, some of it shared.
-void checkThroughTheKernel(Steps& steps, const Rank& r, std::size_t count) {
+// Sums and a broadcast of memory that only CMA reaches, some of it shared.
+void checkByCma(Steps& steps, const Rank& r, std::size_t count) {
   weftOpts_t opts = WEFT_OPTS_INITIALIZER;
   opts.algorithm = "shared:direct";
   Ints own(steps, count);
@@ -117,11 +117,11 @@ void checkThroughTheKernel(Steps& steps, const Rank& r, std::size_t count) {
   expect(out, count, 1, "a wrong broadcast");
 }
 
-TEST_P(OwnMemory, NeedNotBeOwnForTheKernel) {
+TEST_P(OwnMemory, NeedNotBeOwnForCma) {
   const std::string failed = failures({GetParam(), 3}, [](const Rank& r) {
     Steps steps;
     for (const std::size_t count : {3u, 1000u, 100001u, 900000u}) {
-      for (int round = 0; round < 2; ++round) checkThroughTheKernel(steps, r, count);
+      for (int round = 0; round < 2; ++round) checkByCma(steps, r, count);
     }
     return steps.failed();
   });

@@ -98,7 +98,8 @@ std::string checkPair(const World& world, const MismatchedCall& a, const Mismatc
     if (result == weftSuccess) return "succeeded";
     if (result != weftMismatch) return outcome(result, r.comm);
     const std::string text = weftGetLastError(r.comm);
-    if (weftBarrier(r.comm, nullptr, nullptr) != weftMismatch) return "the verdict did not stay";
+    if (weftBarrier(r.comm, nullptr, nullptr) != weftMismatch)
+      return "the first error did not stay";
     return "mismatch: " + text;
   });
   for (const std::string& text : texts) {
@@ -175,7 +176,7 @@ TEST(MismatchText, SendAndReceiveOfDifferentCounts) {
         r.rank == 0 ? weftSend(data.data(), 100, weftFloat, 1, r.comm, nullptr, nullptr)
                     : weftRecv(data.data(), 200, weftFloat, 0, r.comm, nullptr, nullptr);
     if (result != weftSuccess) return outcome(result, r.comm);
-    // A send may be over before its receiver has looked; the verdict reaches the next call.
+    // A send may be over before its receiver has looked; the error reaches the next call.
     return outcome(weftBarrier(r.comm, nullptr, nullptr), r.comm);
   });
   for (const std::string& text : texts) {

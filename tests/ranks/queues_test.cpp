@@ -201,7 +201,7 @@ TEST_P(Queues, ErrorsSurfaceAtSynchronize) {
     (void)sum(in.data(), out.data(), 10, r.comm, stream);
     while (weftStreamQuery(stream) == weftInProgress) sleepMs(1);
     steps.gives(weftMismatch, weftStreamQuery(stream), "query");
-    steps.gives(weftMismatch, weftStreamSynchronize(stream), "synchronize after the verdict");
+    steps.gives(weftMismatch, weftStreamSynchronize(stream), "synchronize after the first error");
     return steps.failed();
   });
 }
@@ -210,10 +210,10 @@ TEST_P(Queues, ErrorsSurfaceAtSynchronize) {
 TEST_P(Queues, DestroyingAStreamIsBoundedByDeadlines) {
   onEveryRank([](const Rank& r) {
     Steps steps;
-    weftResult_t verdict = weftSuccess;
+    weftResult_t firstError = weftSuccess;
     const double from = nowMs();
-    while (r.rank == 0 && verdict == weftSuccess && nowMs() - from < 10 * kPromptMs)
-      weftCommGetAsyncError(r.comm, &verdict);
+    while (r.rank == 0 && firstError == weftSuccess && nowMs() - from < 10 * kPromptMs)
+      weftCommGetAsyncError(r.comm, &firstError);
     if (r.rank == 0) return steps.failed();
     weftStream_t stream = nullptr;
     steps.ok(weftStreamCreate(&stream), "create a stream");

@@ -123,9 +123,9 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   std::vector<std::string> names;
   std::istringstream list(weftAlgorithms(nameOf(form)));
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
-  const char* landings[] = {"", ":staged", ":direct"};
+  const char* protocols[] = {"", ":staged", ":direct"};
   const std::string& name = names[random() % names.size()];
-  return name == "shared" ? name : name + landings[random() % 3];
+  return name == "shared" ? name : name + protocols[random() % 3];
 }
 
 }  // namespace

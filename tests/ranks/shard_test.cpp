@@ -284,7 +284,8 @@ TEST_P(Sharded, PrefetchedParametersAreThoseOfTheUpdate) {
       std::vector<float> seen;
       for (int s = 0; s < 3; ++s) {
         shard.passes(s, stepArgs());
-        for (int b = shard.info().buckets; b-- > 0;) steps.ok(weftParamPrefetch(shard, b), "fetch");
+        for (int b = shard.info().buckets; b-- > 0;)
+          steps.ok(weftParamPrefetch(shard, b), "prefetch");
         seen = shard.collect();
         shard.end();
       }

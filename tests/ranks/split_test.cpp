@@ -197,7 +197,7 @@ TEST_P(Split, AChildOutlivesItsParent) {
   });
 }
 
-TEST_P(Split, AVerdictOnAChildIsNotTheParents) {
+TEST_P(Split, AnErrorOfAChildIsNotTheParents) {
   onEveryRank([](const Rank& r) {
     Steps steps;
     const Part child(steps, r.comm, 0, 0);

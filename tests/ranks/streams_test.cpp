@@ -2,6 +2,8 @@
 // Communicators progress independently of each other, and streams keep their order.
 #include <gtest/gtest.h>
 
+#include <future>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -86,6 +88,32 @@ TEST_P(Streams, OrderIsThatOfTheCalls) {
     return text;
   });
   EXPECT_EQ(failed, "");
+}
+
+// Behind a stream that the application blocks.
+TEST(StreamDeadline, HoldsForACallThatWaitsForItsTurn) {
+  weftComm_t comm = nullptr;
+  weftStream_t stream = nullptr;
+  ASSERT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess);
+  ASSERT_EQ(weftStreamCreate(&stream), weftSuccess);
+  std::promise<void> release;
+  const auto block = [](void* promise) {
+    static_cast<std::promise<void>*>(promise)->get_future().wait();
+  };
+  ASSERT_EQ(weftStreamCallback(stream, block, &release), weftSuccess);
+  std::vector<float> queued(10, 1), data(10, 1);
+  ASSERT_EQ(sum(queued, comm, stream), weftSuccess);
+  weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+  opts.timeoutMs = 50;
+  EXPECT_EQ(weftAllReduce(data.data(), data.data(), data.size(), weftFloat, weftSum, comm, nullptr,
+                          &opts),
+            weftTimeout);
+  EXPECT_NE(std::string(weftGetLastError(nullptr)).find("before its turn"), std::string::npos)
+      << weftGetLastError(nullptr);
+  release.set_value();
+  EXPECT_EQ(weftStreamSynchronize(stream), weftTimeout) << "the communicator has ended";
+  EXPECT_EQ(weftStreamDestroy(stream), weftSuccess);
+  EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
 }
 
 }  // namespace

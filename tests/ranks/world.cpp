@@ -63,7 +63,8 @@ std::vector<std::string> runThreads(const World& world, const Body& body) {
   for (std::size_t r = 0; r < n; ++r) {
     threads.emplace_back([&, r] {
       texts[r] = body({static_cast<int>(r), world.ranks, comms[r]});
-      // Peers may still be reading this rank's verdict; destroy is local, so nobody waits for it.
+      // Peers may still be reading this rank's first error; destroy is local, so nobody waits for
+      // it.
     });
   }
   for (std::thread& t : threads) t.join();

@@ -105,7 +105,7 @@ away() {
 
 check_away() {
   away "nobody waits for a peer that is away" give 60000 5 1000
-  FAKE_EFA_NOT_READY=20 away "nor where receivers are not ready" all_reduce 60000 100 200
+  FAKE_EFA_NOT_READY=20 away "nor where receivers are not ready" all_reduce 60000 $((repeats > 5 ? 100 : 20 * repeats)) 200
 }
 
 check_transport() {
@@ -132,11 +132,13 @@ on_hosts() {
   return "$code"
 }
 
+# In the short form, where each trouble comes once, of a few collectives.
 check_hosts() {
-  local collective code levels two_level
+  local collective code levels two_level which=("${collectives[@]}")
+  ((repeats > 1)) || which=(all_reduce all_gather alltoall sendrecv)
   two_level=$("$build/bin/weft-perf" --algo list | sed -n 's/: .*two-level.*//p')
   hosts_up 2 1gbit
-  for collective in "${collectives[@]}"; do
+  for collective in "${which[@]}"; do
     code=0 levels=()
     ! grep -qx "$collective" <<<"$two_level" || levels=(--algo two-level)
     on_hosts "$collective" -b 0 -e 4M -f 11 -n 2 -w 1 -T 60 "${levels[@]}" || code=1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/rigs/rxe_suite.sh short|full|figures [BUILD]: weft over verbs between four soft-RoCE cards. short takes a
-# minute, full about forty; figures puts the transport beside the raw tools.
+# tests/rigs/rxe_suite.sh short|full|figures [BUILD]: weft over verbs between four soft-RoCE cards. short takes a few
+# minutes, full about forty; figures puts the transport beside the raw tools.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 form=${1:-short}
@@ -13,17 +13,17 @@ machine() {
   shift
   while [[ $1 != -- ]]; do options+=("$1") && shift; done
   shift
-  for program in wire contract rxe_trouble rxe_mending rxe_put_perf weft-perf weft-health; do options+=(--add "$bin/$program"); done
+  for program in wire contract rxe_trouble rxe_recovery rxe_put_perf weft-perf weft-health; do options+=(--add "$bin/$program"); done
   "$here/rxe.sh" --limit "$limit" "${options[@]}" --add "$here/rxe/suite" -- "suite $(printf ' "%s"' "$@")"
 }
 
 case $form in
   short)
-    machine 150 -- wire contract wiring "pulls 2" "broken 1" "mended 1" \
-      "collectives all_reduce,broadcast,alltoall,sendrecv 10K 10K"
+    machine 400 -- wire contract wiring "pulls 1" "broken 1" "recovered 1" \
+      "collectives all_reduce,sendrecv 10K 10K"
     ;;
   full)
-    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "mended 100" "crossed 10" "collectives all 0 1M"
+    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "recovered 100" "crossed 10" "collectives all 0 1M"
     machine 1200 -- "collectives all 10K 10K -d all -o all"
     libfabric=$(ldconfig -p | sed -n 's/.*libfabric\.so\.1 .*=> //p' | head -1)
     [[ -z $libfabric ]] || machine 1200 --add "$libfabric" -- "mixed all 0 1M"

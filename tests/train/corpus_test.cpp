@@ -39,5 +39,10 @@ TEST(Corpus, NamesWhatCannotBeRead) {
   }
 }
 
+TEST(Corpus, WhatHasNoEndIsRefused) {
+  EXPECT_THROW(readCorpus("/dev/zero"), Failure);
+  EXPECT_THROW(requireFile("/dev/zero"), Failure);
+}
+
 }  // namespace
 }  // namespace weft::train

@@ -12,10 +12,12 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
+#include "tools/train/models/libtorch_error.h"
 #include "tools/train/models/rotary.h"
 #include "tools/train/models/rotation.h"
 
@@ -24,7 +26,7 @@ namespace {
 
 constexpr int64_t kLength = 24;
 
-std::string someText() {
+std::string textOfSquares() {
   std::string text;
   for (int i = 0; i < 200; ++i) text += fmt::format("The square of {} is {}. ", i, i * i);
   return text;
@@ -56,7 +58,7 @@ std::vector<ModelShape> allShapes() {
 }
 
 Batch batchFor(const ModelShape& shape, uint64_t first, size_t count) {
-  static const std::string text = someText();
+  static const std::string text = textOfSquares();
   Options options = optionsOf(shape.family == Family::kBert ? "bert" : "gpt");
   return makeBatchSource(options, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, 64)
       ->batch(0, first, count);
@@ -288,6 +290,30 @@ TEST(Models, WeightsMayBeBfloat16) {
 at::Tensor scores(const at::Tensor& queries, const at::Tensor& keys, Rotary form) {
   const Rotation turn(queries.size(-2), queries.size(-1), form);
   return at::matmul(turn(queries), turn(keys).transpose(-2, -1));
+}
+
+// The line and the exit code of what `action` throws.
+template <class Action>
+std::pair<std::string, int> failureOfAction(Action action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    const Failure failure = failureOf(error);
+    return {failure.what(), failure.code()};
+  }
+  return {"nothing", 0};
+}
+
+TEST(LibtorchErrors, AreALineWithoutABacktrace) {
+  const auto [line, code] = failureOfAction([] { at::empty({int64_t{1} << 50}, at::kByte); });
+  EXPECT_EQ(line,
+            "there is no memory for a tensor of 1.13e+06 GB; lower --seq, --batch or the model's "
+            "sizes");
+  EXPECT_EQ(code, 78);
+  const auto [other, bug] = failureOfAction([] { at::ones({2}) + at::ones({3}); });
+  EXPECT_EQ(other.find("libtorch: The size of tensor a"), 0u) << other;
+  EXPECT_EQ(other.find('\n'), std::string::npos);
+  EXPECT_EQ(bug, 70);
 }
 
 TEST(ZeroFrequencies, AreExactAfterReorderingRowsAndWrongWithoutIt) {

@@ -2,10 +2,13 @@
 // Whole runs of weft-train with a small model.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -33,6 +36,15 @@ class Runs : public SmallRuns {
       ASSERT_EQ(norm, whole.norms.at(step)) << "step " << step;
     }
     std::remove(folder_.path("csv").c_str());
+  }
+
+  // The points of the first line of that picture.
+  static std::string firstLineOf(const std::string& svg) {
+    std::ifstream file(svg);
+    std::string line;
+    while (std::getline(file, line))
+      if (line.starts_with("<polyline")) return line.substr(line.find(" points="));
+    return {};
   }
 };
 
@@ -190,8 +202,16 @@ TEST_F(Runs, BadInputIsOneSentence) {
       {"--ranks 2 --model bert --vocab /nowhere", 65,
        "weft-train: cannot read /nowhere: No such file or directory\n"},
       {"--ranks 2 --heads 5", 64, "weft-train: --heads 5 does not divide --hidden 32\n"},
-      {"--csv /nowhere/curve --steps 1", 78,
-       "cannot write /nowhere/curve: No such file or directory\n"},
+      {"--csv /nowhere/curve --steps 1", 73,
+       "cannot write '/nowhere/curve': No such file or directory; "},
+      {"--json /nowhere/report --ranks 2", 73, "cannot write '/nowhere/report': "},
+      {"--export /nowhere/model --ranks 2", 73, "cannot write '/nowhere/model': "},
+      {"--save /proc/nowhere --ranks 2", 73, "cannot make the folder --save /proc/nowhere: "},
+      {"--resume /nowhere --ranks 2", 64, "there is no checkpoint in --resume /nowhere; "},
+      {"--resume /nowhere --steps 1", 64, "there is no checkpoint in --resume /nowhere; "},
+      {"--ranks 2 --data /dev/zero", 65, "cannot read /dev/zero: it is no regular file\n"},
+      {"--model bert --vocab /dev/zero", 65, "cannot read /dev/zero: it is no regular file\n"},
+      {"--ranks 2 --seq 19000 --batch 100000", 78, "GB; lower --seq or --batch\n"},
       {"--ranks 0", 64, ""},
   };
   for (const auto& [flags, code, text] : cases) {
@@ -200,6 +220,34 @@ TEST_F(Runs, BadInputIsOneSentence) {
     EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
     EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
   }
+}
+
+TEST_F(Runs, AFullDiskUnderTheCurveIsToldAndCostsNothingElse) {
+  const std::string disk = folder_.path("disk");
+  std::filesystem::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=8k") != 0) GTEST_SKIP() << "only root mounts";
+  const Outcome outcome = shell(command(
+      fmt::format("--steps 200 --batch 1 --csv {}/csv --json {}", disk, folder_.path("json"))));
+  ::umount(disk.c_str());
+  EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
+  EXPECT_NE(outcome.output.find("disk/csv': No space left on device"), std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_.path("json"))).at("steps"), 200);
+}
+
+TEST_F(Runs, ReportsMayGoToStandardOutput) {
+  const Outcome outcome = test::runCommand(command("--steps 2 --batch 1 --csv - --json -"));
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_EQ(outcome.output.find("step,loss,"), 0u) << outcome.output;
+  const auto json = nlohmann::json::parse(outcome.output.substr(outcome.output.find('{')));
+  EXPECT_EQ(json.at("steps"), 2);
+}
+
+TEST_F(Runs, AnExportFollowsALink) {
+  std::filesystem::create_symlink("model", folder_.path("link"));
+  EXPECT_EQ(shell(command("--steps 1 --batch 1 --export " + folder_.path("link"))).exitCode, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_.path("link")));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder_.path("model")));
 }
 
 TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
@@ -216,9 +264,18 @@ TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
   EXPECT_NE(outcome.output.find("rank 1 (pid "), std::string::npos) << outcome.output;
 }
 
+TEST_F(Runs, ThePictureHasThePointOfEachStep) {
+  train("--steps 3 --batch 2 --ranks 2 --svg " + folder_.path("loss.svg"));
+  const std::string points = firstLineOf(folder_.path("loss.svg"));
+  EXPECT_EQ(std::count(points.begin(), points.end(), ','), 3) << points;
+}
+
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
-  const Outcome outcome = shell(command("--scaling 1,2 --scaling-seconds 0.5 --batch 2"));
+  const Outcome outcome = shell(command("--scaling 1,2 --scaling-seconds 0.5 --batch 2 --svg " +
+                                        folder_.path("scaling.svg")));
   EXPECT_EQ(outcome.exitCode, 0);
+  const std::string points = firstLineOf(folder_.path("scaling.svg"));
+  EXPECT_EQ(std::count(points.begin(), points.end(), ','), 2) << points;
   std::istringstream lines(outcome.output);
   std::vector<std::string> rows;
   for (std::string line; std::getline(lines, line);) {

@@ -37,6 +37,15 @@ TEST(Vocabulary, AWordIsItsLongestPieces) {
   EXPECT_EQ(encode(*pieces, " \t"), std::vector<int32_t>{});
 }
 
+// Looked for at each byte, in each length, such a line would take minutes.
+TEST(Vocabulary, ALineThatIsNoWordIsNotLookedFor) {
+  const TemporaryFolder folder;
+  const std::string line(4000, 'a');
+  const auto pieces = wordPieceVocabulary(
+      folder.write("vocab", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n" + line + "\n"));
+  EXPECT_EQ(encode(*pieces, line).size(), line.size());
+}
+
 TEST(Vocabulary, AFingerprintTellsFilesApart) {
   const TemporaryFolder folder;
   const std::string marks = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";

@@ -9,19 +9,20 @@
 
 #include "station.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/ofi.h"
 
 // What makeOfiWire() says where it cannot make one: the same on all ranks, with a fix.
-namespace weft {
+namespace weft::wire {
 namespace {
 
-const Fabric kRanks{.name = "tcp", .processes = true, .wire = makeOfiWire};
+const transport::Fabric kRanks{.name = "tcp", .processes = true, .wire = ofi::makeOfiWire};
 
 // Each rank sets its environment by `prepare`; all must fail with one text, which is returned to
 // `judge`.
 void expectFailure(const std::function<void(std::uint32_t)>& prepare,
                    const std::function<void(const std::string&)>& judge) {
   if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
-  runAllWell(kRanks, 3, [&](Rank& rank) {
+  transport::runAllWell(kRanks, 3, [&](transport::Rank& rank) {
     ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
     prepare(rank.rank);
     Station::Memory memory;
@@ -78,7 +79,7 @@ std::string anotherInterface() {
 TEST(OfiSetUp, NamedInterfacesAreRails) {
   if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
   const std::string other = anotherInterface();
-  runAllWell(kRanks, 2, [&](Rank& rank) {
+  transport::runAllWell(kRanks, 2, [&](transport::Rank& rank) {
     ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
     ::setenv("WEFT_NET_DEVICES", other.empty() ? "=lo" : text("=lo,", other).c_str(), 1);
     Station::Memory memory;
@@ -94,7 +95,7 @@ TEST(OfiSetUp, NamedInterfacesAreRails) {
 // Also a rank that reaches nobody takes part, without libfabric's help.
 TEST(OfiSetUp, ARankThatReachesNobody) {
   if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
-  runAllWell(kRanks, 3, [&](Rank& rank) {
+  transport::runAllWell(kRanks, 3, [&](transport::Rank& rank) {
     ::setenv("WEFT_OFI_PROVIDER", rank.rank == 2 ? "warp" : "tcp;ofi_rxm", 1);
     Station::Memory memory;
     std::unique_ptr<Wire> wire;
@@ -103,7 +104,7 @@ TEST(OfiSetUp, ARankThatReachesNobody) {
     WireEvent event;
     if (rank.rank == 2) {
       REQUIRE(wire->poll(&event, 1) == 0 && wire->rails(0) == 0);
-      REQUIRE(wire->write({.peer = 0}) == WireResult::Failed && !wire->lastError().empty());
+      REQUIRE(wire->write({.peer = 0}) == WireResult::Failed && !wire->lastError().ok());
     }
     rank.barrier();
   });
@@ -121,4 +122,4 @@ TEST(OfiLibrary, LeavesSignalsAlone) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::wire

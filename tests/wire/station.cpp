@@ -12,7 +12,7 @@
 
 #include "base/deadline.h"
 
-namespace weft {
+namespace weft::wire {
 namespace {
 
 constexpr int kPatienceMs = 30000;
@@ -27,29 +27,30 @@ Board::Board() {
 }
 Board::~Board() { ::munmap(shared_, sizeof(Shared)); }
 
-Status Station::makeWire(Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
+Status Station::makeWire(transport::Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
                          std::vector<bool> members) {
-  WireSetup setup{rank.setup({}), {}, {}, kNotices};
+  WireSetup setup{rank.setup({}), {}, kCompletions};
   if (members.empty()) members.assign(rank.ranks, true);
   for (std::uint32_t r = 0; r < rank.ranks; ++r) {
     setup.peers.push_back(r != rank.rank && members[r] && members[rank.rank]);
-    setup.names.push_back(text("rank ", r, " (here)"));
+    setup.names.push_back({static_cast<int>(r), "here", 4000 + static_cast<int>(r)});
   }
-  setup.segment = {memory.segment.base(), kSegment};
-  setup.mailbox = {memory.mailbox.base(), kMailbox};
+  setup.regions[0] = {memory.window.base(), kWindowBytes};
+  setup.regions[1] = {memory.bounce.base(), kBounce};
+  setup.regions[kOutgoing] = {memory.outgoing.base(), kOutgoingBytes};
   setup.timeoutMs = kPatienceMs;
   return rank.fabric.wire(setup, out);
 }
 
-Station::Station(Rank& rank, const Board& board) : rank_(rank), board_(board) {
-  for (const WireRegion region : {WireRegion::Segment, WireRegion::Mailbox})
+Station::Station(transport::Rank& rank, const Board& board) : rank_(rank), board_(board) {
+  for (const WireRegion region : {WireRegion::Window, WireRegion::Bounce})
     std::ranges::fill(memory(region), kBlank);
   const Status status = makeWire(rank, memory_, &wire_);
   REQUIRE(status.ok(), status.text());
 }
 
 bool Station::allowed(std::uint32_t peer) const {
-  return posted_[peer] - board_.taken(self(), peer).load() < kNotices;
+  return posted_[peer] - board_.taken(self(), peer).load() < kCompletions;
 }
 
 WireResult Station::attempt(const WireWrite& asked) {
@@ -65,7 +66,7 @@ WireResult Station::attempt(const WireWrite& asked) {
 bool Station::trySend(const WireWrite& write) {
   if (!allowed(write.peer)) return false;
   const WireResult result = attempt(write);
-  REQUIRE(result != WireResult::Failed, wire_->lastError());
+  REQUIRE(result != WireResult::Failed, wire_->lastError().text());
   return result == WireResult::Accepted;
 }
 
@@ -85,13 +86,13 @@ void Station::poll() {
       REQUIRE(open != open_.end(), "answered twice, or never accepted: cookie ", event.cookie);
       REQUIRE(open->second == event.peer);
       open_.erase(open);
-    } else if (event.kind == WireEvent::Noticed) {
-      REQUIRE(!down.contains(event.peer), "a notice on a link that is down");
-      noticed.emplace_back(event.peer, event.notice);
+    } else if (event.kind == WireEvent::RemoteCompletion) {
+      REQUIRE(!down.contains(event.peer), "a completion on a link that is down");
+      completions.emplace_back(event.peer, event.immediate);
       board_.taken(event.peer, self()).fetch_add(1);
     } else {
       REQUIRE(down.insert(event.peer).second, "LinkDown twice");
-      downText = wire_->lastError();
+      downText = wire_->lastError().text();
       REQUIRE(!downText.empty());
       std::erase_if(open_, [&](const auto& open) { return open.second == event.peer; });
     }
@@ -103,7 +104,7 @@ void Station::until(const char* whatFor, const std::function<bool()>& what) {
   while (!what()) {
     poll();
     REQUIRE(!deadline.expired(), "rank ", self(), " waits for ", whatFor, "; ", unanswered(),
-            " writes are open, ", heard(), " notices came; ", downText);
+            " writes are open, ", heard(), " completions came; ", downText);
     ::sched_yield();
   }
 }
@@ -129,10 +130,10 @@ void runStations(const WireCase& wire, std::uint32_t ranks,
   if (const std::string why = unavailable(wire); !why.empty()) GTEST_SKIP() << why;
   setEnvironment(wire);
   const Board board;
-  runAllWell(wire.fabric, ranks, [&](Rank& rank) {
+  transport::runAllWell(wire.fabric, ranks, [&](transport::Rank& rank) {
     Station station(rank, board);
     body(station);
   });
 }
 
-}  // namespace weft
+}  // namespace weft::wire

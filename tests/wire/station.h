@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "transports/mapped/handle.h"
+#include "transports/mapping.h"
 #include "wires.h"
 
-namespace weft {
+namespace weft::wire {
 
 // What the ranks of one test know of each other, whether threads or processes: shared pages. A wire
 // makes progress only while its ranks poll, so they must not sleep in a barrier.
@@ -30,7 +30,7 @@ class Board {
   std::atomic<std::uint32_t>& arrivals(std::uint32_t phase) const {
     return shared_->arrivals[phase];
   }
-  // Notices of `from` that `to` has polled.
+  // Remote completions of `from` that `to` has polled.
   std::atomic<std::uint32_t>& taken(std::uint32_t from, std::uint32_t to) const {
     return shared_->taken[from][to];
   }
@@ -46,33 +46,37 @@ class Board {
 // One rank at its wire: its memory, and what has come of it.
 class Station {
  public:
-  static constexpr std::uint32_t kNotices = 32;  // a peer
-  static constexpr std::size_t kSegment = std::size_t{1} << 20;
-  static constexpr std::size_t kMailbox = std::size_t{1} << 16;
+  static constexpr std::uint32_t kCompletions = 32;  // a peer
+  static constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kBounce = std::size_t{1} << 16;
+  static constexpr std::size_t kOutgoingBytes = 4096;
   static constexpr std::byte kBlank{0xee};
 
   struct Memory {
-    Mapping segment{kSegment, -1};
-    Mapping mailbox{kMailbox, -1};
+    transport::Mapping window{kWindowBytes, -1};
+    transport::Mapping bounce{kBounce, -1};
+    transport::Mapping outgoing{kOutgoingBytes, -1};
   };
   // By the rank's fabric, with the ranks that `members` names (all).
-  static Status makeWire(Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
+  static Status makeWire(transport::Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
                          std::vector<bool> members = {});
 
-  Station(Rank& rank, const Board& board);
+  Station(transport::Rank& rank, const Board& board);
 
   Wire& wire() { return *wire_; }
   std::uint32_t ranks() const { return rank_.ranks; }
   std::uint32_t self() const { return rank_.rank; }
   std::span<std::byte> memory(WireRegion region) {
-    return region == WireRegion::Segment ? std::span(memory_.segment.base(), kSegment)
-                                         : std::span(memory_.mailbox.base(), kMailbox);
+    return region == WireRegion::Window ? std::span(memory_.window.base(), kWindowBytes)
+                                        : std::span(memory_.bounce.base(), kBounce);
   }
-  // The upper half of the segment is for sources: nobody writes there.
-  std::span<std::byte> landing() { return memory(WireRegion::Segment).first(kSegment / 2); }
-  std::span<std::byte> sources() { return memory(WireRegion::Segment).last(kSegment / 2); }
+  // Nobody writes there.
+  std::span<std::byte> outgoing() { return {memory_.outgoing.base(), kOutgoingBytes}; }
+  // The upper half of the window is for sources: nobody writes there.
+  std::span<std::byte> target() { return memory(WireRegion::Window).first(kWindowBytes / 2); }
+  std::span<std::byte> sources() { return memory(WireRegion::Window).last(kWindowBytes / 2); }
 
-  // Polls until it is accepted, within the peer's allowance of notices.
+  // Polls until it is accepted, within the peer's allowance of completions.
   void send(WireWrite write);
   // Once, whatever comes of it; the allowance is the caller's business.
   WireResult attempt(const WireWrite& write);
@@ -86,16 +90,16 @@ class Station {
   void meet(const std::vector<std::uint32_t>& members);  // of those alone
 
   std::size_t unanswered() const { return open_.size(); }
-  std::size_t heard() const { return noticed.size(); }
+  std::size_t heard() const { return completions.size(); }
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> noticed;  // peer, notice
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> completions;  // peer, immediate data
   std::set<std::uint32_t> down;
   std::string downText;
 
  private:
   bool allowed(std::uint32_t peer) const;
 
-  Rank& rank_;
+  transport::Rank& rank_;
   const Board& board_;
   Memory memory_;
   std::map<std::uint64_t, std::uint32_t> open_;  // cookie -> peer
@@ -109,4 +113,4 @@ class Station {
 void runStations(const WireCase& wire, std::uint32_t ranks,
                  const std::function<void(Station&)>& body);
 
-}  // namespace weft
+}  // namespace weft::wire

@@ -8,7 +8,7 @@
 #include "base/deadline.h"
 #include "station.h"
 
-namespace weft {
+namespace weft::wire {
 namespace {
 
 class Trouble : public testing::TestWithParam<WireCase> {};
@@ -21,7 +21,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Death);
 
 void expectRefused(Station& me, const WireWrite& write, const char* what) {
   REQUIRE(me.wire().write(write) == WireResult::Failed, what, " was not refused");
-  REQUIRE(!me.wire().lastError().empty(), what, " was refused without a word");
+  REQUIRE(!me.wire().lastError().ok(), what, " was refused without a word");
 }
 
 // Nothing of it happens, and the wire works afterwards.
@@ -30,7 +30,7 @@ TEST_P(Trouble, BadArgumentsAreRefused) {
     GTEST_SKIP() << "a wire of the tests, which trusts them";
   runStations(GetParam(), 2, [](Station& me) {
     const std::uint32_t peer = 1 - me.self();
-    const WireWrite good{.peer = peer, .src = me.sources().data(), .bytes = 8, .notice = 1};
+    const WireWrite good{.peer = peer, .src = me.sources().data(), .bytes = 8, .immediate = 1};
     WireWrite bad = good;
     bad.peer = 2;
     expectRefused(me, bad, "a rank that does not exist");
@@ -40,13 +40,13 @@ TEST_P(Trouble, BadArgumentsAreRefused) {
     bad.rail = me.wire().rails(peer);
     expectRefused(me, bad, "a rail that does not exist");
     bad = good;
-    bad.target = Station::kSegment - 7;
+    bad.target = Station::kWindowBytes - 7;
     expectRefused(me, bad, "a target that ends outside");
     bad.target = ~std::uint64_t{0} - 3;
     expectRefused(me, bad, "a target whose end overflows");
-    bad.region = WireRegion::Mailbox;
-    bad.target = Station::kMailbox;
-    expectRefused(me, bad, "a target outside of the mailbox");
+    bad.region = WireRegion::Bounce;
+    bad.target = Station::kBounce;
+    expectRefused(me, bad, "a target outside of the bounce buffer");
     bad = good;
     bad.bytes = me.wire().caps().maxWrite + 1;
     expectRefused(me, bad, "more than maxWrite");
@@ -64,16 +64,17 @@ TEST_P(Trouble, BadArgumentsAreRefused) {
   });
 }
 
-// Notices, from `first` on, go round among those that are still joined.
-void exchangeNotices(Station& me, const std::vector<std::uint32_t>& members, std::uint32_t first) {
+// Remote completions, from `first` on, go round among those that are still joined.
+void exchangeCompletions(Station& me, const std::vector<std::uint32_t>& members,
+                         std::uint32_t first) {
   constexpr std::uint32_t kEach = 50;
   for (std::uint32_t i = 0; i < kEach; ++i)
     for (const std::uint32_t peer : members)
       if (peer != me.self())
-        me.send({.peer = peer, .src = me.sources().data(), .bytes = 100, .notice = first + i});
-  me.until("the others' notices", [&] {
-    const auto heard = std::ranges::count_if(me.noticed, [&](const auto& notice) {
-      return notice.second >= first && notice.second < first + kEach;
+        me.send({.peer = peer, .src = me.sources().data(), .bytes = 100, .immediate = first + i});
+  me.until("the others' completions", [&] {
+    const auto heard = std::ranges::count_if(me.completions, [&](const auto& immediate) {
+      return immediate.second >= first && immediate.second < first + kEach;
     });
     return static_cast<std::size_t>(heard) == kEach * (members.size() - 1);
   });
@@ -82,16 +83,19 @@ void exchangeNotices(Station& me, const std::vector<std::uint32_t>& members, std
 
 TEST_P(Trouble, SeveredLinkIsDeadAndTheOthersLive) {
   runStations(GetParam(), 3, [](Station& me) {
-    exchangeNotices(me, {0, 1, 2}, 1000);
+    exchangeCompletions(me, {0, 1, 2}, 1000);
     if (me.self() == 0) {
       me.wire().sever(1);
-      expectRefused(me, {.peer = 1, .notice = 9}, "a write on a severed link");
-      const std::string error = me.wire().lastError();
+      expectRefused(me, {.peer = 1, .immediate = 9}, "a write on a severed link");
+      const std::string error = me.wire().lastError().text();
       REQUIRE(error.find("rank 1") != std::string::npos, error);
+      const ErrorData& data = me.wire().lastError().data();
+      REQUIRE(data.who.rank == 1 && data.code == Code::RemoteError, error);
+      REQUIRE(me.wire().name() != std::string("ofi") || !data.device.empty(), error);
       me.wire().sever(1);  // again: nothing
     }
     me.meet();
-    if (me.self() != 1) exchangeNotices(me, {0, 2}, 2000);
+    if (me.self() != 1) exchangeCompletions(me, {0, 2}, 2000);
   });
 }
 
@@ -101,24 +105,24 @@ TEST_P(Death, OfAPeerLeavesTheOtherLinks) {
   if (const std::string why = unavailable(wire); !why.empty()) GTEST_SKIP() << why;
   setEnvironment(wire);
   const Board board;
-  const auto outcomes = runRanks(wire.fabric, 4, [&](Rank& rank) {
+  const auto outcomes = transport::runRanks(wire.fabric, 4, [&](transport::Rank& rank) {
     Station me(rank, board);
     const std::size_t bytes = std::min<std::size_t>(me.wire().caps().maxWrite, 30000);
-    exchangeNotices(me, {0, 1, 2, 3}, 1000);
+    exchangeCompletions(me, {0, 1, 2, 3}, 1000);
     if (me.self() == 2) {
       for (int i = 0; i < 10; ++i)
-        (void)me.attempt({.peer = 0, .src = me.sources().data(), .bytes = bytes, .notice = 1});
+        (void)me.attempt({.peer = 0, .src = me.sources().data(), .bytes = bytes, .immediate = 1});
       ::kill(::getpid(), SIGKILL);
     }
     const Deadline soon = Deadline::in(3000);
-    for (std::uint32_t i = 0; i < Station::kNotices / 2 && !soon.expired();) {
+    for (std::uint32_t i = 0; i < Station::kCompletions / 2 && !soon.expired();) {
       const WireResult result =
-          me.attempt({.peer = 2, .src = me.sources().data(), .bytes = bytes, .notice = 1});
+          me.attempt({.peer = 2, .src = me.sources().data(), .bytes = bytes, .immediate = 1});
       if (result == WireResult::Failed) break;
       i += result == WireResult::Accepted;
       me.poll();
     }
-    exchangeNotices(me, {0, 1, 3}, 2000);
+    exchangeCompletions(me, {0, 1, 3}, 2000);
     for (const std::uint32_t peer : me.down) REQUIRE(peer == 2, me.downText);
     if (!me.down.empty()) REQUIRE(me.downText.find("rank 2") != std::string::npos, me.downText);
   });
@@ -130,4 +134,4 @@ TEST_P(Death, OfAPeerLeavesTheOtherLinks) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::wire

@@ -8,17 +8,18 @@
 
 #include "shuffled_wire.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/ofi.h"
 
-namespace weft {
+namespace weft::wire {
 namespace {
 
 WireCase overOfi(const std::string& name, const std::string& mode, bool processes) {
-  return {{.name = name, .processes = processes, .wire = makeOfiWire}, mode};
+  return {{.name = name, .processes = processes, .wire = ofi::makeOfiWire}, mode};
 }
 
 std::vector<WireCase> allWires() {
   const auto shuffled = [](const WireSetup& setup, std::unique_ptr<Wire>* out) {
-    return makeShuffledWire(setup, {.seed = 7, .rails = 2, .maxWrite = 30000}, out);
+    return transport::makeShuffledWire(setup, {.seed = 7, .rails = 2, .maxWrite = 30000}, out);
   };
   return {{{.name = "shuffled", .wire = shuffled}, ""},
           overOfi("tcp_rdma", "rdma", true),
@@ -43,7 +44,7 @@ std::vector<WireCase> wiresUnderTest() {
   std::vector<WireCase> wires;
   std::istringstream names(asked);
   for (std::string name; std::getline(names, name, ',');) {
-    if (name == "verbs") wires.push_back({verbsFabric(), ""});
+    if (name == "verbs") wires.push_back({transport::verbsFabric(), ""});
     if (name == "ofi") wires.push_back(overOfi("ofi", "", true));
     for (const WireCase& wire : allWires())
       if (wire.fabric.name == name) wires.push_back(wire);
@@ -69,4 +70,4 @@ void setEnvironment(const WireCase& wire) {
   ::setenv("WEFT_OFI_MODE", wire.mode.c_str(), 1);
 }
 
-}  // namespace weft
+}  // namespace weft::wire

@@ -9,11 +9,11 @@
 // The wires under test. By default those that any machine has: the one that shuffles, and libfabric
 // over tcp in both modes. The variable WIRES_UNDER_TEST names others, as the rigs do: "verbs",
 // "ofi" (with WEFT_OFI_PROVIDER and WEFT_OFI_MODE as they are).
-namespace weft {
+namespace weft::wire {
 
 struct WireCase {
-  Fabric fabric;     // its `wire` makes it
-  std::string mode;  // of libfabric; empty: as the environment says
+  transport::Fabric fabric;  // its `wire` makes it
+  std::string mode;          // of libfabric; empty: as the environment says
 };
 std::ostream& operator<<(std::ostream&, const WireCase&);
 
@@ -24,4 +24,4 @@ std::string unavailable(const WireCase&);
 // For the ranks about to be started.
 void setEnvironment(const WireCase&);
 
-}  // namespace weft
+}  // namespace weft::wire

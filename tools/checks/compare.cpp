@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "perf/common/median.h"
 #include "tools/checks/kinds.h"
 #include "tools/checks/units.h"
-#include "tools/common/median.h"
 
 namespace weft::checks {
 namespace {

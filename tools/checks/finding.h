@@ -2,10 +2,11 @@
 // What a check has to say: one sentence about one culprit, and what to do.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
+#include <weft/weft.hpp>
 
 namespace weft::checks {
 
@@ -23,16 +24,11 @@ struct Finding {
   std::string what;     // what is wrong with it, with figures and units; no full stop
   std::string fix;      // what to do; no full stop
   double weight = 0;    // how bad; orders findings of one severity, larger first
+  std::optional<ErrorInfo> error = {};  // of weft, if that is what was found
 };
 
 // "fault: link node1 - node2: 0.11 GB/s, a quarter of ..." and "  fix: ...".
 std::string toText(const Finding& finding);
-
-// "what. fix: how" or "what; fix: how", the library's way to say both in one line, taken apart.
-struct Advice {
-  std::string what, fix;
-};
-Advice adviceOf(const std::string& line);
 
 // Worst first; findings that are equally bad keep their order.
 void sortByWeight(std::vector<Finding>& findings);

@@ -101,8 +101,8 @@ class HostCheck {
 
   const HostOptions& options_;
   const Progress& progress_;
-  const cpu_set_t allowed_ = allowedCores();
-  const unsigned usable_ = usableCores(allowed_);
+  const cpu_set_t allowed_ = topology::allowedCores();
+  const unsigned usable_ = topology::usableCores(allowed_);
   const Snapshot before_;
   double mostBytes_ = 0;
   double done_ = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "perf/common/error_json.h"
+
 namespace weft::checks {
 namespace {
 
@@ -37,12 +39,14 @@ Finding findingFrom(const json& from) {
 }  // namespace
 
 json toJson(const Finding& finding) {
-  return {{"severity", nameOf(finding.severity)},
-          {"kind", finding.kind},
-          {"culprit", finding.culprit},
-          {"what", finding.what},
-          {"fix", finding.fix},
-          {"weight", finding.weight}};
+  json json = {{"severity", nameOf(finding.severity)},
+               {"kind", finding.kind},
+               {"culprit", finding.culprit},
+               {"what", finding.what},
+               {"fix", finding.fix},
+               {"weight", finding.weight}};
+  if (finding.error) json["error"] = tools::errorJson<nlohmann::json>(*finding.error);
+  return json;
 }
 
 json toJson(const HostReport& report) {

@@ -32,8 +32,13 @@ struct Case {
 
 struct Failure {
   weftResult_t result = weftSuccess;  // not success: weft could not; else a wrong result
-  std::string what;
+  std::string what, fix;
 };
+
+Failure lastFailure(weftResult_t result, weftComm_t comm) {
+  const ErrorInfo error = lastErrorInfo(comm);
+  return {result, error.message, error.fix};
+}
 
 // The communicators of all ranks, made by the thread that destroys them.
 class Ranks {
@@ -63,7 +68,7 @@ std::optional<Failure> runCase(weftComm_t comm, int rank, const Case& c) {
   std::vector<std::byte> output(input.size());
   const weftResult_t result =
       weftAllReduce(input.data(), output.data(), c.count, c.type, c.op, comm, nullptr, nullptr);
-  if (result != weftSuccess) return Failure{result, weftGetLastError(comm)};
+  if (result != weftSuccess) return lastFailure(result, comm);
   const std::vector<std::byte> expected = resultOf(c.type, c.op, c.count, c.seed, kRanks);
   const auto [wrong, right] = std::ranges::mismatch(output, expected);
   if (wrong == output.end()) return {};
@@ -71,7 +76,8 @@ std::optional<Failure> runCase(weftComm_t comm, int rank, const Case& c) {
   return Failure{weftSuccess,
                  fmt::format("{} of {} {} values: byte {} is {:#04x} instead of {:#04x}",
                              nameOf(c.op), c.count, nameOf(c.type), byte,
-                             static_cast<unsigned>(*wrong), static_cast<unsigned>(*right))};
+                             static_cast<unsigned>(*wrong), static_cast<unsigned>(*right)),
+                 {}};
 }
 
 // Every rank runs all cases; one that fails leaves the others to their error.
@@ -105,7 +111,7 @@ std::optional<Failure> runOn(int core, std::uint64_t seed, const char* transport
     pinTo(core);  // before the communicators are made: they look at how many cores they have
     const Ranks comms(transport);
     if (comms.result() != weftSuccess) {
-      failures[0] = Failure{comms.result(), weftGetLastError(nullptr)};
+      failures[0] = lastFailure(comms.result(), nullptr);
       return;
     }
     std::vector<std::jthread> threads;  // they inherit the core
@@ -128,13 +134,12 @@ void blame(const Failure& failure, int core, HostReport& report) {
     report.findings.push_back(
         makeFinding(kind, report.culprit(), std::move(what), 1, std::move(fix)));
   };
-  const Advice advice = adviceOf(failure.what);
   if (failure.result == weftSuccess)
     add("kernel-wrong", fmt::format("on core {}: {}", core, failure.what));
   else if (failure.result == weftInvalidArgument || failure.result == weftInvalidUsage)
-    add("env-invalid", advice.what, advice.fix);
+    add("env-invalid", failure.what, failure.fix);
   else
-    add("selftest-failed", advice.what, advice.fix);
+    add("selftest-failed", failure.what, failure.fix);
 }
 
 }  // namespace
@@ -145,7 +150,7 @@ void checkKernels(std::vector<int> cores, double seconds, HostReport& report,
   const auto start = Clock::now();
   // The first communicators of a process measure the machine, which must not happen on one core.
   if (const Ranks first(transport); first.result() != weftSuccess)
-    return blame({first.result(), weftGetLastError(nullptr)}, -1, report);
+    return blame(lastFailure(first.result(), nullptr), -1, report);
   auto seed = static_cast<std::uint64_t>(start.time_since_epoch().count());
   std::ranges::shuffle(cores, std::mt19937_64(seed));
   std::size_t tested = 0;

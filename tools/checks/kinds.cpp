@@ -20,6 +20,7 @@ static_assert(onlyFaultsHaveExitCodes());
 Finding makeFinding(KindName name, std::string culprit, std::string what, double weight,
                     std::string fix) {
   const Kind& kind = name.kind();
+  if (what.ends_with('.')) what.pop_back();
   return {kind.severity,
           std::string(kind.name),
           std::move(culprit),

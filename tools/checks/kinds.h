@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "perf/common/exit_code.h"
 #include "tools/checks/finding.h"
-#include "tools/common/exit_code.h"
 
 namespace weft::checks {
 

@@ -16,7 +16,8 @@ namespace weft::checks {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-constexpr double kLeastLockedMemory = 256 * kMiB;  // landing arenas and mailboxes of some ranks
+constexpr double kLeastLockedMemory =
+    256 * kMiB;  // staging arenas and bounce buffers of some ranks
 constexpr double kLeastOpenFiles = 1024;
 constexpr double kLeastTasks = 256;
 constexpr double kLeastMemory = 256 * kMiB;

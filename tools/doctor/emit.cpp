@@ -7,7 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
 
 namespace weft::doctor {
 namespace {

@@ -11,16 +11,14 @@
 #include <vector>
 
 #include "base/knobs.h"
-#include "bootstrap/interfaces.h"
 #include "bootstrap/secret.h"
+#include "net/interfaces.h"
 #include "tools/checks/kinds.h"
 #include "topology/fabric_file.h"
 
 namespace weft::doctor {
 namespace {
 
-using checks::Advice;
-using checks::adviceOf;
 using checks::HostReport;
 using checks::makeFinding;
 
@@ -61,8 +59,8 @@ std::string valueIn(const Variables& variables, const std::string& name) {
 
 void refuse(const Status& status, HostReport& report) {
   if (status.ok()) return;
-  const Advice advice = adviceOf(status.text());
-  report.findings.push_back(makeFinding("env-invalid", kCulprit, advice.what, 0.9, advice.fix));
+  report.findings.push_back(
+      makeFinding("env-invalid", kCulprit, status.message(), 0.9, status.data().fix));
 }
 
 Status parse(const KnobInfo& info) {
@@ -100,9 +98,9 @@ Status checkAlgorithm() {
 }
 
 Status checkTopology() {
-  Fabric fabric;
+  topology::Fabric fabric;
   const std::string file = textOf(Knob::TopoFile);
-  return file.empty() ? Status() : readFabric(file, &fabric);
+  return file.empty() ? Status() : topology::readFabric(file, &fabric);
 }
 
 Status checkMeshFile() {
@@ -114,14 +112,14 @@ Status checkMeshFile() {
 }
 
 // Where rank 0 would listen if it ran here.
-Status checkMeetingPoint(HostReport& report) {
-  std::vector<Interface> interfaces;
-  std::vector<Address> addresses;
-  WEFT_TRY(listInterfaces(&interfaces));
-  WEFT_TRY(
-      chooseAddresses(interfaces, textOf(Knob::SocketIfname), defaultRouteInterface(), &addresses));
+Status checkBootstrapRoot(HostReport& report) {
+  std::vector<net::Interface> interfaces;
+  std::vector<net::Address> addresses;
+  WEFT_TRY(net::listInterfaces(&interfaces));
+  WEFT_TRY(net::chooseAddresses(interfaces, textOf(Knob::SocketIfname),
+                                net::defaultRouteInterface(), &addresses));
   std::string all;
-  for (const Address& address : addresses) {
+  for (const net::Address& address : addresses) {
     std::string text = address.text();
     text.resize(text.rfind(':'));  // no port yet
     all += fmt::format("{}{}", all.empty() ? "" : ", ", text);
@@ -215,7 +213,7 @@ void checkKnobs(HostReport& report) {
   }
   std::string secret;
   for (const Status& status : {checkAlgorithm(), checkTopology(), checkMeshFile(),
-                               readSecret(&secret), checkMeetingPoint(report)})
+                               bootstrap::readSecret(&secret), checkBootstrapRoot(report)})
     refuse(status, report);
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "bootstrap/launcher.h"
+#include "launch/launcher.h"
 #include "tools/checks/kinds.h"
 
 namespace weft::doctor {
@@ -89,11 +89,10 @@ void addVariables(const Variables& variables, HostReport& report) {
 
 Job checkLauncher(const Variables& variables, HostReport& report) {
   addVariables(variables, report);
-  Identity identity;
-  if (const Status status = identify(&identity); !status.ok()) {
-    const checks::Advice advice = checks::adviceOf(status.text());
+  launch::Identity identity;
+  if (const Status status = launch::identify(&identity); !status.ok()) {
     report.findings.push_back(
-        makeFinding("launcher-broken", "environment", advice.what, 0.8, advice.fix));
+        makeFinding("launcher-broken", "environment", status.message(), 0.8, status.data().fix));
     return {};
   }
   report.add("launcher.believed",

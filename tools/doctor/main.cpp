@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 #include <string>
 
 #include "base/knobs.h"
+#include "perf/common/command_line.h"
+#include "perf/common/report_file.h"
 #include "tools/checks/kinds.h"
 #include "tools/checks/libraries.h"
 #include "tools/doctor/emit.h"
@@ -84,25 +86,14 @@ checks::HostReport examine(const Options& options) {
   return report;
 }
 
-bool write(const std::string& path, const std::string& content) {
-  if (path == "-") return std::fputs(content.c_str(), stdout) >= 0;
-  std::ofstream out(path, std::ios::trunc);
-  out << content;
-  out.flush();
-  return static_cast<bool>(out);
-}
-
 int check(const Options& options) {
-  if (!options.json.empty() && !write(options.json, options.json == "-" ? "" : "{}\n")) {
-    fmt::print(stderr, "weft-doctor: cannot write {}; fix: a path that can be written\n",
-               options.json);
-    return tools::kExitCannotWrite;
-  }
+  std::optional<tools::ReportFile> file;
+  if (!options.json.empty()) file.emplace(options.json);
   const checks::HostReport report = examine(options);
-  if (options.json != "-") fmt::print("{}", toText(report));
+  std::fputs(toText(report).c_str(), tools::besides({options.json}));
   const std::string json =
       toJson(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-  if (!options.json.empty() && !write(options.json, json + "\n")) return tools::kExitCannotWrite;
+  if (file) file->write(json + "\n");
   return checks::exitCodeOf(report.findings);
 }
 
@@ -120,13 +111,13 @@ int run(const Options& options, char** argv) {
 }
 
 }  // namespace
-}  // namespace weft::doctor
 
 int main(int argc, char** argv) {
-  weft::doctor::Options options;
+  Options options;
   CLI::App app{
       "Checks this host before a job: processor, memory, limits, clock, network, settings."};
-  app.footer(weft::doctor::kFooter);
+  app.footer(kFooter);
+  tools::addVersion(app, "weft-doctor");
   app.add_flag("--quick", options.quick, "about 3 seconds");
   app.add_option("--seconds", options.seconds, "for what measures processor and memory")
       ->check(CLI::Range(0.1, 3600.0))
@@ -140,13 +131,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::tools::kExitUsage;
+    return app.exit(error) == 0 ? 0 : tools::kExitUsage;
   }
   options.isProbe = probe->count() > 0;
-  try {
-    return weft::doctor::run(options, argv);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-doctor: {}\n", error.what());
-    return weft::tools::kExitInternal;
-  }
+  return run(options, argv);
+}
+
+}  // namespace weft::doctor
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-doctor", [&]() { return weft::doctor::main(argc, argv); });
 }

@@ -4,17 +4,18 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <weft/weft.h>
+#include <weft/weft.hpp>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <sstream>
 #include <utility>
 #include <vector>
 
-#include "tools/common/exit_code.h"
-#include "tools/common/local_ranks.h"
+#include "perf/common/exit_code.h"
+#include "perf/common/local_ranks.h"
 
 namespace weft::doctor {
 namespace {
@@ -69,10 +70,10 @@ Probe probe(const std::string& transport) {
   if (length <= 0) return {transport, -1, "/proc/self/exe cannot be read"};
   Pipe pipe(fmt::format("exec '{}' --ranks 2 --probe '{}' 2>/dev/null", self.data(), transport));
   if (pipe.stream == nullptr) return {transport, -1, "no process can be started"};
-  const std::string said = readAll(pipe.stream);
+  std::istringstream said(readAll(pipe.stream));
   const int status = pipe.close();
-  Probe result{transport, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-               said.substr(0, said.find('\n'))};
+  Probe result{transport, WIFEXITED(status) ? WEXITSTATUS(status) : -1, {}};
+  std::getline(std::getline(said, result.says), result.fix);
   if (result.exitCode > 128) result.exitCode = -1;
   if (result.exitCode < 0 && result.says.empty())
     result.says = fmt::format("a process that tried it was killed (status {:#x})", status);
@@ -95,9 +96,9 @@ int runProbe(const std::string& transport) {
   if (result == weftSuccess) result = tryOut(comm);
   std::array<char, 1024> edges{};
   if (result == weftSuccess) result = weftCommEdges(comm, edges.data(), edges.size());
-  const std::string says =
-      result == weftSuccess ? carrierIn(edges.data()) : std::string(weftGetLastError(comm));
-  std::fputs((says + '\n').c_str(), stdout);
+  const ErrorInfo error = lastErrorInfo(comm);
+  const std::string says = result == weftSuccess ? carrierIn(edges.data()) : error.message;
+  std::fputs(fmt::format("{}\n{}\n", says, error.fix).c_str(), stdout);
   std::fflush(stdout);
   weftCommDestroy(comm);
   return tools::exitCodeOf(result);

@@ -8,8 +8,9 @@ namespace weft::doctor {
 
 struct Probe {
   std::string transport;  // as WEFT_TRANSPORT spells it
-  int exitCode = -1;      // tools/common/exit_code.h; -1: it was killed or never came to an end
+  int exitCode = -1;      // perf/common/exit_code.h; -1: it was killed or never came to an end
   std::string says;       // what carries bytes, or why nothing does: the library's own words
+  std::string fix = {};   // what would help, if it knows
 
   bool works() const { return exitCode == 0; }
 };

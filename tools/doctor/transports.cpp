@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "perf/common/exit_code.h"
 #include "tools/checks/kinds.h"
-#include "tools/common/exit_code.h"
 
 namespace weft::doctor {
 namespace {
@@ -32,8 +32,7 @@ std::string betweenHosts(std::span<const Probe> probes) {
 
 void addFinding(checks::KindName kind, const std::string& culprit, const std::string& before,
                 const Probe& probe, HostReport& report) {
-  const checks::Advice advice = checks::adviceOf(probe.says);
-  report.findings.push_back(makeFinding(kind, culprit, before + advice.what, 0.9, advice.fix));
+  report.findings.push_back(makeFinding(kind, culprit, before + probe.says, 0.9, probe.fix));
 }
 
 void judgeWanted(const Probe& probe, HostReport& report) {

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
+#include "perf/common/median.h"
+#include "perf/common/report_file.h"
 #include "tools/checks/kinds.h"
-#include "tools/common/median.h"
 #include "tools/health/summary.h"
 
 namespace weft::health {
@@ -18,14 +19,14 @@ namespace {
 
 constexpr std::size_t kMostRuns = 100, kLeastRuns = 3;
 constexpr double kWorse = 1.5;
+constexpr int kDeepest = 4;  // {"runs": [{"figures": {"us of ...": 1}}]}
 
 std::string shapeOf(const Evidence& evidence) {
   std::vector<std::string> hosts;
   for (const Member& member : evidence.members) hosts.push_back(member.host);
   std::ranges::sort(hosts);
-  const auto repeated = std::ranges::unique(hosts);
-  return fmt::format("{} ranks on {} hosts", evidence.members.size(),
-                     hosts.size() - repeated.size());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return fmt::format("{} ranks on {} hosts", evidence.members.size(), hosts.size());
 }
 
 std::runtime_error complaint(const std::string& path, const char* what) {
@@ -62,11 +63,15 @@ std::map<std::string, double> figuresOf(const Evidence& evidence) {
 
 Baseline Baseline::read(const std::string& path) {
   Baseline baseline;
+  if (!std::filesystem::is_regular_file(path)) return baseline;  // devices remember nothing
   std::ifstream file(path);
-  if (!file) return baseline;
   if (file.peek() == std::ifstream::traits_type::eof()) return baseline;
-  const nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object() || json.value("tool", "") != "weft-health" || !json.contains("runs"))
+  const nlohmann::json::parser_callback_t shallow = [](int depth, auto, auto&) {
+    return depth <= kDeepest;
+  };
+  const nlohmann::json json = nlohmann::json::parse(file, shallow, false);
+  if (!json.is_object() || !json.contains("tool") || json["tool"] != "weft-health" ||
+      !json.contains("runs"))
     throw complaint(path, "is not a history of weft-health");
   if (!json["runs"].is_array() || !std::ranges::all_of(json["runs"], isRun))
     throw complaint(path, "is a damaged history");
@@ -101,13 +106,8 @@ void Baseline::add(const Evidence& evidence) {
 }
 
 void Baseline::write(const std::string& path) const {
-  const std::string aside = path + ".new";
-  std::ofstream file(aside, std::ios::trunc);
-  file << nlohmann::json{{"tool", "weft-health"}, {"runs", runs_}}.dump(1) << '\n';
-  file.close();
-  if (!file || std::rename(aside.c_str(), path.c_str()) != 0)
-    throw std::runtime_error(fmt::format(
-        "cannot write {}; fix: make room, and see that the folder may be written to", path));
+  const nlohmann::json history{{"tool", "weft-health"}, {"runs", runs_}};
+  tools::ReportFile(path).write(history.dump(1) + '\n');
 }
 
 }  // namespace weft::health

@@ -14,7 +14,7 @@ namespace weft::health {
 
 class Baseline {
  public:
-  // A file that is not there is an empty history. Throws std::runtime_error, with the fix, for one
+  // A file that is not there, or a device, is an empty history. Throws std::runtime_error, with the fix, for one
   // that is something else.
   static Baseline read(const std::string& path);
 
@@ -22,7 +22,7 @@ class Baseline {
   // 1.5 times worse than their median; none before there have been three.
   std::vector<checks::Finding> compare(const Evidence& evidence) const;
   void add(const Evidence& evidence);
-  // Aside, and renamed: a reader sees the old or the new history. Throws std::runtime_error.
+  // A reader sees the old or the new history. Throws tools::CannotWrite.
   void write(const std::string& path) const;
 
  private:

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include "tools/common/median.h"
+#include "perf/common/median.h"
 
 namespace weft::health {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "tools/common/median.h"
+#include "perf/common/median.h"
 #include "tools/health/skew.h"
 
 namespace weft::health {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/health/cores.h"
-#include "tools/common/median.h"
+#include "perf/common/median.h"
 
 #include <fmt/format.h>
 #include <sched.h>

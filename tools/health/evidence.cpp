@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
+#include "perf/common/exit_code.h"
+#include "perf/common/median.h"
 #include "tools/checks/compare.h"
 #include "tools/checks/kinds.h"
-#include "tools/common/exit_code.h"
-#include "tools/common/median.h"
 
 namespace weft::health {
 namespace {
@@ -126,31 +124,12 @@ void addStragglers(const Evidence& evidence, std::vector<Finding>* findings) {
   }
 }
 
-std::size_t endOfHostName(std::string_view text, std::size_t from) {
-  const auto isPart = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '.'; };
-  while (from < text.size() && isPart(static_cast<unsigned char>(text[from]))) ++from;
-  return from;
-}
-
-// "rank 3 (host b, pid 7)" or "rank 3 on host b", if that stands at `at`.
-std::string rankAt(std::string_view text, std::size_t at) {
-  const std::size_t end = text.find_first_not_of("0123456789", at + 5);
-  if (end == at + 5 || end == std::string_view::npos) return {};
-  const std::string_view rest = text.substr(end);
-  if (rest.starts_with(" (host "))
-    return std::string(text.substr(at, std::min(text.find(')', end), text.size() - 1) + 1 - at));
-  if (!rest.starts_with(" on host ")) return {};
-  return std::string(text.substr(at, endOfHostName(text, end + 9) - at));
-}
-
-// The rank that an error of weft names first, else the host; empty if it names none.
-std::string culpritIn(std::string_view text) {
-  for (std::size_t at = text.find("rank "); at != text.npos; at = text.find("rank ", at + 1))
-    if (std::string rank = rankAt(text, at); !rank.empty()) return rank;
-  for (std::size_t at = text.find("host "); at != text.npos; at = text.find("host ", at + 1))
-    if (const std::size_t end = endOfHostName(text, at + 5); end > at + 5)
-      return std::string(text.substr(at, end - at));
-  return {};
+// As nameOf() names a rank, else the host; empty if the error has neither.
+std::string culpritOf(const ErrorInfo& error) {
+  if (error.rank >= 0 && error.host.empty()) return fmt::format("rank {}", error.rank);
+  if (error.rank >= 0)
+    return fmt::format("rank {} (host {}, pid {})", error.rank, error.host, error.pid);
+  return error.host.empty() ? "" : "host " + error.host;
 }
 
 checks::KindName kindOf(weftResult_t result) {
@@ -187,11 +166,14 @@ std::vector<Finding> conclude(const Evidence& evidence) {
   return findings;
 }
 
-Finding findingOf(weftResult_t result, const std::string& text) {
-  const std::string culprit = culpritIn(text);
-  auto [what, fix] = checks::adviceOf(text);
+Finding findingOf(weftResult_t result, const ErrorInfo& error) {
+  const std::string culprit = culpritOf(error);
+  std::string what = error.message;
   if (what.starts_with(culprit)) what.erase(0, what.find_first_not_of(": ", culprit.size()));
-  return makeFinding(kindOf(result), culprit.empty() ? "the job" : culprit, what, 4e6, fix);
+  Finding finding =
+      makeFinding(kindOf(result), culprit.empty() ? "the job" : culprit, what, 4e6, error.fix);
+  finding.error = error;
+  return finding;
 }
 
 }  // namespace weft::health

@@ -31,7 +31,7 @@ struct Evidence {
 // Faults of the data path and of ranks; those of hosts are in their reports. Worst first.
 std::vector<checks::Finding> conclude(const Evidence& evidence);
 
-// What a failed call of weft says: the culprit is the rank or host that its text names first.
-checks::Finding findingOf(weftResult_t result, const std::string& text);
+// Of a failed call of weft; its culprit is the error's.
+checks::Finding findingOf(weftResult_t result, const ErrorInfo& error);
 
 }  // namespace weft::health

@@ -7,15 +7,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <thread>
 #include <variant>
 
+#include "perf/common/exit_code.h"
+#include "perf/common/local_ranks.h"
+#include "perf/common/program.h"
+#include "perf/common/report_file.h"
 #include "tools/checks/kinds.h"
-#include "tools/common/exit_code.h"
-#include "tools/common/local_ranks.h"
 #include "tools/health/baseline.h"
 #include "tools/health/heat_map.h"
 #include "tools/health/options.h"
@@ -36,15 +37,6 @@ Communicator join(const Options& options) {
   config.commName = "weft-health";
   if (!options.transport.empty()) config.transport = options.transport.c_str();
   return Communicator::fromEnvironment(&config);
-}
-
-void save(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  if (path == "-") {
-    fmt::print("{}", text);
-  } else if (std::ofstream file(path); !(file << text).flush()) {
-    fmt::print(stderr, "weft-health: cannot write {}; fix: make room for it\n", path);
-  }
 }
 
 // One process of the run: what it found, told by rank 0, and by all if rank 0 may be the one that
@@ -72,9 +64,9 @@ class Rank {
       Progress progress(rank_ == 0);
       examine(options_, *crew_, progress, &evidence_);
     } catch (const Error& error) {
-      return findingOf(error.result(), error.what());
+      return findingOf(error.result(), error.info());
     } catch (const std::exception& error) {
-      return findingOf(weftInternalError, error.what());
+      return findingOf(weftInternalError, {.message = error.what()});
     }
     return {};
   }
@@ -99,7 +91,7 @@ class Rank {
     // Ranks that have not met do not know who is the first: each writes the file, on its host.
     if (rank_ < 0 && options_.json != "-")
       save(options_.json, reportJson(evidence_, {*lost}, code).dump(1) + "\n");
-    return code;
+    return orCannotWrite(code);
   }
 
   int tell(const std::optional<Finding>& lost) {
@@ -107,11 +99,30 @@ class Rank {
     if (lost) findings.insert(findings.begin(), *lost);
     int code = lost ? exitCodeOf(std::span(&*lost, 1)) : exitCodeOf(findings);
     if (!options_.baseline.empty() && code == 0) compareWithBaseline(&findings);
-    const std::string text = reportText(evidence_, findings);
-    fmt::print(options_.json == "-" || options_.svg == "-" ? stderr : stdout, "{}", text);
+    std::fputs(reportText(evidence_, findings).c_str(),
+               tools::besides({options_.json, options_.svg, options_.baseline}));
     save(options_.json, reportJson(evidence_, findings, code).dump(1) + "\n");
     save(options_.svg, heatMapSvg(evidence_));
-    return code;
+    return orCannotWrite(code);
+  }
+
+  void save(const std::string& path, const std::string& text) {
+    if (path.empty()) return;
+    try {
+      tools::ReportFile(path).write(text);
+    } catch (const tools::CannotWrite& error) {
+      cannotWrite(error.what());
+    }
+  }
+
+  void cannotWrite(const char* why) {
+    fmt::print(stderr, "weft-health: {}\n", why);
+    lostReport_ = true;
+  }
+
+  // What was found is worse than that it was not written.
+  int orCannotWrite(int code) const {
+    return code == 0 && lostReport_ ? tools::kExitCannotWrite : code;
   }
 
   void compareWithBaseline(std::vector<Finding>* findings) {
@@ -122,7 +133,7 @@ class Rank {
       if (slower.empty()) baseline.add(evidence_);
       baseline.write(options_.baseline);
     } catch (const std::exception& error) {
-      fmt::print(stderr, "weft-health: {}\n", error.what());
+      cannotWrite(error.what());
     }
   }
 
@@ -130,10 +141,13 @@ class Rank {
   std::optional<Crew> crew_;
   Evidence evidence_;
   int rank_ = -1;
+  bool lostReport_ = false;
 };
 
-// Bad input is refused before the minute that would be lost.
-int refuseBaseline(const Options& options) {
+// Bad files are refused before the minute that would be lost.
+int refuseFiles(const Options& options) {
+  for (const std::string& path : {options.json, options.svg, options.baseline})
+    if (!path.empty()) tools::ReportFile tried(path);
   if (options.baseline.empty()) return 0;
   try {
     static_cast<void>(Baseline::read(options.baseline));
@@ -150,11 +164,13 @@ int main(int argc, char** argv) {
   const auto parsed = parseOptions(argc, argv);
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   const Options& options = std::get<Options>(parsed);
-  if (const int code = refuseBaseline(options); code != 0) return code;
+  if (const int code = refuseFiles(options); code != 0) return code;
   if (options.localProcesses > 0) return tools::runLocalRanks(options.localProcesses, argv);
   return Rank(options).run();
 }
 
 }  // namespace weft::health
 
-int main(int argc, char** argv) { return weft::health::main(argc, argv); }
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-health", [&]() { return weft::health::main(argc, argv); });
+}

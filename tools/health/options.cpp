@@ -2,10 +2,9 @@
 #include "tools/health/options.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 
-#include "tools/common/exit_code.h"
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
 
 namespace weft::health {
 namespace {
@@ -19,23 +18,11 @@ Examples
 The verdict comes first, worst first, each finding with what to do. docs/operating.md explains all
 findings. Exit codes: 0 healthy (warnings may have been printed), 69 a host, link or rank was found
 bad and named: go elsewhere, 75 a peer or host was lost: try again, 64 usage, 65 ranks disagree,
-78 configuration, 77 authentication: do not retry, 70 a bug of weft's.
+73 a report could not be written, 78 configuration, 77 authentication: do not retry, 70 a bug of
+weft's.
 )";
 
-// A report that cannot be written should be known before the minute that it reports on.
-std::string refuseUnwritable(const std::string& path) {
-  if (path == "-") return {};
-  const bool existed = std::filesystem::exists(path);
-  const bool writable = std::ofstream(path, std::ios::app).good();
-  if (!existed && writable) std::filesystem::remove(path);
-  return writable ? ""
-                  : "cannot write '" + path +
-                        "'; fix: name a file in a folder that exists "
-                        "and that you may write to";
-}
-
 void declare(CLI::App& app, Options& options) {
-  const CLI::Validator writable(refuseUnwritable, "FILE");
   app.add_option("--ranks", options.localProcesses, "start N processes on this host")
       ->check(CLI::Range(1, 1024));
   app.add_flag("--quick", options.quick, "ten seconds instead of sixty");
@@ -49,13 +36,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--transport", options.transport, "as WEFT_TRANSPORT: shm, verbs, ofi, ...");
   app.add_flag("!--no-host", options.hostChecks, "leave out the checks of the hosts themselves");
   app.add_option("--seed", options.seed, "of the random data; by default another one each time");
-  app.add_option("--json", options.json, "write all that was found as JSON; - is stdout")
-      ->check(writable);
-  app.add_option("--svg", options.svg, "draw the bandwidth and latency of all pairs")
-      ->check(writable);
+  app.add_option("--json", options.json, "write all that was found as JSON; - is standard output");
+  app.add_option("--svg", options.svg, "draw the bandwidth and latency of all pairs");
   app.add_option("--baseline", options.baseline,
-                 "compare with earlier runs in FILE, and add this one if it is healthy")
-      ->check(writable);
+                 "compare with earlier runs in this file, and add this one if it is healthy");
 }
 
 }  // namespace
@@ -64,6 +48,7 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
   Options options;
   CLI::App app("weft-health: are these hosts, links and ranks fit for a job?", "weft-health");
   app.footer(kFooter);
+  tools::addVersion(app, "weft-health");
   declare(app, options);
   try {
     app.parse(argc, argv);

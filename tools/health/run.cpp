@@ -7,9 +7,9 @@
 #include <random>
 #include <sstream>
 
+#include "perf/common/median.h"
 #include "tools/checks/json.h"
 #include "tools/checks/nics.h"
-#include "tools/common/median.h"
 #include "tools/health/sweep.h"
 
 namespace weft::health {

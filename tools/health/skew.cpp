@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/health/skew.h"
-#include "tools/common/median.h"
+#include "perf/common/median.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostMeetings = 200;
+constexpr int kMostRendezvous = 200;
 constexpr int kWork = 100'000;  // additions, about 0.1 ms
 
 double since(Clock::time_point start) {
@@ -41,7 +41,7 @@ std::vector<double> meet(Crew& crew, int meetings) {
 Skew measureSkew(Crew& crew, double seconds) {
   const auto start = Clock::now();
   meet(crew, 5);
-  const double fitting = std::clamp(seconds * 5 / since(start), 10.0, double{kMostMeetings});
+  const double fitting = std::clamp(seconds * 5 / since(start), 10.0, double{kMostRendezvous});
   const int meetings = std::stoi(crew.hear(std::to_string(static_cast<int>(fitting))));
   const auto waits = crew.gather(meet(crew, meetings));
 

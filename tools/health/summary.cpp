@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/health/summary.h"
-#include "tools/common/median.h"
+#include "perf/common/median.h"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "perf/common/error_json.h"
 #include "tools/test/columns.h"
 
 namespace weft::test {
@@ -56,8 +57,15 @@ void JsonReport::row(const std::string& operation, const perf::Row& row) {
   document_->json["results"].push_back(std::move(result));
 }
 
-void JsonReport::error(const std::string& text) { document_->json["errors"].push_back(text); }
+void JsonReport::error(const std::string& text, const ErrorInfo& error) {
+  document_->json["errors"].push_back(text);
+  document_->json["error_info"].push_back(tools::errorJson<Json>(error));
+}
 
-void JsonReport::write() { file_.replace(document_->json.dump(4) + '\n'); }
+void JsonReport::write() { file_.write(document_->json.dump(4) + '\n'); }
+
+void JsonReport::writeSoFar() {
+  if (file_.isReplaced()) write();
+}
 
 }  // namespace weft::test

@@ -3,8 +3,9 @@
 
 #include <memory>
 #include <string>
+#include <weft/weft.hpp>
 
-#include "perf/weft-perf/replaced_file.h"
+#include "perf/common/report_file.h"
 #include "perf/weft-perf/report.h"
 #include "tools/test/options.h"
 
@@ -19,13 +20,14 @@ class JsonReport {
   ~JsonReport();
 
   void row(const std::string& operation, const perf::Row& row);
-  void error(const std::string& text);
-  void write();  // what there is so far; throws CannotWrite
+  void error(const std::string& text, const ErrorInfo& error);
+  void write();       // throws CannotWrite
+  void writeSoFar();  // if the next write replaces it
 
  private:
   struct Document;
   const TestOptions& options_;
-  perf::ReplacedFile file_;
+  tools::ReportFile file_;
   std::unique_ptr<Document> document_;
 };
 

@@ -5,9 +5,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "perf/common/exit_code.h"
+#include "perf/common/local_ranks.h"
+#include "perf/common/program.h"
 #include "perf/weft-perf/life.h"
-#include "tools/common/exit_code.h"
-#include "tools/common/local_ranks.h"
 #include "tools/test/launch.h"
 #include "tools/test/report.h"
 #include "tools/test/run.h"
@@ -28,7 +29,7 @@ int liveAsOneRank(const TestOptions& options) {
 int startRanks(const TestOptions& options, char** argv) {
   try {
     Report tried(options);
-  } catch (const perf::CannotWrite& error) {
+  } catch (const tools::CannotWrite& error) {
     fmt::print(stderr, "weft-test: --report-to-json-file: {}\n", error.what());
     return tools::kExitCannotWrite;
   }
@@ -50,4 +51,6 @@ int main(int argc, char** argv) {
 
 }  // namespace weft::test
 
-int main(int argc, char** argv) { return weft::test::main(argc, argv); }
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-test", [&]() { return weft::test::main(argc, argv); });
+}

@@ -6,12 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
 #include "perf/weft-perf/numbers.h"
 #include "perf/weft-perf/parsed.h"
-#include "tools/common/exit_code.h"
 
 namespace weft::test {
 namespace {
@@ -57,6 +59,7 @@ std::string operationNames() {
 
 void addWork(CLI::App& app, Raw& raw, TestOptions& options) {
   perf::Options& measure = options.measure;
+  measure.warmup = 5;
   app.add_option("operation", raw.operations, "one or more of" + operationNames())->expected(1, 99);
   app.add_option("-r,--nworkers", options.ranks, "ranks")->required()->check(CLI::Range(1, 4096));
   app.add_option("-b,--minbytes", raw.min, "smallest size")->capture_default_str();
@@ -64,15 +67,15 @@ void addWork(CLI::App& app, Raw& raw, TestOptions& options) {
   app.add_option("-i,--stepbytes", raw.step, "bytes between sizes (default: a tenth of the way)");
   app.add_option("-f,--stepfactor", raw.factor, "factor between sizes, instead of -i");
   app.add_option("-n,--iters", measure.iterations, "timed calls")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", measure.warmup, "calls before them")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::natural())
       ->capture_default_str();
   app.add_option("-I,--neff_iters", raw.rounds, "times so many timed calls")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   app.add_option("-W,--neff_warmup_iters", raw.warmRounds, "rounds of -w and -n calls before them")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("-d,--datatype", raw.type, "element type")->capture_default_str();
   app.add_option("-c,--check", raw.check, "check every element: random (default) or all_ones");
   app.add_option("--seed", measure.seed, "of the data that is checked")->capture_default_str();
@@ -94,7 +97,8 @@ void addRanks(CLI::App& app, Raw& raw, TestOptions& options) {
 
 void addReport(CLI::App& app, Raw& raw, TestOptions& options) {
   app.add_option("-t,--stats", raw.stats, "columns of time: avg, or percentiles as p50 and p99.9");
-  app.add_option("--report-to-json-file", options.measure.json, "write the results to this file");
+  app.add_option("--report-to-json-file", options.measure.json,
+                 "write the results to this file; - is standard output");
   app.add_flag("--show-algorithm", options.showAlgorithm, "a column with the algorithm");
   app.add_flag("--show-input-output-size", options.showSizes, "columns with a rank's sizes");
   app.add_flag(
@@ -192,7 +196,8 @@ void convertStats(const std::string& list, std::vector<std::string>& stats) {
 void readHosts(const std::string& path, std::vector<std::string>& hosts) {
   if (path.empty()) return;
   std::ifstream file(path);
-  if (!file) throw CLI::ValidationError("--hosts-file", "cannot read '" + path + "'");
+  if (!file || !std::filesystem::is_regular_file(path))
+    throw CLI::ValidationError("--hosts-file", "cannot read '" + path + "'");
   for (std::string host; file >> host;) hosts.push_back(host);
 }
 
@@ -269,6 +274,7 @@ std::variant<TestOptions, int> parseOptions(int argc, char** argv) {
   addRanks(app, raw, options);
   addReport(app, raw, options);
   addRejected(app);
+  tools::addVersion(app, "weft-test");
   app.footer(kFooter);
   try {
     app.parse(reversedWords(argc, argv));

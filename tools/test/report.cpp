@@ -4,7 +4,7 @@
 namespace weft::test {
 
 Report::Report(const TestOptions& options)
-    : interactive_(options.interactive), table_(stdout, options) {
+    : interactive_(options.interactive), table_(tools::besides({options.json()}), options) {
   if (!options.json().empty()) json_.emplace(options);
 }
 
@@ -24,13 +24,17 @@ void Report::row(const perf::Row& row) {
 
 void Report::foot(const perf::Summary& summary, const perf::Memory&) {
   table_.foot(summary);
+  if (json_) json_->writeSoFar();
+}
+
+void Report::finish() {
   if (json_) json_->write();
 }
 
-void Report::failed(const std::string& text) {
+void Report::failed(const std::string& text, const ErrorInfo& error) {
   progress_.clear();
   if (!json_) return;
-  json_->error(text);
+  json_->error(text, error);
   json_->write();
 }
 

@@ -11,7 +11,7 @@
 
 namespace weft::test {
 
-// Rank 0's: the tables on standard output, the JSON file, and the progress line.
+// Rank 0's: the tables, the JSON file, and the progress line.
 class Report final : public perf::Reporter {
  public:
   explicit Report(const TestOptions& options);  // throws CannotWrite
@@ -23,7 +23,8 @@ class Report final : public perf::Reporter {
   void progress(const std::string& text) override;
   void row(const perf::Row& row) override;
   void foot(const perf::Summary& summary, const perf::Memory& memory) override;
-  void failed(const std::string& text) override;
+  void failed(const std::string& text, const ErrorInfo& error) override;
+  void finish();  // after the last operation
 
  private:
   bool interactive_;

@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
+#include "perf/common/exit_code.h"
 #include "perf/weft-perf/run.h"
-#include "tools/common/exit_code.h"
 #include "tools/test/blame.h"
 #include "tools/test/launch.h"
 #include "tools/test/report.h"
@@ -19,7 +19,7 @@ bool makeReport(const TestOptions& options, perf::Team& team, std::unique_ptr<Re
   int fails = 0;
   try {
     if (team.rank() == 0) report = std::make_unique<Report>(options);
-  } catch (const perf::CannotWrite& error) {
+  } catch (const tools::CannotWrite& error) {
     fmt::print(stderr, "weft-test: --report-to-json-file: {}\n", error.what());
     fails = 1;
   }
@@ -53,6 +53,7 @@ int runRank(const TestOptions& options, perf::Team& team,
     const perf::RunResult result = perf::runRank(measure, team, speaker);
     all.wrong.insert(all.wrong.end(), result.wrong.begin(), result.wrong.end());
   }
+  if (speaker != nullptr) speaker->finish();
   return all.right() ? tools::kExitHealthy : judge(all, team);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "topology/fabric_file.h"
+
 namespace weft::topo {
 namespace {
 
@@ -16,11 +18,15 @@ bool isThere(const std::string& file) {
   return handle != nullptr;
 }
 
-bool isOfRdmaDevice(const HostDescription& host, const HostDevice& device) {
-  return device.kind == HostDevice::Network && !device.busId.empty() &&
-         std::ranges::any_of(host.devices, [&](const HostDevice& other) {
-           return other.kind == HostDevice::Rdma && other.busId == device.busId;
+bool isOfRdmaDevice(const topology::HostDescription& host, const topology::HostDevice& device) {
+  return device.kind == topology::HostDevice::Network && !device.busId.empty() &&
+         std::ranges::any_of(host.devices, [&](const topology::HostDevice& other) {
+           return other.kind == topology::HostDevice::Rdma && other.busId == device.busId;
          });
+}
+
+bool isRail(const topology::HostDescription& host, const topology::HostDevice& device) {
+  return device.up && !isOfRdmaDevice(host, device);
 }
 
 }  // namespace
@@ -33,17 +39,26 @@ std::vector<Optional> optionalLibraries() {
   return libraries;
 }
 
-Fabric fabricOf(const HostDescription& host, std::uint32_t ranks) {
-  Fabric fabric;
+topology::Fabric fabricOf(const topology::HostDescription& host, std::uint32_t ranks) {
+  topology::Fabric fabric;
   fabric.name = host.name;
   fabric.nodes.push_back({host.name, ranks});
   std::vector<std::uint32_t> all(ranks);
   std::iota(all.begin(), all.end(), 0u);
-  for (const HostDevice& device : host.devices) {
-    if (device.up && device.gbit > 0 && !isOfRdmaDevice(host, device))
+  for (const topology::HostDevice& device : host.devices) {
+    if (isRail(host, device) && device.gbit > 0)
       fabric.rails.push_back({device.name, {device.gbit, 0}, all});
   }
   return fabric;
+}
+
+std::string exportOf(const topology::HostDescription& host, std::uint32_t ranks) {
+  std::string lines = topology::formatFabric(fabricOf(host, ranks));
+  for (const topology::HostDevice& device : host.devices) {
+    if (isRail(host, device) && device.gbit <= 0)
+      lines += "# rail " + device.name + " gbit ? us ? ranks all    its rate is not known\n";
+  }
+  return lines;
 }
 
 }  // namespace weft::topo

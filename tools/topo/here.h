@@ -21,6 +21,10 @@ std::vector<Optional> optionalLibraries();
 // The host as a fabric of one node: its ranks, and as rails the devices that are up and whose rate
 // is known. An Ethernet interface of an RDMA device is the same rail, not another. Latencies are 0:
 // they are not measured.
-Fabric fabricOf(const HostDescription& host, std::uint32_t ranks);
+topology::Fabric fabricOf(const topology::HostDescription& host, std::uint32_t ranks);
+
+// That fabric as a topology file, with a comment for each device that is up but whose rate nobody
+// knows: they are for people to complete.
+std::string exportOf(const topology::HostDescription& host, std::uint32_t ranks);
 
 }  // namespace weft::topo

@@ -4,12 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "base/status.h"
-#include "base/text.h"
-#include "tools/common/exit_code.h"
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
+#include "perf/common/report_file.h"
 #include "tools/topo/here.h"
 #include "tools/topo/print.h"
 #include "tools/topo/svg.h"
@@ -31,60 +31,59 @@ struct Options {
   std::uint32_t ranks = 0;
 };
 
-Status write(const std::string& path, const std::string& content) {
-  if (path.empty()) return {};
-  std::ofstream out(path, std::ios::trunc);
-  out << content;
-  out.flush();
-  return out ? Status() : Status::error(Code::SystemError, text("cannot write ", path));
+void write(const Options& options, const std::string& lines, const std::string& picture) {
+  if (!options.exportTo.empty()) tools::ReportFile(options.exportTo).write(lines);
+  if (!options.svg.empty()) tools::ReportFile(options.svg).write(picture);
 }
 
-int complain(const Status& status, int exitCode) {
-  fmt::print(stderr, "weft-topo: {}\n", status.text());
-  return exitCode;
+int showHost(const Options& options, std::FILE* out) {
+  const topology::HostDescription host = topology::describeHost();
+  const cpu_set_t cores = topology::allowedCores();
+  const std::uint32_t ranks = options.ranks ? options.ranks : topology::usableCores(cores);
+  fmt::print(out, "{}{}", describe(host), describe(optionalLibraries()));
+  write(options, exportOf(host, ranks), drawSvg(host, cores));
+  return tools::kExitHealthy;
+}
+
+int showFile(const Options& options, std::FILE* out) {
+  topology::Fabric fabric;
+  const Status read = topology::readFabric(options.file, &fabric);
+  if (!read.ok()) {
+    fmt::print(stderr, "weft-topo: {}\n", read.text());
+    return tools::kExitMismatch;
+  }
+  fmt::print(out, "{}", describe(fabric));
+  write(options, topology::formatFabric(fabric), drawSvg(fabric));
+  return tools::kExitHealthy;
 }
 
 int run(const Options& options) {
-  Fabric fabric;
-  if (options.file.empty()) {
-    const HostDescription host = describeHost();
-    const std::uint32_t ranks = options.ranks ? options.ranks : usableCores(allowedCores());
-    fabric = fabricOf(host, ranks);
-    fmt::print("{}{}", describe(host), describe(optionalLibraries()));
-  } else {
-    const Status read = readFabric(options.file, &fabric);
-    if (!read.ok()) return complain(read, tools::kExitMismatch);
-    fmt::print("{}", describe(fabric));
-  }
-  for (const auto& [path, content] : {std::pair{options.exportTo, formatFabric(fabric)},
-                                      std::pair{options.svg, drawSvg(fabric)}}) {
-    const Status written = write(path, content);
-    if (!written.ok()) return complain(written, tools::kExitCannotWrite);
-  }
-  return 0;
+  std::FILE* const out = tools::besides({options.exportTo, options.svg});
+  return options.file.empty() ? showHost(options, out) : showFile(options, out);
 }
 
 }  // namespace
-}  // namespace weft::topo
 
 int main(int argc, char** argv) {
-  weft::topo::Options options;
+  Options options;
   CLI::App app{"Prints, checks, exports and draws topologies: nodes, mesh links, rails."};
-  app.footer(weft::topo::kFooter);
+  app.footer(kFooter);
+  tools::addVersion(app, "weft-topo");
   app.add_option("--file", options.file, "a topology file (WEFT_TOPO_FILE), instead of this host");
   app.add_option("--ranks", options.ranks, "ranks of this host; default: the cores that are usable")
-      ->check(CLI::Range(1u, weft::kMostRanksOfANode));
-  app.add_option("--export", options.exportTo, "write it as a topology file");
-  app.add_option("--svg", options.svg, "draw it");
+      ->check(CLI::Range(1u, topology::kMostRanksOfANode));
+  app.add_option("--export", options.exportTo, "write it as a topology file; - is standard output");
+  app.add_option("--svg", options.svg, "draw it; - is standard output");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : weft::tools::kExitUsage;
+    return app.exit(error) == 0 ? 0 : tools::kExitUsage;
   }
-  try {
-    return weft::topo::run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-topo: {}\n", error.what());
-    return 70;
-  }
+  return run(options);
+}
+
+}  // namespace weft::topo
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-topo", [&]() { return weft::topo::main(argc, argv); });
 }

@@ -12,26 +12,27 @@
 namespace weft::topo {
 namespace {
 
-std::string speedOf(const HostDevice& device) {
+std::string speedOf(const topology::HostDevice& device) {
   return device.gbit > 0 ? fmt::format("{:g} Gbit/s", device.gbit) : "rate unknown";
 }
 
-std::string placeOf(const HostDescription& host, const HostDevice& device) {
+std::string placeOf(const topology::HostDescription& host, const topology::HostDevice& device) {
   std::string line = device.busId.empty() ? "on no bus" : device.busId;
   if (CPU_COUNT(&device.near) == 0) return line;
   static constexpr const char* kDistances[] = {"near", "on another NUMA node",
                                                "in another package"};
-  const int distance = distanceOf(host, device, allowedCores());
-  return line + fmt::format(", {} (cores {})", kDistances[distance], coreList(device.near));
+  const int distance = topology::distanceOf(host, device, topology::allowedCores());
+  return line +
+         fmt::format(", {} (cores {})", kDistances[distance], topology::coreList(device.near));
 }
 
 std::string plural(std::size_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-std::string nodesLine(const Fabric& fabric) {
+std::string nodesLine(const topology::Fabric& fabric) {
   std::map<std::uint32_t, std::size_t> bySize;
-  for (const FabricNode& node : fabric.nodes) ++bySize[node.ranks];
+  for (const topology::FabricNode& node : fabric.nodes) ++bySize[node.ranks];
   std::string line;
   for (const auto& [ranks, count] : bySize)
     line += fmt::format("{}{} of {}", line.empty() ? "" : ", ", plural(count, "node"),
@@ -39,9 +40,9 @@ std::string nodesLine(const Fabric& fabric) {
   return line + fmt::format("; {} in all", plural(fabric.ranks(), "rank"));
 }
 
-std::string meshLine(const Fabric& fabric) {
+std::string meshLine(const topology::Fabric& fabric) {
   std::set<double> rates, latencies;
-  for (const MeshLink& link : fabric.mesh) {
+  for (const topology::MeshLink& link : fabric.mesh) {
     rates.insert(link.speed.gbit);
     latencies.insert(link.speed.us);
   }
@@ -55,7 +56,7 @@ std::string meshLine(const Fabric& fabric) {
                      plural(fabric.mesh.size(), "link"), range(rates), range(latencies));
 }
 
-std::string railLine(const Rail& rail) {
+std::string railLine(const topology::Rail& rail) {
   std::string ranks;
   for (const std::uint32_t r : rail.ranks)
     ranks += fmt::format("{}{}", ranks.empty() ? "" : ",", r);
@@ -65,19 +66,19 @@ std::string railLine(const Rail& rail) {
 
 }  // namespace
 
-std::string describe(const HostDescription& host) {
-  const cpu_set_t mine = allowedCores();
+std::string describe(const topology::HostDescription& host) {
+  const cpu_set_t mine = topology::allowedCores();
   std::string lines = fmt::format("host {}: {} to run on ({}), {} may be kept busy\n", host.name,
                                   plural(static_cast<std::size_t>(CPU_COUNT(&mine)), "core"),
-                                  coreList(mine), usableCores(mine));
+                                  topology::coreList(mine), topology::usableCores(mine));
   if (host.packages > 0) lines += fmt::format("  {}\n", plural(host.packages, "package"));
-  for (const NumaNode& node : host.numa)
+  for (const topology::NumaNode& node : host.numa)
     lines += fmt::format("  numa {}: {} MiB, cores {}, package {}\n", node.index, node.memoryMiB,
-                         coreList(node.cores), node.package);
-  for (const HostDevice& device : host.devices)
-    lines +=
-        fmt::format("  {} {}: {}, {}, {}\n", device.kind == HostDevice::Rdma ? "rdma" : "network",
-                    device.name, device.up ? "up" : "down", speedOf(device), placeOf(host, device));
+                         topology::coreList(node.cores), node.package);
+  for (const topology::HostDevice& device : host.devices)
+    lines += fmt::format(
+        "  {} {}: {}, {}, {}\n", device.kind == topology::HostDevice::Rdma ? "rdma" : "network",
+        device.name, device.up ? "up" : "down", speedOf(device), placeOf(host, device));
   if (!host.missing.empty()) lines += fmt::format("  missing: {}\n", host.missing);
   return lines;
 }
@@ -90,14 +91,15 @@ std::string describe(const std::vector<Optional>& libraries) {
   return lines;
 }
 
-std::string describe(const Fabric& fabric) {
+std::string describe(const topology::Fabric& fabric) {
   std::string lines =
       fmt::format("{}: {}\n", fabric.name.empty() ? "fabric" : fabric.name, nodesLine(fabric));
   if (fabric.memory)
     lines +=
         fmt::format("  memory: {:g} Gbit/s, {:g} us\n", fabric.memory->gbit, fabric.memory->us);
   if (!fabric.mesh.empty()) lines += fmt::format("  mesh: {}\n", meshLine(fabric));
-  for (const Rail& rail : fabric.rails) lines += fmt::format("  rail {}\n", railLine(rail));
+  for (const topology::Rail& rail : fabric.rails)
+    lines += fmt::format("  rail {}\n", railLine(rail));
   if (!fabric.rails.empty())
     lines += fmt::format("  rails of a node together: {:g} Gbit/s\n", fabric.railGbit());
   return lines;

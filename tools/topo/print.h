@@ -8,8 +8,8 @@
 namespace weft::topo {
 
 // For people, a few lines each.
-std::string describe(const HostDescription& host);
+std::string describe(const topology::HostDescription& host);
 std::string describe(const std::vector<Optional>& libraries);
-std::string describe(const Fabric& fabric);
+std::string describe(const topology::Fabric& fabric);
 
 }  // namespace weft::topo

@@ -16,21 +16,6 @@ constexpr const char* kColors[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
 
 const char* colorOf(std::size_t rail) { return kColors[rail % std::size(kColors)]; }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 struct Point {
   double x = 0;
   double y = 0;
@@ -38,7 +23,7 @@ struct Point {
 
 class Drawing {
  public:
-  explicit Drawing(const Fabric& fabric)
+  explicit Drawing(const topology::Fabric& fabric)
       : fabric_(fabric),
         drawn_(std::min(fabric.nodes.size(), kMostDrawn)),
         radius_(std::max(70.0, static_cast<double>(fabric.mostRanksOfANode()) * (kDot + 2) * 2 /
@@ -99,7 +84,7 @@ class Drawing {
   }
 
   void drawRail(std::size_t rail) {
-    const Rail& r = fabric_.rails[rail];
+    const topology::Rail& r = fabric_.rails[rail];
     const double end = left(drawn_) - kGap;
     line({kMargin, railY(rail)}, {end, railY(rail)}, colorOf(rail), 3);
     label({end + 8, railY(rail) + 4},
@@ -107,7 +92,7 @@ class Drawing {
   }
 
   void drawNode(std::size_t node) {
-    const FabricNode& n = fabric_.nodes[node];
+    const topology::FabricNode& n = fabric_.nodes[node];
     body_ += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"8\" "
         "fill=\"{}\" stroke=\"#555\"/>\n",
@@ -115,7 +100,7 @@ class Drawing {
     label({left(node) + 10, kTitle + 18}, n.name, "start");
     if (fabric_.memory) label({left(node) + nodeWidth_ - 10, kTitle + 18}, "shared memory", "end");
     for (std::size_t rail = 0; rail < fabric_.rails.size(); ++rail) drawNic(node, rail);
-    for (const MeshLink& link : fabric_.mesh) {
+    for (const topology::MeshLink& link : fabric_.mesh) {
       if (link.b < n.ranks) line(rankAt(node, link.a), rankAt(node, link.b), "#888", 1.2);
     }
     for (std::uint32_t rank = 0; rank < n.ranks; ++rank) drawRank(rankAt(node, rank), rank);
@@ -141,7 +126,7 @@ class Drawing {
     label({at.x, at.y + 4}, fmt::format("{}", rank), "middle");
   }
 
-  const Fabric& fabric_;
+  const topology::Fabric& fabric_;
   const std::size_t drawn_;
   const double radius_;
   const double nodeWidth_;
@@ -151,6 +136,21 @@ class Drawing {
 
 }  // namespace
 
-std::string drawSvg(const Fabric& fabric) { return Drawing(fabric).draw(); }
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string drawSvg(const topology::Fabric& fabric) { return Drawing(fabric).draw(); }
 
 }  // namespace weft::topo

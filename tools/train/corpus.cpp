@@ -38,10 +38,19 @@ void append(const fs::path& file, std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
+void requireFile(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_regular_file(status)) return;
+  throw Failure(Exit::kData, fmt::format("cannot read {}: {}", path,
+                                         error ? error.message() : "it is no regular file"));
+}
+
 std::vector<uint8_t> readCorpus(const std::string& path) {
   std::vector<uint8_t> bytes;
   try {
     if (!fs::is_directory(path)) {
+      requireFile(path);
       append(path, bytes);
     } else {
       for (const fs::path& file : filesBelow(path)) append(file, bytes);

@@ -8,6 +8,10 @@
 
 namespace weft::train {
 
+// Throws Failure unless the path is that of a regular file: each rank reads it from its beginning
+// to its end, which others do not have.
+void requireFile(const std::string& path);
+
 // The bytes of a file, or of all regular files below a folder, one after the other in the order of
 // their paths; symbolic links inside the folder are skipped. Throws Failure if something cannot be
 // read.

@@ -3,38 +3,48 @@
 // starts ranks, or becomes one.
 #include <fmt/format.h>
 
-#include "tools/common/local_ranks.h"
+#include "perf/common/local_ranks.h"
+#include "perf/common/program.h"
+#include "tools/train/attention_memory.h"
 #include "tools/train/batch_source.h"
 #include "tools/train/become_rank.h"
 #include "tools/train/corpus.h"
 #include "tools/train/failure.h"
+#include "tools/train/files.h"
 #include "tools/train/options.h"
 #include "tools/train/scaling.h"
 
 namespace weft::train {
 namespace {
 
-// Finds what is wrong with the data before N ranks do, so that it is said once.
-void checkData(const Options& options) {
+// Finds what is wrong with the files before N ranks do, so that it is said once.
+void checkInput(const Options& options) {
+  checkFiles(options);
   const std::vector<uint8_t> text = readCorpus(options.data);
   makeBatchSource(options, text, 1);
+  checkAttentionFits(options, bytesOfThisHost());
 }
 
 int run(const Options& options, char** argv) {
   if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
-  checkData(options);
+  checkInput(options);
   if (!options.scaling.empty()) return printScalingTable(options, argv);
   return tools::runLocalRanks(options.ranks, argv);
 }
 
 }  // namespace
-}  // namespace weft::train
 
 int main(int argc, char** argv) {
   try {
-    return weft::train::run(weft::train::parseOptions(argc, argv), argv);
-  } catch (const weft::train::Failure& failure) {
+    return run(parseOptions(argc, argv), argv);
+  } catch (const Failure& failure) {
     fmt::print(stderr, "weft-train: {}\n", failure.what());
     return failure.code();
   }
+}
+
+}  // namespace weft::train
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-train", [&]() { return weft::train::main(argc, argv); });
 }

@@ -7,8 +7,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "perf/common/command_line.h"
 #include "tools/train/failure.h"
 #include "tools/train/sharding.h"
 
@@ -21,68 +24,81 @@ constexpr const char* kAbout =
     "or\n"
     "--ranks N local ones, or this process alone.";
 
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+// An option of a few words, which the help shows as they are typed.
+template <class T>
+void addChoice(CLI::App& app, const char* name, T& value, const Choices<T>& choices,
+               const char* help) {
+  std::string words, chosen;
+  for (const auto& [word, meaning] : choices) {
+    words += (words.empty() ? "" : ",") + word;
+    if (meaning == value) chosen = word;
+  }
+  app.add_option(name, value, help)
+      ->transform(CLI::CheckedTransformer(choices).description(""))
+      ->type_name("{" + words + "}")
+      ->default_str(chosen);
+}
+
 void addModel(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, fmt::format("One of {}", fmt::join(modelNames(), ", ")));
   app.add_option("--layers", options.layers, "Transformer blocks; 0 = the model's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--hidden", options.hidden, "Width of the model; 0 = the model's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--heads", options.heads, "Attention heads; divide --hidden; 0 = the model's")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--seq", options.length, "Tokens in a sequence; tokens are bytes, but for --vocab")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   app.add_option("--vocab", options.vocabulary,
                  "BERT: a vocab.txt of word pieces, instead of bytes");
-  const std::map<std::string, Rotary> forms{{"partial", Rotary::kPartial},
-                                            {"zero-frequency", Rotary::kZeroFrequency}};
-  app.add_option("--rotary", options.rotary,
-                 "NeoX: turn a quarter of each head, or all of it and most pairs by nothing")
-      ->transform(CLI::CheckedTransformer(forms).description("{partial,zero-frequency}"));
+  addChoice(app, "--rotary", options.rotary,
+            {{"partial", Rotary::kPartial}, {"zero-frequency", Rotary::kZeroFrequency}},
+            "NeoX: turn a quarter of each head, or all of it and most pairs by nothing");
 }
 
 void addTraining(CLI::App& app, Options& options) {
   app.add_option("--data", options.data,
                  "Text to learn: a file, or a folder with all files below it")
       ->required();
-  app.add_option("--steps", options.steps, "Optimizer steps")->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps, "Optimizer steps")->check(tools::positive());
   app.add_option("--seconds", options.seconds,
                  "Stop after this time even if steps are left; 0 = never")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--seed", options.seed, "Same seed, same settings, same bits");
   app.add_option("--batch", options.batch, "Sequences of one rank at a time")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   app.add_option("--accumulate,--grad-accum", options.accumulate, "Batches of one rank in a step")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--lr", options.learningRate, "Peak learning rate")->check(CLI::NonNegativeNumber);
+      ->check(tools::positive());
+  app.add_option("--lr", options.learningRate, "Peak learning rate")->check(tools::natural());
   app.add_option("--warmup", options.warmup, "Steps of linear warm-up, before a cosine to a tenth")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--weight-decay", options.weightDecay,
                  "Of matrices; biases, LayerNorms and untied GPT's embeddings have none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--beta1", options.beta1, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.9999));
   app.add_option("--beta2", options.beta2, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.99999));
   app.add_option("--clip", options.clip, "Largest norm of the gradients; 0 = any")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
       ->check(CLI::IsMember({"adamw", "lamb", "sgd"}));
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
 }
 
 void addPrecision(CLI::App& app, Options& options) {
-  const std::map<std::string, bool> isBf16{{"fp32", false}, {"bf16", true}};
-  const auto parse = CLI::CheckedTransformer(isBf16).description("{fp32,bf16}");
-  app.add_option("--dtype", options.bf16, "Of matrix products over fp32 weights")->transform(parse);
-  const std::map<std::string, Params> params{{"fp32", Params::kFloat32},
-                                             {"bf16", Params::kBfloat16},
-                                             {"bf16-only", Params::kBfloat16Only}};
-  app.add_option("--params", options.params,
-                 "Weights of the model: bf16 ones are rounded from fp32 weights in the optimizer's "
-                 "state, bf16-only ones are all that there is")
-      ->transform(CLI::CheckedTransformer(params).description("{fp32,bf16,bf16-only}"));
-  const std::map<std::string, bool> rounding{{"nearest", false}, {"stochastic", true}};
-  app.add_option("--rounding", options.stochastic, "Of bf16 weights")
-      ->transform(CLI::CheckedTransformer(rounding).description("{nearest,stochastic}"));
-  app.add_option("--wire", options.wireBf16, "Of gradients while they travel")->transform(parse);
+  const Choices<bool> isBf16{{"fp32", false}, {"bf16", true}};
+  addChoice(app, "--dtype", options.bf16, isBf16, "Of matrix products over fp32 weights");
+  addChoice(app, "--params", options.params,
+            {{"fp32", Params::kFloat32},
+             {"bf16", Params::kBfloat16},
+             {"bf16-only", Params::kBfloat16Only}},
+            "Weights of the model: bf16 ones are rounded from fp32 weights in the optimizer's "
+            "state, bf16-only ones are all that there is");
+  addChoice(app, "--rounding", options.stochastic, {{"nearest", false}, {"stochastic", true}},
+            "Of bf16 weights");
+  addChoice(app, "--wire", options.wireBf16, isBf16, "Of gradients while they travel");
 }
 
 void addCommunication(CLI::App& app, Options& options) {
@@ -90,10 +106,10 @@ void addCommunication(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", options.threads,
                  "Compute threads of one rank; 0 = cores / local ranks")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::natural());
   app.add_option("--bucket-mb", options.bucketMb,
                  "Gradients are reduced in buckets of this many MB of fp32")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   app.add_option(
       "--shard", options.shard,
       "What the ranks share: none, zero1 (optimizer state), zero2 (and gradients), zero3 "
@@ -107,16 +123,20 @@ void addCommunication(CLI::App& app, Options& options) {
 
 void addOutput(CLI::App& app, Options& options) {
   app.add_option("--log-every", options.logEvery, "Print every so many steps")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--csv", options.csv, "Write every step to this file");
-  app.add_option("--json", options.json, "Write a summary of the run to this file");
+      ->check(tools::positive());
+  app.add_option("--csv", options.csv, "Write every step to this file; - is standard output");
+  app.add_option("--json", options.json, "Write a summary of the run to this file, or -");
+  app.add_option("--svg", options.svg,
+                 "Draw the loss, or with --scaling the table, to this file, or -");
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
   app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
   app.add_option("--save-every", options.saveEvery,
                  "Save while training goes on, each so many steps")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--resume", options.resume,
-                 "Go on from the last checkpoint of this folder, or begin if there is none yet");
+      ->check(tools::natural());
+  app.add_option(
+      "--resume", options.resume,
+      "Go on from the last checkpoint of this folder; if it is --save's, begin where there "
+      "is none yet");
   app.add_option("--export", options.exportTo, "At the end, write one .safetensors file of fp32");
   app.add_option("--scaling", options.scaling,
                  "Print a scaling table for these numbers of local ranks")
@@ -125,7 +145,7 @@ void addOutput(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--scaling-seconds", options.scalingSeconds,
                  "Time for each measurement of the table")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
 }
 
 ModelShape shapeOf(const Options& o) {
@@ -197,10 +217,11 @@ Options parseOptions(int argc, const char* const* argv) {
   addPrecision(app, options);
   addCommunication(app, options);
   addOutput(app, options);
+  tools::addVersion(app, "weft-train");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    std::exit(app.exit(help));
+    std::exit(tools::runProgram("weft-train", [&]() { return app.exit(help); }));
   } catch (const CLI::ParseError& error) {
     throw Failure(Exit::kUsage, fmt::format("{} (--help lists the options)", error.what()));
   }

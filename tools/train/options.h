@@ -64,6 +64,7 @@ struct Options {
   int64_t logEvery = 10;
   std::string csv;
   std::string json;
+  std::string svg;
   bool quiet = false;
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone

@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "tools/train/failure.h"
+#include "tools/train/plot.h"
 
 namespace weft::train {
 namespace {
@@ -30,12 +27,7 @@ double meanOfLastTenth(const std::vector<double>& values) {
   return std::accumulate(first, values.end(), 0.0) / static_cast<double>(count);
 }
 
-[[noreturn]] void cannotWrite(const std::string& path) {
-  throw Failure(Exit::kConfiguration,
-                fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
-
-void writeJson(const std::string& path, const Summary& s) {
+std::string jsonOf(const Summary& s) {
   const nlohmann::ordered_json json = {
       {"ranks", s.ranks},
       {"threads", s.threads},
@@ -50,9 +42,7 @@ void writeJson(const std::string& path, const Summary& s) {
       {"memory_bytes", s.memoryBytes},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
-  std::ofstream file(path);
-  file << json.dump(2) << '\n';
-  if (!file.flush()) cannotWrite(path);
+  return json.dump(2) + '\n';
 }
 
 }  // namespace
@@ -73,50 +63,78 @@ Pace PaceMeter::pace() const {
 
 Report::Report(const Options& options, int ranks)
     : options_(options),
+      out_(tools::besides({options.csv, options.json, options.svg})),
       tokensPerStep_(
           static_cast<double>(options.batch * options.accumulate * options.length * ranks)) {
   if (options.csv.empty()) return;
-  csv_.reset(std::fopen(options.csv.c_str(), "w"));
-  if (csv_ == nullptr) cannotWrite(options.csv);
-  fmt::print(csv_.get(), "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n");
+  csv_.emplace(options.csv);
+  csv_->write("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n");
+}
+
+// main() finds out whether it arrived.
+void Report::print(const std::string& text) const {
+  std::fputs(text.c_str(), out_);
+  std::fflush(out_);
+}
+
+void Report::keep(const std::function<void()>& writing) {
+  try {
+    writing();
+  } catch (const tools::CannotWrite& error) {
+    fmt::print(stderr, "weft-train: {}\n", error.what());
+    isComplete_ = false;
+  }
 }
 
 void Report::head(const std::string& line) const {
-  if (!options_.quiet) fmt::print("# {}\n", line);
+  if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
 void Report::add(const StepReport& r) {
+  if (losses_.empty()) firstStep_ = r.step;
   losses_.push_back(r.loss);
   const double tokensPerSecond = tokensPerStep_ / r.seconds;
   const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
-  if (csv_ != nullptr) {
-    fmt::print(csv_.get(), "{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}\n", r.step,
-               r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs,
-               r.wireBytes);
-    std::fflush(csv_.get());  // whoever watches the curve sees each step
+  if (csv_ && isComplete_) {
+    keep([&]() {
+      csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}\n", r.step,
+                              r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs,
+                              exposedMs, r.wireBytes));
+    });
   }
   if (options_.quiet) return;
   if (r.step == 0) {
-    fmt::print("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss", "grad_norm",
-               "lr", "tokens/s", "step(ms)", "exposed(ms)", "wire B/p");
+    print(fmt::format("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss",
+                      "grad_norm", "lr", "tokens/s", "step(ms)", "exposed(ms)", "wire B/p"));
   }
   if (r.step % options_.logEvery != 0 && r.step + 1 != options_.steps && !r.stop) return;
-  fmt::print("{:>8} {:>9.4f} {:>10.4f} {:>10.3g} {:>10.0f} {:>9.1f} {:>11.2f} {:>8.3f}\n", r.step,
-             r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs, exposedMs,
-             r.wireBytes);
-  std::fflush(stdout);
+  print(fmt::format("{:>8} {:>9.4f} {:>10.4f} {:>10.3g} {:>10.0f} {:>9.1f} {:>11.2f} {:>8.3f}\n",
+                    r.step, r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs,
+                    exposedMs, r.wireBytes));
 }
 
-void Report::finish(Summary summary) const {
+void Report::finish(Summary summary) {
   summary.firstLoss = losses_.front();
   summary.lastLoss = meanOfLastTenth(losses_);
-  if (!options_.json.empty()) writeJson(options_.json, summary);
+  if (!options_.json.empty())
+    keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary)); });
+  if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
   if (options_.quiet) return;
-  fmt::print(
-      "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s, "
-      "communication exposed {:.1f} %, weights {:016x}\n",
-      summary.firstLoss, summary.lastLoss, summary.steps, summary.tokensPerSecond,
-      100 * summary.exposedMs / summary.stepMs, summary.weights);
+  print(
+      fmt::format("# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s, "
+                  "communication exposed {:.1f} %, weights {:016x}\n",
+                  summary.firstLoss, summary.lastLoss, summary.steps, summary.tokensPerSecond,
+                  100 * summary.exposedMs / summary.stepMs, summary.weights));
+}
+
+void Report::drawLoss(int ranks) const {
+  Line curve{"loss", {}};
+  for (size_t i = 0; i < losses_.size(); ++i)
+    curve.points.push_back({static_cast<double>(firstStep_) + static_cast<double>(i), losses_[i]});
+  writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
+                          "step",
+                          "nats a token",
+                          {std::move(curve)}});
 }
 
 }  // namespace weft::train

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "perf/common/report_file.h"
 #include "tools/train/options.h"
 #include "tools/train/trainer.h"
 
@@ -50,23 +52,28 @@ struct Summary {
 
 class Report {
  public:
-  // Opens the CSV file. Throws Failure if it cannot.
+  // Opens the CSV file. Throws tools::CannotWrite.
   Report(const Options& options, int ranks);
 
   void head(const std::string& line) const;  // one line of comment
   void add(const StepReport& report);
-  // Completes `summary` with the losses, prints it and writes the JSON file.
-  void finish(Summary summary) const;
+  // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.
+  void finish(Summary summary);
+  // Whether all that should be was written. A full disk is told at once, but ends no training.
+  bool isComplete() const { return isComplete_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
+  void print(const std::string& text) const;
+  void keep(const std::function<void()>& writing);
+  void drawLoss(int ranks) const;
 
   const Options& options_;
+  std::FILE* out_;
   double tokensPerStep_;
-  std::unique_ptr<std::FILE, Close> csv_;
+  std::optional<tools::ReportStream> csv_;
+  bool isComplete_ = true;
   std::vector<double> losses_;
+  int64_t firstStep_ = 0;
 };
 
 }  // namespace weft::train

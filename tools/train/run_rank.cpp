@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <new>
 #include <optional>
 #include <thread>
 
 #include "tools/train/agreement.h"
+#include "tools/train/attention_memory.h"
 #include "tools/train/corpus.h"
+#include "tools/train/files.h"
 #include "tools/train/math_libraries.h"
+#include "tools/train/models/libtorch_error.h"
 #include "tools/train/report.h"
 #include "tools/train/trainer.h"
 #include "weft/weft.hpp"
@@ -101,29 +104,43 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   return summary;
 }
 
-// Rank 0 looks, for all.
-bool hasCheckpoint(const std::string& folder, Communicator& team) {
-  std::error_code none;
-  int32_t has = std::filesystem::exists(folder + "/latest", none) ||
-                std::filesystem::exists(folder + "/index.json", none);
+// Rank 0 looks at the files, for all.
+void checkFilesOfAll(const Options& options, Communicator& world) {
+  int32_t code = 0;
+  std::string why;
+  try {
+    if (world.rank() == 0) checkFiles(options);
+  } catch (const Failure& failure) {
+    code = failure.code();
+    why = failure.what();
+  }
+  world.broadcast(&code, &code, 1);
+  if (code != 0) throw SharedFailure(static_cast<Exit>(code), why);
+}
+
+bool isThereToResume(const std::string& folder, Communicator& team) {
+  int32_t has = hasCheckpoint(folder);
   team.broadcast(&has, &has, 1);
   return has != 0;
 }
 
-void train(const Options& options, Communicator& world) {
+// Returns whether all that should be was written.
+bool train(const Options& options, Communicator& world) {
+  checkFilesOfAll(options, world);
   const std::vector<uint8_t> text = readCorpus(options.data);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
   Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
   Communicator& team = options.independent ? alone : world;
   Trainer trainer(options, team, text);
+  checkAttentionFits(options, bytesOfThisHost());
 
   std::optional<Report> report;
   if (world.rank() == 0) {
     report.emplace(options, world.size());
     printHead(*report, options, world, threads, trainer, text.size());
   }
-  if (!options.resume.empty() && hasCheckpoint(options.resume, team)) {
+  if (!options.resume.empty() && isThereToResume(options.resume, team)) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
   }
@@ -150,19 +167,20 @@ void train(const Options& options, Communicator& world) {
   if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
   if (meter.empty()) {
     if (report) report->head(fmt::format("all {} steps are done already", options.steps));
-    return;
+    return true;
   }
 
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
   if (!options.independent)
     agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
-  if (!report) return;
+  if (!report) return true;
   Summary summary = summarize(options, paces);
   summary.threads = threads;
   summary.steps = last.step + 1;
   summary.weights = trainer.weightsFingerprint();
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
+  return report->isComplete();
 }
 
 }  // namespace
@@ -176,16 +194,23 @@ int runRank(const Options& options) {
   try {
     Communicator world = Communicator::fromEnvironment();
     rank = world.rank();
-    train(options, world);
+    const bool complete = train(options, world);
     world.finalize();
-    return 0;
+    return complete ? 0 : static_cast<int>(Exit::kCannotWrite);
   } catch (const SharedFailure& failure) {
     if (rank == 0) fmt::print(stderr, "weft-train: {}\n", failure.what());
     return failure.code();
   } catch (const Failure& failure) {
     return fail(static_cast<Exit>(failure.code()), failure.what());
+  } catch (const tools::CannotWrite& error) {
+    return fail(Exit::kCannotWrite, error.what());
   } catch (const Error& error) {
     return fail(exitCodeOf(error.result()), error.what());
+  } catch (const c10::Error& error) {
+    const Failure failure = failureOf(error);
+    return fail(static_cast<Exit>(failure.code()), failure.what());
+  } catch (const std::bad_alloc&) {
+    return fail(Exit::kConfiguration, "there is no memory left; lower --seq, --batch or the model");
   } catch (const std::exception& error) {
     return fail(Exit::kInternal, error.what());
   }

@@ -13,8 +13,10 @@
 #include <string>
 #include <thread>
 
-#include "tools/common/local_ranks.h"
+#include "perf/common/local_ranks.h"
+#include "perf/common/report_file.h"
 #include "tools/train/failure.h"
+#include "tools/train/plot.h"
 
 namespace weft::train {
 namespace {
@@ -51,12 +53,14 @@ class ResultFile {
 class ScalingTable {
  public:
   ScalingTable(const Options& options, char** argv)
-      : options_(options), threads_(std::max(options.threads, 1)) {
+      : options_(options),
+        out_(tools::besides({options.svg})),
+        threads_(std::max(options.threads, 1)) {
     for (char** word = argv; *word != nullptr; ++word) {
       const std::string text = *word;
-      if (text == "--scaling" && word[1] != nullptr) {
+      if ((text == "--scaling" || text == "--svg") && word[1] != nullptr) {
         ++word;
-      } else if (!text.starts_with("--scaling=")) {
+      } else if (!text.starts_with("--scaling=") && !text.starts_with("--svg=")) {
         arguments_.push_back(text);
       }
     }
@@ -66,36 +70,50 @@ class ScalingTable {
     printHead();
     single_ = measure(1, false).sequencesPerSecond;
     for (const int ranks : options_.scaling) printRow(ranks);
+    if (!options_.svg.empty()) draw();
   }
 
  private:
   void printHead() const {
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     fmt::print(
+        out_,
         "# weft-train scaling: {} sequences of {} tokens per rank and step (weak scaling), {} "
         "thread(s) per rank in every row, {} cores, median step of {} s\n",
         options_.batch * options_.accumulate, options_.length, threads_, cores,
         options_.scalingSeconds);
     const int most = *std::max_element(options_.scaling.begin(), options_.scaling.end());
     if (most * threads_ > cores) {
-      fmt::print("# {} ranks need {} cores and there are {}: rows beyond {} ranks share cores\n",
+      fmt::print(out_,
+                 "# {} ranks need {} cores and there are {}: rows beyond {} ranks share cores\n",
                  most, most * threads_, cores, cores / threads_);
     }
-    fmt::print("{:>5} {:>9} {:>11} {:>10} {:>17} {:>15} {:>11}\n", "ranks", "seq/s", "seq/s/rank",
-               "efficiency", "independent seq/s", "comm efficiency", "exposed(ms)");
-    std::fflush(stdout);
+    fmt::print(out_, "{:>5} {:>9} {:>11} {:>10} {:>17} {:>15} {:>11}\n", "ranks", "seq/s",
+               "seq/s/rank", "efficiency", "independent seq/s", "comm efficiency", "exposed(ms)");
+    std::fflush(out_);
   }
 
   void printRow(int ranks) {
     const Figures independent = measure(ranks, true);
     const Figures together = measure(ranks, false);
     const double perRank = together.sequencesPerSecond / ranks;
-    fmt::print("{:>5} {:>9.2f} {:>11.2f} {:>8.1f} % {:>17.2f} {:>13.1f} % {:>11.2f}\n", ranks,
+    fmt::print(out_, "{:>5} {:>9.2f} {:>11.2f} {:>8.1f} % {:>17.2f} {:>13.1f} % {:>11.2f}\n", ranks,
                together.sequencesPerSecond, perRank, 100 * perRank / single_,
                independent.sequencesPerSecond,
                100 * together.sequencesPerSecond / independent.sequencesPerSecond,
                together.exposedMs);
-    std::fflush(stdout);
+    std::fflush(out_);
+    linear_.points.push_back({1.0 * ranks, single_ * ranks});
+    independent_.points.push_back({1.0 * ranks, independent.sequencesPerSecond});
+    together_.points.push_back({1.0 * ranks, together.sequencesPerSecond});
+  }
+
+  void draw() const {
+    writeSvg(options_.svg,
+             {fmt::format("weft-train: {}, {} thread(s) per rank", options_.model, threads_),
+              "ranks",
+              "sequences/s",
+              {together_, independent_, linear_}});
   }
 
   Figures measure(int ranks, bool independent) const {
@@ -120,9 +138,12 @@ class ScalingTable {
   }
 
   const Options& options_;
+  std::FILE* out_;
   int threads_;
   std::vector<std::string> arguments_;
   double single_ = 0;  // sequences per second of one rank
+  Line together_{"one training", {}}, independent_{"without exchange", {}},
+      linear_{"times one rank", {}};
 };
 
 }  // namespace

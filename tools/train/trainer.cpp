@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "perf/common/report_file.h"
 #include "tools/train/agreement.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
@@ -204,6 +205,12 @@ void Trainer::resume(const std::string& folder) {
             "--batch x --grad-accum)",
             folder, meta["samples_per_step"].get<int64_t>(), globalBatch()));
   ended_ = meta["step"];
+}
+
+// Rank 0 writes it.
+void Trainer::exportTo(const std::string& file) {
+  const std::string target = team_.rank() == 0 ? tools::ReportFile(file).target() : file;
+  check(weftShardExport(shard_, target.c_str(), 1));
 }
 
 size_t Trainer::parameters() const {

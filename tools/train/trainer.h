@@ -49,7 +49,7 @@ class Trainer {
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch.
   void resume(const std::string& folder);
-  void exportTo(const std::string& file) { check(weftShardExport(shard_, file.c_str(), 1)); }
+  void exportTo(const std::string& file);
 
   size_t parameters() const;
   weftShardInfo_t info() const { return shard_.info(); }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tools/train/corpus.h"
 #include "tools/train/failure.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/model_shape.h"
@@ -36,15 +37,20 @@ class Bytes : public Vocabulary {
 bool isSpace(unsigned char c) { return c < 0x80 && std::isspace(c) != 0; }
 bool isPunctuation(unsigned char c) { return c < 0x80 && std::ispunct(c) != 0; }
 
+// A longer line is never found: BERT's own tokenizer takes no longer word. A text without spaces would take the square of
+// the longest line's length for each of its bytes.
+constexpr size_t kLongestPiece = 100;
+
 class WordPiece : public Vocabulary {
  public:
   explicit WordPiece(const std::string& file) : file_(file) {
+    requireFile(file);
     errno = 0;
     std::ifstream stream(file);
     for (std::string line; std::getline(stream, line);) {
       const auto token = static_cast<int32_t>(pieces_.size());
       const bool mark = line.size() > 2 && line.front() == '[' && line.back() == ']';
-      longest_ = std::max(longest_, line.size());
+      longest_ = std::max(longest_, std::min(line.size(), kLongestPiece));
       fingerprint_ = mix(fingerprint_) ^ train::fingerprint(std::span<const char>(line));
       if (pieces_.emplace(std::move(line), token).second && !mark) words_.push_back(token);
     }

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-namespace weft {
+namespace weft::faulty {
 namespace {
 
 std::uint64_t sumOf(const Put& put) {
@@ -25,9 +25,7 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Faults&
       self_(static_cast<std::uint32_t>(inner_->own().control().rank)) {
   std::seed_seq seed{faults_.seed, faults_.seed >> 32, std::uint64_t{self_}};
   random_.seed(seed);
-  broken_.resize(inner_->layout().ranks);
-  puts_.resize(inner_->layout().ranks);
-  large_.resize(inner_->layout().ranks);
+  peers_.resize(inner_->layout().ranks);
   held_.reserve(faults_.depth);
   late_.reserve(2 * std::size_t{faults_.depth});
 }
@@ -52,66 +50,81 @@ std::uint32_t FaultyTransport::someTime() {
   return static_cast<std::uint32_t>(random_() % (std::uint64_t{faults_.delay} + 1));
 }
 
-bool FaultyTransport::fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
-  return answers(peer, !broken_[peer] && inner_->fetch(peer, from, to, bytes));
+bool FaultyTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
+  const bool done = answers(peer, !peers_[peer].broken && inner_->getFrom(peer, from, to, bytes));
+  if (done && isSpoiled(peer, self_, bytes, &peers_[peer].largeGets)) flipOneBit(to, bytes);
+  return done;
 }
 
-bool FaultyTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* from,
-                              std::size_t bytes) {
-  return answers(peer, !broken_[peer] && inner_->deposit(peer, to, from, bytes));
+bool FaultyTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* from,
+                            std::size_t bytes) {
+  return answers(peer, !peers_[peer].broken && inner_->putTo(peer, to, from, bytes));
 }
 
 bool FaultyTransport::answers(std::uint32_t peer, bool done) {
-  if (!done) fail(broken_[peer] ? cutText(peer) : inner_->lastError());
+  if (!done) fail(peers_[peer].broken ? brokenLink(peer, "was cut") : inner_->lastError());
   return done;
 }
 
 PutResult FaultyTransport::put(const Put& asked) {
   Put put = asked;
-  if (cutsNow(put)) breakLink(put.peer, text("cut at put ", puts_[put.peer]));
-  if (broken_[put.peer]) {
-    fail(cutText(put.peer));
+  if (cutsNow(put)) breakLink(put.peer, text("cut at put ", peers_[put.peer].puts));
+  if (peers_[put.peer].broken) {
+    fail(brokenLink(put.peer, "was cut"));
     return PutResult::Failed;
   }
   if (full() || chance(faults_.again)) return PutResult::Again;
-  const Faults::Link* lag = find(faults_.lags, put.peer);
+  const Faults::Link* lag = find(faults_.lags, self_, put.peer);
   if (!corrupts(&put) && lag == nullptr && !chance(faults_.hold)) return pass(put);
   hold(put, lag == nullptr ? 0 : lag->number);
   return PutResult::Pending;
 }
 
 bool FaultyTransport::cutsNow(const Put& put) {
-  const std::uint64_t puts = ++puts_[put.peer];
-  return !broken_[put.peer] && std::ranges::any_of(faults_.cuts, [&](const Faults::Link& cut) {
-    return cut.number == puts && cut.peer == put.peer && cut.from.value_or(self_) == self_;
-  });
+  const std::uint64_t puts = ++peers_[put.peer].puts;
+  return !peers_[put.peer].broken &&
+         std::ranges::any_of(faults_.cuts, [&](const Faults::Link& cut) {
+           return cut.number == puts && cut.peer == put.peer && cut.from.value_or(self_) == self_;
+         });
 }
 
 const Faults::Link* FaultyTransport::find(const std::vector<Faults::Link>& links,
-                                          std::uint32_t peer) const {
+                                          std::uint32_t from, std::uint32_t to) {
   const auto found = std::ranges::find_if(links, [&](const Faults::Link& link) {
-    return link.peer == peer && link.from.value_or(self_) == self_;
+    return link.peer == to && link.from.value_or(from) == from;
   });
   return found == links.end() ? nullptr : &*found;
 }
 
-// Whether the put is the one to spoil; then its source is a copy with one bit flipped. Smaller puts
-// may be addresses and counts of the engine, which is not made to survive false ones.
-bool FaultyTransport::corrupts(Put* put) {
+// Smaller messages may be addresses and counts of the engine, which must be true.
+bool FaultyTransport::isSpoiled(std::uint32_t from, std::uint32_t to, std::size_t bytes,
+                                std::uint64_t* large) const {
   constexpr std::size_t kSmallest = 64;
-  const Faults::Link* link = find(faults_.corrupts, put->peer);
-  if (link == nullptr || put->bytes < kSmallest) return false;
-  if (++large_[put->peer] != link->number) return false;
-  const std::byte* source = put->src;
-  auto& copy = corrupted_.emplace_back(source, source + put->bytes);
-  copy[random_() % copy.size()] ^= std::byte{1} << (random_() % 8);
-  put->src = copy.data();
-  logInfo("faulty transport: corrupted put ", link->number, " to rank ", put->peer);
+  const Faults::Link* link = find(faults_.corrupts, from, to);
+  if (link == nullptr || bytes < kSmallest || ++*large != link->number) return false;
+  logInfo("faulty transport: corrupted message ", link->number, " from rank ", from, " to rank ",
+          to);
   return true;
 }
 
-std::string FaultyTransport::cutText(std::uint32_t peer) const {
-  return text("the link from rank ", self_, " to rank ", peer, " was cut");
+void FaultyTransport::flipOneBit(void* memory, std::size_t bytes) {
+  static_cast<std::byte*>(memory)[random_() % bytes] ^= std::byte{1} << (random_() % 8);
+}
+
+// Whether the put is the one to spoil; then its source is a copy with one bit flipped.
+bool FaultyTransport::corrupts(Put* put) {
+  if (!isSpoiled(self_, put->peer, put->bytes, &peers_[put->peer].largePuts)) return false;
+  auto& copy = corrupted_.emplace_back(put->src, put->src + put->bytes);
+  flipOneBit(copy.data(), copy.size());
+  put->src = copy.data();
+  return true;
+}
+
+Status FaultyTransport::brokenLink(std::uint32_t peer, const std::string& how) const {
+  ErrorData data{.code = Code::RemoteError};
+  data.who.rank = static_cast<int>(peer);
+  data.what = text("the link from rank ", self_, " to rank ", peer, " ", how);
+  return Status::error(std::move(data));
 }
 
 PutResult FaultyTransport::pass(const Put& put) {
@@ -130,11 +143,11 @@ void FaultyTransport::hold(const Put& put, std::uint64_t microseconds) {
 
 // The target's bytes are undefined until the arrival, so they may be anything.
 void FaultyTransport::scribble(const Put& put) {
-  const SegmentView target = inner_->view(put.peer);
+  const WindowView target = inner_->view(put.peer);
   if (!target || put.direct) return;
-  if (put.target == kInCell) {
-    auto& cell = *reinterpret_cast<Cell*>(target.base() + put.cell);
-    std::memset(cell.inlined, 0xa5, sizeof(cell.inlined));
+  if (put.target == kInlined) {
+    auto& arrival = *reinterpret_cast<ArrivalSlot*>(target.base() + put.arrival);
+    std::memset(arrival.inlined, 0xa5, sizeof(arrival.inlined));
   } else if (put.bytes != 0) {
     std::memset(target.base() + put.target, 0xa5, put.bytes);
   }
@@ -142,13 +155,13 @@ void FaultyTransport::scribble(const Put& put) {
 
 int FaultyTransport::poll(Event* out, int max) {
   issueRipe();
-  fetchInner();
+  pollInner();
   return tell(out, max);
 }
 
 void FaultyTransport::issueRipe() {
   const auto now = Deadline::Clock::now();
-  std::shuffle(held_.begin(), held_.end(), random_);
+  std::ranges::shuffle(held_, random_);
   std::erase_if(held_, [&](Held& held) {
     if (held.polls != 0) --held.polls;
     return held.polls == 0 && held.due <= now && issue(held);
@@ -160,8 +173,8 @@ bool FaultyTransport::issue(const Held& held) {
   const Put& put = held.put;
   Event event{Event::PutDone, put.peer, put.cookie};
   if (faults_.check && sumOf(put) != held.sum) {
-    fail(text("the source of a put of ", put.bytes, " bytes to rank ", put.peer,
-              " was changed before its PutDone: a bug of the caller"));
+    fail(Status::error(Code::RemoteError, "the source of a put of ", put.bytes, " bytes to rank ",
+                       put.peer, " was changed before its PutDone: a bug of the caller"));
     event.kind = Event::Failed;
   } else {
     const PutResult result = inner_->put(put);
@@ -176,7 +189,7 @@ bool FaultyTransport::issue(const Held& held) {
   return true;
 }
 
-void FaultyTransport::fetchInner() {
+void FaultyTransport::pollInner() {
   std::array<Event, 16> events;
   const std::size_t room = std::min(events.size(), late_.capacity() - late_.size());
   const int got = inner_->poll(events.data(), static_cast<int>(room));
@@ -184,7 +197,7 @@ void FaultyTransport::fetchInner() {
 }
 
 int FaultyTransport::tell(Event* out, int max) {
-  std::shuffle(late_.begin(), late_.end(), random_);
+  std::ranges::shuffle(late_, random_);
   int told = 0;
   std::erase_if(late_, [&](Late& late) {
     if (late.polls != 0) --late.polls;
@@ -195,14 +208,12 @@ int FaultyTransport::tell(Event* out, int max) {
   return told;
 }
 
-void FaultyTransport::sever(std::uint32_t peer) { breakLink(peer, "severed"); }
-
 // Accepted puts that were held end as Failed; LinkDown is told once.
 void FaultyTransport::breakLink(std::uint32_t peer, const std::string& why) {
-  if (broken_[peer]) return;
-  broken_[peer] = true;
+  if (peers_[peer].broken) return;
+  peers_[peer].broken = true;
   inner_->sever(peer);
-  fail(text("the link from rank ", self_, " to rank ", peer, " is ", why));
+  fail(brokenLink(peer, "is " + why));
   std::erase_if(held_, [&](const Held& held) {
     if (held.put.peer != peer) return false;
     late_.push_back({{Event::Failed, peer, held.put.cookie}, 0});
@@ -211,8 +222,8 @@ void FaultyTransport::breakLink(std::uint32_t peer, const std::string& why) {
   late_.push_back({{Event::LinkDown, peer, 0}, 0});
 }
 
-void FaultyTransport::fail(const std::string& why) {
-  lastError_ = text(name_, " seed=", faults_.seed, ": ", why);
+void FaultyTransport::fail(const Status& why) {
+  lastError_ = within(text(name_, " seed=", faults_.seed, ": "), {}, why);
 }
 
 Status makeFaulty(std::unique_ptr<Transport> inner, const std::string& spec,
@@ -224,4 +235,4 @@ Status makeFaulty(std::unique_ptr<Transport> inner, const std::string& spec,
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::faulty

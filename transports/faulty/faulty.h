@@ -11,7 +11,9 @@
 #include "base/deadline.h"
 #include "transports/transport.h"
 
-namespace weft {
+namespace weft::faulty {
+
+using namespace transport;
 
 // How badly a faulty transport behaves. Everything it does is legal under transport.h; what it
 // finds are callers that rely on more. Written as "seed=7,hold=0.5,cut=1000:2"; a key left out
@@ -31,9 +33,10 @@ struct Faults {
     std::uint32_t peer = 0;
     std::optional<std::uint32_t> from;
   };
-  std::vector<Link> cuts;      // breaks at the N-th put
-  std::vector<Link> lags;      // each put arrives N microseconds late
-  std::vector<Link> corrupts;  // a bit of the N-th put of 64 bytes and more is flipped: not legal
+  std::vector<Link> cuts;  // breaks at the N-th put
+  std::vector<Link> lags;  // each put arrives N microseconds late
+  std::vector<Link>
+      corrupts;  // a bit of the N-th put, or get, of 64 bytes and more is flipped: not legal
 };
 Status parseFaults(const std::string& spec, Faults* faults);
 
@@ -45,9 +48,8 @@ class FaultyTransport final : public Transport {
 
   const char* name() const override { return name_.c_str(); }
   Caps caps() const override;
-  const SegmentLayout& layout() const override { return inner_->layout(); }
-  SegmentView own() const override { return inner_->own(); }
-  SegmentView view(std::uint32_t) const override { return {}; }
+  const WindowLayout& layout() const override { return inner_->layout(); }
+  WindowView own() const override { return inner_->own(); }
   ControlPage* control(std::uint32_t peer) const override { return inner_->control(peer); }
   bool isMirrored(std::uint32_t peer) const override { return inner_->isMirrored(peer); }
   std::string describe(std::uint32_t peer) const override { return inner_->describe(peer); }
@@ -62,11 +64,15 @@ class FaultyTransport final : public Transport {
     return inner_->reach(peer, reference);
   }
 
-  bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
-  bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+  bool getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+  bool hasDirect(std::uint32_t peer) const override { return inner_->hasDirect(peer); }
+  Status commit(std::uint32_t peer, std::size_t from, std::size_t bytes) override {
+    return inner_->commit(peer, from, bytes);
+  }
 
-  void attend() override { inner_->attend(); }
-  void leave() override { inner_->leave(); }
+  void acquireProgress() override { inner_->acquireProgress(); }
+  void releaseProgress() override { inner_->releaseProgress(); }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t peer, std::uint64_t completed) override {
     return inner_->tell(peer, completed);
@@ -74,11 +80,18 @@ class FaultyTransport final : public Transport {
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;
   void wake(std::uint32_t peer) override { inner_->wake(peer); }
-  void sever(std::uint32_t peer) override;
-  bool isDown(std::uint32_t peer) const override { return broken_[peer] || inner_->isDown(peer); }
-  const std::string& lastError() const override { return lastError_; }
+  void sever(std::uint32_t peer) override { breakLink(peer, "severed"); }
+  bool isDown(std::uint32_t peer) const override {
+    return peers_[peer].broken || inner_->isDown(peer);
+  }
+  const Status& lastError() const override { return lastError_; }
 
  private:
+  struct Peer {
+    std::uint64_t puts = 0;
+    std::uint64_t largePuts = 0, largeGets = 0;  // those of 64 bytes and more
+    bool broken = false;
+  };
   struct Held {
     Put put;
     std::uint32_t polls = 0;          // until it may be issued
@@ -94,32 +107,38 @@ class FaultyTransport final : public Transport {
   std::uint32_t someTime();
   bool full() const { return held_.size() + late_.size() >= faults_.depth; }
   bool cutsNow(const Put&);
-  const Faults::Link* find(const std::vector<Faults::Link>& links, std::uint32_t peer) const;
+  static const Faults::Link* find(const std::vector<Faults::Link>& links, std::uint32_t from,
+                                  std::uint32_t to);
+  bool isSpoiled(std::uint32_t from, std::uint32_t to, std::size_t bytes,
+                 std::uint64_t* large) const;
+  void flipOneBit(void* memory, std::size_t bytes);
   bool corrupts(Put* put);
-  std::string cutText(std::uint32_t peer) const;
+  Status brokenLink(std::uint32_t peer, const std::string& how) const;
   PutResult pass(const Put&);
   void hold(const Put&, std::uint64_t microseconds = 0);
   void scribble(const Put&);
   bool issue(const Held&);
   void issueRipe();
-  void fetchInner();
+  void pollInner();
   int tell(Event* out, int max);
   void breakLink(std::uint32_t peer, const std::string& why);
   bool answers(std::uint32_t peer, bool done);
-  void fail(const std::string& why);
+  void fail(const Status& why);
 
   std::unique_ptr<Transport> inner_;
   Faults faults_;
   std::string name_;
-  std::string lastError_;
+  Status lastError_;
   std::mt19937_64 random_;
   std::uint32_t self_;
-  std::vector<std::uint64_t> puts_;   // by peer
-  std::vector<std::uint64_t> large_;  // by peer: those of 64 bytes and more
+  std::vector<Peer> peers_;
   std::vector<std::vector<std::byte>> corrupted_;
-  std::vector<bool> broken_;  // by peer
   std::vector<Held> held_;
   std::vector<Late> late_;
 };
 
-}  // namespace weft
+// Seeded faults over any transport, as `spec` says.
+Status makeFaulty(std::unique_ptr<Transport> inner, const std::string& spec,
+                  std::unique_ptr<Transport>* out);
+
+}  // namespace weft::faulty

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <string_view>
 
-#include "base/text.h"
+#include "base/number.h"
 #include "transports/faulty/faulty.h"
 
-namespace weft {
+namespace weft::faulty {
 namespace {
 
-template <class Number>
-bool parse(std::string_view value, Number* number) {
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *number);
-  return error == std::errc() && end == value.data() + value.size();
-}
-
 bool parseRate(std::string_view value, double* rate) {
-  return parse(value, rate) && *rate >= 0 && *rate <= 1;
+  return parseNumber(value, rate) && *rate >= 0 && *rate <= 1;
 }
 
 bool parseFlag(std::string_view value, bool* flag) {
@@ -29,23 +22,23 @@ bool parseLink(std::string_view value, std::vector<Faults::Link>* links) {
   const std::size_t colon = std::min(value.find(':'), value.size());
   std::string_view to = value.substr(std::min(colon + 1, value.size()));
   if (const std::size_t dash = to.find('-'); dash != std::string_view::npos) {
-    if (!parse(to.substr(0, dash), &link.from.emplace())) return false;
+    if (!parseNumber(to.substr(0, dash), &link.from.emplace())) return false;
     to.remove_prefix(dash + 1);
   }
-  const bool good =
-      parse(value.substr(0, colon), &link.number) && link.number > 0 && parse(to, &link.peer);
+  const bool good = parseNumber(value.substr(0, colon), &link.number) && link.number > 0 &&
+                    parseNumber(to, &link.peer);
   if (good) links->push_back(link);
   return good;
 }
 
 bool parseItem(std::string_view key, std::string_view value, Faults* faults) {
-  if (key == "seed") return parse(value, &faults->seed);
+  if (key == "seed") return parseNumber(value, &faults->seed);
   if (key == "hold") return parseRate(value, &faults->hold);
   // A put that is always refused would never end.
   if (key == "again") return parseRate(value, &faults->again) && faults->again <= 0.99;
   if (key == "late") return parseRate(value, &faults->late);
-  if (key == "depth") return parse(value, &faults->depth) && faults->depth > 0;
-  if (key == "delay") return parse(value, &faults->delay);
+  if (key == "depth") return parseNumber(value, &faults->depth) && faults->depth > 0;
+  if (key == "delay") return parseNumber(value, &faults->delay);
   if (key == "scribble") return parseFlag(value, &faults->scribble);
   if (key == "check") return parseFlag(value, &faults->check);
   if (key == "cut") return parseLink(value, &faults->cuts);
@@ -65,15 +58,14 @@ Status parseFaults(const std::string& spec, Faults* faults) {
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos ||
         !parseItem(item.substr(0, equals), item.substr(equals + 1), &parsed))
-      return Status::error(
-          Code::InvalidArgument,
-          text("faulty transport: cannot understand '", item, "' in '", spec,
-               "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N,"
-               " scribble, check=0|1, cut=N:peer or cut=N:from-peer, lag=MICROSECONDS and"
-               " corrupt=N likewise, separated by commas"));
+      return Status::error(Code::InvalidArgument, "faulty transport: cannot understand '", item,
+                           "' in '", spec,
+                           "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N, "
+                           "scribble, check=0|1, cut=N:peer or cut=N:from-peer, lag=MICROSECONDS "
+                           "and corrupt=N likewise, separated by commas");
   }
   *faults = parsed;
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::faulty

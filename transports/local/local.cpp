@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-
-#include "base/text.h"
+#include "transports/local/local.h"
 #include "transports/mapped/mapped_transport.h"
 #include "transports/mapped/offer.h"
-#include "transports/mapped/setup.h"
+#include "transports/setup.h"
 
-// Ranks as threads of one process: each finds the others' segments by their random tokens.
-namespace weft {
+namespace weft::local {
 namespace {
 
-Status newSegment(const TransportSetup& setup, Card* card, std::shared_ptr<Mapping>* segment) {
-  WEFT_TRY(randomToken(&card->token));
-  *segment = std::make_shared<Mapping>(setup.layout.size(), -1);
-  if ((*segment)->base() == nullptr)
-    return Status::error(Code::OutOfMemory,
-                         text("cannot map ", setup.layout.size(), " bytes for the segment of rank ",
-                              setup.rank, ": ", std::strerror(errno),
-                              "; fix: fewer ranks, a smaller WEFT_SEGMENT_KB or more memory"));
-  initControlPage(*card, (*segment)->base());
-  return {};
-}
-
-Status findPeers(const std::vector<Card>& cards, std::vector<MappedPeer>* peers) {
-  for (const Card& card : cards) {
-    MappedPeer peer;
+Status findPeers(const std::vector<PeerInfo>& infos, std::vector<mapped::MappedPeer>* peers) {
+  for (const PeerInfo& info : infos) {
+    mapped::MappedPeer peer;
     peer.sameProcess = true;
-    peer.segment = findOffer(card.token);
-    if (!peer.segment)
-      return Status::error(Code::InvalidUsage,
-                           text("local transport: ", nameOf(card), " is not a thread of ", "pid ",
-                                ::getpid(), "; fix: WEFT_TRANSPORT=shm or auto"));
-    WEFT_TRY(checkControlPage(card, peer.segment->base()));
+    peer.window = mapped::findOffer(info.token);
+    if (!peer.window)
+      return Status::error(Code::InvalidUsage, "local transport: ", nameOf(info),
+                           " is not a thread of pid ", ::getpid(),
+                           "; fix: WEFT_TRANSPORT=shm or auto");
+    WEFT_TRY(checkControlPage(info, peer.window->base()));
     peers->push_back(std::move(peer));
   }
   return {};
@@ -43,23 +27,20 @@ Status findPeers(const std::vector<Card>& cards, std::vector<MappedPeer>* peers)
 }  // namespace
 
 Status makeLocal(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
-  Card card = describe(setup);
-  std::shared_ptr<Mapping> segment;
-  const Status created = newSegment(setup, &card, &segment);
-  const Offer offer(card.token, segment);
-  std::vector<Card> cards;
-  WEFT_TRY(gather(setup, created, card, &cards));
-  WEFT_TRY(checkCards("local", cards));
+  PeerInfo info = describe(setup);
+  std::shared_ptr<Mapping> window;
+  const Status created = makeWindow(setup, setup.layout.pairArena(), &info, &window);
+  const mapped::Offer offer(info.token, window);
+  std::vector<PeerInfo> infos;
+  WEFT_TRY(gather(setup, created, info, &infos));
+  WEFT_TRY(checkPeers("local", infos));
 
-  MappedParts parts{"local", setup.rank, setup.layout, false, {}};
-  parts.direct =
-      std::all_of(cards.begin(), cards.end(), [](auto& c) { return c.allowDirect != 0; });
-  const Status found = findPeers(cards, &parts.peers);
-  chooseBarriers(cards, reinterpret_cast<ControlPage&>(*segment->base()));
-  std::vector<std::vector<std::byte>> none;
-  WEFT_TRY(gatherBytes(setup, found, {}, &none));
-  *out = std::make_unique<MappedTransport>(std::move(parts));
+  mapped::MappedParts parts{"local", setup.rank, setup.layout, allAllowDirect(infos), {}};
+  const Status found = findPeers(infos, &parts.peers);
+  chooseBarriers(infos, window->base());
+  WEFT_TRY(agree(setup, found));
+  *out = std::make_unique<mapped::MappedTransport>(std::move(parts));
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::local

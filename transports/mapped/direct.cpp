@@ -7,13 +7,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
-#include "transports/mapped/handle.h"
+#include "base/fd.h"
 
-namespace weft {
+namespace weft::mapped {
 namespace {
 
 using Attach = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
@@ -23,8 +23,7 @@ const char* fixFor(int error) {
   switch (error) {
     case EPERM:
       return "; fix: allow ptrace between these processes (same user, kernel.yama.ptrace_scope <= "
-             "1,"
-             " in containers --cap-add SYS_PTRACE) or set WEFT_CMA=off";
+             "1, in containers --cap-add SYS_PTRACE) or set WEFT_CMA=off";
     case ENOSYS:
       return "; fix: set WEFT_CMA=off, this kernel or its seccomp filter lacks the call";
     case EFAULT:
@@ -37,9 +36,8 @@ const char* fixFor(int error) {
 }
 
 Status failure(const char* call, pid_t pid, std::uint64_t address, int error) {
-  return Status::error(error == ESRCH ? Code::RemoteError : Code::SystemError,
-                       text(call, " of pid ", pid, " at address ", address, ": ",
-                            std::strerror(error), fixFor(error)));
+  return Status::error(error == ESRCH ? Code::RemoteError : Code::SystemError, call, " of pid ",
+                       pid, " at address ", address, ": ", std::strerror(error), fixFor(error));
 }
 
 bool alive(int pidfd) {
@@ -66,6 +64,17 @@ Status transfer(const char* call, Attach attach, const Process& process, std::ui
   return {};
 }
 
+// Without a lock, which a forked child could inherit taken.
+constinit std::atomic<int> permits{0};
+
+bool isRestricted() {
+  const Fd scope(::open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC));
+  char value = '0';
+  return scope && ::read(scope.get(), &value, 1) == 1 && value == '1';
+}
+
+void allowTracers(unsigned long who) { (void)::prctl(PR_SET_PTRACER, who, 0, 0, 0); }
+
 }  // namespace
 
 Status writeMemory(const Process& to, std::uint64_t address, const void* from, std::size_t bytes) {
@@ -77,11 +86,15 @@ Status readMemory(const Process& from, std::uint64_t address, void* to, std::siz
   return transfer("process_vm_readv", ::process_vm_readv, from, address, to, bytes);
 }
 
-bool permitAttach() {
-  const Fd scope(::open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC));
-  char value = '0';
-  if (!scope || ::read(scope.get(), &value, 1) != 1 || value != '1') return false;
-  return ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) == 0;
+AttachPermit::AttachPermit() : needed_(isRestricted()) {
+  if (needed_ && permits.fetch_add(1) == 0) allowTracers(PR_SET_PTRACER_ANY);
 }
 
-}  // namespace weft
+// Another may have been made between the two calls.
+AttachPermit::~AttachPermit() {
+  if (!needed_ || permits.fetch_sub(1) != 1) return;
+  allowTracers(0);
+  if (permits.load() != 0) allowTracers(PR_SET_PTRACER_ANY);
+}
+
+}  // namespace weft::mapped

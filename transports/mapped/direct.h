@@ -9,7 +9,7 @@
 #include "base/status.h"
 
 // Cross-memory attach: stores into the memory of another process of the same user by address.
-namespace weft {
+namespace weft::mapped {
 
 struct Process {
   pid_t pid = 0;   // as this process sees it
@@ -21,8 +21,19 @@ struct Process {
 Status writeMemory(const Process& to, std::uint64_t address, const void* from, std::size_t bytes);
 Status readMemory(const Process& from, std::uint64_t address, void* to, std::size_t bytes);
 
-// Where Yama restricts attaching to descendants (kernel.yama.ptrace_scope = 1), permits it to all
-// processes of this user. Returns true if that was needed and done.
-bool permitAttach();
+// Where Yama lets only ancestors attach to a process (kernel.yama.ptrace_scope = 1): while any of
+// these lives, all processes of this user may attach to this one. Any thread.
+class AttachPermit {
+ public:
+  AttachPermit();
+  ~AttachPermit();
+  AttachPermit(const AttachPermit&) = delete;
+  AttachPermit& operator=(const AttachPermit&) = delete;
 
-}  // namespace weft
+  bool isNeeded() const { return needed_; }
+
+ private:
+  const bool needed_;
+};
+
+}  // namespace weft::mapped

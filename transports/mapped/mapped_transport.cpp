@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/mapped/mapped_transport.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cstring>
 
 #include "base/text.h"
+#include "transports/doorbell.h"
 #include "transports/mapped/direct.h"
-#include "transports/mapped/doorbell.h"
 
-namespace weft {
+namespace weft::mapped {
 namespace {
 
 // memcpy with the commonest size, one word, kept out of the library call.
-void copyIntoCell(Cell& cell, const std::byte* src, std::size_t bytes) {
+void copyInline(ArrivalSlot& arrival, const std::byte* src, std::size_t bytes) {
   if (bytes == 8) {
-    std::memcpy(cell.inlined, src, 8);
+    std::memcpy(arrival.inlined, src, 8);
   } else if (bytes != 0) {
-    std::memcpy(cell.inlined, src, bytes);
+    std::memcpy(arrival.inlined, src, bytes);
   }
 }
 
@@ -45,29 +48,30 @@ std::byte* MappedTransport::reach(std::uint32_t peer, std::uint64_t reference) c
 PutResult MappedTransport::put(const Put& put) {
   const MappedPeer& peer = parts_.peers[put.peer];
   if (peer.severed) [[unlikely]] {
-    lastError_ = text("put to rank ", put.peer, ": the link to it was cut");
+    lastError_ =
+        Status::error(Code::RemoteError, "put to rank ", put.peer, ": the link to it was cut");
     return PutResult::Failed;
   }
-  std::byte* const segment = peer.segment->base();
-  Cell& cell = *reinterpret_cast<Cell*>(segment + put.cell);
-  assert(put.cell + sizeof(Cell) <= parts_.layout.size());
+  std::byte* const window = peer.window->base();
+  ArrivalSlot& arrival = *reinterpret_cast<ArrivalSlot*>(window + put.arrival);
+  assert(put.arrival + sizeof(ArrivalSlot) <= parts_.layout.size());
 
-  if (put.target == kInCell && !put.direct) {
+  if (put.target == kInlined && !put.direct) {
     assert(put.bytes <= kInlineBytes);
-    copyIntoCell(cell, put.src, put.bytes);
+    copyInline(arrival, put.src, put.bytes);
   } else if (!put.direct) {
     assert(put.target + put.bytes <= parts_.layout.size());
-    if (put.bytes != 0) std::memcpy(segment + put.target, put.src, put.bytes);
-  } else if (put.bytes != 0 && !deposit(put.peer, put.target, put.src, put.bytes)) {
+    if (put.bytes != 0) std::memcpy(window + put.target, put.src, put.bytes);
+  } else if (put.bytes != 0 && !putTo(put.peer, put.target, put.src, put.bytes)) {
     return PutResult::Failed;
   }
-  cell.stamp = put.stamp;
-  cell.word.store(put.word, std::memory_order_release);
-  doorbellRing(*reinterpret_cast<ControlPage*>(segment));
+  arrival.tag = put.tag;
+  arrival.flag.store(put.flag, std::memory_order_release);
+  doorbellRing(*reinterpret_cast<ControlPage*>(window));
   return PutResult::Done;
 }
 
-bool MappedTransport::fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
+bool MappedTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
   const MappedPeer& p = parts_.peers[peer];
   if (!p.sameProcess)
     return succeeds(peer, "read from", readMemory({p.pid, p.death.get()}, from, to, bytes));
@@ -75,8 +79,8 @@ bool MappedTransport::fetch(std::uint32_t peer, std::uint64_t from, void* to, st
   return true;
 }
 
-bool MappedTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* from,
-                              std::size_t bytes) {
+bool MappedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* from,
+                            std::size_t bytes) {
   const MappedPeer& p = parts_.peers[peer];
   if (!p.sameProcess)
     return succeeds(peer, "put to", writeMemory({p.pid, p.death.get()}, to, from, bytes));
@@ -85,10 +89,24 @@ bool MappedTransport::deposit(std::uint32_t peer, std::uint64_t to, const void* 
 }
 
 bool MappedTransport::succeeds(std::uint32_t peer, const char* what, const Status& status) {
-  if (!status.ok()) lastError_ = text(what, " rank ", peer, ": ", status.text());
+  const PeerName who(static_cast<int>(peer), "");
+  if (!status.ok()) lastError_ = within(text(what, " ", who, ": "), who, status);
   return status.ok();
+}
+
+// Where the kernel is too old to say, pages come when they are touched.
+Status MappedTransport::commit(std::uint32_t peer, std::size_t from, std::size_t bytes) {
+#if defined(MADV_POPULATE_WRITE)
+  const std::size_t first = from / kPage * kPage;
+  if (::madvise(base(peer) + first, from + bytes - first, MADV_POPULATE_WRITE) != 0 &&
+      errno != EINVAL)
+    return Status::error(Code::OutOfMemory, "no memory for messages to rank ", peer, ": ",
+                         std::strerror(errno),
+                         "; fix: raise the memory limit of this cgroup or container");
+#endif
+  return {};
 }
 
 void MappedTransport::wake(std::uint32_t peer) { doorbellRing(*control(peer)); }
 
-}  // namespace weft
+}  // namespace weft::mapped

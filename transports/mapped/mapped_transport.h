@@ -5,17 +5,20 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "transports/mapped/handle.h"
+#include "base/fd.h"
+#include "transports/mapped/direct.h"
+#include "transports/mapping.h"
 #include "transports/transport.h"
 
-namespace weft {
+namespace weft::mapped {
+
+using namespace transport;
 
 // One rank as another one reaches it through mapped memory.
 struct MappedPeer {
-  std::shared_ptr<Mapping> segment;
+  std::shared_ptr<Mapping> window;
   bool sameProcess = false;  // an address of the peer's is ours too
   pid_t pid = 0;             // of another process, as seen here; 0 if it is not visible
   Fd death;                  // pidfd of another process
@@ -29,13 +32,14 @@ struct MappedPeer {
 struct MappedParts {
   const char* name = "";
   std::uint32_t rank = 0;
-  SegmentLayout layout;
+  WindowLayout layout;
   bool direct = false;
-  std::vector<MappedPeer> peers;  // one a rank, own included
+  std::vector<MappedPeer> peers;                   // one a rank, own included
+  std::unique_ptr<AttachPermit> permit = nullptr;  // of peers that copy by address
 };
 
 // The data path of ranks that share memory: a put is a copy and a release store, complete on
-// return. How the segments came to be mapped is the business of local/ and shm/.
+// return. How the windows came to be mapped is the business of local/ and shm/.
 class MappedTransport final : public Transport {
  public:
   explicit MappedTransport(MappedParts parts);
@@ -45,9 +49,9 @@ class MappedTransport final : public Transport {
     const bool shares = sharesAll_ || !parts_.peers[parts_.rank].heap.empty();
     return {.maps = true, .direct = parts_.direct, .shares = shares, .sharesAll = sharesAll_};
   }
-  const SegmentLayout& layout() const override { return parts_.layout; }
-  SegmentView own() const override { return view(parts_.rank); }
-  SegmentView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
+  const WindowLayout& layout() const override { return parts_.layout; }
+  WindowView own() const override { return view(parts_.rank); }
+  WindowView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
   ControlPage* control(std::uint32_t peer) const override { return &view(peer).control(); }
   int deathFd(std::uint32_t peer) const override { return parts_.peers[peer].death.get(); }
   int statFd(std::uint32_t peer) const override { return parts_.peers[peer].stat.get(); }
@@ -55,23 +59,25 @@ class MappedTransport final : public Transport {
   std::uint64_t share(const void* memory, std::size_t bytes) const override;
   std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override;
 
-  bool fetch(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
-  bool deposit(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+  bool getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
+
+  Status commit(std::uint32_t peer, std::size_t from, std::size_t bytes) override;
 
   PutResult put(const Put&) override;
   int poll(Event*, int) override { return 0; }
   std::size_t outstanding() const override { return 0; }
   void wake(std::uint32_t peer) override;
   void sever(std::uint32_t peer) override { parts_.peers[peer].severed = true; }
-  const std::string& lastError() const override { return lastError_; }
+  const Status& lastError() const override { return lastError_; }
 
  private:
-  std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].segment->base(); }
+  std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].window->base(); }
   bool succeeds(std::uint32_t peer, const char* what, const Status& status);
 
   MappedParts parts_;
   bool sharesAll_ = false;
-  std::string lastError_;
+  Status lastError_;
 };
 
-}  // namespace weft
+}  // namespace weft::mapped

@@ -4,36 +4,35 @@
 #include <map>
 #include <mutex>
 
-namespace weft {
+#include "base/no_fork.h"
+
+namespace weft::mapped {
 namespace {
 
 struct Offers {
-  std::mutex mutex;
-  std::map<Token, std::shared_ptr<Mapping>> segments;
+  ForkSafeMutex mutex;
+  std::map<Token, std::shared_ptr<Mapping>> windows;
 };
 
-Offers& offers() {
-  static Offers all;
-  return all;
-}
+Offers& offers() { return processWide<Offers>(); }
 
 }  // namespace
 
-Offer::Offer(const Token& token, std::shared_ptr<Mapping> segment) : token_(token) {
+Offer::Offer(const Token& token, std::shared_ptr<Mapping> window) : token_(token) {
   const std::lock_guard lock(offers().mutex);
-  offers().segments[token] = std::move(segment);
+  offers().windows[token] = std::move(window);
 }
 
 Offer::~Offer() {
   const std::lock_guard lock(offers().mutex);
-  offers().segments.erase(token_);
+  offers().windows.erase(token_);
 }
 
 std::shared_ptr<Mapping> findOffer(const Token& token) {
   const std::lock_guard lock(offers().mutex);
-  const auto found = offers().segments.find(token);
-  if (found == offers().segments.end() || !found->second->present()) return nullptr;
+  const auto found = offers().windows.find(token);
+  if (found == offers().windows.end() || !found->second->present()) return nullptr;
   return found->second;
 }
 
-}  // namespace weft
+}  // namespace weft::mapped

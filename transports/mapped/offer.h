@@ -3,18 +3,19 @@
 
 #include <memory>
 
-#include "transports/mapped/handle.h"
-#include "transports/mapped/setup.h"
+#include "transports/mapping.h"
+#include "transports/setup.h"
 
-// How ranks that are threads of one process find each other's segments: by their random tokens. Any
-// thread.
-namespace weft {
+// How ranks of one process find each other's windows: by their random tokens. Any thread.
+namespace weft::mapped {
 
-// Offers a segment from construction to destruction. A peer that has found it shares its ownership,
+using namespace transport;
+
+// Offers a window from construction to destruction. A peer that has found it shares its ownership,
 // so that it outlives its rank for as long as somebody may still put into it.
 class Offer {
  public:
-  Offer(const Token& token, std::shared_ptr<Mapping> segment);
+  Offer(const Token& token, std::shared_ptr<Mapping> window);
   Offer(const Offer&) = delete;
   Offer& operator=(const Offer&) = delete;
   ~Offer();
@@ -26,4 +27,4 @@ class Offer {
 // Null if no rank of this process offers it.
 std::shared_ptr<Mapping> findOffer(const Token& token);
 
-}  // namespace weft
+}  // namespace weft::mapped

@@ -8,7 +8,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -50,8 +49,8 @@ InfoPtr ask(const Library& library, const fi_info* hints, int* result) {
   return {list, library.freeinfo};
 }
 
-// Who wrote is to be said by the provider (FI_SOURCE) where the data of a write has no room for it.
-// Not elsewhere: ofi_rxm looks the sender up in its connection, also after that is gone.
+// Where the data of a write has no room for the sender, the provider must name it (FI_SOURCE). Not
+// elsewhere: ofi_rxm looks the sender up in its connection, even after that is gone.
 InfoPtr query(const Library& library, const std::string& provider, std::string* why) {
   const InfoPtr hints = makeHints(library, provider);
   if (!hints) return nullptr;
@@ -76,7 +75,7 @@ std::string busIdOf(const fi_info& info) {
   return name.data();
 }
 
-// The kernel's word, for who has no better.
+// What the kernel knows, if nothing better is known.
 int numaDistanceOf(const std::string& busId) {
   int node = -1;
   unsigned cpu = 0;
@@ -130,7 +129,7 @@ std::string objection(const fi_info& entry, const Candidate& made, const DeviceF
   const auto same = [&](const Candidate& other) {
     return other.device == made.device && other.subnet == made.subnet;
   };
-  if (std::any_of(have.begin(), have.end(), same)) return kTwice;
+  if (std::ranges::any_of(have, same)) return kTwice;
   if (!filter.allows(made.device)) return "not allowed by WEFT_NET_DEVICES";
   if (made.subnet == "efa-direct") return "no tags and no software segmentation";
   if (made.ip && isLinkLocal(entry.src_addr)) return "link-local address";
@@ -166,7 +165,7 @@ std::vector<Candidate> listCandidates(const Library& library, const std::string&
     else if (no != kTwice && why->find(line) == std::string::npos)
       *why += line;
   }
-  std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+  std::ranges::stable_sort(found, [](const Candidate& a, const Candidate& b) {
     const auto key = [](const Candidate& c) {
       return std::pair(c.distance, c.info->addr_format == FI_SOCKADDR_IN6);
     };

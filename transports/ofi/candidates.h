@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "transports/ofi/library.h"
 #include "transports/transport.h"
 #include "transports/wire/device_filter.h"
 
 namespace weft::ofi {
+
+using namespace wire;
 
 // One way out of this host that fi_getinfo offers: a NIC, or an address of an interface.
 struct Candidate {
@@ -25,7 +26,7 @@ struct Candidate {
   int distance = 0;  // 0: near this rank, or unknown; 1: on another NUMA node; 2: farther
 };
 
-using Distance = decltype(TransportSetup::distanceOf);
+using Distance = decltype(transport::TransportSetup::distanceOf);
 
 // What `provider` offers and WEFT_NET_DEVICES allows, the nearest first, IPv4 before IPv6. Nothing
 // is not an error here: `why` gets a word for each entry that was left out, or libfabric's reason.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "transports/ofi/candidates.h"
 
 // Which devices all ranks use: each tells the others what it has, and all judge alike.
@@ -15,7 +14,7 @@ namespace weft::ofi {
 inline constexpr std::size_t kMaxRails = 4;
 
 // What a rank has. Plain bytes, of one size on all ranks.
-struct Card {
+struct Offering {
   static constexpr std::size_t kMax = 12;
   struct Way {
     std::uint64_t subnet = 0;  // hash
@@ -29,19 +28,19 @@ struct Card {
   std::uint32_t special = 0;    // has the provider that `auto` prefers
   std::uint32_t named = 0;      // WEFT_NET_DEVICES is set
   std::uint32_t ways = 0;
-  Way way[Card::kMax] = {};
+  Way way[Offering::kMax] = {};
 };
 
-// Of `own` (this rank's candidates, as in its card), those to open, in the order of the rails.
+// Of `own` (this rank's candidates, as it offers them), those to open, in the order of the rails.
 // IP: lo if all are on one host; else subnets that all have, several only if WEFT_NET_DEVICES names
 // them; else each rank's first, and routers do the rest. `why` tells of what was passed over.
-std::vector<Candidate> chooseIp(const std::vector<Candidate>& own, std::span<const Card> cards,
-                                std::string* why);
+std::vector<Candidate> chooseIp(const std::vector<Candidate>& own,
+                                std::span<const Offering> offerings, std::string* why);
 // Others reach each other anyway: the nearest, shared fairly among the ranks of this host.
 std::vector<Candidate> chooseNics(const std::vector<Candidate>& own, std::uint32_t self,
-                                  std::span<const Card> cards);
+                                  std::span<const Offering> offerings);
 
-Card describeHost(std::uint64_t asked);  // all but the ways
-void addWays(const std::vector<Candidate>&, Card*);
+Offering describeHost(std::uint64_t asked);  // all but the ways
+void addWays(const std::vector<Candidate>&, Offering*);
 
 }  // namespace weft::ofi

@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/ofi/library.h"
 
-#include <dlfcn.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <array>
 #include <cstdlib>
 
 #include "base/environment.h"
+#include "base/no_fork.h"
 #include "base/text.h"
+#include "transports/setup.h"
 
 namespace weft::ofi {
 namespace {
 
 constexpr const char* kFile = "libfabric.so.1";
 constexpr std::uint32_t kOldest = FI_VERSION(1, 14);
-
-// fi_info has grown over the years, and each library still serves the older forms under the older
-// versions of its symbols: ask for the form that this file was compiled with.
-#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
-constexpr const char* kInfoAbi = "FABRIC_1.3";
-#elif FI_MAJOR_VERSION == 1
-constexpr const char* kInfoAbi = "FABRIC_1.7";
-#else
-constexpr const char* kInfoAbi = "FABRIC_1.8";
-#endif
-
-template <class Function>
-bool bind(void* handle, const char* name, Function** to) {
-  *to = reinterpret_cast<Function*>(::dlsym(handle, name));
-  return *to != nullptr;
-}
-template <class Function>
-bool bind(void* handle, const char* name, const char* abi, Function** to) {
-  *to = reinterpret_cast<Function*>(::dlvsym(handle, name, abi));
-  return *to != nullptr;
-}
 
 std::string versionText(std::uint32_t version) {
   return text(FI_MAJOR(version), ".", FI_MINOR(version));
@@ -59,52 +38,35 @@ class KeepSignals {
   std::array<struct sigaction, kEnd> kept_ = {};
 };
 
-void* openKeepingSignals() {
+void* openFile() {
+  const WritingEnvironment writing;
+  // Read by the efa provider once, before its first call of libibverbs. A child of fork never
+  // touches our endpoints, but its parent's registered pages must stay where they are.
+  ::setenv("FI_EFA_FORK_SAFE", "1", 0);
   const KeepSignals keep;
   return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
 }
 
-Status load(Library* library) {
-  void* const handle = openKeepingSignals();
-  if (handle == nullptr)
-    return Status::error(Code::SystemError, text("ofi: libfabric is not installed (", ::dlerror(),
-                                                 "); fix: apt install libfabric1"));
-  const bool known = bind(handle, "fi_version", &library->version);
-  if (known && library->version() < kOldest)
-    return Status::error(Code::SystemError,
-                         text("ofi: libfabric ", versionText(library->version()),
-                              " is too old; fix: install ", versionText(kOldest), " or later"));
-  if (!known || !bind(handle, "fi_getinfo", kInfoAbi, &library->getinfo) ||
-      !bind(handle, "fi_freeinfo", kInfoAbi, &library->freeinfo) ||
-      !bind(handle, "fi_dupinfo", kInfoAbi, &library->dupinfo) ||
-      !bind(handle, "fi_fabric", &library->fabric) ||
-      !bind(handle, "fi_strerror", &library->strerror))
-    return Status::error(Code::SystemError,
-                         text("ofi: ", kFile, " lacks symbols of ", kInfoAbi,
-                              ": it is older than the headers that weft was built with (",
-                              versionText(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
-                              "); fix: install a newer libfabric"));
-  return {};
-}
-
-std::string memlock() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
-  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
-  return text(limit.rlim_cur / 1024, " KiB");
+Status check(const Library& library) {
+  if (!library.symbol.opened())
+    return Status::error(Code::SystemError, "ofi: libfabric is not installed (", ::dlerror(),
+                         "); fix: apt install libfabric1");
+  if (library.version != nullptr && library.version() < kOldest)
+    return Status::error(Code::SystemError, "ofi: libfabric ", versionText(library.version()),
+                         " is too old; fix: install ", versionText(kOldest), " or later");
+  if (library.symbol.missing().empty()) return {};
+  return Status::error(Code::SystemError, "ofi: ", kFile, " lacks symbols of ", kInfoAbi,
+                       ": it is older than the headers that weft was built with (",
+                       versionText(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)),
+                       "); fix: install a newer libfabric");
 }
 
 }  // namespace
 
 Status openLibrary(const Library** out) {
-  static Library library;
-  static const Status status = [] {
-    const WritingEnvironment writing;
-    // Read by the efa provider once, before its first call of libibverbs. A child of fork never
-    // touches our endpoints, but its parent's registered pages must stay where they are.
-    ::setenv("FI_EFA_FORK_SAFE", "1", 0);
-    return load(&library);
-  }();
+  const NoFork noFork;
+  static const Library library(openFile());
+  static const Status status = check(library);
   *out = &library;
   return status;
 }
@@ -113,12 +75,12 @@ std::string reason(const Library& library, const std::string& provider, std::int
   const int code = static_cast<int>(result < 0 ? -result : result);
   std::string line = text(library.strerror(code), " (", -code, ")");
   if (code == FI_ENOMEM)
-    line += text("; fix: raise the limit of locked memory (ulimit -l, now ", memlock(),
-                 ") or lower WEFT_SEGMENT_KB");
+    line += text("; fix: raise the limit of locked memory (ulimit -l, now ",
+                 transport::lockableMemory(), ") or lower WEFT_SEGMENT_KB");
   else if (code == FI_EHOSTUNREACH && provider.starts_with("efa"))
     line +=
-        "; fix: the security group must allow all traffic from and to itself, and all"
-        " instances must be in one subnet";
+        "; fix: the security group must allow all traffic from and to itself, and all instances "
+        "must be in one subnet";
   else if (code == FI_ECONNREFUSED || code == FI_EHOSTUNREACH || code == FI_ETIMEDOUT)
     line += "; fix: check the firewall, or choose another interface with WEFT_NET_DEVICES";
   return line;

@@ -15,44 +15,42 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
       rank_(setup.rank),
       names_(setup.names),
       wanted_(setup.peers),
-      windows_{setup.segment, setup.mailbox},
-      notices_(setup.noticesPerPeer),
+      regions_(setup.regions),
+      remoteCompletions_(setup.completionsPerPeer),
       timeoutMs_(setup.timeoutMs),
       peers_(setup.ranks) {
   downs_.reserve(setup.ranks);
 }
 
-OfiWire::~OfiWire() {
-  if (owner_ == ::getpid()) return;
-  for (const auto& rail : rails_) rail->abandon();
-}
-
 bool OfiWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
-  return std::all_of(rails_.begin(), rails_.end(), [&](const auto& rail) {
+  return std::ranges::all_of(rails_, [&](const auto& rail) {
     return !rail->wantsRegistered() || rail->descriptor(memory, bytes) != nullptr;
   });
 }
 
-WireResult OfiWire::refuse(const WireWrite& write, const char* why) {
-  lastError_ = text("ofi: write of ", write.bytes, " bytes to rank ", write.peer, ", rail ",
-                    write.rail, ", offset ", write.target, ": ", why);
+const char* OfiWire::faultOf(const WireWrite& write) const {
+  if (write.peer >= peers_.size() || peers_[write.peer].rails == 0)
+    return "no such peer of this wire";
+  const Peer& peer = peers_[write.peer];
+  if (write.rail >= peer.rails) return "no such rail";
+  if (write.quiet) return "quiet, but this wire has no order";
+  if (write.bytes > maxWrite_) return "more than caps().maxWrite";
+  if (!write.endsWithin(peer.regionBytes[static_cast<std::size_t>(write.region)]))
+    return "outside of the peer's memory";
+  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes)) return "its source is not registered";
+  return nullptr;
+}
+
+WireResult OfiWire::fail(const Status& why) {
+  lastError_ = why;
   return WireResult::Failed;
 }
 
 WireResult OfiWire::write(const WireWrite& write) {
-  if (write.peer >= peers_.size() || !peers_[write.peer].reached)
-    return refuse(write, "no such peer of this wire");
+  if (const char* const fault = faultOf(write)) [[unlikely]]
+    return fail(refusal("ofi", write, fault));
   const Peer& peer = peers_[write.peer];
-  if (peer.down) return lastError_ = peer.fate, WireResult::Failed;
-  if (write.rail >= peer.rails) return refuse(write, "no such rail");
-  if (write.quiet) return refuse(write, "quiet, but this wire has no order");
-  if (write.bytes > maxWrite_) return refuse(write, "more than caps().maxWrite");
-  const std::uint64_t room = peer.windowBytes[static_cast<std::size_t>(write.region)];
-  if (write.bytes > room || write.target > room - write.bytes)
-    return refuse(write, "outside of the peer's memory");
-  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes))
-    return refuse(write, "its source is not registered");
-
+  if (!peer.fate.ok()) return fail(peer.fate);
   Rail& rail = *rails_[write.rail];
   Slot* slot = rail.take();
   if (slot == nullptr) return WireResult::Again;
@@ -62,8 +60,8 @@ WireResult OfiWire::write(const WireWrite& write) {
   if (result == 0) return WireResult::Accepted;
   rail.giveBack(slot);
   if (result == -FI_EAGAIN) return WireResult::Again;
-  linkDown(write.peer, rail.failure("posting a write", result));
-  return lastError_ = peer.fate, WireResult::Failed;
+  linkDown(write.peer, write.rail, rail.failure("posting a write", result));
+  return fail(peer.fate);
 }
 
 ssize_t OfiWire::post(const WireWrite& write, Slot* slot) {
@@ -104,14 +102,11 @@ int OfiWire::pollRail(std::uint32_t rail, WireEvent* out, int max) {
   if (got == -FI_EAVAIL)
     failed(rail);
   else if (got < 0 && got != -FI_EAGAIN)
-    allDown(rails_[rail]->failure("fi_cq_read", got));
+    allDown(rail, rails_[rail]->failure("fi_cq_read", got));
   rails_[rail]->repost();
-  if (got < 0 && ++idlePolls_ % kIdle == 0) watch(rail);
+  if (got < 0 && ++idlePolls_ % kIdle == 0)
+    if (const std::string mishap = rails_[rail]->mishap(); !mishap.empty()) allDown(rail, mishap);
   return events;
-}
-
-void OfiWire::watch(std::uint32_t rail) {
-  if (const std::string mishap = rails_[rail]->mishap(); !mishap.empty()) allDown(mishap);
 }
 
 // efa sets FI_WRITE besides FI_REMOTE_WRITE, and then op_context means nothing.
@@ -130,18 +125,18 @@ bool OfiWire::answered(std::uint32_t rail, Slot* slot, WireEvent* out) {
   if (kind == Slot::Hello) peers_[slot->peer].rail[rail].sent = true;
   if (kind == Slot::Write) *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
   rails_[rail]->giveBack(slot);
-  return kind == Slot::Write && !peers_[slot->peer].down;
+  return kind == Slot::Write && peers_[slot->peer].fate.ok();
 }
 
 // No traffic but hellos before all ranks have been greeted.
-bool OfiWire::noticed(std::uint32_t rail, std::uint32_t from, std::uint32_t notice,
-                      WireEvent* out) {
+bool OfiWire::completed(std::uint32_t rail, std::uint32_t from, std::uint32_t immediate,
+                        WireEvent* out) {
   Peer& peer = peers_[from];
-  if (peer.down) return false;
+  if (!peer.fate.ok()) return false;
   if (greeting_)
     peer.rail[rail].heard = true;
   else
-    *out = {WireEvent::Noticed, from, notice, 0};
+    *out = {WireEvent::RemoteCompletion, from, immediate, 0};
   return !greeting_;
 }
 
@@ -156,33 +151,34 @@ void OfiWire::failed(std::uint32_t rail) {
                                error.prov_errno, ": ", detail != nullptr ? detail : "", "]");
   auto* const slot =
       (error.flags & FI_REMOTE_WRITE) != 0 ? nullptr : static_cast<Slot*>(error.op_context);
-  if ((error.flags & (FI_REMOTE_WRITE | FI_RECV)) != 0 ||
-      (slot != nullptr && slot->kind == Slot::Receive))
-    return incomingFailed(rail, slot, why);
-  if (slot == nullptr) return allDown(why);  // of the endpoint itself
+  const bool receive = slot != nullptr && slot->kind == Slot::Receive;
+  // The provider does not name the sender of an incoming one, who sees the error at its end, or is
+  // dead; the other peers are not affected.
+  if (receive || (error.flags & (FI_REMOTE_WRITE | FI_RECV)) != 0) {
+    logInfo(why, ", incoming");
+    if (receive) rails_[rail]->post(slot);
+    return;
+  }
+  if (slot == nullptr) return allDown(rail, why);  // of the endpoint itself
   slot->kind = Slot::Failed;
-  linkDown(slot->peer, why);
+  linkDown(slot->peer, rail, why);
 }
 
-// Nobody says whose it was. Its sender is told so at its end, or is dead, and the other peers have
-// nothing to do with it.
-void OfiWire::incomingFailed(std::uint32_t rail, Slot* slot, const std::string& why) {
-  logInfo(why, ", incoming");
-  if (slot != nullptr && slot->kind == Slot::Receive) rails_[rail]->post(slot);
-}
-
-void OfiWire::linkDown(std::uint32_t rank, const std::string& why) {
+void OfiWire::linkDown(std::uint32_t rank, std::uint32_t rail, const std::string& why) {
   Peer& peer = peers_[rank];
-  if (!peer.reached || peer.down) return;
-  peer.down = true;
-  peer.fate = text(why, "; link of ", names_[rank_], " to ", names_[rank], ": ", peer.where);
+  if (peer.rails == 0 || !peer.fate.ok()) return;
+  peer.fate =
+      Status::error({.code = Code::RemoteError,
+                     .who = names_[rank],
+                     .device = rails_[rail]->device(),
+                     .what = text(why, "; link of ", names_[rank_], " to {who}: ", peer.where)});
   downs_.push_back({WireEvent::LinkDown, rank, 0, 0});
 }
 
-void OfiWire::allDown(const std::string& why) {
-  for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) linkDown(peer, why);
+void OfiWire::allDown(std::uint32_t rail, const std::string& why) {
+  for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) linkDown(peer, rail, why);
 }
 
-void OfiWire::sever(std::uint32_t peer) { linkDown(peer, "ofi: severed at this end"); }
+void OfiWire::sever(std::uint32_t peer) { linkDown(peer, 0, "ofi: severed at this end"); }
 
 }  // namespace weft::ofi

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <unistd.h>
-
 #include <array>
 #include <memory>
 #include <string>
@@ -15,48 +13,46 @@
 
 namespace weft::ofi {
 
-// rdma: fi_writedata, the notice is the data. msg: a message {Header, payload} into receives that
-// the target has posted, and that it copies into place.
+// rdma: fi_writedata, whose data is the immediate data. msg: a message {Header, payload} into
+// receives that the target has posted, and that it copies into place.
 enum class Mode : std::uint8_t { Rdma, Msg };
 
 // What a rank tells its peers once its rails are open. Plain bytes, of one size on all ranks.
 struct Offer {
   std::uint32_t rails = 0;
-  std::uint32_t native = 0;  // remote writes are
+  std::uint32_t native = 0;  // remote writes are native
   std::uint64_t dataBytes = 0;
-  std::uint64_t windowBytes[2] = {};
+  std::uint64_t regionBytes[kWireRegions] = {};
   Contact rail[kMaxRails] = {};
 };
 
 struct PeerRail {
   fi_addr_t address = FI_ADDR_UNSPEC;
-  std::array<std::uint64_t, kWindows> key = {};
-  std::array<std::uint64_t, kWindows> base = {};
+  std::array<std::uint64_t, kRegions> key = {};
+  std::array<std::uint64_t, kRegions> base = {};
+  std::uint64_t secret = 0;
   bool told = false;   // our hello is on its way
   bool sent = false;   // and answered
   bool heard = false;  // its hello has come
 };
 
 struct Peer {
-  bool reached = false;
-  bool down = false;
-  std::uint32_t rails = 0;
-  std::array<std::uint64_t, 2> windowBytes = {};
+  std::uint32_t rails = 0;  // 0: not a peer of this wire
+  std::array<std::uint64_t, kWireRegions> regionBytes = {};
   std::array<PeerRail, kMaxRails> rail;
-  std::string fate;   // why it is down
+  Status fate;        // why it is down
   std::string where;  // "tcp;ofi_rxm rdma, lo 127.0.0.1:4711 -> 127.0.0.1:4712"
 };
 
 class OfiWire final : public Wire {
  public:
   OfiWire(const Library* library, const WireSetup& setup);
-  ~OfiWire() override;
 
   // The steps of set-up, in this order; the maker has the ranks agree after each.
   Status open(const std::vector<Candidate>& devices);
   Offer offer() const;
   Status join(const std::vector<Offer>& offers, Mode mode);
-  // Every edge carries a notice each way, or the error names the first that does not.
+  // Every edge carries a remote completion each way, or the error names the first that does not.
   Status greet();
 
   const char* name() const override { return "ofi"; }
@@ -67,10 +63,12 @@ class OfiWire final : public Wire {
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
   void sever(std::uint32_t peer) override;
-  const std::string& lastError() const override { return lastError_; }
+  const Status& lastError() const override { return lastError_; }
 
  private:
-  WireResult refuse(const WireWrite&, const char* why);
+  // What is wrong with it; null: nothing.
+  const char* faultOf(const WireWrite&) const;
+  WireResult fail(const Status& why);
   // One operation to the provider; 0, or the negative result of libfabric.
   ssize_t post(const WireWrite&, Slot*);
   ssize_t postRdma(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
@@ -82,12 +80,12 @@ class OfiWire final : public Wire {
   bool answered(std::uint32_t rail, Slot*, WireEvent* out);
   bool writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, WireEvent* out);
   bool received(std::uint32_t rail, Slot*, std::size_t bytes, WireEvent* out);
-  bool noticed(std::uint32_t rail, std::uint32_t peer, std::uint32_t notice, WireEvent* out);
+  bool completed(std::uint32_t rail, std::uint32_t peer, std::uint32_t immediate, WireEvent* out);
+  // A message of somebody who is no rank.
+  void drop(std::uint32_t rail, std::size_t bytes);
   void failed(std::uint32_t rail);
-  void incomingFailed(std::uint32_t rail, Slot*, const std::string& why);
-  void watch(std::uint32_t rail);  // for errors of the endpoint itself
-  void linkDown(std::uint32_t peer, const std::string& why);
-  void allDown(const std::string& why);
+  void linkDown(std::uint32_t peer, std::uint32_t rail, const std::string& why);
+  void allDown(std::uint32_t rail, const std::string& why);
 
   Status meet(std::uint32_t rank, const Offer& theirs);
   void sayHello(std::uint32_t peer, std::uint32_t rail);
@@ -97,25 +95,25 @@ class OfiWire final : public Wire {
 
   const Library* const library_;  // null: reaches nobody
   const std::uint32_t rank_;
-  const std::vector<std::string> names_;
+  const std::vector<PeerName> names_;
   const std::vector<bool> wanted_;
-  const std::array<std::span<std::byte>, 2> windows_;
-  const std::size_t notices_;
+  const Regions regions_;
+  const std::size_t remoteCompletions_;
   const int timeoutMs_;
-  const pid_t owner_ = ::getpid();
   Mode mode_ = Mode::Rdma;
   bool greeting_ = true;
   std::size_t maxWrite_ = 0;
   std::vector<std::unique_ptr<Rail>> rails_;
   std::vector<Peer> peers_;
-  // A write's data has room for the notice alone: its sender is known by its address.
+  // A write's data has room for the immediate data alone: its sender is known by its address.
   bool narrow_ = false;
-  bool strangers_ = false;  // a notice came of which the provider did not say from whom
+  bool unknownSenders_ = false;  // the provider did not name the sender of a remote completion
   std::array<std::unordered_map<fi_addr_t, std::uint32_t>, kMaxRails> senders_;
   std::uint32_t firstRail_ = 0;  // of the next poll()
   std::uint32_t idlePolls_ = 0;
+  bool dropped_ = false;          // told once
   std::vector<WireEvent> downs_;  // not yet polled
-  std::string lastError_;
+  Status lastError_;
 };
 
 }  // namespace weft::ofi

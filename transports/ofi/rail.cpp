@@ -11,11 +11,11 @@
 #include <new>
 
 #include "base/text.h"
+#include "transports/setup.h"
 
 namespace weft::ofi {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kLongest = std::size_t{1} << 30;
 
 // Options of later libfabrics than the headers may be; a library without them says so.
@@ -23,17 +23,19 @@ constexpr int kSharedMemoryPermitted = 11;  // FI_OPT_SHARED_MEMORY_PERMITTED
 constexpr int kMaxRmaSize = 14;             // FI_OPT_MAX_RMA_SIZE
 constexpr int kEfaEmulatedWrite = -(0xefa << 16) + 2;
 
-std::size_t roundUp(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
 std::byte* makePages(std::size_t bytes) {
-  auto* pages = static_cast<std::byte*>(std::aligned_alloc(kPage, roundUp(bytes)));
-  if (pages != nullptr) std::memset(pages, 0, roundUp(bytes));
+  const std::size_t whole = roundUp(bytes, kPage);
+  auto* pages = static_cast<std::byte*>(std::aligned_alloc(kPage, whole));
+  if (pages != nullptr) std::memset(pages, 0, whole);
   return pages;
 }
 
-bool contains(std::span<const std::byte> outer, const std::byte* memory, std::size_t bytes) {
-  return memory >= outer.data() && bytes <= outer.size() &&
-         memory <= outer.data() + (outer.size() - bytes);
+Status randomNumber(std::size_t bytes, std::uint64_t* number) {
+  Token token;
+  WEFT_TRY(randomToken(&token));
+  *number = 0;
+  std::memcpy(number, token.data(), std::min(bytes, sizeof(*number)));
+  return {};
 }
 
 }  // namespace
@@ -45,14 +47,14 @@ Status Rail::open(const Library& library, const Candidate& candidate, const Rail
   std::unique_ptr<Rail> rail(new Rail(library, candidate));
   WEFT_TRY(rail->openObjects(spec));
   WEFT_TRY(rail->openEndpoint());
-  WEFT_TRY(rail->registerWindows(spec));
+  WEFT_TRY(rail->registerRegions(spec));
   WEFT_TRY(rail->readAddress());
   *out = std::move(rail);
   return {};
 }
 
-// Closing an endpoint may end what it still has in hand, which needs its memory, unless
-// registrations are bound to endpoints: then they must go first, as the members do.
+// Closing an endpoint may complete operations, which needs their memory: so it goes first, unless
+// registrations are bound to endpoints.
 Rail::~Rail() {
   if ((info().domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) endpoint_.reset();
 }
@@ -66,39 +68,43 @@ Status Rail::check(const char* what, std::int64_t result) const {
   return result >= 0 ? Status() : Status::error(Code::SystemError, failure(what, result));
 }
 
+template <class Object, class Open>
+Status Rail::make(const char* what, Owned<Object>* out, const Open& open) const {
+  Object* made = nullptr;
+  const int result = open(&made);
+  out->reset(made);
+  return check(what, result);
+}
+
 Status Rail::openObjects(const RailSpec& spec) {
-  fid_fabric* fabric = nullptr;
-  WEFT_TRY(check("fi_fabric", library_->fabric(info().fabric_attr, &fabric, nullptr)));
-  fabric_.reset(fabric);
-  fid_domain* domain = nullptr;
-  WEFT_TRY(check("fi_domain", fi_domain(fabric, candidate_.info.get(), &domain, nullptr)));
-  domain_.reset(domain);
+  WEFT_TRY(make("fi_fabric", &fabric_,
+                [&](auto** made) { return library_->fabric(info().fabric_attr, made, nullptr); }));
+  WEFT_TRY(make("fi_domain", &domain_, [&](auto** made) {
+    return fi_domain(fabric_.get(), candidate_.info.get(), made, nullptr);
+  }));
   fi_av_attr book{};
   book.type = FI_AV_UNSPEC;
-  fid_av* peers = nullptr;
-  WEFT_TRY(check("fi_av_open", fi_av_open(domain, &book, &peers, nullptr)));
-  peers_.reset(peers);
+  WEFT_TRY(make("fi_av_open", &peers_,
+                [&](auto** made) { return fi_av_open(domain_.get(), &book, made, nullptr); }));
   fi_cq_attr attributes{};
   attributes.size = spec.completions;
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.wait_obj = FI_WAIT_NONE;
-  fid_cq* queue = nullptr;
-  WEFT_TRY(check("fi_cq_open", fi_cq_open(domain, &attributes, &queue, nullptr)));
-  queue_.reset(queue);
+  WEFT_TRY(make("fi_cq_open", &queue_, [&](auto** made) {
+    return fi_cq_open(domain_.get(), &attributes, made, nullptr);
+  }));
   // Without one, efa aborts the process where an error belongs to no operation.
   fi_eq_attr events{};
   events.wait_obj = FI_WAIT_NONE;
-  fid_eq* channel = nullptr;
-  WEFT_TRY(check("fi_eq_open", fi_eq_open(fabric, &events, &channel, nullptr)));
-  events_.reset(channel);
-  return {};
+  return make("fi_eq_open", &events_,
+              [&](auto** made) { return fi_eq_open(fabric_.get(), &events, made, nullptr); });
 }
 
 Status Rail::openEndpoint() {
-  fid_ep* endpoint = nullptr;
-  WEFT_TRY(
-      check("fi_endpoint", fi_endpoint(domain_.get(), candidate_.info.get(), &endpoint, nullptr)));
-  endpoint_.reset(endpoint);
+  WEFT_TRY(make("fi_endpoint", &endpoint_, [&](auto** made) {
+    return fi_endpoint(domain_.get(), candidate_.info.get(), made, nullptr);
+  }));
+  fid_ep* const endpoint = endpoint_.get();
   WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &peers_->fid, 0)));
   WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &queue_->fid, FI_TRANSMIT | FI_RECV)));
   WEFT_TRY(check("fi_ep_bind", fi_ep_bind(endpoint, &events_->fid, 0)));
@@ -109,56 +115,70 @@ Status Rail::openEndpoint() {
   return check("fi_enable", fi_enable(endpoint));
 }
 
-// A provider that does not choose keys itself gets 1, 2, ...: they are unique within the domain,
-// which is ours alone.
+// Whoever knows the key writes there, so it is not to be guessed. Some providers choose it
+// themselves.
 Status Rail::registerMemory(std::span<std::byte> memory, bool remote, Owned<fid_mr>* out) {
   const std::uint64_t access =
       FI_SEND | FI_RECV | FI_WRITE | (remote ? std::uint64_t{FI_REMOTE_WRITE} : 0);
+  std::uint64_t key = 0;
+  WEFT_TRY(randomNumber(info().domain_attr->mr_key_size, &key));
   fid_mr* made = nullptr;
-  WEFT_TRY(check("fi_mr_reg", fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0,
-                                        nextKey_++, 0, &made, nullptr)));
+  WEFT_TRY(check("fi_mr_reg", fi_mr_reg(domain_.get(), memory.data(), memory.size(), access, 0, key,
+                                        0, &made, nullptr)));
   out->reset(made);
   if ((info().domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) return {};
   WEFT_TRY(check("fi_mr_bind", fi_mr_bind(made, &endpoint_->fid, 0)));
   return check("fi_mr_enable", fi_mr_enable(made));
 }
 
-Status Rail::registerWindows(const RailSpec& spec) {
+Status Rail::registerRegions(const RailSpec& spec) {
   nowherePage_.reset(makePages(kPage));
   if (!nowherePage_) return check("allocating a page", -FI_ENOMEM);
-  windows_ = {spec.windows[kSegment], spec.windows[kMailbox], {nowherePage_.get(), kPage}};
-  for (std::size_t i = 0; i < kWindows; ++i) {
-    if (windows_[i].empty()) continue;
-    WEFT_TRY(registerMemory(windows_[i], true, &windowKeys_[i]));
-    contact_.key[i] = fi_mr_key(windowKeys_[i].get());
+  regions_ = {spec.regions[kWindow],
+              spec.regions[kBounce],
+              {nowherePage_.get(), kPage},
+              spec.regions[kOutgoing]};
+  if (wantsRegistered() && !regions_[kSource].empty())
+    WEFT_TRY(registerMemory(regions_[kSource], false, &regionKeys_[kSource]));
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    if (regions_[i].empty()) continue;
+    WEFT_TRY(registerMemory(regions_[i], true, &regionKeys_[i]));
+    contact_.key[i] = fi_mr_key(regionKeys_[i].get());
     if (contact_.key[i] == FI_KEY_NOTAVAIL) return check("fi_mr_key", -FI_ENOKEY);
     if ((info().domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0)
-      contact_.base[i] = reinterpret_cast<std::uintptr_t>(windows_[i].data());
+      contact_.base[i] = reinterpret_cast<std::uintptr_t>(regions_[i].data());
+  }
+  return randomNumber(sizeof(contact_.secret), &contact_.secret);
+}
+
+Status Rail::refuseWrites() {
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    regionKeys_[i].reset();
+    if (wantsRegistered() && !regions_[i].empty())
+      WEFT_TRY(registerMemory(regions_[i], false, &regionKeys_[i]));
   }
   return {};
 }
 
-// All slots first, then the landings.
-Status Rail::prepare(std::size_t writes, std::size_t receives, std::size_t landingBytes) {
+// All slots first, then the receive buffers.
+Status Rail::prepare(std::size_t writes, std::size_t receives, std::size_t bufferBytes) {
   if (receives != 0 && info().tx_attr->iov_limit < 2)
-    return Status::error(Code::SystemError,
-                         text("ofi: ", provider(), " on ", device(),
-                              " sends from one place only, but a message needs header and payload;"
-                              " fix: another WEFT_OFI_PROVIDER or WEFT_OFI_MODE=rdma"));
-  const std::size_t slotBytes = roundUp((writes + receives) * sizeof(Slot));
-  landingBytes_ = landingBytes;
-  slabPages_.reset(makePages(slotBytes + receives * landingBytes));
+    return Status::error(Code::SystemError, "ofi: ", provider(), " on ", device(),
+                         " sends from one place only, but a message needs header and payload; fix: "
+                         "another WEFT_OFI_PROVIDER or WEFT_OFI_MODE=rdma");
+  const std::size_t slotBytes = roundUp((writes + receives) * sizeof(Slot), kPage);
+  bufferBytes_ = bufferBytes;
+  slabPages_.reset(makePages(slotBytes + receives * bufferBytes));
   if (!slabPages_) return check("allocating slots", -FI_ENOMEM);
   if (wantsRegistered())
-    WEFT_TRY(
-        registerMemory({slabPages_.get(), slotBytes + receives * landingBytes}, false, &slab_));
+    WEFT_TRY(registerMemory({slabPages_.get(), slotBytes + receives * bufferBytes}, false, &slab_));
   auto* slots = reinterpret_cast<Slot*>(slabPages_.get());
   for (std::size_t i = 0; i < writes; ++i) free_.push_back(new (slots + i) Slot{});
   waiting_.reserve(receives);
   for (std::size_t i = 0; i < receives; ++i) {
     Slot* slot = new (slots + writes + i) Slot{};
     slot->kind = Slot::Receive;
-    slot->landing = slabPages_.get() + slotBytes + i * landingBytes;
+    slot->buffer = slabPages_.get() + slotBytes + i * bufferBytes;
     const ssize_t result = tryPost(slot);
     if (result == -FI_EAGAIN) waiting_.push_back(slot);
     if (result != 0 && result != -FI_EAGAIN) return check("fi_recv", result);
@@ -187,8 +207,8 @@ Status Rail::insert(const Contact& contact, fi_addr_t* out) {
 }
 
 void* Rail::descriptor(const std::byte* memory, std::size_t bytes) const {
-  for (const std::size_t i : {kSegment, kMailbox, kNowhere})
-    if (windowKeys_[i] && contains(windows_[i], memory, bytes)) return descriptorOf(windowKeys_[i]);
+  for (std::size_t i = 0; i < regions_.size(); ++i)
+    if (regionKeys_[i] && contains(regions_[i], memory, bytes)) return descriptorOf(regionKeys_[i]);
   return nullptr;
 }
 
@@ -234,7 +254,7 @@ Slot* Rail::take() {
 }
 
 ssize_t Rail::tryPost(Slot* slot) {
-  return fi_recv(endpoint_.get(), slot->landing, landingBytes_, slotDescriptor(), FI_ADDR_UNSPEC,
+  return fi_recv(endpoint_.get(), slot->buffer, bufferBytes_, slotDescriptor(), FI_ADDR_UNSPEC,
                  &slot->context);
 }
 
@@ -244,17 +264,6 @@ void Rail::post(Slot* slot) {
 
 void Rail::repost() {
   while (!waiting_.empty() && tryPost(waiting_.back()) == 0) waiting_.pop_back();
-}
-
-void Rail::abandon() {
-  for (Owned<fid_mr>& mr : windowKeys_) (void)mr.release();
-  (void)slab_.release();
-  (void)endpoint_.release();
-  (void)queue_.release();
-  (void)events_.release();
-  (void)peers_.release();
-  (void)domain_.release();
-  (void)fabric_.release();
 }
 
 }  // namespace weft::ofi

@@ -18,9 +18,10 @@
 #include "base/status.h"
 #include "transports/ofi/candidates.h"
 #include "transports/ofi/library.h"
+#include "transports/ofi/message.h"
+#include "transports/wire/wire.h"
 
-// One NIC (or interface) in use: the objects of libfabric, the registered memory, the slots of
-// operations.
+// One NIC (or interface) in use: libfabric's objects, registered memory, slots of operations.
 namespace weft::ofi {
 
 struct Close {
@@ -36,47 +37,39 @@ struct FreePages {
   void operator()(std::byte* pages) const;
 };
 
-// In front of each payload that travels as a message.
-struct Header {
-  std::uint32_t magic = 0;
-  std::uint32_t rank = 0;
-  std::uint64_t target = 0;
-  std::uint32_t bytes = 0;
-  std::uint32_t notice = 0;
-  std::uint32_t region = 0;
-  std::uint32_t spare = 0;
-};
-
-// One operation that the provider has in hand. It knows it by the address of `context`.
+// One operation in progress; the provider knows it by the address of `context`.
 struct Slot {
-  // Failed: not used again, since efa reports each packet of an operation that fails. It is one of
-  // those that only this peer, now out of reach, would have needed.
+  // Failed: not used again, since efa reports each packet of an operation that fails. Its peer, now
+  // out of reach, needs it no more.
   enum Kind : std::uint32_t { Write, Hello, Receive, Failed };
   fi_context2 context;
   Kind kind;
   std::uint32_t peer;
   std::uint64_t cookie;
   Header header;
-  std::byte* landing;  // of a Receive
+  std::byte* buffer;  // of a Receive
 };
 static_assert(std::is_standard_layout_v<Slot> && offsetof(Slot, context) == 0);
 
 // Memory that peers write into: as WireRegion, and a page of our own, the source and target of
-// writes of 0 bytes, whose addresses and keys some providers check all the same.
-enum Window : std::size_t { kSegment, kMailbox, kNowhere, kWindows };
+// writes of 0 bytes, whose addresses and keys some providers check all the same. Last what is only
+// sent from.
+enum Region : std::size_t { kWindow, kBounce, kNowhere, kRegions, kSource = kRegions };
 
-// How to reach a rail of a peer. Plain bytes, of one size on all ranks.
+// How to reach a rail of a peer, and what proves that somebody may: keys and secret cannot be
+// guessed, where the provider lets us choose keys. Plain bytes, of one size on all ranks.
 struct Contact {
   std::uint32_t addressBytes = 0;
   std::uint32_t spare = 0;
   std::byte address[96] = {};
-  std::uint64_t key[kWindows] = {};
-  std::uint64_t base[kWindows] = {};  // what its offset 0 is called in a write
+  std::uint64_t key[kRegions] = {};
+  std::uint64_t base[kRegions] = {};  // what its offset 0 is called in a write
+  std::uint64_t secret = 0;           // of messages
 };
 
 struct RailSpec {
-  std::array<std::span<std::byte>, 2> windows;  // segment, mailbox
-  std::size_t completions = 0;                  // that may wait to be read
+  Regions regions;
+  std::size_t completions = 0;  // that may wait to be read
 };
 
 class Rail {
@@ -97,7 +90,7 @@ class Rail {
   void* descriptor(const std::byte* memory, std::size_t bytes) const;  // null: not registered
   void* slotDescriptor() const { return descriptorOf(slab_); }
   std::span<std::byte> nowhere() const { return {nowherePage_.get(), 64}; }
-  void* nowhereDescriptor() const { return descriptorOf(windowKeys_[kNowhere]); }
+  void* nowhereDescriptor() const { return descriptorOf(regionKeys_[kNowhere]); }
   bool wantsRegistered() const { return (info().domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
   // Remote writes by the NIC itself, or as good as that; false: out of messages, by the provider.
   bool writesNatively() const;
@@ -106,26 +99,29 @@ class Rail {
   // Longest payload of a message.
   std::size_t maxMessage() const;
 
-  // What has befallen the endpoint as a whole; empty: nothing.
+  // An error of the endpoint as a whole; empty: none.
   std::string mishap();
+  // Peers send messages and nothing else: their keys are void from now on.
+  Status refuseWrites();
   // Makes the slots of that many writes and receives, and posts the receives.
-  Status prepare(std::size_t writes, std::size_t receives, std::size_t landingBytes);
+  Status prepare(std::size_t writes, std::size_t receives, std::size_t bufferBytes);
   // A free slot for a write, or null.
   Slot* take();
   void giveBack(Slot* slot) { free_.push_back(slot); }
-  // Slot `Receive`: hands its landing to the provider, now or in a later repost().
+  // Slot `Receive`: hands its buffer to the provider, now or in a later repost().
   void post(Slot*);
   void repost();
 
   std::string failure(const char* what, std::int64_t result) const;
-  void abandon();  // in a child of fork: what closing does would reach the parent's connections
 
  private:
   Rail(const Library& library, const Candidate& candidate)
       : library_(&library), candidate_(candidate) {}
+  template <class Object, class Open>
+  Status make(const char* what, Owned<Object>* out, const Open& open) const;
   Status openObjects(const RailSpec&);
   Status openEndpoint();
-  Status registerWindows(const RailSpec&);
+  Status registerRegions(const RailSpec&);
   Status registerMemory(std::span<std::byte>, bool remote, Owned<fid_mr>*);
   Status readAddress();
   Status check(const char* what, std::int64_t result) const;
@@ -134,11 +130,10 @@ class Rail {
 
   const Library* library_;
   Candidate candidate_;
-  std::uint64_t nextKey_ = 1;
-  std::array<std::span<std::byte>, kWindows> windows_;
+  std::array<std::span<std::byte>, kRegions + 1> regions_;
   std::unique_ptr<std::byte, FreePages> slabPages_;
   std::unique_ptr<std::byte, FreePages> nowherePage_;
-  std::size_t landingBytes_ = 0;
+  std::size_t bufferBytes_ = 0;
   std::vector<Slot*> free_;
   std::vector<Slot*> waiting_;  // Receives that the provider had no room for
   Contact contact_;
@@ -150,7 +145,7 @@ class Rail {
   Owned<fid_eq> events_;
   Owned<fid_ep> endpoint_;
   Owned<fid_mr> slab_;
-  std::array<Owned<fid_mr>, kWindows> windowKeys_;
+  std::array<Owned<fid_mr>, kRegions + 1> regionKeys_;
 };
 
 }  // namespace weft::ofi

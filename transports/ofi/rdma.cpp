@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mode rdma: remote writes with data. The data is the notice, and above it, where it has 64 bits,
-// the rank of the sender.
+// Mode rdma: remote writes with data. The lower 32 bits are the immediate data, and above it, where
+// there are 64, the rank of the sender.
 #include "transports/ofi/ofi_wire.h"
 
 namespace weft::ofi {
@@ -8,7 +8,7 @@ namespace weft::ofi {
 ssize_t OfiWire::postRdma(const Rail& rail, const PeerRail& way, const WireWrite& write,
                           Slot* slot) const {
   const std::uint64_t sender = narrow_ ? 0 : std::uint64_t{rank_} << 32;
-  const std::uint64_t data = sender | write.notice;
+  const std::uint64_t data = sender | write.immediate;
   if (write.bytes == 0)
     return fi_writedata(rail.endpoint(), rail.nowhere().data(), 0, rail.nowhereDescriptor(), data,
                         way.address, way.base[kNowhere], way.key[kNowhere], &slot->context);
@@ -22,12 +22,12 @@ bool OfiWire::writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, 
   auto sender = static_cast<std::uint32_t>(data >> 32);
   if (narrow_) {
     const auto known = senders_[rail].find(from);
-    strangers_ |= known == senders_[rail].end();
-    if (strangers_) return false;
+    unknownSenders_ |= known == senders_[rail].end();
+    if (unknownSenders_) return false;
     sender = known->second;
   }
-  if (sender >= peers_.size() || !peers_[sender].reached) return false;
-  return noticed(rail, sender, static_cast<std::uint32_t>(data), out);
+  if (sender >= peers_.size() || peers_[sender].rails == 0) return false;
+  return completed(rail, sender, static_cast<std::uint32_t>(data), out);
 }
 
 }  // namespace weft::ofi

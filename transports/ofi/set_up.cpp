@@ -10,8 +10,9 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "transports/mapped/setup.h"
+#include "transports/ofi/ofi.h"
 #include "transports/ofi/ofi_wire.h"
+#include "transports/setup.h"
 
 namespace weft::ofi {
 namespace {
@@ -21,109 +22,97 @@ constexpr const char* kAnywhere = "tcp;ofi_rxm";
 constexpr std::size_t kMaxWrites = 4096;
 constexpr std::size_t kReceives = 32;
 
-struct Knobs {
-  std::string provider;
-  std::string mode;
-  std::string devices;
-  std::uint64_t hash() const { return Hash().add(provider).add(mode).value(); }
-};
-
-Status readKnobs(Knobs* knobs) {
-  WEFT_TRY(readText(Knob::OfiProvider, &knobs->provider));
-  WEFT_TRY(readText(Knob::OfiMode, &knobs->mode));
-  return readText(Knob::NetDevices, &knobs->devices);
-}
-
 // What this rank found, by itself.
 struct Findings {
   const Library* library = nullptr;
-  Knobs knobs;
-  std::vector<Candidate> preferred;  // empty if a provider was asked for by name
+  std::string provider, mode, devices;  // the knobs
+  std::vector<Candidate> preferred;     // empty if a provider was asked for by name
   std::vector<Candidate> others;
   std::string why;  // of what was left out
 };
 
 Status lookAround(const WireSetup& setup, Findings* found) {
-  WEFT_TRY(readKnobs(&found->knobs));
+  WEFT_TRY(readText(Knob::OfiProvider, &found->provider));
+  WEFT_TRY(readText(Knob::OfiMode, &found->mode));
+  WEFT_TRY(readText(Knob::NetDevices, &found->devices));
   WEFT_TRY(openLibrary(&found->library));
   DeviceFilter filter;
-  WEFT_TRY(DeviceFilter::parse(found->knobs.devices, &filter));
-  const bool automatic = found->knobs.provider == "auto";
+  WEFT_TRY(DeviceFilter::parse(found->devices, &filter));
+  const bool automatic = found->provider == "auto";
   if (automatic)
     found->preferred =
         listCandidates(*found->library, kPreferred, filter, setup.distanceOf, &found->why);
-  const std::string provider = automatic ? kAnywhere : found->knobs.provider;
+  const std::string provider = automatic ? kAnywhere : found->provider;
   found->others = listCandidates(*found->library, provider, filter, setup.distanceOf, &found->why);
   return {};
 }
 
-Card cardOf(const Findings& found) {
-  Card card = describeHost(found.knobs.hash());
-  card.takesPart = 1;
-  card.special = !found.preferred.empty();
-  card.named = !found.knobs.devices.empty();
-  addWays(found.others, &card);
-  return card;
+Offering offeringOf(const Findings& found) {
+  Offering offering = describeHost(Hash().add(found.provider).add(found.mode).value());
+  offering.takesPart = 1;
+  offering.special = !found.preferred.empty();
+  offering.named = !found.devices.empty();
+  addWays(found.others, &offering);
+  return offering;
 }
 
-Status checkKnobs(const WireSetup& setup, const std::vector<Card>& cards) {
-  std::size_t first = cards.size();
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    if (cards[rank].takesPart == 0) continue;
+Status checkKnobs(const WireSetup& setup, const std::vector<Offering>& offerings) {
+  std::size_t first = offerings.size();
+  for (std::size_t rank = 0; rank < offerings.size(); ++rank) {
+    if (offerings[rank].takesPart == 0) continue;
     first = std::min(first, rank);
-    if (cards[rank].asked != cards[first].asked)
-      return Status::error(Code::Mismatch,
-                           text("ofi: ", setup.names[first], " and ", setup.names[rank],
-                                " differ in WEFT_OFI_PROVIDER or WEFT_OFI_MODE; fix: the same"
-                                " values on all ranks"));
+    if (offerings[rank].asked != offerings[first].asked)
+      return Status::error(
+          Code::Mismatch, "ofi: ", setup.names[first], " and ", setup.names[rank],
+          " differ in WEFT_OFI_PROVIDER or WEFT_OFI_MODE; fix: the same values on all ranks");
   }
   return {};
 }
 
-// All ranks come to the same provider. Not silently to the lesser one.
-bool allPrefer(const WireSetup& setup, const std::vector<Card>& cards) {
+// The same on all ranks. That all use the lesser provider is logged.
+bool allPrefer(const WireSetup& setup, const std::vector<Offering>& offerings) {
   std::string without;
   bool any = false;
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    if (cards[rank].takesPart == 0) continue;
-    any |= cards[rank].special != 0;
-    if (cards[rank].special == 0 && without.empty()) without = setup.names[rank];
+  for (std::size_t rank = 0; rank < offerings.size(); ++rank) {
+    if (offerings[rank].takesPart == 0) continue;
+    any |= offerings[rank].special != 0;
+    if (offerings[rank].special == 0 && without.empty()) without = describe(setup.names[rank]);
   }
   if (any && !without.empty() && setup.rank == 0)
     logWarn("ofi: ", without, " has no ", kPreferred, " device, others do; all use ", kAnywhere);
   return any && without.empty();
 }
 
-Status chooseDevices(const WireSetup& setup, const Findings& found, const std::vector<Card>& cards,
-                     std::vector<Candidate>* chosen) {
-  const bool preferred = allPrefer(setup, cards);
+Status chooseDevices(const WireSetup& setup, const Findings& found,
+                     const std::vector<Offering>& offerings, std::vector<Candidate>* chosen) {
+  const bool preferred = allPrefer(setup, offerings);
   const std::vector<Candidate>& own = preferred ? found.preferred : found.others;
   std::string why = found.why;
   if (!own.empty())
-    *chosen = own.front().ip ? chooseIp(own, cards, &why) : chooseNics(own, setup.rank, cards);
+    *chosen =
+        own.front().ip ? chooseIp(own, offerings, &why) : chooseNics(own, setup.rank, offerings);
   for (const Candidate& used : *chosen)
     logInfo("ofi: using ", used.info->fabric_attr->prov_name, " on ", used.device, " ",
             used.address);
   if (!why.empty()) logDebug("ofi: left out:", why);
   if (!chosen->empty()) return {};
-  const std::string& asked = found.knobs.provider;
-  return Status::error(
-      Code::SystemError,
-      text("ofi: no device for provider ", asked == "auto" ? kAnywhere : asked, ";", why,
-           " fix: check WEFT_NET_DEVICES and WEFT_OFI_PROVIDER against fi_info"));
+  const std::string& asked = found.provider;
+  return Status::error(Code::SystemError, "ofi: no device for provider ",
+                       asked == "auto" ? kAnywhere : asked, ";", why,
+                       " fix: check WEFT_NET_DEVICES and WEFT_OFI_PROVIDER against fi_info");
 }
 
 Status chooseMode(const std::string& knob, const std::vector<Offer>& offers, Mode* mode) {
   const auto all = [&](auto says) {
-    return std::all_of(offers.begin(), offers.end(),
-                       [&](const Offer& offer) { return offer.rails == 0 || says(offer); });
+    return std::ranges::all_of(offers,
+                               [&](const Offer& offer) { return offer.rails == 0 || says(offer); });
   };
   const bool native = all([](const Offer& offer) { return offer.native != 0; });
   *mode = knob == "rdma" || (knob == "auto" && native) ? Mode::Rdma : Mode::Msg;
   if (*mode == Mode::Rdma && !all([](const Offer& offer) { return offer.dataBytes >= 4; }))
     return Status::error(Code::SystemError,
-                         "ofi: mode rdma needs 32 bits of data with a write, and this provider has"
-                         " fewer; fix: WEFT_OFI_MODE=msg");
+                         "ofi: mode rdma needs 32 bits of data with a write, and this provider has "
+                         "fewer; fix: WEFT_OFI_MODE=msg");
   if (*mode == Mode::Rdma && !native)
     logInfo("ofi: mode rdma as asked, although the provider makes remote writes out of messages");
   return {};
@@ -132,10 +121,10 @@ Status chooseMode(const std::string& knob, const std::vector<Offer>& offers, Mod
 }  // namespace
 
 Status OfiWire::open(const std::vector<Candidate>& devices) {
-  const auto peers = static_cast<std::size_t>(std::count(wanted_.begin(), wanted_.end(), true));
+  const auto peers = static_cast<std::size_t>(std::ranges::count(wanted_, true));
   RailSpec spec;
-  spec.windows = windows_;
-  spec.completions = kMaxWrites + kReceives + peers * notices_;
+  spec.regions = regions_;
+  spec.completions = kMaxWrites + kReceives + peers * remoteCompletions_;
   for (const Candidate& device : devices) {
     std::unique_ptr<Rail> rail;
     WEFT_TRY(Rail::open(*library_, device, spec, &rail));
@@ -149,7 +138,7 @@ Offer OfiWire::offer() const {
   made.rails = static_cast<std::uint32_t>(rails_.size());
   made.native = 1;
   made.dataBytes = 8;
-  for (std::size_t i = 0; i < windows_.size(); ++i) made.windowBytes[i] = windows_[i].size();
+  for (std::size_t i = 0; i < kWireRegions; ++i) made.regionBytes[i] = regions_[i].size();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     made.native &= rails_[i]->writesNatively();
     made.dataBytes = std::min<std::uint64_t>(made.dataBytes, rails_[i]->dataBytes());
@@ -171,10 +160,11 @@ Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
       ++peers;
     }
   for (const auto& rail : rails_) {
+    if (mode == Mode::Msg) WEFT_TRY(rail->refuseWrites());
     const std::size_t most = std::min(rail->info().tx_attr->size, kMaxWrites);
     const std::size_t receives =
         mode == Mode::Msg ? std::min(rail->info().rx_attr->size, kReceives) : 0;
-    WEFT_TRY(rail->prepare(std::clamp<std::size_t>(peers * notices_, 1, most), receives,
+    WEFT_TRY(rail->prepare(std::clamp<std::size_t>(peers * remoteCompletions_, 1, most), receives,
                            sizeof(Header) + rail->maxMessage()));
   }
   return {};
@@ -183,11 +173,10 @@ Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
 Status OfiWire::meet(std::uint32_t rank, const Offer& theirs) {
   Peer& peer = peers_[rank];
   if (theirs.rails == 0)
-    return Status::error(Code::Mismatch, text("ofi: ", names_[rank_], " is to reach ", names_[rank],
-                                              ", which takes no part in this wire"));
-  peer.reached = true;
+    return Status::error(Code::Mismatch, "ofi: ", names_[rank_], " is to reach ", names_[rank],
+                         ", which takes no part in this wire");
   peer.rails = std::min(theirs.rails, static_cast<std::uint32_t>(rails_.size()));
-  std::copy_n(theirs.windowBytes, peer.windowBytes.size(), peer.windowBytes.begin());
+  std::copy_n(theirs.regionBytes, peer.regionBytes.size(), peer.regionBytes.begin());
   peer.where = text(rails_[0]->provider(), mode_ == Mode::Rdma ? " rdma" : " msg");
   for (std::uint32_t i = 0; i < peer.rails; ++i) {
     PeerRail& way = peer.rail[i];
@@ -195,6 +184,7 @@ Status OfiWire::meet(std::uint32_t rank, const Offer& theirs) {
     WEFT_TRY(rails_[i]->insert(contact, &way.address));
     std::copy_n(contact.key, way.key.size(), way.key.begin());
     std::copy_n(contact.base, way.base.size(), way.base.begin());
+    way.secret = contact.secret;
     senders_[i].emplace(way.address, rank);
     peer.where += text(", ", rails_[i]->device(), " ", rails_[i]->where(rails_[i]->contact()),
                        " -> ", rails_[i]->where(contact));
@@ -213,7 +203,7 @@ void OfiWire::sayHello(std::uint32_t peer, std::uint32_t rail) {
   peers_[peer].rail[rail].told = result == 0;
   if (result == 0) return;
   rails_[rail]->giveBack(slot);
-  if (result != -FI_EAGAIN) linkDown(peer, rails_[rail]->failure("saying hello", result));
+  if (result != -FI_EAGAIN) linkDown(peer, rail, rails_[rail]->failure("saying hello", result));
 }
 
 template <class Visit>
@@ -233,7 +223,7 @@ Status OfiWire::greet() {
       done &= edge.sent && edge.heard;
     });
     WireEvent event;
-    if (poll(&event, 1) != 0) return Status::error(Code::RemoteError, peers_[event.peer].fate);
+    if (poll(&event, 1) != 0) return peers_[event.peer].fate;
     if (!done && deadline.expired()) return ungreeted();
   }
   greeting_ = false;
@@ -241,55 +231,56 @@ Status OfiWire::greet() {
 }
 
 Status OfiWire::ungreeted() {
-  std::string line;
+  ErrorData data{.code = Code::Timeout};
   eachEdge([&](std::uint32_t rank, std::uint32_t rail, const PeerRail& edge) {
-    if (!line.empty() || (edge.sent && edge.heard)) return;
-    line = text("ofi: ", names_[rank_], edge.sent ? " heard nothing from " : " could not reach ",
-                names_[rank], " on rail ", rail, " within ", timeoutMs_, " ms (",
-                edge.told ? "a hello was posted" : "never connected", "): ", peers_[rank].where);
+    if (!data.what.empty() || (edge.sent && edge.heard)) return;
+    data.who = names_[rank];
+    data.device = rails_[rail]->device();
+    data.what =
+        text("ofi: ", names_[rank_], edge.sent ? " heard nothing from " : " could not reach ",
+             "{who} on rail ", rail, " within ", timeoutMs_, " ms (",
+             edge.told ? "a hello was posted" : "never connected", "): ", peers_[rank].where);
   });
-  line += strangers_ ? "; this provider does not tell who wrote; fix: WEFT_OFI_MODE=msg"
-                     : "; fix: check firewall and routes, or choose another interface with"
-                       " WEFT_NET_DEVICES";
-  return Status::error(Code::Timeout, line);
+  if (unknownSenders_) data.what += "; this provider does not tell who wrote";
+  data.fix = unknownSenders_
+                 ? "WEFT_OFI_MODE=msg"
+                 : "check firewall and routes, or choose another interface with WEFT_NET_DEVICES";
+  return Status::error(std::move(data));
 }
 
 namespace {
 
 // The steps, each followed by an agreement, so that no rank waits for one that has failed.
 Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
-  const bool takesPart = std::count(setup.peers.begin(), setup.peers.end(), true) != 0;
+  const bool takesPart = std::ranges::count(setup.peers, true) != 0;
   Findings found;
   const Status looked = takesPart ? lookAround(setup, &found) : Status();
-  std::vector<Card> cards;
-  WEFT_TRY(gather(setup, looked, takesPart && looked.ok() ? cardOf(found) : Card{}, &cards));
-  WEFT_TRY(checkKnobs(setup, cards));
+  std::vector<Offering> offerings;
+  WEFT_TRY(
+      gather(setup, looked, takesPart && looked.ok() ? offeringOf(found) : Offering{}, &offerings));
+  WEFT_TRY(checkKnobs(setup, offerings));
 
   std::vector<Candidate> devices;
-  Status opened = takesPart ? chooseDevices(setup, found, cards, &devices) : Status();
+  Status opened = takesPart ? chooseDevices(setup, found, offerings, &devices) : Status();
   *wire = std::make_unique<OfiWire>(found.library, setup);
   if (opened.ok()) opened = (*wire)->open(devices);
   std::vector<Offer> offers;
   WEFT_TRY(gather(setup, opened, (*wire)->offer(), &offers));
 
   Mode mode = Mode::Rdma;
-  Status joined = takesPart ? chooseMode(found.knobs.mode, offers, &mode) : Status();
+  Status joined = takesPart ? chooseMode(found.mode, offers, &mode) : Status();
   if (takesPart && joined.ok()) joined = (*wire)->join(offers, mode);
-  std::vector<char> nothing;
-  WEFT_TRY(gather(setup, joined, '\0', &nothing));
-  return gather(setup, takesPart ? (*wire)->greet() : Status(), '\0', &nothing);
+  WEFT_TRY(agree(setup, joined));
+  return agree(setup, takesPart ? (*wire)->greet() : Status());
 }
 
 }  // namespace
-}  // namespace weft::ofi
-
-namespace weft {
 
 Status makeOfiWire(const WireSetup& setup, std::unique_ptr<Wire>* out) {
-  std::unique_ptr<ofi::OfiWire> wire;
-  WEFT_TRY(ofi::setUp(setup, &wire));
+  std::unique_ptr<OfiWire> wire;
+  WEFT_TRY(setUp(setup, &wire));
   *out = std::move(wire);
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::ofi

@@ -5,7 +5,11 @@
 
 #include "base/text.h"
 
-namespace weft {
+namespace weft::routed {
+
+RoutedTransport::Parts::~Parts() {
+  while (!transports.empty()) transports.pop_back();
+}
 
 RoutedTransport::RoutedTransport(Parts parts)
     : parts_(std::move(parts)),
@@ -23,15 +27,15 @@ RoutedTransport::RoutedTransport(Parts parts)
   }
 }
 
-bool RoutedTransport::fetch(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) {
+bool RoutedTransport::getFrom(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) {
   lastError_ = &of(p).lastError();
-  return of(p).fetch(at(p), from, to, bytes);
+  return of(p).getFrom(at(p), from, to, bytes);
 }
 
-bool RoutedTransport::deposit(std::uint32_t p, std::uint64_t to, const void* from,
-                              std::size_t bytes) {
+bool RoutedTransport::putTo(std::uint32_t p, std::uint64_t to, const void* from,
+                            std::size_t bytes) {
   lastError_ = &of(p).lastError();
-  return of(p).deposit(at(p), to, from, bytes);
+  return of(p).putTo(at(p), to, from, bytes);
 }
 
 PutResult RoutedTransport::put(const Put& put) {
@@ -105,8 +109,8 @@ Status addWire(const TransportSetup& setup, const RoutedSetup& routed, std::uint
     through.peers[r] = routed.wireOf[r] == wire;
     if (through.peers[r]) parts->routes[r] = {part, r};
   }
-  std::byte* const segment = part == 0 ? nullptr : parts->transports[0]->own().base();
-  return routed.wires[wire](through, segment, &parts->transports.emplace_back());
+  std::byte* const window = part == 0 ? nullptr : parts->transports[0]->own().base();
+  return routed.wires[wire](through, window, &parts->transports.emplace_back());
 }
 
 }  // namespace
@@ -125,4 +129,4 @@ Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::routed

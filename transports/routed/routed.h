@@ -8,10 +8,12 @@
 
 #include "transports/transport.h"
 
-namespace weft {
+namespace weft::routed {
+
+using namespace transport;
 
 // Several transports in one communicator: each peer is reached by one of them. All lead to and from
-// the same segment, which is that of the first.
+// the same window, which is that of the first.
 class RoutedTransport final : public Transport {
  public:
   struct Route {
@@ -19,33 +21,39 @@ class RoutedTransport final : public Transport {
     std::uint32_t peer = 0;  // its number there
   };
   struct Parts {
+    Parts() = default;
+    Parts(Parts&&) = default;
+    ~Parts();  // from the last to the first, whose window the others hear their peers' good-byes in
+    Parts& operator=(Parts&&) = delete;
+
     std::vector<std::unique_ptr<Transport>> transports;
-    std::vector<Route> routes;  // by rank; oneself by the first
+    std::vector<Route> routes;  // by rank; this rank by the first
     std::string name;           // "shm+ofi"
   };
   explicit RoutedTransport(Parts parts);
 
   const char* name() const override { return parts_.name.c_str(); }
   Caps caps() const override { return caps_; }
-  const SegmentLayout& layout() const override { return first().layout(); }
-  SegmentView own() const override { return first().own(); }
-  SegmentView view(std::uint32_t) const override { return {}; }
+  const WindowLayout& layout() const override { return first().layout(); }
+  WindowView own() const override { return first().own(); }
   ControlPage* control(std::uint32_t p) const override { return of(p).control(at(p)); }
   bool isMirrored(std::uint32_t p) const override { return of(p).isMirrored(at(p)); }
   std::string describe(std::uint32_t p) const override { return of(p).describe(at(p)); }
   int deathFd(std::uint32_t p) const override { return of(p).deathFd(at(p)); }
   int statFd(std::uint32_t p) const override { return of(p).statFd(at(p)); }
 
-  std::uint64_t share(const void*, std::size_t) const override { return 0; }
-  std::byte* reach(std::uint32_t, std::uint64_t) const override { return nullptr; }
-  bool fetch(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) override;
-  bool deposit(std::uint32_t p, std::uint64_t to, const void* from, std::size_t bytes) override;
-
-  void attend() override {
-    for (const auto& part : parts_.transports) part->attend();
+  bool getFrom(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) override;
+  bool putTo(std::uint32_t p, std::uint64_t to, const void* from, std::size_t bytes) override;
+  bool hasDirect(std::uint32_t p) const override { return of(p).hasDirect(at(p)); }
+  Status commit(std::uint32_t p, std::size_t from, std::size_t bytes) override {
+    return of(p).commit(at(p), from, bytes);
   }
-  void leave() override {
-    for (const auto& part : parts_.transports) part->leave();
+
+  void acquireProgress() override {
+    for (const auto& part : parts_.transports) part->acquireProgress();
+  }
+  void releaseProgress() override {
+    for (const auto& part : parts_.transports) part->releaseProgress();
   }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t p, std::uint64_t completed) override {
@@ -56,7 +64,7 @@ class RoutedTransport final : public Transport {
   void wake(std::uint32_t p) override { of(p).wake(at(p)); }
   void sever(std::uint32_t p) override { of(p).sever(at(p)); }
   bool isDown(std::uint32_t p) const override { return of(p).isDown(at(p)); }
-  const std::string& lastError() const override { return *lastError_; }
+  const Status& lastError() const override { return *lastError_; }
 
  private:
   const Transport& first() const { return *parts_.transports[0]; }
@@ -66,24 +74,23 @@ class RoutedTransport final : public Transport {
   Parts parts_;
   Caps caps_;
   std::vector<std::vector<std::uint32_t>> rankOf_;  // by transport and number there
-  const std::string* lastError_;
+  const Status* lastError_;
 };
 
 // Each peer is reached by memory inside the host, or by one of the wires, which both ends name
 // alike. `inside` joins this rank and all others for which host[r] == host[setup.rank], and sees
-// setup.ranks of these; null: there is none, and all use wires. Every rank of the communicator
-// takes part in each wire.
+// setup.ranks of these; null: all use wires. Every rank of all takes part in each wire.
 struct RoutedSetup {
   static constexpr std::uint32_t kInside = ~std::uint32_t{0};
 
   std::vector<std::uint32_t> hosts;  // by rank: number of its host
   std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)> inside;
   using MakeWire =
-      std::function<Status(const TransportSetup&, std::byte* segment, std::unique_ptr<Transport>*)>;
+      std::function<Status(const TransportSetup&, std::byte* window, std::unique_ptr<Transport>*)>;
   std::vector<MakeWire> wires;
-  std::vector<std::uint32_t> wireOf;  // by rank: index in wires, or kInside; kInside for oneself
+  std::vector<std::uint32_t> wireOf;  // by rank: index in wires, or kInside; kInside for this rank
 };
 Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
                   std::unique_ptr<Transport>* out);
 
-}  // namespace weft
+}  // namespace weft::routed

@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-namespace weft {
+namespace weft::shm {
 namespace {
 
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
@@ -64,4 +64,4 @@ Available availableMemory() {
   }
 }
 
-}  // namespace weft
+}  // namespace weft::shm

@@ -4,16 +4,15 @@
 #include <cstdint>
 #include <string>
 
-namespace weft {
+namespace weft::shm {
 
-// Memory that could be had without anybody being killed for it.
+// Memory that can be allocated without the kernel killing a process.
 struct Available {
   std::uint64_t bytes = 0;
   std::string where;  // what sets this limit, for an error: "this host" or "cgroup /a/b"
 };
 
-// The least of what the host and each cgroup (v2) above this process leave; what is unknown does
-// not limit. Page cache counts as available.
+// The least of what the host and each cgroup (v2) of this process leave, page cache included.
 Available availableMemory();
 
-}  // namespace weft
+}  // namespace weft::shm

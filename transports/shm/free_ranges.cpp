@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace weft {
+namespace weft::shm {
 
 FreeRanges::FreeRanges(std::size_t bytes) {
   if (bytes != 0) ranges_[0] = bytes;
@@ -37,4 +37,4 @@ void FreeRanges::give(std::size_t offset, std::size_t bytes) {
   ranges_.emplace_hint(after, offset, bytes);
 }
 
-}  // namespace weft
+}  // namespace weft::shm

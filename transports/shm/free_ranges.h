@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-namespace weft {
+namespace weft::shm {
 
 // Which parts of [0, bytes) nobody has. Neighbours that are free are one range.
 class FreeRanges {
@@ -23,4 +23,4 @@ class FreeRanges {
   std::map<std::size_t, std::size_t> ranges_;  // offset -> bytes
 };
 
-}  // namespace weft
+}  // namespace weft::shm

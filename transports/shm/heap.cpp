@@ -12,15 +12,17 @@
 #include <cstring>
 #include <optional>
 
+#include "base/environment.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/no_fork.h"
 #include "base/text.h"
-#include "transports/mapped/doorbell.h"
+#include "transports/doorbell.h"
 #include "transports/shm/memory.h"
 
-namespace weft {
+namespace weft::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kLeast = std::size_t{64} << 20;  // not worth having below
 
@@ -38,16 +40,21 @@ std::size_t softLimit(__rlimit_resource what) {
 std::size_t wantedBytes() {
   const auto pages = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_PHYS_PAGES)));
   const std::size_t ram = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t rounded = (ram + kGiB - 1) / kGiB * kGiB;
   const auto cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   const std::size_t space = std::min(std::size_t{1} << 47, softLimit(RLIMIT_AS));
-  std::size_t wanted = std::min({rounded, space / (4 * cores), softLimit(RLIMIT_FSIZE)});
-  // ThreadSanitizer knows 1.5 TiB for all mappings.
+  std::size_t wanted = std::min({roundUp(ram, kGiB), space / (4 * cores), softLimit(RLIMIT_FSIZE)});
+  // ThreadSanitizer knows 1.5 TiB for all mappings, and valgrind notes every page of each.
   if (kTsan) wanted = std::min(wanted, 4 * kGiB);
+  if (environment("LD_PRELOAD").find("/vgpreload_") != std::string::npos)
+    wanted = std::min(wanted, kGiB / 4);
   return wanted / kHugePage * kHugePage;
 }
 
-std::size_t roundToPages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+Status noSpace(std::size_t bytes) {
+  return Status::error(Code::OutOfMemory, "cannot map ", bytes,
+                       " bytes of address space: ", std::strerror(errno),
+                       "; fix: ulimit -v unlimited");
+}
 
 }  // namespace
 
@@ -62,10 +69,7 @@ Status Heap::create(std::size_t bytes, std::unique_ptr<Heap>* out) {
   Fd memory;
   WEFT_TRY(createSparseMemory(bytes, &memory));
   std::byte* const base = mapSparse(memory, bytes);
-  if (base == nullptr)
-    return Status::error(Code::OutOfMemory, text("cannot map ", bytes,
-                                                 " bytes of address space: ", std::strerror(errno),
-                                                 "; fix: ulimit -v unlimited"));
+  if (base == nullptr) return noSpace(bytes);
   out->reset(new Heap(bytes, std::move(memory), base));
   (*out)->token_ = token;
   return {};
@@ -74,21 +78,19 @@ Status Heap::create(std::size_t bytes, std::unique_ptr<Heap>* out) {
 std::unique_ptr<Heap> Heap::createLargest() {
   std::unique_ptr<Heap> made;
   const std::size_t wanted = wantedBytes();
-  Status status = Status::error(Code::OutOfMemory,
-                                text("there is room for ", wanted, " bytes only, worth having are ",
-                                     kLeast, "; fix: ulimit -v unlimited, ulimit -f unlimited"));
+  Status status = Status::error(Code::OutOfMemory, "there is room for ", wanted,
+                                " bytes only, worth having are ", kLeast,
+                                "; fix: ulimit -v unlimited, ulimit -f unlimited");
   for (std::size_t bytes = wanted; bytes >= kLeast && !made; bytes /= 2)
     status = create(bytes / kHugePage * kHugePage, &made);
   if (made) return made;
-  static std::once_flag said;
-  std::call_once(said, [&] {
+  static std::atomic_flag said;
+  if (!said.test_and_set())
     logInfo("weftMemAlloc gives memory that other processes cannot reach: ", status.text());
-  });
   return nullptr;
 }
 
-// Without a lock, which a fork could leave locked in the child: of several that are made at the
-// same time one stays.
+// Without a lock, which a fork could leave locked in the child: of several made at once one stays.
 Heap* Heap::own() {
   if (Heap* const made = existing()) return made;
   std::unique_ptr<Heap> mine = createLargest();
@@ -101,8 +103,7 @@ Heap* Heap::own() {
 
 Heap* Heap::existing() { return current.load(std::memory_order_acquire); }
 
-// In a forked child. What the parent allocated stays mapped and shared, but both handing out the
-// same places would end badly.
+// In a forked child. What the parent allocated stays mapped, but only the parent may hand out more.
 void Heap::leaveToParent() {
   Heap* const heap = current.exchange(nullptr, std::memory_order_acq_rel);
   if (heap == nullptr) return;
@@ -140,7 +141,7 @@ Status Heap::fill(std::size_t offset, std::size_t bytes) {
 Status Heap::allocate(std::size_t bytes, void** memory) {
   *memory = nullptr;
   if (bytes > bytes_) return {};
-  bytes = roundToPages(bytes);
+  bytes = roundUp(bytes, kPage);
   std::optional<std::size_t> offset;
   {
     const std::lock_guard lock(mutex_);
@@ -180,14 +181,11 @@ Status Heap::release(void* memory) {
 namespace {
 
 struct Views {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<Token, std::weak_ptr<Mapping>> byToken;
 };
 
-Views& views() {
-  static Views& all = *new Views;
-  return all;
-}
+Views& views() { return processWide<Views>(); }
 
 }  // namespace
 
@@ -200,12 +198,9 @@ Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
   if (*view && (*view)->present()) return {};
   WEFT_TRY(checkMemory(memory, bytes));
   *view = std::make_shared<Mapping>(mapSparse(memory, bytes), bytes);
-  if ((*view)->base() == nullptr)
-    return Status::error(Code::OutOfMemory, text("cannot map ", bytes,
-                                                 " bytes of address space: ", std::strerror(errno),
-                                                 "; fix: ulimit -v unlimited"));
+  if ((*view)->base() == nullptr) return noSpace(bytes);
   known = *view;
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::shm

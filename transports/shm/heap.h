@@ -7,15 +7,18 @@
 #include <mutex>
 #include <span>
 
+#include "base/fd.h"
 #include "base/status.h"
-#include "transports/mapped/handle.h"
-#include "transports/mapped/setup.h"
+#include "transports/mapping.h"
+#include "transports/setup.h"
 #include "transports/shm/free_ranges.h"
 
 // The memory of weftMemAlloc, which the other ranks of this host map, too: one large sparse memfd a
 // process, mapped whole and once by each process that joins a communicator with it, so that any
 // part of it is reachable without another word. It lives until the process ends.
-namespace weft {
+namespace weft::shm {
+
+using namespace transport;
 
 class Heap {
  public:
@@ -62,4 +65,4 @@ class Heap {
 Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
                 std::shared_ptr<Mapping>* view);
 
-}  // namespace weft
+}  // namespace weft::shm

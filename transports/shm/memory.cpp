@@ -11,28 +11,28 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "transports/shm/available.h"
 
-namespace weft {
+namespace weft::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Status outOfMemory(std::size_t bytes, const std::string& why, const char* fix) {
-  return Status::error(Code::OutOfMemory,
-                       text("cannot allocate ", bytes, " bytes of shared memory (memfd): ", why,
-                            "; fix: raise the memory limit of this cgroup or container, ", fix));
+  return Status::error(Code::OutOfMemory, "cannot allocate ", bytes,
+                       " bytes of shared memory (memfd): ", why,
+                       "; fix: raise the memory limit of this cgroup or container, ", fix);
 }
 
 // Growing a file beyond RLIMIT_FSIZE would not only fail but raise SIGXFSZ.
 Status checkFileLimit(std::size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return {};
-  return Status::error(Code::OutOfMemory, text("cannot allocate ", bytes,
-                                               " bytes of shared memory: the file size"
-                                               " limit is ",
-                                               limit.rlim_cur, " bytes; fix: ulimit -f unlimited"));
+  return Status::error(Code::OutOfMemory, "cannot allocate ", bytes,
+                       " bytes of shared memory: the file size limit is ", limit.rlim_cur,
+                       " bytes; fix: ulimit -f unlimited");
 }
 
 int allocate(int memory, int mode, std::size_t offset, std::size_t bytes) {
@@ -49,24 +49,22 @@ Status createSparseMemory(std::size_t bytes, Fd* memory) {
   WEFT_TRY(checkFileLimit(bytes));
   Fd created(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!created)
-    return Status::error(Code::SystemError,
-                         text("memfd_create: ", std::strerror(errno),
-                              "; fix: raise the limit of open files (ulimit -n), or let seccomp"
-                              " permit the call"));
+    return Status::error(
+        Code::SystemError, "memfd_create: ", std::strerror(errno),
+        "; fix: raise the limit of open files (ulimit -n), or let seccomp permit the call");
   if (::ftruncate(created.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(created.get(), F_ADD_SEALS, kSeals) != 0)
-    return Status::error(
-        Code::SystemError,
-        text("cannot size and seal ", bytes, " bytes of shared memory: ", std::strerror(errno)));
+    return Status::error(Code::SystemError, "cannot size and seal ", bytes,
+                         " bytes of shared memory: ", std::strerror(errno));
   *memory = std::move(created);
   return {};
 }
 
-Status createMemory(std::size_t bytes, Fd* memory) {
+Status createMemory(std::size_t bytes, std::size_t atOnce, Fd* memory) {
   constexpr const char* kFix = "run fewer ranks a host or set a smaller WEFT_SEGMENT_KB";
-  WEFT_TRY(checkAvailable(bytes, kFix));
+  WEFT_TRY(checkAvailable(atOnce, kFix));
   WEFT_TRY(createSparseMemory(bytes, memory));
-  return allocatePages(*memory, 0, bytes, kFix);
+  return allocatePages(*memory, 0, atOnce, kFix);
 }
 
 // The kernel would rather kill a process than refuse pages of a memfd.
@@ -91,8 +89,8 @@ Status allocatePages(const Fd& memory, std::size_t offset, std::size_t bytes, co
 Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes) {
   if (allocate(memory.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0)
     return {};
-  return Status::error(Code::SystemError, text("cannot free ", bytes,
-                                               " bytes of shared memory: ", std::strerror(errno)));
+  return Status::error(Code::SystemError, "cannot free ", bytes,
+                       " bytes of shared memory: ", std::strerror(errno));
 }
 
 Status checkMemory(const Fd& memory, std::size_t bytes) {
@@ -101,9 +99,8 @@ Status checkMemory(const Fd& memory, std::size_t bytes) {
   if (::fstat(memory.get(), &info) == 0 && static_cast<std::size_t>(info.st_size) == bytes &&
       seals >= 0 && (seals & kSeals) == kSeals)
     return {};
-  return Status::error(Code::InternalError,
-                       text("shared memory of ", info.st_size, " bytes, seals ", seals,
-                            ", instead of ", bytes, " bytes sealed against change"));
+  return Status::error(Code::InternalError, "shared memory of ", info.st_size, " bytes, seals ",
+                       seals, ", instead of ", bytes, " bytes sealed against change");
 }
 
 // First without access and unlocked: where mlockall(MCL_FUTURE) is in force, the kernel would
@@ -125,9 +122,9 @@ std::byte* mapSparse(const Fd& memory, std::size_t bytes) {
     errno = error;
     return nullptr;
   }
-  ::madvise(base, bytes, MADV_HUGEPAGE);  // both are wishes
+  ::madvise(base, bytes, MADV_HUGEPAGE);  // both are hints
   ::madvise(base, bytes, MADV_DONTDUMP);
   return base;
 }
 
-}  // namespace weft
+}  // namespace weft::shm

@@ -3,20 +3,20 @@
 
 #include <cstddef>
 
+#include "base/fd.h"
 #include "base/status.h"
-#include "transports/mapped/handle.h"
 
 // Shared memory without a name: memfd, sealed so that its size is final. Nothing appears in
 // /dev/shm and nothing is left behind however the process ends.
-namespace weft {
+namespace weft::shm {
 
-// All pages are allocated at once, near the calling thread: a lack of memory is an error here,
-// never a SIGBUS later.
-Status createMemory(std::size_t bytes, Fd* memory);
+// The pages of the first `atOnce` bytes are allocated now, near the calling thread: a lack of
+// memory is an error here, never a SIGBUS later. The rest is sparse.
+Status createMemory(std::size_t bytes, std::size_t atOnce, Fd* memory);
 // Without pages: they come with allocatePages(), or with the first access.
 Status createSparseMemory(std::size_t bytes, Fd* memory);
 
-// Could `bytes` more be had without anybody being killed for it? `fix` ends the error's text.
+// Can `bytes` more be allocated without the kernel killing a process? `fix` ends the error's text.
 Status checkAvailable(std::size_t bytes, const char* fix);
 // Gives pages to a part of the memory: all of it or, with an error, none.
 Status allocatePages(const Fd& memory, std::size_t offset, std::size_t bytes, const char* fix);
@@ -30,4 +30,4 @@ Status checkMemory(const Fd& memory, std::size_t bytes);
 std::byte* mapSparse(const Fd& memory, std::size_t bytes);
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-}  // namespace weft
+}  // namespace weft::shm

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-namespace weft {
+namespace weft::shm {
 
 // The next message of a SOCK_SEQPACKET socket of the UNIX domain, as recvmsg(2) has it, without
 // waiting. 0 only if the peer has hung up and all that it said before has been taken: Linux looks
@@ -18,4 +18,4 @@ inline ssize_t receiveMessage(int socket, msghdr* message) {
   return ::recvmsg(socket, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 }
 
-}  // namespace weft
+}  // namespace weft::shm

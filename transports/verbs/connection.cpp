@@ -14,8 +14,8 @@
 namespace weft::verbs {
 namespace {
 
-// Of the InfiniBand specification: 268 ms until a packet is sent again, seven times; a receiver
-// without receives, which there is none of, is asked for ever.
+// As the InfiniBand specification codes them: a packet is sent again after 268 ms, seven times; and
+// for ever to a receiver that has no receive posted, which does not happen.
 constexpr std::uint8_t kTimeout = 16;
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kReceiverRetries = 7;
@@ -51,25 +51,21 @@ Connection::Connection(Domain& domain, const Port& port, bool linkLocal, std::ui
   }
 }
 
-Status Connection::create(std::uint32_t notices, const WireSetup& setup) {
+Status Connection::create(std::uint32_t remoteCompletions) {
   ibv_cq* queue = nullptr;
-  WEFT_TRY(domain_.reserve(completions(notices), &queue));
-  WEFT_TRY(createPair(queue, notices + kReceiveBatch));
+  WEFT_TRY(domain_.reserve(completions(remoteCompletions), &queue));
+  WEFT_TRY(createPair(queue, remoteCompletions + kReceiveBatch));
   WEFT_TRY(initialize());
-  for (std::uint32_t posted = 0; posted < notices + kReceiveBatch; posted += kReceiveBatch)
-    if (const int error = postReceives(std::min(kReceiveBatch, notices + kReceiveBatch - posted)))
-      return Status::error(Code::SystemError, text("verbs: cannot post ", notices, " receives on ",
-                                                   port_.card.name(), ": ", std::strerror(error)));
+  const std::uint32_t receives = remoteCompletions + kReceiveBatch;
+  for (std::uint32_t posted = 0; posted < receives; posted += kReceiveBatch)
+    if (const int error = postReceives(std::min(kReceiveBatch, receives - posted)))
+      return Status::error(Code::SystemError, "verbs: cannot post ", remoteCompletions,
+                           " receives on ", port_.info.name(), ": ", std::strerror(error));
   mine_.number = pair_->qp_num;
   mine_.sequence = randomSequence();
-  mine_.segmentKey = domain_.remoteKey(WireRegion::Segment);
-  mine_.mailboxKey = domain_.remoteKey(WireRegion::Mailbox);
-  mine_.segmentAt = reinterpret_cast<std::uintptr_t>(setup.segment.data());
-  mine_.segmentBytes = setup.segment.size();
-  mine_.mailboxBytes = setup.mailbox.size();
-  mine_.mailboxAt = reinterpret_cast<std::uintptr_t>(setup.mailbox.data());
-  mine_.mtu = port_.card.mtu;
-  mine_.gid = linkLocal_ ? port_.card.linkLocal : port_.card.gid;
+  mine_.regions = domain_.regions();
+  mine_.mtu = port_.info.mtu;
+  mine_.gid = linkLocal_ ? port_.info.linkLocal : port_.info.gid;
   return {};
 }
 
@@ -88,9 +84,8 @@ Status Connection::createPair(ibv_cq* queue, std::uint32_t receives) {
     inlineBytes_ = wanted.cap.max_inline_data;
     if (pair_) return {};
   }
-  return Status::error(Code::SystemError,
-                       text("verbs: no queue pair of ", kDepth, " writes and ", receives,
-                            " receives on ", port_.card.name(), ": ", std::strerror(errno)));
+  return Status::error(Code::SystemError, "verbs: no queue pair of ", kDepth, " writes and ",
+                       receives, " receives on ", port_.info.name(), ": ", std::strerror(errno));
 }
 
 Status Connection::initialize() {
@@ -105,16 +100,15 @@ Status Connection::initialize() {
 Status Connection::modify(ibv_qp_attr& attributes, int mask, const char* what) {
   const int error = domain_.verbs().modify_qp(pair_.get(), &attributes, mask);
   if (error == 0) return {};
-  return Status::error(
-      Code::SystemError,
-      text("verbs: cannot ", what, " queue pair ", pair_->qp_num, " of ",
-           route_.empty() ? port_.card.name() : route_, ": ", std::strerror(error)));
+  return Status::error(Code::SystemError, "verbs: cannot ", what, " queue pair ", pair_->qp_num,
+                       " of ", route_.empty() ? port_.info.name() : route_, ": ",
+                       std::strerror(error));
 }
 
-Status Connection::connect(const Endpoint& theirs, const PortCard& theirPort) {
+Status Connection::connect(const Endpoint& theirs, const PortInfo& theirPort) {
   theirs_ = theirs;
   mtu_ = std::min(mine_.mtu, theirs.mtu);
-  route_ = text(port_.card.name(), " -> ", theirPort.name(), ", ", show(mine_.gid), " -> ",
+  route_ = text(port_.info.name(), " -> ", theirPort.name(), ", ", show(mine_.gid), " -> ",
                 show(theirs.gid));
   ibv_qp_attr ready{};
   ready.qp_state = IBV_QPS_RTR;
@@ -155,11 +149,11 @@ int Connection::post(const WireWrite& write) {
     work.sg_list = &source;
     work.num_sge = 1;
   }
-  const bool toSegment = write.region == WireRegion::Segment;
-  work.wr.rdma.remote_addr = (toSegment ? theirs_.segmentAt : theirs_.mailboxAt) + write.target;
-  work.wr.rdma.rkey = toSegment ? theirs_.segmentKey : theirs_.mailboxKey;
+  const RemoteRegion& target = targetOf(write.region);
+  work.wr.rdma.remote_addr = target.at + write.target;
+  work.wr.rdma.rkey = static_cast<std::uint32_t>(target.key);
   work.opcode = write.quiet ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
-  work.imm_data = htonl(write.notice);
+  work.imm_data = htonl(write.immediate);
   if (write.bytes <= inlineBytes_) work.send_flags = IBV_SEND_INLINE;
   const bool signal = !write.quiet || posted_ - signaled_ >= kDepth / 4;
   return postSend(work, signal, {write.cookie, true});
@@ -168,8 +162,8 @@ int Connection::post(const WireWrite& write) {
 int Connection::flush() {
   ibv_send_wr work{};
   work.opcode = IBV_WR_RDMA_WRITE;
-  work.wr.rdma.remote_addr = theirs_.mailboxAt;
-  work.wr.rdma.rkey = theirs_.mailboxKey;
+  work.wr.rdma.remote_addr = targetOf(WireRegion::Bounce).at;
+  work.wr.rdma.rkey = static_cast<std::uint32_t>(targetOf(WireRegion::Bounce).key);
   return postSend(work, true, {});
 }
 
@@ -193,7 +187,7 @@ int Connection::postReceives(std::uint32_t count) {
 }
 
 int Connection::renew() {
-  ++noticed_;
+  ++polled_;
   if (++spent_ < kReceiveBatch) return 0;
   spent_ = 0;
   return postReceives(kReceiveBatch);

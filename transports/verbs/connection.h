@@ -12,46 +12,42 @@
 
 namespace weft::verbs {
 
-// One end of a connection, as the other end must know it.
+using namespace wire;
+
+// What one end of a connection tells the other.
 struct Endpoint {
   std::uint32_t number = 0;  // of the queue pair
   std::uint32_t sequence = 0;
-  std::uint32_t segmentKey = 0;
-  std::uint32_t mailboxKey = 0;
-  std::uint64_t segmentAt = 0, segmentBytes = 0;
-  std::uint64_t mailboxAt = 0, mailboxBytes = 0;
   std::uint32_t mtu = 0;  // bytes
+  std::uint32_t spare = 0;
   Gid gid{};
+  std::array<RemoteRegion, kWireRegions> regions;  // by WireRegion
 };
 
 // A reliable queue pair between a port here and one of a peer: its data path.
 //
-// A write with a notice is signaled; a quiet one only now and then, as a later completion answers
-// for all before it. Receives carry no bytes: there is one for each notice that may be on its way,
-// renewed in batches, so that the sender never finds none.
+// A write with immediate data is signaled; a quiet one only now and then, as a completion answers
+// for all writes before it. Receives carry no bytes: one is posted for each remote completion that
+// may be on its way, and they are renewed in batches.
 class Connection {
  public:
   static constexpr std::uint32_t kDepth = 256;                       // writes on their way
   static constexpr std::uint32_t kReceiveBatch = 16;                 // receives renewed at once
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;  // in wr_id: not a write
-  static std::uint32_t completions(std::uint32_t notices) {
-    return kDepth + notices + kReceiveBatch;
+  static std::uint32_t completions(std::uint32_t remoteCompletions) {
+    return kDepth + remoteCompletions + kReceiveBatch;
   }
 
   // `index` comes back in the completions' wr_id, see indexOf().
   Connection(Domain& domain, const Port& port, bool linkLocal, std::uint32_t index,
              std::uint32_t peer);
 
-  Status create(std::uint32_t notices, const WireSetup& setup);
+  Status create(std::uint32_t remoteCompletions);
   Endpoint endpoint() const { return mine_; }
-  Status connect(const Endpoint& theirs, const PortCard& theirPort);
+  Status connect(const Endpoint& theirs, const PortInfo& theirPort);
 
   // Does the write end within that region of the peer?
-  bool fits(const WireWrite& write) const {
-    const bool segment = write.region == WireRegion::Segment;
-    const std::uint64_t room = segment ? theirs_.segmentBytes : theirs_.mailboxBytes;
-    return write.bytes <= room && write.target <= room - write.bytes;
-  }
+  bool fits(const WireWrite& write) const { return write.endsWithin(targetOf(write.region).bytes); }
   // 0, or the error number of the post; full() must be false.
   int post(const WireWrite& write);
   // Asks for a completion for the quiet writes that would else get none.
@@ -72,17 +68,18 @@ class Connection {
       if (one.answer) answer(one.cookie);
     }
   }
-  // A notice has been polled. 0, or the error number of posting receives.
+  // A remote completion has been polled. 0, or the error number of posting receives.
   int renew();
-  std::uint64_t noticed() const { return noticed_; }
+  std::uint64_t polled() const { return polled_; }
 
-  // Nothing is sent nor arrives any more.
+  // Nothing is sent or arrives any more.
   void stop();
 
   std::uint32_t peer() const { return peer_; }
   std::uint32_t number() const { return mine_.number; }
   Domain& domain() const { return domain_; }
-  std::uint32_t port() const { return port_.number; }
+  std::string device() const { return port_.info.device; }
+  std::uint8_t port() const { return port_.number; }
   // "rc0p1:1 -> rc1p0:1, 10.0.0.0 -> 10.0.0.1"
   const std::string& route() const { return route_; }
   std::uint32_t mtu() const { return mtu_; }
@@ -93,7 +90,10 @@ class Connection {
     bool answer = false;
   };
 
-  Status createPair(ibv_cq* queue, std::uint32_t notices);
+  const RemoteRegion& targetOf(WireRegion region) const {
+    return theirs_.regions[static_cast<std::size_t>(region)];
+  }
+  Status createPair(ibv_cq* queue, std::uint32_t remoteCompletions);
   Status initialize();
   Status modify(ibv_qp_attr& attributes, int mask, const char* what);
   int postReceives(std::uint32_t count);
@@ -111,7 +111,7 @@ class Connection {
 
   std::uint32_t inlineBytes_ = 0;
   std::uint64_t posted_ = 0, signaled_ = 0, completed_ = 0;
-  std::uint64_t noticed_ = 0;
+  std::uint64_t polled_ = 0;
   std::uint32_t spent_ = 0;  // receives to renew
   std::vector<Posted> ring_;
   std::vector<ibv_recv_wr> receives_;  // a chain of kReceiveBatch

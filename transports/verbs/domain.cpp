@@ -1,63 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/verbs/domain.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/text.h"
+#include "transports/setup.h"
 
 namespace weft::verbs {
-namespace {
-
-std::string lockable() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
-  return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : text(limit.rlim_cur, " bytes");
-}
-
-}  // namespace
 
 Domain::Domain(std::shared_ptr<Device> device)
-    : device_(std::move(device)),
-      protection_(nullptr, verbs().dealloc_pd),
-      segmentRegion_(nullptr, verbs().dereg_mr),
-      mailboxRegion_(nullptr, verbs().dereg_mr) {}
+    : device_(std::move(device)), protection_(nullptr, verbs().dealloc_pd) {}
 
-Status Domain::open(std::shared_ptr<Device> device, std::span<std::byte> segment,
-                    std::span<std::byte> mailbox, std::size_t devices,
+Status Domain::open(std::shared_ptr<Device> device, const Regions& memory, std::size_t devices,
                     std::unique_ptr<Domain>* out) {
   std::unique_ptr<Domain> domain(new Domain(std::move(device)));
   domain->protection_.reset(domain->verbs().alloc_pd(domain->device().context()));
   if (!domain->protection_)
-    return Status::error(Code::SystemError,
-                         text("verbs: no protection domain on ", domain->device().name(), ": ",
-                              std::strerror(errno)));
-  const std::size_t total = (segment.size() + mailbox.size()) * devices;
-  domain->segment_ = segment;
-  WEFT_TRY(domain->registerMemory(segment, "segment", total, &domain->segmentRegion_));
-  WEFT_TRY(domain->registerMemory(mailbox, "mailbox", total, &domain->mailboxRegion_));
+    return Status::error(Code::SystemError, "verbs: no protection domain on ",
+                         domain->device().name(), ": ", std::strerror(errno));
+  WEFT_TRY(domain->registerMemory(memory, devices));
   *out = std::move(domain);
   return {};
 }
 
-Status Domain::registerMemory(std::span<std::byte> memory, const char* what, std::size_t total,
-                              Owned<ibv_mr>* out) {
-  out->reset(verbs().reg_mr(protection_.get(), memory.data(), memory.size(),
-                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  if (*out) return {};
-  const int error = errno;
-  const bool tooLittle = error == ENOMEM || error == EAGAIN || error == EPERM;
-  return Status::error(tooLittle ? Code::OutOfMemory : Code::SystemError,
-                       text("verbs: cannot register the ", what, " (", memory.size(),
-                            " bytes) with ", device_->name(), ": ", std::strerror(error),
-                            tooLittle ? text("; this rank locks ", total,
-                                             " bytes for all its devices and may lock ", lockable(),
-                                             " (RLIMIT_MEMLOCK); fix: ulimit -l unlimited, or a"
-                                             " smaller WEFT_SEGMENT_KB")
-                                      : std::string()));
+Status Domain::registerMemory(const Regions& memory, std::size_t devices) {
+  memory_ = memory;
+  std::size_t total = 0;
+  for (const std::span<std::byte> one : memory) total += one.size();
+  for (const std::span<std::byte> one : memory) {
+    const int access =
+        registered_.size() == kOutgoing ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    registered_.emplace_back(verbs().reg_mr(protection_.get(), one.data(), one.size(), access),
+                             verbs().dereg_mr);
+    if (registered_.back()) continue;
+    const int error = errno;
+    const std::string problem = text("verbs: cannot register ", one.size(), " bytes with ",
+                                     device_->name(), ": ", std::strerror(error));
+    if (error != ENOMEM && error != EAGAIN && error != EPERM)
+      return Status::error(Code::SystemError, problem);
+    return Status::error(
+        Code::OutOfMemory, problem, "; this rank locks ", devices * total,
+        " bytes for all its devices and may lock ", lockableMemory(),
+        " (RLIMIT_MEMLOCK); fix: ulimit -l unlimited, or a smaller WEFT_SEGMENT_KB");
+  }
+  return {};
+}
+
+std::array<RemoteRegion, kWireRegions> Domain::regions() const {
+  std::array<RemoteRegion, kWireRegions> all;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {reinterpret_cast<std::uintptr_t>(memory_[i].data()), memory_[i].size(),
+              registered_[i]->rkey};
+  return all;
 }
 
 Status Domain::reserve(std::uint32_t completions, ibv_cq** out) {
@@ -68,15 +64,14 @@ Status Domain::reserve(std::uint32_t completions, ibv_cq** out) {
         verbs().create_cq(device_->context(), static_cast<int>(left_), nullptr, nullptr, 0),
         verbs().destroy_cq);
     if (!queue)
-      return Status::error(Code::SystemError,
-                           text("verbs: no completion queue of ", left_, " entries on ",
-                                device_->name(), ": ", std::strerror(errno)));
+      return Status::error(Code::SystemError, "verbs: no completion queue of ", left_,
+                           " entries on ", device_->name(), ": ", std::strerror(errno));
     queues_.push_back(std::move(queue));
   }
   if (left_ < completions)
-    return Status::error(Code::SystemError,
-                         text("verbs: ", device_->name(), " has completion queues of ", left_,
-                              " entries, a connection needs ", completions));
+    return Status::error(Code::SystemError, "verbs: ", device_->name(),
+                         " has completion queues of ", left_, " entries, a connection needs ",
+                         completions);
   left_ -= completions;
   planned_ -= std::min(planned_, completions);
   *out = queues_.back().get();

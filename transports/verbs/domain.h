@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -13,28 +13,37 @@
 
 namespace weft::verbs {
 
-// Something of libibverbs and the function that destroys it.
+using namespace wire;
+
+// An object of libibverbs and the function that destroys it.
 template <class Thing>
 using Owned = std::unique_ptr<Thing, int (*)(Thing*)>;
 
-// What all connections of a rank on one device share: protection domain, registered memory,
-// completion queues.
+// Registered memory, as a peer must know it to write there.
+struct RemoteRegion {
+  std::uint64_t at = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t key = 0;
+};
+
+// Protection domain, registered memory and completion queues of a rank on one device.
 class Domain {
  public:
   // `devices` registers the same memory, for the error that says how much may be locked.
-  static Status open(std::shared_ptr<Device> device, std::span<std::byte> segment,
-                     std::span<std::byte> mailbox, std::size_t devices,
+  static Status open(std::shared_ptr<Device> device, const Regions& memory, std::size_t devices,
                      std::unique_ptr<Domain>* out);
 
   Device& device() const { return *device_; }
   const Library& verbs() const { return device_->verbs(); }
   ibv_pd* protection() const { return protection_.get(); }
-  std::uint32_t remoteKey(WireRegion region) const { return regionOf(region)->rkey; }
+  std::array<RemoteRegion, kWireRegions> regions() const;
   // The key for sending from there.
   std::uint32_t localKey(const std::byte* memory) const {
-    return isIn(segment_, memory) ? segmentRegion_->lkey : mailboxRegion_->lkey;
+    std::size_t i = 0;
+    while (i + 1 < memory_.size() && !contains(memory_[i], memory, 1)) ++i;
+    return registered_[i]->lkey;
   }
-  // Connections to come need that many completions more, in all.
+  // Connections to come will reserve that many more, in all.
   void plan(std::uint32_t completions) { planned_ += completions; }
   // A queue with room for so many of these.
   Status reserve(std::uint32_t completions, ibv_cq** out);
@@ -42,20 +51,12 @@ class Domain {
 
  private:
   explicit Domain(std::shared_ptr<Device> device);
-  Status registerMemory(std::span<std::byte> memory, const char* what, std::size_t total,
-                        Owned<ibv_mr>* out);
-  static bool isIn(std::span<std::byte> region, const std::byte* memory) {
-    return memory >= region.data() && memory < region.data() + region.size();
-  }
-  const Owned<ibv_mr>& regionOf(WireRegion region) const {
-    return region == WireRegion::Segment ? segmentRegion_ : mailboxRegion_;
-  }
+  Status registerMemory(const Regions& memory, std::size_t devices);
 
   std::shared_ptr<Device> device_;
   Owned<ibv_pd> protection_;
-  std::span<std::byte> segment_;
-  Owned<ibv_mr> segmentRegion_;
-  Owned<ibv_mr> mailboxRegion_;
+  Regions memory_;
+  std::vector<Owned<ibv_mr>> registered_;  // as memory_
   std::vector<Owned<ibv_cq>> queues_;
   std::uint32_t planned_ = 0;  // not reserved yet
   std::uint32_t left_ = 0;     // room in the last queue

@@ -4,9 +4,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 
-#include "base/text.h"
+#include "base/number.h"
 
 namespace weft::verbs {
 namespace {
@@ -16,10 +15,9 @@ constexpr Gid kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr Gid kLinkLocalPrefix = {0xfe, 0x80};
 
 Status bad(const std::string& rule) {
-  return Status::error(Code::InvalidArgument,
-                       text("WEFT_ROCE_GID is '", rule,
-                            "'; fix: auto, ipv4, ipv6, link-local, or an address range such as"
-                            " 10.1.0.0/16"));
+  return Status::error(
+      Code::InvalidArgument, "WEFT_ROCE_GID is '", rule,
+      "'; fix: auto, ipv4, ipv6, link-local, or an address range such as 10.1.0.0/16");
 }
 
 // False: not an address.
@@ -58,7 +56,6 @@ bool sharePrefix(const Gid& a, const Gid& b, std::uint32_t bits) {
 
 Status GidRule::parse(const std::string& rule, GidRule* out) {
   *out = GidRule();
-  out->rule_ = rule;
   if (rule == "auto") return {};
   if (rule == "ipv4") out->only_ = GidKind::Ipv4;
   if (rule == "ipv6") out->only_ = GidKind::Ipv6;
@@ -69,9 +66,7 @@ Status GidRule::parse(const std::string& rule, GidRule* out) {
   std::uint32_t most = 0;
   if (slash == std::string::npos || !parseAddress(rule.substr(0, slash), &out->range_, &most))
     return bad(rule);
-  const char* const end = rule.data() + rule.size();
-  const auto [stop, error] = std::from_chars(rule.data() + slash + 1, end, out->bits_);
-  if (error != std::errc() || stop != end || out->bits_ > most) return bad(rule);
+  if (!parseNumber(rule.substr(slash + 1), &out->bits_) || out->bits_ > most) return bad(rule);
   out->bits_ += 128 - most;
   return {};
 }

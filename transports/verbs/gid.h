@@ -26,10 +26,8 @@ class GidRule {
   static Status parse(const std::string& rule, GidRule* out);
   // The best one has the highest score; 0: not this one.
   int score(const Gid& gid) const;
-  const std::string& rule() const { return rule_; }
 
  private:
-  std::string rule_ = "auto";
   GidKind only_ = GidKind::None;
   Gid range_{};
   std::uint32_t bits_ = 0;

@@ -11,8 +11,7 @@
 #include <cstring>
 
 #include "base/deadline.h"
-#include "base/text.h"
-#include "transports/mapped/handle.h"
+#include "base/fd.h"
 
 namespace weft::verbs {
 namespace {
@@ -28,16 +27,16 @@ struct Message {
 };
 
 Status failed(const char* what) {
-  return Status::error(Code::SystemError,
-                       text("verbs: hello between ports, ", what, ": ", std::strerror(errno),
-                            "; fix: IPv6 on the ports' networks, or WEFT_MESH_FILE"));
+  return Status::error(Code::SystemError, "verbs: hello between ports, ", what, ": ",
+                       std::strerror(errno),
+                       "; fix: IPv6 on the ports' networks, or WEFT_MESH_FILE");
 }
 
 bool enable(const Fd& socket, int level, int option, int value) {
   return ::setsockopt(socket.get(), level, option, &value, sizeof(value)) == 0;
 }
 
-// In the range that is nobody's by registration; ranks of one job take the same.
+// From the range without registered ports; the same for all ranks of a job.
 in_port_t portOf(std::uint64_t job) {
   return htons(static_cast<std::uint16_t>(49152 + job % 16384));
 }
@@ -59,10 +58,10 @@ Status openSocket(std::uint64_t job, Fd* out) {
   return {};
 }
 
-// A port that cannot send now is one that nobody hears; that is found out by all.
+// Nobody hears a port that cannot send now; all ranks find that out.
 void sendAll(const Fd& socket, const std::vector<Port>& ports, Message message) {
   for (std::uint32_t i = 0; i < ports.size(); ++i) {
-    if (ports[i].card.onNetwork == 0) continue;
+    if (ports[i].info.onNetwork == 0) continue;
     sockaddr_in6 all{};
     all.sin6_family = AF_INET6;
     all.sin6_port = portOf(message.job);
@@ -74,7 +73,7 @@ void sendAll(const Fd& socket, const std::vector<Port>& ports, Message message) 
   }
 }
 
-// Of which interface the datagram came; 0 if the kernel does not say.
+// The interface that the datagram came in by; 0 if the kernel does not say.
 std::uint32_t interfaceOf(msghdr& header) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level != IPPROTO_IPV6 || part->cmsg_type != IPV6_PKTINFO) continue;
@@ -104,7 +103,7 @@ void note(const std::vector<Port>& ports, const Message& message, std::uint32_t 
           std::vector<Heard>* out) {
   for (std::uint32_t i = 0; i < ports.size(); ++i) {
     const Heard heard{i, message.rank, message.port};
-    if (ports[i].card.onNetwork != 0 && ports[i].interface == interface &&
+    if (ports[i].info.onNetwork != 0 && ports[i].interface == interface &&
         std::find(out->begin(), out->end(), heard) == out->end())
       out->push_back(heard);
   }

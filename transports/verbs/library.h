@@ -4,35 +4,38 @@
 #include <infiniband/verbs.h>
 
 #include "base/status.h"
+#include "transports/wire/symbols.h"
 
 namespace weft::verbs {
 
 // libibverbs, opened at run time: weft runs without it. The names are those of the library less
 // `ibv_`; posting and polling go through a context's ops, as in the header's inline functions.
 struct Library {
-  ibv_device** (*get_device_list)(int*) = nullptr;
-  void (*free_device_list)(ibv_device**) = nullptr;
-  const char* (*get_device_name)(ibv_device*) = nullptr;
-  ibv_context* (*open_device)(ibv_device*) = nullptr;
-  int (*close_device)(ibv_context*) = nullptr;
-  int (*query_device)(ibv_context*, ibv_device_attr*) = nullptr;
-  ssize_t (*query_gid_table)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t) = nullptr;
-  ibv_pd* (*alloc_pd)(ibv_context*) = nullptr;
-  int (*dealloc_pd)(ibv_pd*) = nullptr;
-  ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int) = nullptr;
-  int (*dereg_mr)(ibv_mr*) = nullptr;
-  ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int) = nullptr;
-  int (*destroy_cq)(ibv_cq*) = nullptr;
-  ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
-  int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
-  int (*destroy_qp)(ibv_qp*) = nullptr;
-  int (*get_async_event)(ibv_context*, ibv_async_event*) = nullptr;
-  void (*ack_async_event)(ibv_async_event*) = nullptr;
-  const char* (*wc_status_str)(ibv_wc_status) = nullptr;
-  const char* (*event_type_str)(ibv_event_type) = nullptr;
+  explicit Library(void* handle) : symbol(handle) {}
 
-  // The library of this process, opened by the first call and never closed. An error says what is
-  // missing and the fix.
+  wire::Symbols symbol;
+  decltype(ibv_get_device_list)* get_device_list = symbol("ibv_get_device_list");
+  decltype(ibv_free_device_list)* free_device_list = symbol("ibv_free_device_list");
+  decltype(ibv_get_device_name)* get_device_name = symbol("ibv_get_device_name");
+  decltype(ibv_open_device)* open_device = symbol("ibv_open_device");
+  decltype(ibv_close_device)* close_device = symbol("ibv_close_device");
+  decltype(ibv_query_device)* query_device = symbol("ibv_query_device");
+  decltype(_ibv_query_gid_table)* query_gid_table = symbol("_ibv_query_gid_table");
+  decltype(ibv_alloc_pd)* alloc_pd = symbol("ibv_alloc_pd");
+  decltype(ibv_dealloc_pd)* dealloc_pd = symbol("ibv_dealloc_pd");
+  decltype(ibv_reg_mr)* reg_mr = symbol("ibv_reg_mr");
+  decltype(ibv_dereg_mr)* dereg_mr = symbol("ibv_dereg_mr");
+  decltype(ibv_create_cq)* create_cq = symbol("ibv_create_cq");
+  decltype(ibv_destroy_cq)* destroy_cq = symbol("ibv_destroy_cq");
+  decltype(ibv_create_qp)* create_qp = symbol("ibv_create_qp");
+  decltype(ibv_modify_qp)* modify_qp = symbol("ibv_modify_qp");
+  decltype(ibv_destroy_qp)* destroy_qp = symbol("ibv_destroy_qp");
+  decltype(ibv_get_async_event)* get_async_event = symbol("ibv_get_async_event");
+  decltype(ibv_ack_async_event)* ack_async_event = symbol("ibv_ack_async_event");
+  decltype(ibv_wc_status_str)* wc_status_str = symbol("ibv_wc_status_str");
+  decltype(ibv_event_type_str)* event_type_str = symbol("ibv_event_type_str");
+
+  // The library of this process. An error says what is missing and the fix.
   static Status get(const Library** out);
 };
 

@@ -2,17 +2,17 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "base/hash.h"
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "transports/mapped/setup.h"
+#include "transports/setup.h"
 #include "transports/verbs/hello.h"
 #include "transports/verbs/library.h"
 #include "transports/verbs/mesh.h"
+#include "transports/verbs/verbs.h"
 #include "transports/verbs/verbs_wire.h"
 
 namespace weft::verbs {
@@ -22,8 +22,6 @@ constexpr int kHelloMs = 1000;
 
 // What all ranks tell each other first.
 struct Opening {
-  std::uint32_t ports = 0;
-  std::uint32_t unused = 0;
   std::uint64_t cables = 0;  // a hash of WEFT_MESH_FILE
   std::uint64_t job = 0;     // rank 0's counts
   char host[64] = {};
@@ -37,24 +35,17 @@ class Maker {
   Status make(std::unique_ptr<Wire>* out);
 
  private:
-  bool reachesAnyone() const {
-    return std::find(setup_.peers.begin(), setup_.peers.end(), true) != setup_.peers.end();
-  }
+  bool reachesAnyone() const { return std::ranges::count(setup_.peers, true) != 0; }
   Status open();
   Status exchangePorts();
   Status takeOpenings(const std::vector<Opening>& openings);
   Status findWiring();
   Status gatherHello(AllHeard* all);
-  Status build();
   Status addDomains();
   Status addConnections();
   Status exchangeEndpoints();
   Status connect();
   Status verify();
-  Status agree(const Status& mine) {
-    std::vector<std::vector<std::byte>> nothing;
-    return gatherBytes(setup_, mine, {}, &nothing);
-  }
   std::vector<Edge> edgesOf(std::uint32_t rank) const;
   // Which of the edge's two ends is this rank's.
   std::size_t sideOf(const Edge& edge) const { return edge.rank[0] == setup_.rank ? 0 : 1; }
@@ -63,33 +54,28 @@ class Maker {
   std::vector<Port> ports_;
   std::vector<Cable> cables_;
   Opening opening_;
-  std::uint32_t mostPorts_ = 0;
   std::uint64_t job_ = 0;
   Fabric fabric_;
   Wiring wiring_;
   std::map<const Device*, Domain*> domains_;
   std::unique_ptr<VerbsWire> wire_;
-  std::vector<Endpoint> theirs_;  // by connection
+  std::vector<std::vector<Endpoint>> endpoints_;  // by rank and edge
 };
 
 Status Maker::make(std::unique_ptr<Wire>* out) {
   const Status opened = open();
   std::vector<Opening> openings;
-  opening_.ports = static_cast<std::uint32_t>(ports_.size());
   WEFT_TRY(gather(setup_, opened, opening_, &openings));
   WEFT_TRY(takeOpenings(openings));
   WEFT_TRY(exchangePorts());
   WEFT_TRY(findWiring());
-  wire_ = std::make_unique<VerbsWire>(setup_.names, setup_.rank);
-  wire_->setMemory(setup_.segment, setup_.mailbox);
+  wire_ = std::make_unique<VerbsWire>(setup_);
   WEFT_TRY(exchangeEndpoints());
-  WEFT_TRY(agree(connect()));
+  WEFT_TRY(agree(setup_, connect()));
   WEFT_TRY(verify());
   *out = std::move(wire_);
   return {};
 }
-
-// ---- who has what -------------------------------------------------------------------------------
 
 Status Maker::open() {
   std::string devices, gid, file;
@@ -105,8 +91,7 @@ Status Maker::open() {
   for (const Cable& cable : cables_)
     for (const Cable::End& end : cable.end) hash.add(end.where).add(end.device).add(end.port);
   opening_.cables = hash.value();
-  const std::string host = hostName();
-  std::memcpy(opening_.host, host.data(), std::min(host.size(), sizeof(opening_.host) - 1));
+  copyText(opening_.host, hostName());
   if (::getrandom(&opening_.job, sizeof(opening_.job), GRND_NONBLOCK) < 0)
     opening_.job = static_cast<std::uint64_t>(::getpid());
   if (!reachesAnyone()) return {};
@@ -118,42 +103,32 @@ Status Maker::open() {
 Status Maker::takeOpenings(const std::vector<Opening>& openings) {
   for (std::uint32_t rank = 0; rank < setup_.ranks; ++rank) {
     const Opening& one = openings[rank];
-    mostPorts_ = std::max(mostPorts_, one.ports);
     job_ ^= one.job;
-    fabric_.hosts.emplace_back(one.host);
+    fabric_.hosts.push_back(transport::fieldText(one.host));
     if (one.cables != openings[0].cables)
-      return Status::error(Code::Mismatch,
-                           text("verbs: WEFT_MESH_FILE of ", setup_.names[rank], " is not that of ",
-                                setup_.names[0], "; fix: the same file on all hosts"));
+      return Status::error(Code::Mismatch, "verbs: WEFT_MESH_FILE of ", setup_.names[rank],
+                           " is not that of ", setup_.names[0],
+                           "; fix: the same file on all hosts");
   }
   fabric_.names = setup_.names;
   return {};
 }
 
-// The record: the peers that this rank wants, a byte each, then its ports.
 Status Maker::exchangePorts() {
-  std::vector<std::byte> record(setup_.ranks + mostPorts_ * sizeof(PortCard));
-  for (std::uint32_t peer = 0; peer < setup_.ranks; ++peer)
-    record[peer] = static_cast<std::byte>(setup_.peers[peer] ? 1 : 0);
-  for (std::size_t i = 0; i < ports_.size(); ++i)
-    std::memcpy(record.data() + setup_.ranks + i * sizeof(PortCard), &ports_[i].card,
-                sizeof(PortCard));
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(gatherBytes(setup_, {}, record, &all));
-  for (const auto& theirs : all) {
-    std::vector<bool> wanted;
-    for (std::uint32_t peer = 0; peer < setup_.ranks; ++peer)
-      wanted.push_back(theirs[peer] != std::byte{0});
-    fabric_.wanted.push_back(std::move(wanted));
-    std::vector<PortCard> cards(mostPorts_);
-    std::memcpy(cards.data(), theirs.data() + setup_.ranks, mostPorts_ * sizeof(PortCard));
-    std::erase_if(cards, [](const PortCard& card) { return card.port == 0; });
-    fabric_.ports.push_back(std::move(cards));
+  std::vector<std::uint8_t> wanted(setup_.peers.begin(), setup_.peers.end());
+  std::vector<std::vector<std::uint8_t>> allWanted;
+  WEFT_TRY(gatherLists(setup_, {}, wanted, &allWanted));
+  for (auto& theirs : allWanted) {
+    theirs.resize(setup_.ranks);  // whatever it has said
+    fabric_.wanted.emplace_back(theirs.begin(), theirs.end());
   }
+  std::vector<PortInfo> infos;
+  for (const Port& port : ports_) infos.push_back(port.info);
+  WEFT_TRY(gatherLists(setup_, {}, infos, &fabric_.ports));
+  for (auto& theirs : fabric_.ports)
+    for (PortInfo& info : theirs) info.device[sizeof(info.device) - 1] = '\0';
   return {};
 }
-
-// ---- who reaches whom ---------------------------------------------------------------------------
 
 Status Maker::findWiring() {
   std::string how = "WEFT_MESH_FILE";
@@ -182,18 +157,7 @@ Status Maker::gatherHello(AllHeard* all) {
   std::vector<Heard> mine;
   if (const Status status = sayHello(ports_, setup_.rank, job_, kHelloMs, &mine); !status.ok())
     logWarn(status.text());
-  std::vector<std::vector<std::byte>> blobs;
-  std::vector<std::uint32_t> counts;
-  WEFT_TRY(gather(setup_, {}, static_cast<std::uint32_t>(mine.size()), &counts));
-  mine.resize(*std::max_element(counts.begin(), counts.end()));
-  WEFT_TRY(gatherBytes(setup_, {}, std::as_bytes(std::span(mine)), &blobs));
-  all->clear();
-  for (std::uint32_t rank = 0; rank < setup_.ranks; ++rank) {
-    std::vector<Heard> theirs(counts[rank]);
-    std::memcpy(theirs.data(), blobs[rank].data(), counts[rank] * sizeof(Heard));
-    all->push_back(std::move(theirs));
-  }
-  return {};
+  return gatherLists(setup_, {}, mine, all);
 }
 
 std::vector<Edge> Maker::edgesOf(std::uint32_t rank) const {
@@ -203,26 +167,14 @@ std::vector<Edge> Maker::edgesOf(std::uint32_t rank) const {
   return edges;
 }
 
-// ---- connections --------------------------------------------------------------------------------
-
-Status Maker::build() {
-  WEFT_TRY(addDomains());
-  return addConnections();
-}
-
 Status Maker::addDomains() {
-  std::map<const Device*, std::uint32_t> edges;
-  for (const Edge& edge : edgesOf(setup_.rank))
-    ++edges[ports_[edge.port[sideOf(edge)]].device.get()];
-  for (const Port& port : ports_) {
-    Device* const device = port.device.get();
-    if (edges[device] == 0 || domains_.contains(device)) continue;
+  std::map<std::shared_ptr<Device>, std::uint32_t> edges;
+  for (const Edge& edge : edgesOf(setup_.rank)) ++edges[ports_[edge.port[sideOf(edge)]].device];
+  for (const auto& [device, count] : edges) {
     std::unique_ptr<Domain> domain;
-    const auto devices = static_cast<std::size_t>(
-        std::count_if(edges.begin(), edges.end(), [](const auto& one) { return one.second != 0; }));
-    WEFT_TRY(Domain::open(port.device, setup_.segment, setup_.mailbox, devices, &domain));
-    domain->plan(edges[device] * Connection::completions(setup_.noticesPerPeer));
-    domains_[device] = &wire_->add(std::move(domain));
+    WEFT_TRY(Domain::open(device, setup_.regions, edges.size(), &domain));
+    domain->plan(count * Connection::completions(setup_.completionsPerPeer));
+    domains_[device.get()] = &wire_->add(std::move(domain));
   }
   return {};
 }
@@ -234,69 +186,52 @@ Status Maker::addConnections() {
     auto connection = std::make_unique<Connection>(
         *domains_[port.device.get()], port, edge.linkLocal,
         static_cast<std::uint32_t>(wire_->connections().size()), edge.rank[1 - mine]);
-    WEFT_TRY(connection->create(setup_.noticesPerPeer, setup_));
+    WEFT_TRY(connection->create(setup_.completionsPerPeer));
     wire_->add(std::move(connection), port.maxMessage);
   }
   return {};
 }
 
-// The record: an endpoint for each edge of the rank, in the order of the wiring.
+// Each rank tells an endpoint for each of its edges, in the order of the wiring.
 Status Maker::exchangeEndpoints() {
-  const Status built = build();
-  std::size_t most = 0;
-  for (std::uint32_t rank = 0; rank < setup_.ranks; ++rank)
-    most = std::max(most, edgesOf(rank).size());
-  std::vector<Endpoint> mine(most);
-  if (built.ok())
-    std::transform(wire_->connections().begin(), wire_->connections().end(), mine.begin(),
-                   [](const auto& connection) { return connection->endpoint(); });
-  std::vector<std::vector<std::byte>> all;
-  WEFT_TRY(gatherBytes(setup_, built, std::as_bytes(std::span(mine)), &all));
-  for (const Edge& edge : edgesOf(setup_.rank)) {
-    const std::uint32_t peer = edge.rank[1 - sideOf(edge)];
-    const std::vector<Edge> edges = edgesOf(peer);
-    const auto at = std::find_if(edges.begin(), edges.end(), [&](const Edge& one) {
-      return one.rank == edge.rank && one.port == edge.port;
-    });
-    const auto index = static_cast<std::size_t>(at - edges.begin());
-    Endpoint theirs;
-    std::memcpy(&theirs, all[peer].data() + index * sizeof(Endpoint), sizeof(Endpoint));
-    theirs_.push_back(theirs);
-  }
-  return {};
+  const Status opened = addDomains();
+  const Status built = opened.ok() ? addConnections() : opened;
+  std::vector<Endpoint> mine;
+  for (const auto& connection : wire_->connections()) mine.push_back(connection->endpoint());
+  return gatherLists(setup_, built, mine, &endpoints_);
 }
 
 Status Maker::connect() {
   const std::vector<Edge> edges = edgesOf(setup_.rank);
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const std::size_t other = 1 - sideOf(edges[i]);
-    WEFT_TRY(wire_->connections()[i]->connect(
-        theirs_[i], fabric_.ports[edges[i].rank[other]][edges[i].port[other]]));
+    const std::uint32_t peer = edges[i].rank[other];
+    const std::vector<Edge> theirs = edgesOf(peer);
+    const auto at = std::ranges::find(theirs, edges[i]) - theirs.begin();
+    WEFT_TRY(wire_->connections()[i]->connect(endpoints_[peer].at(static_cast<std::size_t>(at)),
+                                              fabric_.ports[peer][edges[i].port[other]]));
   }
   return {};
 }
 
 // Where an edge fails, hello tells whether its cable leads to somebody else.
 Status Maker::verify() {
-  const Status all = agree(wire_->verify(Deadline::in(setup_.timeoutMs / 4 * 3)));
+  const Status all = agree(setup_, wire_->verify(Deadline::in(setup_.timeoutMs / 4 * 3)));
   if (all.ok()) return {};
   AllHeard heard;
   WEFT_TRY(gatherHello(&heard));
   const std::string crossed = crossings(fabric_, wiring_, heard);
   if (crossed.empty()) return all;
-  return Status::error(all.code(), text(all.text(), "; ", crossed,
-                                        "; fix: the cables, or "
-                                        "addresses or WEFT_MESH_FILE that match them"));
+  ErrorData data = all.data();
+  data.what += "; " + crossed;
+  data.fix = "the cables, or addresses or WEFT_MESH_FILE that match them";
+  return Status::error(std::move(data));
 }
 
 }  // namespace
 
-}  // namespace weft::verbs
-
-namespace weft {
-
 Status makeVerbsWire(const WireSetup& setup, std::unique_ptr<Wire>* out) {
-  return verbs::Maker(setup).make(out);
+  return Maker(setup).make(out);
 }
 
-}  // namespace weft
+}  // namespace weft::verbs

@@ -2,7 +2,6 @@
 #include "transports/verbs/mesh.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "base/text.h"
@@ -10,18 +9,18 @@
 namespace weft::verbs {
 namespace {
 
-bool isUsable(const PortCard& port) { return port.state == PortState::Usable; }
+bool isUsable(const PortInfo& port) { return port.state == PortState::Usable; }
 
-bool hasSubnet(const PortCard& port) {
+bool hasSubnet(const PortInfo& port) {
   return isUsable(port) && port.prefixBits != 0 && kindOf(port.gid) != GidKind::LinkLocal;
 }
 
-bool shareSubnet(const PortCard& a, const PortCard& b) {
+bool shareSubnet(const PortInfo& a, const PortInfo& b) {
   return hasSubnet(a) && hasSubnet(b) && a.prefixBits == b.prefixBits &&
          sharePrefix(a.gid, b.gid, a.prefixBits);
 }
 
-std::string subnetOf(const PortCard& port) {
+std::string subnetOf(const PortInfo& port) {
   const std::uint32_t front = kindOf(port.gid) == GidKind::Ipv4 ? 96 : 0;
   if (port.prefixBits == 0) return show(port.gid) + " of unknown prefix";
   return text(show(port.gid), '/', port.prefixBits - front);
@@ -45,17 +44,22 @@ void forPairs(const Fabric& fabric, Visit visit) {
       if (fabric.wants(a, b)) visit(a, b);
 }
 
-bool hasEdge(const Wiring& wiring, std::uint32_t a, std::uint32_t b) {
-  return std::any_of(wiring.begin(), wiring.end(),
-                     [&](const Edge& edge) { return edge.joins(a, b); });
+const PortInfo& portAt(const Fabric& fabric, const Edge& edge, std::size_t side) {
+  return fabric.ports[edge.rank[side]][edge.port[side]];
 }
 
-// ---- subnets ------------------------------------------------------------------------------------
+std::string nameAt(const Fabric& fabric, const Edge& edge, std::size_t side) {
+  return fabric.nameOf(edge.rank[side], edge.port[side]);
+}
+
+bool hasEdge(const Wiring& wiring, std::uint32_t a, std::uint32_t b) {
+  return std::ranges::any_of(wiring, [&](const Edge& edge) { return edge.joins(a, b); });
+}
 
 bool isSwitched(const Fabric& fabric) {
-  const PortCard* first = nullptr;
+  const PortInfo* first = nullptr;
   for (const auto& ports : fabric.ports)
-    for (const PortCard& port : ports) {
+    for (const PortInfo& port : ports) {
       if (!isUsable(port)) continue;
       if (first == nullptr) first = &port;
       if (!shareSubnet(*first, port)) return false;
@@ -69,13 +73,12 @@ Status checkOneEach(const Fabric& fabric) {
     for (std::uint32_t i = 0; i < ports.size(); ++i)
       for (std::uint32_t j = i + 1; j < ports.size(); ++j)
         if (shareSubnet(ports[i], ports[j]))
-          return Status::error(
-              Code::InvalidUsage,
-              text("verbs: ", fabric.nameOf(rank, i), " (", subnetOf(ports[i]), ") and ",
-                   ports[j].name(), " (", subnetOf(ports[j]),
-                   ") are in one subnet, so that nobody can tell which of them reaches whom; fix: a"
-                   " subnet of its own for each cable, a rank's own ports in WEFT_NET_DEVICES, or"
-                   " the cables in WEFT_MESH_FILE"));
+          return Status::error(Code::InvalidUsage, "verbs: ", fabric.nameOf(rank, i), " (",
+                               subnetOf(ports[i]), ") and ", ports[j].name(), " (",
+                               subnetOf(ports[j]),
+                               ") are in one subnet, so that nobody can tell which of them reaches "
+                               "whom; fix: a subnet of its own for each cable, a rank's own ports "
+                               "in WEFT_NET_DEVICES, or the cables in WEFT_MESH_FILE");
   }
   return {};
 }
@@ -95,8 +98,6 @@ void wireSwitch(const Fabric& fabric, Wiring* out) {
   });
 }
 
-// ---- cables -------------------------------------------------------------------------------------
-
 struct Place {
   std::uint32_t rank = 0;
   std::uint32_t port = 0;
@@ -112,7 +113,7 @@ std::vector<Place> placesOf(const Fabric& fabric, const Cable::End& end) {
     if (!end.where.empty() && end.where != std::to_string(rank) && end.where != fabric.hosts[rank])
       continue;
     for (std::uint32_t i = 0; i < fabric.ports[rank].size(); ++i) {
-      const PortCard& port = fabric.ports[rank][i];
+      const PortInfo& port = fabric.ports[rank][i];
       if (end.device == port.device && end.port == port.port) places.push_back({rank, i});
     }
   }
@@ -120,9 +121,8 @@ std::vector<Place> placesOf(const Fabric& fabric, const Cable::End& end) {
 }
 
 Status badCable(const Cable& cable, const std::string& why) {
-  return Status::error(Code::InvalidUsage,
-                       text("verbs: WEFT_MESH_FILE line ", cable.line, ", ", nameOf(cable.end[0]),
-                            ' ', nameOf(cable.end[1]), ": ", why));
+  return Status::error(Code::InvalidUsage, "verbs: WEFT_MESH_FILE line ", cable.line, ", ",
+                       nameOf(cable.end[0]), ' ', nameOf(cable.end[1]), ": ", why);
 }
 
 Status checkFree(const Fabric& fabric, const Wiring& wiring, const Cable& cable, Place place) {
@@ -157,25 +157,21 @@ Status addCable(const Fabric& fabric, const Cable& cable, Wiring* out) {
 // The GIDs of a cable's ends need not be of one subnet if both are link-local.
 void preferGlobal(const Fabric& fabric, Wiring* wiring) {
   for (Edge& edge : *wiring) {
-    const PortCard& a = fabric.ports[edge.rank[0]][edge.port[0]];
-    const PortCard& b = fabric.ports[edge.rank[1]][edge.port[1]];
+    const PortInfo& a = portAt(fabric, edge, 0);
+    const PortInfo& b = portAt(fabric, edge, 1);
     edge.linkLocal = kindOf(a.gid) != kindOf(b.gid) && a.linkLocal != Gid{} && b.linkLocal != Gid{};
   }
 }
 
-// ---- hello --------------------------------------------------------------------------------------
-
 bool heard(const AllHeard& all, Place at, Place other) {
   const auto& list = all[at.rank];
-  return std::find(list.begin(), list.end(), Heard{at.port, other.rank, other.port}) != list.end();
+  return std::ranges::find(list, Heard{at.port, other.rank, other.port}) != list.end();
 }
 
-// ---- reasons ------------------------------------------------------------------------------------
-
-std::optional<std::string> whyNot(const PortCard& port) {
+std::string describeState(const PortInfo& port) {
   switch (port.state) {
     case PortState::Usable:
-      return {};
+      return text(port.name(), " (", subnetOf(port), ")");
     case PortState::Down:
       return port.name() + " is down";
     case PortState::NotEthernet:
@@ -183,15 +179,23 @@ std::optional<std::string> whyNot(const PortCard& port) {
     case PortState::NoGid:
       return port.name() + " has no RoCE v2 GID that WEFT_ROCE_GID allows";
   }
-  return {};
+  return port.name();
 }
 
 std::string portsOf(const Fabric& fabric, std::uint32_t rank) {
   std::string list;
-  for (const PortCard& port : fabric.ports[rank])
-    list += text(list.empty() ? "" : ", ",
-                 whyNot(port).value_or(text(port.name(), " (", subnetOf(port), ")")));
+  for (const PortInfo& port : fabric.ports[rank])
+    list += text(list.empty() ? "" : ", ", describeState(port));
   return text(fabric.names[rank], ": ", list.empty() ? "no RDMA port" : list);
+}
+
+// The pairs that are to reach each other and have no edge.
+std::vector<std::array<std::uint32_t, 2>> holesIn(const Fabric& fabric, const Wiring& wiring) {
+  std::vector<std::array<std::uint32_t, 2>> holes;
+  forPairs(fabric, [&](std::uint32_t a, std::uint32_t b) {
+    if (!hasEdge(wiring, a, b)) holes.push_back({a, b});
+  });
+  return holes;
 }
 
 }  // namespace
@@ -244,38 +248,27 @@ void wireByHello(const Fabric& fabric, const AllHeard& all, Wiring* wiring) {
   sortEdges(wiring);
 }
 
-bool isWhole(const Fabric& fabric, const Wiring& wiring) {
-  bool whole = true;
-  forPairs(fabric, [&](std::uint32_t a, std::uint32_t b) {
-    if (!hasEdge(wiring, a, b)) whole = false;
-  });
-  return whole;
-}
+bool isWhole(const Fabric& fabric, const Wiring& wiring) { return holesIn(fabric, wiring).empty(); }
 
 Status checkWhole(const Fabric& fabric, const Wiring& wiring, const std::string& how) {
-  std::string first;
-  int count = 0;
-  forPairs(fabric, [&](std::uint32_t a, std::uint32_t b) {
-    if (hasEdge(wiring, a, b) || ++count > 1) return;
-    first = text("verbs: no edge between ", fabric.names[a], " and ", fabric.names[b], " by ", how,
-                 " (", portsOf(fabric, a), "; ", portsOf(fabric, b), ")");
-  });
-  if (count == 0) return {};
+  const auto holes = holesIn(fabric, wiring);
+  if (holes.empty()) return {};
+  const auto [a, b] = holes[0];
   return Status::error(
-      Code::InvalidUsage,
-      text(first, count > 1 ? text(", nor between ", count - 1, " other pairs") : std::string(),
-           "; fix: cable and ports up, both ends of a cable in one subnet, or the right cable in"
-           " WEFT_MESH_FILE"));
+      Code::InvalidUsage, "verbs: no edge between ", fabric.names[a], " and ", fabric.names[b],
+      " by ", how, " (", portsOf(fabric, a), "; ", portsOf(fabric, b), ")",
+      holes.size() > 1 ? text(", nor between ", holes.size() - 1, " other pairs") : "",
+      "; fix: cable and ports up, both ends of a cable in one subnet, or the right cable in "
+      "WEFT_MESH_FILE");
 }
 
 std::string mtuMismatches(const Fabric& fabric, const Wiring& wiring) {
   std::string all;
   for (const Edge& edge : wiring) {
-    const std::uint32_t mtu[] = {fabric.ports[edge.rank[0]][edge.port[0]].mtu,
-                                 fabric.ports[edge.rank[1]][edge.port[1]].mtu};
-    if (mtu[0] == mtu[1]) continue;
-    all += text(all.empty() ? "" : ", ", fabric.nameOf(edge.rank[0], edge.port[0]), " has MTU ",
-                mtu[0], " and ", fabric.nameOf(edge.rank[1], edge.port[1]), " ", mtu[1]);
+    const std::uint32_t a = portAt(fabric, edge, 0).mtu, b = portAt(fabric, edge, 1).mtu;
+    if (a != b)
+      all += text(all.empty() ? "" : ", ", nameAt(fabric, edge, 0), " has MTU ", a, " and ",
+                  nameAt(fabric, edge, 1), " ", b);
   }
   return all;
 }
@@ -289,9 +282,9 @@ std::string crossings(const Fabric& fabric, const Wiring& wiring, const AllHeard
       if (heard(all, here, there)) continue;
       for (const Heard& other : all[here.rank]) {
         if (other.at != here.port) continue;
-        words += text(words.empty() ? "" : ", ", fabric.nameOf(here.rank, here.port),
-                      " is cabled to ", fabric.nameOf(other.rank, other.port), ", not to ",
-                      fabric.nameOf(there.rank, there.port));
+        words += text(words.empty() ? "" : ", ", nameAt(fabric, edge, side), " is cabled to ",
+                      fabric.nameOf(other.rank, other.port), ", not to ",
+                      nameAt(fabric, edge, 1 - side));
         break;
       }
     }

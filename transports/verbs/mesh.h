@@ -9,13 +9,12 @@
 #include "base/status.h"
 #include "transports/verbs/port.h"
 
-// Which port reaches which peer: pure functions of what all ranks know, so that all find the same
-// and say the same.
+// Which port reaches which peer: pure functions of what all ranks know, so that all find the same.
 namespace weft::verbs {
 
 struct Fabric {
-  std::vector<std::vector<PortCard>> ports;  // by rank
-  std::vector<std::string> names;            // by rank, for people
+  std::vector<std::vector<PortInfo>> ports;  // by rank
+  std::vector<PeerName> names;               // by rank
   std::vector<std::string> hosts;            // by rank
   std::vector<std::vector<bool>> wanted;     // by rank and peer: they are to reach each other
 
@@ -25,13 +24,13 @@ struct Fabric {
   std::string nameOf(std::uint32_t rank, std::uint32_t port) const;
 };
 
-// One way between two ranks, from a port of the one to a port of the other; rank[0] < rank[1].
-// Several of one pair are its rails.
+// One way between ports of two ranks, rank[0] < rank[1]. Several of one pair are its rails.
 struct Edge {
   std::array<std::uint32_t, 2> rank{};
   std::array<std::uint32_t, 2> port{};
   bool linkLocal = false;  // by the ports' link-local GIDs
 
+  bool operator==(const Edge&) const = default;
   bool touches(std::uint32_t one) const { return rank[0] == one || rank[1] == one; }
   bool joins(std::uint32_t a, std::uint32_t b) const { return touches(a) && touches(b) && a != b; }
 };
@@ -66,7 +65,7 @@ Status wireByCables(const Fabric& fabric, const std::vector<Cable>& cables, Wiri
 // Adds edges for pairs that have none: ports that heard each other.
 void wireByHello(const Fabric& fabric, const AllHeard& heard, Wiring* wiring);
 
-// Is there a pair that is to reach each other and has no edge?
+// Has every pair that is to reach each other an edge?
 bool isWhole(const Fabric& fabric, const Wiring& wiring);
 // An error that names the pairs without an edge, with the reason for each.
 Status checkWhole(const Fabric& fabric, const Wiring& wiring, const std::string& how);

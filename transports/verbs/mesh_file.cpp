@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <fstream>
 #include <sstream>
 
-#include "base/text.h"
+#include "base/number.h"
 #include "transports/verbs/mesh.h"
 
 namespace weft::verbs {
@@ -17,9 +16,7 @@ bool parseEnd(const std::string& word, Cable::End* end) {
   end->device = rest.substr(0, colon);
   if (end->device.empty() || slash == 0) return false;
   if (colon == std::string::npos) return true;
-  const char* const last = rest.data() + rest.size();
-  const auto [stop, error] = std::from_chars(rest.data() + colon + 1, last, end->port);
-  return error == std::errc() && stop == last && end->port != 0;
+  return parseNumber(rest.substr(colon + 1), &end->port) && end->port != 0;
 }
 
 bool parseLine(const std::string& line, Cable* cable) {
@@ -42,22 +39,20 @@ Status parseCables(const std::string& lines, const std::string& file, std::vecto
     Cable cable;
     cable.line = number;
     if (!parseLine(line, &cable))
-      return Status::error(Code::InvalidArgument,
-                           text("WEFT_MESH_FILE ", file, " line ", number, ": '", line,
-                                "' is no cable; fix: two ends such as rc0p1:1 rc1p0:1"));
+      return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file, " line ", number, ": '",
+                           line, "' is no cable; fix: two ends such as rc0p1:1 rc1p0:1");
     out->push_back(std::move(cable));
   }
   if (!out->empty()) return {};
-  return Status::error(Code::InvalidArgument, text("WEFT_MESH_FILE ", file, " names no cable"));
+  return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file, " names no cable");
 }
 
 Status readCables(const std::string& file, std::vector<Cable>* out) {
   std::ifstream stream(file);
   std::ostringstream lines;
   if (!stream || !(lines << stream.rdbuf()))
-    return Status::error(Code::InvalidArgument,
-                         text("WEFT_MESH_FILE ", file,
-                              " cannot be read, or is empty; fix: a readable file on every host"));
+    return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file,
+                         " cannot be read, or is empty; fix: a readable file on every host");
   return parseCables(lines.str(), file, out);
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "transports/setup.h"
 
 namespace weft::verbs {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kMaxGids = 1024;
 
 Status failed(const std::string& what, int error) {
-  return Status::error(Code::SystemError, text("verbs: ", what, ": ", std::strerror(error)));
+  return Status::error(Code::SystemError, "verbs: ", what, ": ", std::strerror(error));
 }
 
 // The address in the form of a GID; its mask if `mask`. False: of no family that has GIDs.
@@ -66,13 +67,13 @@ void chooseGids(const std::vector<ibv_gid_entry>& gids, const GidRule& rule, Por
     const int score = rule.score(gid);
     if (score == 0) continue;
     if (kindOf(gid) == GidKind::LinkLocal) {
-      port->card.linkLocal = gid;
+      port->info.linkLocal = gid;
       port->linkLocalIndex = static_cast<std::uint8_t>(entry.gid_index);
       port->interface = entry.ndev_ifindex;
     }
     if (score <= best) continue;
     best = score;
-    port->card.gid = gid;
+    port->info.gid = gid;
     port->gidIndex = static_cast<std::uint8_t>(entry.gid_index);
     port->interface = entry.ndev_ifindex;
   }
@@ -81,22 +82,21 @@ void chooseGids(const std::vector<ibv_gid_entry>& gids, const GidRule& rule, Por
 Status describePort(const std::vector<ibv_gid_entry>& gids, const GidRule& rule, Port* port) {
   ibv_port_attr attributes{};
   WEFT_TRY(port->device->queryPort(port->number, &attributes));
-  PortCard& card = port->card;
-  const std::string name = port->device->name();
-  std::memcpy(card.device, name.data(), std::min(name.size(), sizeof(card.device) - 1));
-  card.port = port->number;
-  card.mtu = 128u << attributes.active_mtu;
+  PortInfo& info = port->info;
+  transport::copyText(info.device, port->device->name());
+  info.port = port->number;
+  info.mtu = 128u << attributes.active_mtu;
   port->maxMessage = attributes.max_msg_sz;
   chooseGids(gids, rule, port);
   char interface[IF_NAMESIZE] = {};
-  card.onNetwork = ::if_indextoname(port->interface, interface) != nullptr;
-  if (card.onNetwork) card.prefixBits = prefixOf(card.gid, interface);
+  info.onNetwork = ::if_indextoname(port->interface, interface) != nullptr;
+  if (info.onNetwork) info.prefixBits = prefixOf(info.gid, interface);
   if (attributes.state != IBV_PORT_ACTIVE)
-    card.state = PortState::Down;
+    info.state = PortState::Down;
   else if (attributes.link_layer != IBV_LINK_LAYER_ETHERNET)
-    card.state = PortState::NotEthernet;
-  else if (card.gid == Gid{})
-    card.state = PortState::NoGid;
+    info.state = PortState::NotEthernet;
+  else if (info.gid == Gid{})
+    info.state = PortState::NoGid;
   return {};
 }
 
@@ -138,7 +138,7 @@ Status openListed(const Library& verbs, ibv_device** list, const DeviceFilter& f
 
 }  // namespace
 
-std::string PortCard::name() const { return text(device, ':', port); }
+std::string PortInfo::name() const { return text(device, ':', port); }
 
 Device::Device(const Library& verbs, ibv_context* context) : verbs_(verbs), context_(context) {
   // Events are read between polls, which must not block.
@@ -179,7 +179,7 @@ Status openPorts(const Library& verbs, const DeviceFilter& filter, const GidRule
   verbs.free_device_list(list);
   if (!status.ok()) return status;
   std::sort(out->begin(), out->end(), [](const Port& a, const Port& b) {
-    const int order = std::strcmp(a.card.device, b.card.device);
+    const int order = std::strcmp(a.info.device, b.info.device);
     return order != 0 ? order < 0 : a.number < b.number;
   });
   return {};

@@ -13,10 +13,12 @@
 
 namespace weft::verbs {
 
+using namespace wire;
+
 enum class PortState : std::uint32_t { Usable, Down, NotEthernet, NoGid };
 
 // A port as its rank tells all others of it.
-struct PortCard {
+struct PortInfo {
   char device[64] = {};
   std::uint32_t port = 0;
   PortState state = PortState::Usable;
@@ -55,9 +57,9 @@ class Device {
 
 struct Port {
   std::shared_ptr<Device> device;
-  PortCard card;
+  PortInfo info;
   std::uint8_t number = 0;
-  std::uint8_t gidIndex = 0;  // of card.gid
+  std::uint8_t gidIndex = 0;  // of info.gid
   std::uint8_t linkLocalIndex = 0;
   std::uint32_t interface = 0;
   std::size_t maxMessage = 0;

@@ -20,8 +20,8 @@ constexpr int kDrainMs = 500;
 
 }  // namespace
 
-VerbsWire::VerbsWire(std::vector<std::string> names, std::uint32_t rank)
-    : names_(std::move(names)), rank_(rank), links_(names_.size()) {}
+VerbsWire::VerbsWire(const WireSetup& setup)
+    : names_(setup.names), rank_(setup.rank), regions_(setup.regions), links_(setup.ranks) {}
 
 VerbsWire::~VerbsWire() { drain(); }
 
@@ -38,49 +38,47 @@ Connection& VerbsWire::add(std::unique_ptr<Connection> connection, std::size_t m
   return *connections_.back();
 }
 
-// ---- verification -------------------------------------------------------------------------------
-
 Status VerbsWire::verify(Deadline deadline) {
   for (const auto& connection : connections_)
-    if (const int error = connection->post({.peer = connection->peer(), .notice = rank_}))
-      return Status::error(Code::SystemError, text("verbs: cannot post on ", connection->route(),
-                                                   ": ", std::strerror(error)));
+    if (const int error = connection->post({.peer = connection->peer(), .immediate = rank_}))
+      return Status::error(Code::SystemError, "verbs: cannot post on ", connection->route(), ": ",
+                           std::strerror(error));
   while (!isVerified()) {
     const bool late = deadline.expired();
     if (!gather()) lookAround();
     for (const auto& connection : connections_)
-      if (late || links_[connection->peer()].down)
-        if (const std::string why = verificationOf(*connection); !why.empty())
-          return Status::error(late ? Code::Timeout : Code::SystemError, why);
+      if (late || links_[connection->peer()].down())
+        WEFT_TRY(verificationOf(*connection, late ? Code::Timeout : Code::SystemError));
     if (idlePolls_ != 0) ::sched_yield();
   }
   for (const WireEvent& event : ready_)
-    if (event.kind == WireEvent::Noticed && event.notice != event.peer)
-      return Status::error(Code::InternalError,
-                           text("verbs: the connection to ", names_[event.peer], " (",
-                                describe(event.peer), ") leads to rank ", event.notice));
+    if (event.kind == WireEvent::RemoteCompletion && event.immediate != event.peer)
+      return Status::error(Code::InternalError, "verbs: the connection to ", names_[event.peer],
+                           " (", describe(event.peer), ") leads to rank ", event.immediate);
   ready_.clear();
   return {};
 }
 
 bool VerbsWire::isVerified() const {
-  return std::all_of(connections_.begin(), connections_.end(),
-                     [](const auto& one) { return one->noticed() != 0 && one->idle(); });
+  return std::ranges::all_of(connections_,
+                             [](const auto& one) { return one->polled() != 0 && one->idle(); });
 }
 
-// Why not; empty: it is verified.
-std::string VerbsWire::verificationOf(const Connection& connection) const {
+// An error if it is not.
+Status VerbsWire::verificationOf(const Connection& connection, Code code) const {
   const Link& link = links_[connection.peer()];
-  const bool heard = connection.noticed() != 0;
-  if (heard && connection.idle() && !link.down) return {};
-  return text("verbs: the edge between ", names_[rank_], " and ", names_[connection.peer()], " (",
-              connection.route(), ") does not carry bytes: ",
-              link.down ? link.error
-              : heard   ? "what was sent is not acknowledged"
-                        : "nothing has come over it");
+  const bool heard = connection.polled() != 0;
+  if (heard && connection.idle() && !link.down()) return {};
+  const std::string why = link.down() ? link.error.message()
+                          : heard     ? "what was sent is not acknowledged"
+                                      : "nothing has come over it";
+  return Status::error({.code = code,
+                        .who = names_[connection.peer()],
+                        .device = connection.device(),
+                        .port = connection.port(),
+                        .what = text("verbs: the edge between ", names_[rank_], " and {who} (",
+                                     connection.route(), ") does not carry bytes: ", why)});
 }
-
-// ---- data path ----------------------------------------------------------------------------------
 
 std::string VerbsWire::describe(std::uint32_t peer) const {
   std::string words = "verbs";
@@ -93,10 +91,8 @@ std::string VerbsWire::describe(std::uint32_t peer) const {
 }
 
 bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
-  const auto holds = [&](std::span<std::byte> region) {
-    return memory >= region.data() && memory + bytes <= region.data() + region.size();
-  };
-  return holds(segment_) || holds(mailbox_);
+  return std::ranges::any_of(regions_,
+                             [&](const auto& region) { return contains(region, memory, bytes); });
 }
 
 const char* VerbsWire::faultOf(const WireWrite& write) const {
@@ -109,18 +105,17 @@ const char* VerbsWire::faultOf(const WireWrite& write) const {
   return nullptr;
 }
 
-WireResult VerbsWire::refuse(std::string why) {
+WireResult VerbsWire::fail(Status why) {
   lastError_ = std::move(why);
   return WireResult::Failed;
 }
 
 WireResult VerbsWire::write(const WireWrite& write) {
   if (const char* const fault = faultOf(write)) [[unlikely]]
-    return refuse(text("verbs: a write of ", write.bytes, " bytes to rank ", write.peer, ", rail ",
-                       write.rail, ", offset ", write.target, " is refused: ", fault));
+    return fail(refusal("verbs", write, fault));
   const Link& link = links_[write.peer];
-  if (link.down) [[unlikely]]
-    return refuse(link.error);
+  if (link.down()) [[unlikely]]
+    return fail(link.error);
   Connection& connection = *link.connections[write.rail];
   if (connection.full()) return WireResult::Again;
   const int error = connection.post(write);
@@ -128,7 +123,7 @@ WireResult VerbsWire::write(const WireWrite& write) {
   if (error == 0) return WireResult::Accepted;
   if (error == ENOMEM) return WireResult::Again;
   linkDown(write.peer, connection, text("cannot post a write: ", std::strerror(error)));
-  return refuse(link.error);
+  return fail(link.error);
 }
 
 // Ends with a LinkDown, so that lastError() is about that one.
@@ -167,7 +162,7 @@ bool VerbsWire::gather() {
 void VerbsWire::take(const ibv_wc& completion) {
   Connection& connection = *connections_[Connection::indexOf(completion.wr_id)];
   const std::uint32_t peer = connection.peer();
-  if (links_[peer].down) return;
+  if (links_[peer].down()) return;
   if (completion.status != IBV_WC_SUCCESS) return takeError(connection, completion);
   if ((completion.wr_id & Connection::kReceive) == 0) {
     connection.complete(completion.wr_id, [&](std::uint64_t cookie) {
@@ -176,12 +171,12 @@ void VerbsWire::take(const ibv_wc& completion) {
     return;
   }
   ready_.push_back(
-      {.kind = WireEvent::Noticed, .peer = peer, .notice = ntohl(completion.imm_data)});
+      {.kind = WireEvent::RemoteCompletion, .peer = peer, .immediate = ntohl(completion.imm_data)});
   if (const int error = connection.renew())
     linkDown(peer, connection, text("cannot post receives: ", std::strerror(error)));
 }
 
-// An event, if there is one, says it better: that its port went down.
+// An event, if there is one, says more: that the port went down.
 void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion) {
   takeEvents(connection.domain().device());
   linkDown(connection.peer(), connection,
@@ -203,7 +198,7 @@ void VerbsWire::lookAround() {
 void VerbsWire::flushTails() {
   tails_ = false;
   for (const auto& connection : connections_) {
-    if (!connection->wantsFlush() || links_[connection->peer()].down) continue;
+    if (!connection->wantsFlush() || links_[connection->peer()].down()) continue;
     tails_ |= connection->full() || connection->flush() != 0;
   }
 }
@@ -218,35 +213,38 @@ void VerbsWire::takeEvents(const Device& device) {
     }
 }
 
-// ---- ends ---------------------------------------------------------------------------------------
-
 void VerbsWire::linkDown(std::uint32_t peer, const Connection& on, const std::string& why) {
-  if (links_[peer].down) return;
-  cut(peer, text("verbs: the link from ", names_[rank_], " to ", names_[peer], " is down: ", why,
-                 "; ", on.route()));
+  if (links_[peer].down()) return;
+  cut(peer, on,
+      text("verbs: the link from ", names_[rank_], " to {who} is down: ", why, "; ", on.route()));
   ready_.push_back({.kind = WireEvent::LinkDown, .peer = peer});
 }
 
 void VerbsWire::sever(std::uint32_t peer) {
-  if (links_[peer].down) return;
-  cut(peer, text("verbs: the link from ", names_[rank_], " to ", names_[peer],
-                 " was cut by this rank; ", describe(peer)));
+  const Link& link = links_[peer];
+  if (link.down() || link.connections.empty()) return;
+  cut(peer, *link.connections[0],
+      text("verbs: the link from ", names_[rank_], " to {who} was cut by this rank; ",
+           describe(peer)));
 }
 
-void VerbsWire::cut(std::uint32_t peer, std::string why) {
+void VerbsWire::cut(std::uint32_t peer, const Connection& on, std::string what) {
   Link& link = links_[peer];
-  link.down = true;
-  link.error = std::move(why);
+  link.error = Status::error({.code = Code::RemoteError,
+                              .who = names_[peer],
+                              .device = on.device(),
+                              .port = on.port(),
+                              .what = std::move(what)});
   for (Connection* connection : link.connections) connection->stop();
 }
 
 // What was written last may still be on its way, and would be lost with its queue pair.
 void VerbsWire::drain() {
   const auto isDone = [&](const auto& connection) {
-    return connection->idle() || links_[connection->peer()].down;
+    return connection->idle() || links_[connection->peer()].down();
   };
   const Deadline deadline = Deadline::in(kDrainMs);
-  while (!std::all_of(connections_.begin(), connections_.end(), isDone) && !deadline.expired()) {
+  while (!std::ranges::all_of(connections_, isDone) && !deadline.expired()) {
     flushTails();
     if (!gather()) ::sched_yield();
     ready_.clear();

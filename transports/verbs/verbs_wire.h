@@ -14,17 +14,17 @@
 namespace weft::verbs {
 
 // The data path over connections that are up. The order of one connection is that of RC: what was
-// written before a notice is there when the notice is.
+// written before a remote completion is there when that is.
 class VerbsWire final : public Wire {
  public:
-  VerbsWire(std::vector<std::string> names, std::uint32_t rank);
+  explicit VerbsWire(const WireSetup& setup);
   ~VerbsWire() override;
 
   // Set-up: a domain, and connections in the order of their indices.
   Domain& add(std::unique_ptr<Domain> domain);
   Connection& add(std::unique_ptr<Connection> connection, std::size_t maxMessage);
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }
-  // Sends one notice over each connection and waits until one has come over each.
+  // Sends one empty write over each connection and waits until one has come over each.
   Status verify(Deadline deadline);
 
   const char* name() const override { return "verbs"; }
@@ -37,27 +37,22 @@ class VerbsWire final : public Wire {
   WireResult write(const WireWrite& write) override;
   int poll(WireEvent* out, int max) override;
   void sever(std::uint32_t peer) override;
-  const std::string& lastError() const override { return lastError_; }
-
-  void setMemory(std::span<std::byte> segment, std::span<std::byte> mailbox) {
-    segment_ = segment;
-    mailbox_ = mailbox;
-  }
+  const Status& lastError() const override { return lastError_; }
 
  private:
   struct Link {
     std::vector<Connection*> connections;  // by rail
-    bool down = false;
-    std::string error;
+    Status error;                          // why it is down
+    bool down() const { return !error.ok(); }
   };
 
-  std::string verificationOf(const Connection& connection) const;
+  Status verificationOf(const Connection& connection, Code code) const;
   bool isVerified() const;
 
   // What is wrong with it; null: nothing.
   const char* faultOf(const WireWrite& write) const;
-  WireResult refuse(std::string why);
-  // Takes what the queues hold; false: nothing.
+  WireResult fail(Status why);
+  // False: the queues hold nothing.
   bool gather();
   void take(const ibv_wc& completion);
   void takeError(const Connection& connection, const ibv_wc& completion);
@@ -66,12 +61,12 @@ class VerbsWire final : public Wire {
   void takeEvents(const Device& device);
   // Also tells whoever polls.
   void linkDown(std::uint32_t peer, const Connection& on, const std::string& why);
-  void cut(std::uint32_t peer, std::string why);
+  void cut(std::uint32_t peer, const Connection& on, std::string what);
   void drain();
 
-  const std::vector<std::string> names_;
+  const std::vector<PeerName> names_;
   const std::uint32_t rank_;
-  std::span<std::byte> segment_, mailbox_;
+  const Regions regions_;
   std::size_t maxWrite_ = std::size_t{1} << 30;
   std::vector<std::unique_ptr<Domain>> domains_;
   std::vector<std::unique_ptr<Connection>> connections_;  // gone before the domains
@@ -82,7 +77,7 @@ class VerbsWire final : public Wire {
   bool tails_ = false;  // there may be quiet writes without a completion to come
   std::uint32_t idlePolls_ = 0;
   Deadline nextLook_ = Deadline::in(0);
-  std::string lastError_;
+  Status lastError_;
 };
 
 }  // namespace weft::verbs

@@ -2,11 +2,10 @@
 #include "transports/wire/device_filter.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "base/text.h"
+#include "base/number.h"
 
-namespace weft {
+namespace weft::wire {
 
 Status DeviceFilter::parse(std::string_view knob, DeviceFilter* out) {
   *out = DeviceFilter();
@@ -19,40 +18,25 @@ Status DeviceFilter::parse(std::string_view knob, DeviceFilter* out) {
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     const auto colon = word.rfind(':');
     Name name{std::string(word.substr(0, colon))};
-    if (colon != std::string_view::npos) {
-      const char* const end = word.data() + word.size();
-      const auto [stop, error] = std::from_chars(word.data() + colon + 1, end, name.port);
-      if (error != std::errc() || stop != end || name.port == 0) name.device.clear();
-    }
-    if (name.device.empty())
-      return Status::error(Code::InvalidArgument,
-                           text("WEFT_NET_DEVICES is '", knob, "', where '", word,
-                                "' is no device; fix: names separated by commas, such as"
-                                " mlx5_0,mlx5_1:1"));
+    const bool sound = colon == std::string_view::npos ||
+                       (parseNumber(word.substr(colon + 1), &name.port) && name.port != 0);
+    if (name.device.empty() || !sound)
+      return Status::error(
+          Code::InvalidArgument, "WEFT_NET_DEVICES is '", knob, "', where '", word,
+          "' is no device; fix: names separated by commas, such as mlx5_0,mlx5_1:1");
     out->names_.push_back(std::move(name));
   }
   return {};
 }
 
-bool DeviceFilter::allows(std::string_view device, std::uint32_t port) const {
-  if (names_.empty()) return true;
-  // "Any port" of a device that is left out by one port only is not left out.
-  const bool anyPort = port == 0 && !not_;
-  const bool named = std::any_of(names_.begin(), names_.end(), [&](const Name& name) {
-    return names(name, device) && (name.port == 0 || name.port == port || anyPort);
+bool DeviceFilter::allows(std::string_view device, std::optional<std::uint32_t> port) const {
+  const bool named = std::ranges::any_of(names_, [&](const Name& name) {
+    // "Any port" of a device that is left out by one port only is not left out.
+    const bool anyPort = !port || name.port == 0 || (*port == 0 && !not_);
+    return (exact_ ? device == name.device : device.starts_with(name.device)) &&
+           (anyPort || name.port == port);
   });
-  return named != not_;
+  return names_.empty() || named != not_;
 }
 
-bool DeviceFilter::allows(std::string_view device) const {
-  if (names_.empty()) return true;
-  const bool named = std::any_of(names_.begin(), names_.end(),
-                                 [&](const Name& name) { return names(name, device); });
-  return named != not_;
-}
-
-bool DeviceFilter::names(const Name& name, std::string_view device) const {
-  return exact_ ? device == name.device : device.starts_with(name.device);
-}
-
-}  // namespace weft
+}  // namespace weft::wire

@@ -5,40 +5,37 @@
 #include <cstdint>
 #include <vector>
 
-#include "transports/wire/mailbox.h"
-#include "transports/wire/notice.h"
+#include "transports/wire/bounce_buffer.h"
+#include "transports/wire/immediate_data.h"
 
-namespace weft {
+namespace weft::wire {
 
-// The receiving half of a WireTransport: counts notices, and raises a cell when its put is whole.
+// The receiving half of a WireTransport: counts remote completions, and raises the flag of an
+// arrival slot when its put is whole.
 class Inbox {
  public:
-  Inbox(Mailbox mailbox, Cell* cells)
-      : mailbox_(mailbox), cells_(cells), seen_(mailbox.cells(), 0) {}
+  Inbox(BounceBuffer bounce, ArrivalSlot* arrivals)
+      : bounce_(bounce), arrivals_(arrivals), seen_(bounce.arrivals(), 0) {}
 
-  // The cell that is raised by it, if any.
-  const Cell* take(Notice notice) {
-    std::uint8_t& seen = seen_[notice.value];
-    if (++seen < notice.count) return nullptr;
+  // The arrival slot that is raised by it, if any.
+  const ArrivalSlot* take(ImmediateData immediate) {
+    std::uint8_t& seen = seen_[immediate.value];
+    if (++seen < immediate.count) return nullptr;
     seen = 0;
-    return raise(notice.value);
+    const BounceBuffer::Record& record = bounce_.arrived(immediate.value);
+    ArrivalSlot& arrival = arrivals_[immediate.value];
+    arrival.tag = record.tag;
+    std::ranges::copy(record.inlined, arrival.inlined);
+    arrival.flag.store(record.flag, std::memory_order_release);
+    return &arrival;
   }
   // No peer of this weft sends others.
-  bool makesSense(Notice notice) const { return notice.value < mailbox_.cells(); }
+  bool makesSense(ImmediateData immediate) const { return immediate.value < bounce_.arrivals(); }
 
  private:
-  const Cell* raise(std::uint32_t index) {
-    const Mailbox::Record& record = mailbox_.arrived(index);
-    Cell& cell = cells_[index];
-    cell.stamp = record.stamp;
-    std::copy(std::begin(record.inlined), std::end(record.inlined), cell.inlined);
-    cell.word.store(record.word, std::memory_order_release);
-    return &cell;
-  }
-
-  Mailbox mailbox_;
-  Cell* cells_;
-  std::vector<std::uint8_t> seen_;  // by cell: notices of the put that is arriving
+  BounceBuffer bounce_;
+  ArrivalSlot* arrivals_;
+  std::vector<std::uint8_t> seen_;  // by arrival slot: completions of the put that is arriving
 };
 
-}  // namespace weft
+}  // namespace weft::wire

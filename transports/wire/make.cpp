@@ -1,48 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
-#include "base/text.h"
-#include "transports/mapped/setup.h"
+#include "transports/setup.h"
 #include "transports/wire/wire_transport.h"
 
-// A wire's transport from its set-up: memory, who is who, the wire itself, mirrors.
-namespace weft {
+namespace weft::wire {
 namespace {
 
 // Receives that a wire keeps ready are no more than that for each peer, whatever the ranks put:
-// with few cells all of them, else the cells that the engine gives to one writer.
-constexpr std::uint32_t kAllCells = 2048;
+// with few arrival slots all of them, else those that the engine gives to one writer.
+constexpr std::uint32_t kAllArrivals = 2048;
 
-std::uint32_t noticesOf(const SegmentLayout& layout) {
-  const std::uint32_t cells = Mailbox::cellsOf(layout), tells = 2 * kParities;
-  return std::min(cells, std::max(kAllCells, cells / layout.ranks)) + tells;
+std::uint32_t completionsOf(const WindowLayout& layout) {
+  const std::uint32_t arrivals = BounceBuffer::arrivalsOf(layout), tells = 2 * kMaxLanes;
+  return std::min(arrivals, std::max(kAllArrivals, arrivals / layout.ranks)) + tells;
 }
 
-Status noMemory(const char* what, std::size_t bytes, std::uint32_t rank) {
-  return Status::error(
-      Code::OutOfMemory,
-      text("cannot map ", bytes, " bytes for the ", what, " of rank ", rank, ": ",
-           std::strerror(errno), "; fix: fewer ranks, a smaller WEFT_SEGMENT_KB or more memory"));
-}
-
-Status allocate(const TransportSetup& setup, std::byte* segment, Card* card,
+Status allocate(const TransportSetup& setup, std::byte* window, PeerInfo* info,
                 WireTransport::Parts* parts) {
   parts->rank = setup.rank;
   parts->layout = setup.layout;
-  parts->segment = segment;
-  if (segment == nullptr) {
-    WEFT_TRY(randomToken(&card->token));
-    parts->segmentMemory = std::make_shared<Mapping>(setup.layout.size(), -1);
-    parts->segment = parts->segmentMemory->base();
-    if (parts->segment == nullptr) return noMemory("segment", setup.layout.size(), setup.rank);
-    initControlPage(*card, parts->segment);
+  parts->window = window;
+  if (window == nullptr) {
+    WEFT_TRY(makeWindow(setup, setup.layout.size(), info, &parts->windowMemory));
+    parts->window = parts->windowMemory->base();
   }
-  const std::size_t bytes = Mailbox::bytes(setup.layout);
-  parts->mailboxMemory = std::make_unique<Mapping>(bytes, -1);
-  if (parts->mailboxMemory->base() == nullptr) return noMemory("mailbox", bytes, setup.rank);
-  return {};
+  const std::size_t bytes = BounceBuffer::bytes(setup.layout);
+  return mapPrivate(setup, "bounce buffer", bytes, bytes, &parts->bounceMemory);
+}
+
+// Neither control page nor arrival slots: this rank fills those itself.
+Regions regionsOf(const WireTransport::Parts& parts) {
+  const WindowLayout& layout = parts.layout;
+  const std::span<std::byte> bounce(parts.bounceMemory->base(), BounceBuffer::bytes(layout));
+  const std::size_t records = BounceBuffer::recordBytes(layout);
+  return {std::span(parts.window, layout.size()).subspan(layout.arena()), bounce.first(records),
+          bounce.subspan(records)};
 }
 
 std::vector<bool> othersOf(const TransportSetup& setup) {
@@ -52,38 +45,35 @@ std::vector<bool> othersOf(const TransportSetup& setup) {
   return peers;
 }
 
-void addMirrors(const std::vector<Card>& cards, const std::vector<bool>& peers,
+void addMirrors(const std::vector<PeerInfo>& infos, const std::vector<bool>& peers,
                 WireTransport::Parts* parts) {
-  parts->mirrors.resize(cards.size());
-  for (std::size_t r = 0; r < cards.size(); ++r) {
+  parts->mirrors.resize(infos.size());
+  for (std::size_t r = 0; r < infos.size(); ++r) {
     if (!peers[r]) continue;
     parts->mirrors[r] = std::make_unique<ControlPage>();
     parts->mirrors[r]->rank = static_cast<std::int32_t>(r);
-    parts->mirrors[r]->pid = cards[r].pid;
+    parts->mirrors[r]->pid = infos[r].pid;
   }
 }
 
 }  // namespace
 
-Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* segment,
+Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* window,
                          std::unique_ptr<Transport>* out) {
   WireTransport::Parts parts;
-  Card card = describe(setup);
-  const Status allocated = allocate(setup, segment, &card, &parts);
-  std::vector<Card> cards;
-  WEFT_TRY(gather(setup, allocated, card, &cards));
-  WEFT_TRY(checkCards("wire", cards, HostsOf::Any));
-  WireSetup wire{setup, {}, {}, 0};
+  PeerInfo info = describe(setup);
+  const Status allocated = allocate(setup, window, &info, &parts);
+  std::vector<PeerInfo> infos;
+  WEFT_TRY(gather(setup, allocated, info, &infos));
+  WEFT_TRY(checkPeers("wire", infos, HostsOf::Any));
+  WireSetup wire{setup, regionsOf(parts), completionsOf(setup.layout)};
   wire.peers = othersOf(setup);
-  for (std::size_t r = wire.names.size(); r < cards.size(); ++r)
-    wire.names.push_back(nameOf(cards[r]));
-  wire.segment = {parts.segment, setup.layout.size()};
-  wire.mailbox = {parts.mailboxMemory->base(), Mailbox::bytes(setup.layout)};
-  wire.noticesPerPeer = noticesOf(setup.layout);
-  addMirrors(cards, wire.peers, &parts);
+  for (std::size_t r = wire.names.size(); r < infos.size(); ++r)
+    wire.names.push_back(nameOf(infos[r]));
+  addMirrors(infos, wire.peers, &parts);
   WEFT_TRY(maker(wire, &parts.wire));
   *out = std::make_unique<WireTransport>(std::move(parts));
   return {};
 }
 
-}  // namespace weft
+}  // namespace weft::wire

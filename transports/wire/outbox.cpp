@@ -5,10 +5,10 @@
 #include <bit>
 #include <cstring>
 
-namespace weft {
+namespace weft::wire {
 namespace {
 
-constexpr std::size_t kStripe = std::size_t{64} << 10;  // a rail more pays from here on
+constexpr std::size_t kStripe = std::size_t{64} << 10;  // per rail, at least
 constexpr std::size_t kAlign = 128;                     // of pieces
 constexpr std::uint64_t kTold = ~std::uint64_t{0};      // cookie of a tell
 
@@ -16,28 +16,33 @@ std::size_t ceilDiv(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-Outbox::Outbox(Wire& wire, Mailbox mailbox, std::uint32_t ranks)
-    : wire_(wire), caps_(wire.caps()), mailbox_(mailbox), firstRail_(ranks, 0) {
-  for (std::uint32_t i = Mailbox::kSlots; i > 0; --i) free_.push_back(i - 1);
-  refused_.reserve(2 * Notice::kMost);
+Outbox::Outbox(Wire& wire, BounceBuffer bounce, const WindowLayout& layout)
+    : wire_(wire),
+      caps_(wire.caps()),
+      bounce_(bounce),
+      arena_(layout.arena()),
+      firstRail_(layout.ranks, 0) {
+  for (std::uint32_t i = BounceBuffer::kSlots; i > 0; --i) free_.push_back(i - 1);
+  refused_.reserve(2 * ImmediateData::kMost);
 }
 
-// One notice is the record's.
+// One completion is the record's.
 std::size_t Outbox::maxPut(const WireCaps& wire) {
-  return (Notice::kMost - 1) * (std::min(wire.maxWrite, Mailbox::kBlockBytes) / kAlign * kAlign);
+  return (ImmediateData::kMost - 1) *
+         (std::min(wire.maxWrite, BounceBuffer::kBlockBytes) / kAlign * kAlign);
 }
 
 Outbox::Cut Outbox::cutFor(const Put& put) const {
   Cut cut;
-  if (put.bytes == 0 || put.target == kInCell) return cut;
+  if (put.bytes == 0 || put.target == kInlined) return cut;
   cut.copied = !wire_.sendsFrom(put.src, put.bytes);
-  const bool inBlocks = cut.copied && put.bytes > Mailbox::kLetterBytes;
+  cut.inBlocks = cut.copied && put.bytes > BounceBuffer::kPayloadBytes;
   const std::size_t most =
-      inBlocks ? std::min(caps_.maxWrite, Mailbox::kBlockBytes) : caps_.maxWrite;
+      cut.inBlocks ? std::min(caps_.maxWrite, BounceBuffer::kBlockBytes) : caps_.maxWrite;
   const std::size_t stripes =
       std::clamp<std::size_t>(put.bytes / kStripe, 1, wire_.rails(put.peer));
   const std::size_t pieces = std::max(stripes, ceilDiv(put.bytes, most));
-  cut.bytes = std::min(SegmentLayout::roundUp(ceilDiv(put.bytes, pieces), kAlign), most);
+  cut.bytes = std::min(roundUp(ceilDiv(put.bytes, pieces), kAlign), most);
   cut.pieces = static_cast<std::uint32_t>(ceilDiv(put.bytes, cut.bytes));
   return cut;
 }
@@ -52,13 +57,12 @@ bool Outbox::takeBlocks(const Cut& cut, Slot* slot) {
   return true;
 }
 
-PutResult Outbox::put(const Put& put, std::uint32_t cell) {
+PutResult Outbox::put(const Put& put, std::uint32_t arrival) {
   if (free_.empty() || !refused_.empty()) return PutResult::Again;
   const std::uint32_t index = free_.back();
   Slot& slot = slots_[index];
   const Cut cut = cutFor(put);
-  const bool inBlocks = cut.copied && put.bytes > Mailbox::kLetterBytes;
-  if (inBlocks && !takeBlocks(cut, &slot)) return PutResult::Again;
+  if (cut.inBlocks && !takeBlocks(cut, &slot)) return PutResult::Again;
   free_.pop_back();
   slot.busy = true;
   slot.peer = put.peer;
@@ -68,7 +72,7 @@ PutResult Outbox::put(const Put& put, std::uint32_t cell) {
   slot.pieces = cut.pieces;
   const bool pending = slot.pending;
   failed_ = false;
-  writePut(put, cut, index, cell);
+  writePut(put, cut, index, arrival);
   if (!failed_) return pending ? PutResult::Pending : PutResult::Done;
   std::erase_if(refused_, [&](const WireWrite& w) { return w.peer == put.peer; });
   release(index);
@@ -80,23 +84,23 @@ const std::byte* Outbox::sourceOf(const Put& put, const Cut& cut, std::uint32_t 
                                   std::uint32_t piece) const {
   const std::byte* const from = put.src + piece * cut.bytes;
   if (!cut.copied) return from;
-  std::byte* to = mailbox_.letter(slot) + piece * cut.bytes;
+  std::byte* to = bounce_.payload(slot) + piece * cut.bytes;
   if (slots_[slot].blocks != 0) {
     std::uint32_t rest = slots_[slot].blocks;
     for (std::uint32_t i = 0; i < piece; ++i) rest &= rest - 1;
-    to = mailbox_.block(static_cast<std::uint32_t>(std::countr_zero(rest)));
+    to = bounce_.block(static_cast<std::uint32_t>(std::countr_zero(rest)));
   }
   std::memcpy(to, from, std::min(cut.bytes, put.bytes - piece * cut.bytes));
   return to;
 }
 
-void Outbox::writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::uint32_t cell) {
+void Outbox::writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::uint32_t arrival) {
   const std::uint32_t rails = wire_.rails(put.peer);
   const std::uint32_t first = firstRail_[put.peer];
   firstRail_[put.peer] = (first + 1) % rails;
   const std::uint32_t used = std::clamp(cut.pieces, 1u, rails);
-  const std::uint32_t notices = caps_.ordered ? used : cut.pieces + 1;
-  const std::uint32_t notice = Notice{notices, cell}.packed();
+  const std::uint32_t remoteCompletions = caps_.ordered ? used : cut.pieces + 1;
+  const std::uint32_t immediate = ImmediateData{remoteCompletions, arrival}.packed();
   for (std::uint32_t i = 0; i < cut.pieces; ++i) {
     // The record goes by the first rail; of each other one the last piece tells.
     const bool quiet = caps_.ordered && (i % used == 0 || i + used < cut.pieces);
@@ -104,24 +108,24 @@ void Outbox::writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::u
            .rail = (first + i % used) % rails,
            .src = sourceOf(put, cut, slot, i),
            .bytes = std::min(cut.bytes, put.bytes - i * cut.bytes),
-           .region = WireRegion::Segment,
-           .target = put.target + i * cut.bytes,
+           .region = WireRegion::Window,
+           .target = put.target - arena_ + i * cut.bytes,
            .quiet = quiet,
-           .notice = notice,
+           .immediate = immediate,
            .cookie = cookieOf(slot, true)});
   }
-  Mailbox::Record& record = mailbox_.record(slot);
-  record.word = put.word;
-  record.stamp = put.stamp;
+  BounceBuffer::Record& record = bounce_.record(slot);
+  record.flag = put.flag;
+  record.tag = put.tag;
   const std::size_t inlined = cut.pieces == 0 ? put.bytes : 0;
   if (inlined != 0) std::memcpy(record.inlined, put.src, inlined);
   write({.peer = put.peer,
          .rail = first,
          .src = reinterpret_cast<const std::byte*>(&record),
-         .bytes = offsetof(Mailbox::Record, inlined) + inlined,
-         .region = WireRegion::Mailbox,
-         .target = Mailbox::recordAt(cell),
-         .notice = notice,
+         .bytes = offsetof(BounceBuffer::Record, inlined) + inlined,
+         .region = WireRegion::Bounce,
+         .target = BounceBuffer::recordAt(arrival),
+         .immediate = immediate,
          .cookie = cookieOf(slot, false)});
 }
 
@@ -133,11 +137,11 @@ void Outbox::write(const WireWrite& write) {
   failed_ = result == WireResult::Failed;
 }
 
-bool Outbox::tell(std::uint32_t peer, Notice notice) {
+bool Outbox::tell(std::uint32_t peer, ImmediateData immediate) {
   if (!refused_.empty()) return false;
   return wire_.write({.peer = peer,
-                      .src = reinterpret_cast<const std::byte*>(&mailbox_.record(0)),
-                      .notice = notice.packed(),
+                      .src = reinterpret_cast<const std::byte*>(&bounce_.record(0)),
+                      .immediate = immediate.packed(),
                       .cookie = kTold}) != WireResult::Again;
 }
 
@@ -185,4 +189,4 @@ void Outbox::release(std::uint32_t index) {
   free_.push_back(index);
 }
 
-}  // namespace weft
+}  // namespace weft::wire

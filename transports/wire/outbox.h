@@ -5,35 +5,34 @@
 #include <cstdint>
 #include <vector>
 
-#include "transports/wire/mailbox.h"
-#include "transports/wire/notice.h"
+#include "transports/wire/bounce_buffer.h"
+#include "transports/wire/immediate_data.h"
 #include "transports/wire/wire.h"
 
-namespace weft {
+namespace weft::wire {
 
 // The sending half of a WireTransport: cuts each put into writes.
 //
-// A put becomes its payload, in pieces over the rails, and its record, each with the notice of the
-// put's cell. On an ordered wire the last write of each rail vouches for the others of that rail,
-// and only it has a notice. Sources from which the wire can send are sent in place, and the put is
-// Pending until they are free; others are copied, and it is Done.
+// A put becomes its payload, in pieces over the rails, and its record, each with immediate data
+// that names the put's arrival slot. On an ordered wire only the last write of a rail has a remote
+// completion, which stands for the others of that rail. Sources from which the wire can send
+// are sent in place, and the put is Pending until they are free; others are copied, and it is Done.
 class Outbox {
  public:
-  Outbox(Wire& wire, Mailbox mailbox, std::uint32_t ranks);
+  Outbox(Wire& wire, BounceBuffer bounce, const WindowLayout& layout);
 
   static std::size_t maxPut(const WireCaps& wire);
 
-  PutResult put(const Put& put, std::uint32_t cell);
-  // A notice without a put. False: not now.
-  bool tell(std::uint32_t peer, Notice notice);
+  PutResult put(const Put& put, std::uint32_t arrival);
+  // Immediate data without a put. False: not now.
+  bool tell(std::uint32_t peer, ImmediateData immediate);
   // Offers again what the wire has refused.
   void retry();
   // The wire has sent this. True: that was the last of a Pending put, whose answer is in `done`.
   bool sent(std::uint64_t cookie, Event* done);
-  // Forgets what goes to that peer. The next Pending put of it that is forgotten, as Failed; false:
-  // none is left.
+  // Forgets the puts to that peer up to the next Pending one, given as Failed; false: all of them.
   bool forget(std::uint32_t peer, Event* failed);
-  std::size_t outstanding() const { return Mailbox::kSlots - free_.size(); }
+  std::size_t outstanding() const { return BounceBuffer::kSlots - free_.size(); }
 
  private:
   struct Slot {
@@ -50,13 +49,14 @@ class Outbox {
     std::uint32_t pieces = 0;
     std::size_t bytes = 0;  // of all but the last
     bool copied = false;
+    bool inBlocks = false;
   };
 
   Cut cutFor(const Put& put) const;
   bool takeBlocks(const Cut& cut, Slot* slot);
   const std::byte* sourceOf(const Put& put, const Cut& cut, std::uint32_t slot,
                             std::uint32_t piece) const;
-  void writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::uint32_t cell);
+  void writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::uint32_t arrival);
   void write(const WireWrite& write);
   void release(std::uint32_t slot);
   std::uint64_t cookieOf(std::uint32_t slot, bool isPiece) const {
@@ -65,13 +65,14 @@ class Outbox {
 
   Wire& wire_;
   const WireCaps caps_;
-  Mailbox mailbox_;
-  std::array<Slot, Mailbox::kSlots> slots_{};
+  BounceBuffer bounce_;
+  const std::uint64_t arena_;  // where WireRegion::Window begins in a window
+  std::array<Slot, BounceBuffer::kSlots> slots_{};
   std::vector<std::uint32_t> free_;
-  std::uint32_t freeBlocks_ = (1u << Mailbox::kBlocks) - 1;
+  std::uint32_t freeBlocks_ = (1u << BounceBuffer::kBlocks) - 1;
   std::vector<std::uint32_t> firstRail_;  // by peer: rotates, so that short puts use all rails
   std::vector<WireWrite> refused_;        // of at most one put and one tell, in order
   bool failed_ = false;
 };
 
-}  // namespace weft
+}  // namespace weft::wire

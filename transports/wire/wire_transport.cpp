@@ -6,86 +6,70 @@
 #include <cstring>
 #include <thread>
 
-#include "base/deadline.h"
-#include "base/text.h"
-
-namespace weft {
+namespace weft::wire {
 namespace {
 
 constexpr int kByeMs = 300;
 
-// A forked child has no such thread, and may not touch what it was waiting on.
-void forgetInChild(std::unique_ptr<Caretaker> caretaker) {
-  static auto& forgotten = *new std::vector<std::unique_ptr<Caretaker>>();
-  forgotten.push_back(std::move(caretaker));
+// A forked child has no such thread, and closing the wire would reach the parent's connections.
+void forget(std::unique_ptr<ProgressThread> progressThread, std::unique_ptr<Wire> wire) {
+  static auto& threads = *new std::vector<std::unique_ptr<ProgressThread>>();
+  static auto& wires = *new std::vector<std::unique_ptr<Wire>>();
+  threads.push_back(std::move(progressThread));
+  wires.push_back(std::move(wire));
 }
 
 }  // namespace
 
 WireTransport::WireTransport(Parts parts)
     : parts_(std::move(parts)),
-      mailbox_({parts_.mailboxMemory->base(), Mailbox::bytes(parts_.layout)}, parts_.layout),
-      outbox_(*parts_.wire, mailbox_, parts_.layout.ranks),
-      inbox_(mailbox_, own().cells()),
+      bounce_({parts_.bounceMemory->base(), BounceBuffer::bytes(parts_.layout)}, parts_.layout),
+      outbox_(*parts_.wire, bounce_, parts_.layout),
+      inbox_(bounce_, own().arrivals()),
       down_(parts_.layout.ranks),
       left_(parts_.layout.ranks) {
-  answers_.reserve(2 * Mailbox::kSlots);
+  answers_.reserve(2 * BounceBuffer::kSlots);
   if (parts_.wire->caps().manual)
-    caretaker_ = std::make_unique<Caretaker>([this] { return progress() != 0; });
+    progressThread_ = std::make_unique<ProgressThread>([this] { return progress() != 0; });
 }
 
 WireTransport::~WireTransport() {
-  if (!parts_.mailboxMemory->present()) {
-    forgetInChild(std::move(caretaker_));
+  if (!parts_.bounceMemory->present()) {
+    forget(std::move(progressThread_), std::move(parts_.wire));
     return;
   }
-  if (caretaker_) caretaker_->stop();
-  sayBye();
-  const Deadline deadline = Deadline::in(kByeMs);
+  if (progressThread_) progressThread_->stop();
+  const auto mayHear = [&](std::uint32_t r) { return parts_.mirrors[r] && down_[r].ok(); };
+  const Deadline bye = Deadline::in(kByeMs);
+  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
+    pollUntil(bye, [&] { return !mayHear(r) || outbox_.tell(r, ImmediateData::bye()); });
+  pollUntil(Deadline::in(kByeMs), [&] {
+    for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
+      if (mayHear(r) && !left_[r]) return false;
+    return outbox_.outstanding() == 0;
+  });
+}
+
+template <class Done>
+void WireTransport::pollUntil(Deadline deadline, const Done& done) {
   std::array<Event, 16> events;
-  while (!(allLeft() && outbox_.outstanding() == 0) && !deadline.expired()) {
+  while (!done() && !deadline.expired()) {
     poll(events.data(), static_cast<int>(events.size()));
     std::this_thread::yield();
   }
-}
-
-void WireTransport::sayBye() {
-  const Deadline deadline = Deadline::in(kByeMs);
-  std::array<Event, 16> events;
-  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r) {
-    if (parts_.mirrors[r] == nullptr) continue;
-    while (down_[r].empty() && !outbox_.tell(r, Notice::bye()) && !deadline.expired())
-      poll(events.data(), static_cast<int>(events.size()));
-  }
-}
-
-bool WireTransport::allLeft() const {
-  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
-    if (parts_.mirrors[r] != nullptr && down_[r].empty() && !left_[r]) return false;
-  return true;
 }
 
 ControlPage* WireTransport::control(std::uint32_t peer) const {
   return peer == parts_.rank ? &own().control() : parts_.mirrors[peer].get();
 }
 
-bool WireTransport::fetch(std::uint32_t peer, std::uint64_t, void*, std::size_t) {
-  lastError_ = text("the memory of rank ", peer, " cannot be read from here");
-  return false;
-}
-
-bool WireTransport::deposit(std::uint32_t peer, std::uint64_t, const void*, std::size_t) {
-  lastError_ = text("the memory of rank ", peer, " cannot be written from here");
-  return false;
-}
-
 // To oneself.
 PutResult WireTransport::putHere(const Put& put) {
-  Cell& cell = *reinterpret_cast<Cell*>(parts_.segment + put.cell);
-  std::byte* const to = put.target == kInCell ? cell.inlined : parts_.segment + put.target;
+  ArrivalSlot& arrival = *reinterpret_cast<ArrivalSlot*>(parts_.window + put.arrival);
+  std::byte* const to = put.target == kInlined ? arrival.inlined : parts_.window + put.target;
   if (put.bytes != 0) std::memcpy(to, put.src, put.bytes);
-  cell.stamp = put.stamp;
-  cell.word.store(put.word, std::memory_order_release);
+  arrival.tag = put.tag;
+  arrival.flag.store(put.flag, std::memory_order_release);
   return PutResult::Done;
 }
 
@@ -93,23 +77,25 @@ PutResult WireTransport::put(const Put& put) {
   if (put.peer == parts_.rank) return putHere(put);
   if (left_[put.peer]) [[unlikely]]
     return PutResult::Done;
-  if (!down_[put.peer].empty()) [[unlikely]] {
+  if (!down_[put.peer].ok()) [[unlikely]] {
     lastError_ = down_[put.peer];
     return PutResult::Failed;
   }
-  if (put.direct || put.bytes > caps().maxPut) {
-    lastError_ =
-        text("put of ", put.bytes, " bytes to rank ", put.peer, ": this transport carries ",
-             caps().maxPut, " at once, to landing memory only");
+  const bool elsewhere = put.bytes != 0 && put.target < parts_.layout.arena();
+  if (put.direct || elsewhere || put.bytes > caps().maxPut) {
+    lastError_ = Status::error(Code::RemoteError, "put of ", put.bytes, " bytes to rank ", put.peer,
+                               ": this transport carries ", caps().maxPut,
+                               " at once, to staging memory only");
     return PutResult::Failed;
   }
-  const PutResult result = outbox_.put(put, cellOf(put));
+  const PutResult result = outbox_.put(put, arrivalOf(put));
   if (result == PutResult::Failed) lastError_ = parts_.wire->lastError();
   return result;
 }
 
 bool WireTransport::tell(std::uint32_t peer, std::uint64_t completed) {
-  return left_[peer] || !down_[peer].empty() || outbox_.tell(peer, Notice::completed(completed));
+  return left_[peer] || !down_[peer].ok() ||
+         outbox_.tell(peer, ImmediateData::completed(completed));
 }
 
 int WireTransport::progress() {
@@ -136,44 +122,48 @@ void WireTransport::take(const WireEvent& event) {
       if (outbox_.sent(event.cookie, &done)) answers_.push_back(done);
       return;
     }
-    case WireEvent::Noticed:
-      return hear(event.peer, Notice::of(event.notice));
+    case WireEvent::RemoteCompletion:
+      return hear(event.peer, ImmediateData::of(event.immediate));
     default:
       return breakLink(event.peer, parts_.wire->lastError());
   }
 }
 
-void WireTransport::hear(std::uint32_t peer, Notice notice) {
-  if (!down_[peer].empty()) return;
-  if (notice.count == 0) {
-    const std::uint64_t known = parts_.mirrors[peer]->completed.load(std::memory_order_relaxed);
-    return learn(peer, notice.epochNear(known));
+void WireTransport::hear(std::uint32_t peer, ImmediateData immediate) {
+  if (!down_[peer].ok()) return;
+  if (immediate.count == 0) {
+    // No rank is far from another, as they run the same invocations: so what is complete here tells
+    // which of them is meant, however long the peer has told nothing.
+    const std::uint64_t here = own().control().completed.load(std::memory_order_relaxed);
+    return learn(peer, immediate.epochNear(here));
   }
-  if (notice == Notice::bye()) {
+  if (immediate == ImmediateData::bye()) {
     left_[peer] = true;
     return;
   }
-  if (!inbox_.makesSense(notice))
-    return breakLink(peer, text("rank ", peer, " sent a notice of cell ", notice.value, " of ",
-                                mailbox_.cells(), "; fix: the same libweft on all ranks"));
-  const Cell* const raised = inbox_.take(notice);
-  if (raised == nullptr || raised >= own().pairCells()) return;
-  const std::uint64_t word = raised->word.load(std::memory_order_relaxed);
-  if (completedOf(word) <= epochOf(word)) learn(peer, completedOf(word));
+  if (!inbox_.makesSense(immediate))
+    return breakLink(
+        peer, Status::error(Code::RemoteError, "rank ", peer,
+                            " sent immediate data for arrival slot ", immediate.value, " of ",
+                            bounce_.arrivals(), "; fix: the same libweft on all ranks"));
+  const ArrivalSlot* const raised = inbox_.take(immediate);
+  if (raised == nullptr || raised >= own().pairArrivals()) return;
+  const std::uint64_t flag = raised->flag.load(std::memory_order_relaxed);
+  if (completedOf(flag) <= epochOf(flag)) learn(peer, completedOf(flag));
 }
 
-// Told in no order: the latest counts. Whoever may put is to know it before it comes to wait for
-// the arrival that brought it, else two ranks could each wait for the other.
+// These come in no order: the latest counts. A rank must learn it before it waits for the arrival
+// that brought it, else two ranks could wait for each other.
 void WireTransport::learn(std::uint32_t peer, std::uint64_t completed) {
   std::atomic<std::uint64_t>& mirror = parts_.mirrors[peer]->completed;
   if (completed > mirror.load(std::memory_order_relaxed))
     mirror.store(completed, std::memory_order_release);
 }
 
-// To who has said good-bye it is no loss: it has no use for anything more.
-void WireTransport::breakLink(std::uint32_t peer, std::string why) {
-  if (!down_[peer].empty()) return;
-  down_[peer] = lastError_ = std::move(why);
+// A peer that has said good-bye needs nothing more: no loss.
+void WireTransport::breakLink(std::uint32_t peer, const Status& why) {
+  if (!down_[peer].ok()) return;
+  down_[peer] = lastError_ = within("", {static_cast<int>(peer), ""}, why);
   Event answer;
   while (outbox_.forget(peer, &answer)) {
     if (left_[peer]) answer.kind = Event::PutDone;
@@ -185,7 +175,8 @@ void WireTransport::breakLink(std::uint32_t peer, std::string why) {
 void WireTransport::sever(std::uint32_t peer) {
   if (peer == parts_.rank) return;
   parts_.wire->sever(peer);
-  breakLink(peer, text("put to rank ", peer, ": the link to it was cut"));
+  breakLink(peer,
+            Status::error(Code::RemoteError, "put to rank ", peer, ": the link to it was cut"));
 }
 
-}  // namespace weft
+}  // namespace weft::wire

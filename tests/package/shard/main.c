@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sharded optimizer from C99: one step of SGD on one rank. */
+/* The sharded optimizer from C99: one step of SGD on one rank. And an error as data. */
 #include <stdio.h>
 #include <weft/shard.h>
 
@@ -17,12 +17,16 @@ int main(void) {
   weftShardConfig_t config = WEFT_SHARD_CONFIG_INITIALIZER;
   weftStepArgs_t args = WEFT_STEP_ARGS_INITIALIZER;
   weftStepStats_t stats = {sizeof(stats), 0, 0, 0, 0, 0, 0, 0};
+  weftErrorInfo_t error = WEFT_ERROR_INFO_INITIALIZER;
   weftComm_t comm = NULL;
   weftShard_t shard = NULL;
   void *weight = NULL, *gradient = NULL;
   config.paramType = config.gradType = config.wireType = weftFloat32;
   config.optimizer = weftOptSgd;
   args.learningRate = 0.5;
+  if (weftCommCount(NULL, NULL) != weftInvalidArgument) return 1;
+  CHECK(weftGetLastErrorInfo(NULL, &error));
+  if (error.result != weftInvalidArgument || error.rank != -1 || error.message[0] == 0) return 1;
   CHECK(weftCommInitAll(&comm, 1, NULL));
   CHECK(weftShardCreate(&shard, comm, params, 2, &config));
   CHECK(weftShardBuffers(shard, 0, &weight, &gradient));

@@ -7,11 +7,12 @@
 
 #include "base/deadline.h"
 #include "station.h"
+#include "transports/ofi/ofi.h"
 
-namespace weft {
+namespace weft::ofi {
 namespace {
 
-const Fabric kEfa{.name = "efa", .processes = true, .wire = makeOfiWire};
+const transport::Fabric kEfa{.name = "efa", .processes = true, .wire = makeOfiWire};
 
 int numberIn(const char* name, int usual) {
   const char* asked = std::getenv(name);
@@ -25,30 +26,31 @@ void setNumber(const char* name, int value) { ::setenv(name, std::to_string(valu
 
 // Ranks 0 and 2 write to all; rank 1 fails at some time. They learn of it, or their deadline would
 // (they write on until then), and then still reach each other.
-void outlive(Station& me, std::uint32_t peer) {
+void outlive(wire::Station& me, std::uint32_t peer) {
   const Deadline deadline = Deadline::in(20000);
   const std::size_t bytes = std::min<std::size_t>(me.wire().caps().maxWrite, 20000);
   while (!me.down.contains(1)) {
     REQUIRE(!deadline.expired(), "rank ", me.self(), " never hears that rank 1 is gone; ",
-            me.unanswered(), " writes are open; ", me.wire().lastError());
+            me.unanswered(), " writes are open; ", me.wire().lastError().text());
     if (me.unanswered() < 8)
-      (void)me.attempt({.peer = 1, .src = me.sources().data(), .bytes = bytes, .notice = 1});
+      (void)me.attempt({.peer = 1, .src = me.sources().data(), .bytes = bytes, .immediate = 1});
     me.poll();
   }
-  REQUIRE(me.downText.find("rank 1 (here)") != std::string::npos, me.downText);
+  REQUIRE(me.downText.find("rank 1 (host here") != std::string::npos, me.downText);
   REQUIRE(me.downText.find("efa_") != std::string::npos, me.downText);
   for (std::uint32_t i = 0; i < 30; ++i)
-    me.send({.peer = peer, .src = me.sources().data(), .bytes = bytes, .notice = 2000 + i});
+    me.send({.peer = peer, .src = me.sources().data(), .bytes = bytes, .immediate = 2000 + i});
   me.until("the other survivor", [&] {
-    return std::ranges::count_if(me.noticed,
-                                 [](const auto& notice) { return notice.second >= 2000; }) == 30;
+    return std::ranges::count_if(me.completions, [](const auto& immediate) {
+             return immediate.second >= 2000;
+           }) == 30;
   });
   me.meet({0, 2});
   REQUIRE(me.down == std::set<std::uint32_t>{1}, me.downText);
 }
 
 // The rank whose device fails sees it, too, or at least neither crashes nor blocks.
-void fade(Station& me) {
+void fade(wire::Station& me) {
   const Deadline deadline = Deadline::in(3000);
   for (std::uint32_t i = 0; me.down.size() < 2 && !deadline.expired(); ++i) {
     if (me.unanswered() < 8)
@@ -59,11 +61,11 @@ void fade(Station& me) {
 
 void failRankOne(const char* knob) {
   for (int seed = firstSeed(); seed < firstSeed() + repeats(); ++seed) {
-    const Board board;
-    runAllWell(kEfa, 3, [&](Rank& rank) {
+    const wire::Board board;
+    transport::runAllWell(kEfa, 3, [&](transport::Rank& rank) {
       setNumber("FAKE_EFA_SEED", seed);
       if (rank.rank == 1) setNumber(knob, 40 + 37 * seed % 400);
-      Station me(rank, board);
+      wire::Station me(rank, board);
       me.self() == 1 ? fade(me) : outlive(me, 2 - me.self());
     });
     if (testing::Test::HasFailure()) GTEST_FAIL() << "seed " << seed;
@@ -74,11 +76,11 @@ TEST(EfaTrouble, QueuePairDies) { failRankOne("FAKE_EFA_DIE_AFTER"); }
 TEST(EfaTrouble, DeviceFallsSilent) { failRankOne("FAKE_EFA_MUTE_AFTER"); }
 
 TEST(EfaTrouble, TooLittleLockedMemory) {
-  runAllWell(kEfa, 3, [&](Rank& rank) {
+  transport::runAllWell(kEfa, 3, [&](transport::Rank& rank) {
     if (rank.rank == 2) setNumber("FAKE_EFA_MEMORY_KB", 64);
-    Station::Memory memory;
-    std::unique_ptr<Wire> wire;
-    const Status status = Station::makeWire(rank, memory, &wire);
+    wire::Station::Memory memory;
+    std::unique_ptr<wire::Wire> wire;
+    const Status status = wire::Station::makeWire(rank, memory, &wire);
     REQUIRE(!status.ok());
     for (const char* part : {"rank 2", "ulimit -l", "efa_"})
       REQUIRE(status.text().find(part) != std::string::npos, status.text());
@@ -87,12 +89,12 @@ TEST(EfaTrouble, TooLittleLockedMemory) {
 
 // All take the lesser provider if one of them has no better.
 TEST(EfaTrouble, OneRankHasNoDevice) {
-  runAllWell(kEfa, 3, [&](Rank& rank) {
+  transport::runAllWell(kEfa, 3, [&](transport::Rank& rank) {
     ::setenv("WEFT_OFI_PROVIDER", "auto", 1);
     if (rank.rank == 1) ::setenv("FAKE_EFA_DEVICES", "0", 1);
-    Station::Memory memory;
-    std::unique_ptr<Wire> wire;
-    const Status status = Station::makeWire(rank, memory, &wire);
+    wire::Station::Memory memory;
+    std::unique_ptr<wire::Wire> wire;
+    const Status status = wire::Station::makeWire(rank, memory, &wire);
     REQUIRE(status.ok(), status.text());
     const std::string where = wire->describe(rank.rank == 0 ? 1 : 0);
     REQUIRE(where.find("tcp;ofi_rxm") != std::string::npos, where);
@@ -101,4 +103,4 @@ TEST(EfaTrouble, OneRankHasNoDevice) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ofi

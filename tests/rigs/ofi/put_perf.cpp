@@ -9,18 +9,19 @@
 #include <functional>
 #include <vector>
 
-#include "transports/mapped/handle.h"
+#include "transports/mapping.h"
 #include "transports/ofi/choice.h"
+#include "transports/ofi/ofi.h"
 #include "transports/ofi/rail.h"
 #include "world.h"
 
-namespace weft {
+namespace weft::ofi {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kSegment = std::size_t{4} << 20;
-constexpr std::uint32_t kWindow = 16;
+constexpr std::size_t kWindowBytes = std::size_t{4} << 20;
+constexpr std::uint32_t kInFlight = 16;
 
 // Either of the two: begins a write of so many bytes if it can, and says how many of the peer's
 // have come.
@@ -29,17 +30,17 @@ struct Way {
   std::function<std::uint32_t()> come;
 };
 
-Way overWire(Wire& wire, std::uint32_t peer, std::byte* memory) {
+Way overWire(wire::Wire& wire, std::uint32_t peer, std::byte* memory) {
   const auto come = [&wire] {
-    WireEvent events[16];
-    std::uint32_t notices = 0;
+    wire::WireEvent events[16];
+    std::uint32_t completions = 0;
     for (int i = wire.poll(events, 16); i > 0; --i)
-      notices += events[i - 1].kind == WireEvent::Noticed;
-    return notices;
+      completions += events[i - 1].kind == wire::WireEvent::RemoteCompletion;
+    return completions;
   };
   const auto write = [&wire, peer, memory](std::size_t bytes) {
-    return wire.write({.peer = peer, .src = memory, .bytes = bytes, .notice = 1}) ==
-           WireResult::Accepted;
+    return wire.write({.peer = peer, .src = memory, .bytes = bytes, .immediate = 1}) ==
+           wire::WireResult::Accepted;
   };
   return {write, come};
 }
@@ -49,16 +50,16 @@ Way bare(ofi::Rail& rail, const ofi::Contact& to, fi_addr_t peer, std::byte* mem
   const auto come = [&rail] {
     fi_cq_data_entry entries[16];
     const ssize_t got = fi_cq_read(rail.queue(), entries, 16);
-    std::uint32_t notices = 0;
-    for (ssize_t i = 0; i < got; ++i) notices += (entries[i].flags & FI_REMOTE_WRITE) != 0;
-    return notices;
+    std::uint32_t completions = 0;
+    for (ssize_t i = 0; i < got; ++i) completions += (entries[i].flags & FI_REMOTE_WRITE) != 0;
+    return completions;
   };
   static fi_context2 contexts[256];
   const auto write = [&rail, to, peer, memory](std::size_t bytes) {
     static std::size_t next = 0;
     const ssize_t result =
         fi_writedata(rail.endpoint(), memory, bytes, rail.descriptor(memory, bytes), 1, peer,
-                     to.base[ofi::kSegment], to.key[ofi::kSegment], &contexts[next % 256]);
+                     to.base[ofi::kWindow], to.key[ofi::kWindow], &contexts[next % 256]);
     next += result == 0;
     return result == 0;
   };
@@ -86,10 +87,10 @@ double bandwidth(const Way& way, bool first, std::size_t bytes, std::uint32_t co
   const auto start = Clock::now();
   std::uint32_t sent = 0;
   std::uint32_t come = 0;
-  const std::uint32_t answers = count / kWindow;
+  const std::uint32_t answers = count / kInFlight;
   if (first) {
     while (come < answers) {
-      if (sent < count && sent - come * kWindow < 2 * kWindow && way.write(bytes))
+      if (sent < count && sent - come * kInFlight < 2 * kInFlight && way.write(bytes))
         ++sent;
       else
         come += way.come();
@@ -97,7 +98,7 @@ double bandwidth(const Way& way, bool first, std::size_t bytes, std::uint32_t co
   } else {
     for (std::uint32_t told = 0; told < answers;) {
       come += way.come();
-      if (come / kWindow > told && way.write(1)) ++told;
+      if (come / kInFlight > told && way.write(1)) ++told;
     }
   }
   return static_cast<double>(bytes) * count / seconds(Clock::now() - start) / 1e6;
@@ -109,12 +110,12 @@ struct Bare {
   fi_addr_t peer = FI_ADDR_UNSPEC;
 };
 
-Bare openBare(Rank& rank, std::span<std::byte> memory) {
+Bare openBare(transport::Rank& rank, std::span<std::byte> memory) {
   const ofi::Library* library = nullptr;
   Status status = ofi::openLibrary(&library);
   REQUIRE(status.ok(), status.text());
-  DeviceFilter loopback;
-  status = DeviceFilter::parse("=lo", &loopback);
+  wire::DeviceFilter loopback;
+  status = wire::DeviceFilter::parse("=lo", &loopback);
   REQUIRE(status.ok(), status.text());
   std::string why;
   const auto found = ofi::listCandidates(*library, "tcp;ofi_rxm", loopback, {}, &why);
@@ -129,12 +130,12 @@ Bare openBare(Rank& rank, std::span<std::byte> memory) {
   return made;
 }
 
-std::unique_ptr<Wire> openWire(Rank& rank, std::span<std::byte> memory) {
+std::unique_ptr<wire::Wire> openWire(transport::Rank& rank, std::span<std::byte> memory) {
   ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
-  WireSetup setup{rank.setup({}), memory, {}, 4 * kWindow};
+  wire::WireSetup setup{rank.setup({}), {memory, {}, {}}, 4 * kInFlight};
   setup.peers = {rank.rank == 1, rank.rank == 0};
-  setup.names = {"rank 0", "rank 1"};
-  std::unique_ptr<Wire> wire;
+  setup.names = {{0, "here"}, {1, "here"}};
+  std::unique_ptr<wire::Wire> wire;
   const Status status = makeOfiWire(setup, &wire);
   REQUIRE(status.ok(), status.text());
   return wire;
@@ -143,7 +144,7 @@ std::unique_ptr<Wire> openWire(Rank& rank, std::span<std::byte> memory) {
 using Measure = std::function<double(const Way&)>;
 
 // Turn by turn, so that a busy machine is equally hard on both.
-void compare(Rank& rank, const Way& wire, const Way& raw, const char* what,
+void compare(transport::Rank& rank, const Way& wire, const Way& raw, const char* what,
              const Measure& measure) {
   constexpr int kRounds = 15;
   std::vector<double> ours;
@@ -162,12 +163,12 @@ void compare(Rank& rank, const Way& wire, const Way& raw, const char* what,
     std::printf("%s: wire %.2f, bare %.2f, ratio %.3f\n", what, our, their, our / their);
 }
 
-void body(Rank& rank) {
-  const Mapping memory(kSegment, -1);
-  const std::span<std::byte> segment(memory.base(), kSegment);
+void body(transport::Rank& rank) {
+  const transport::Mapping memory(kWindowBytes, -1);
+  const std::span<std::byte> window(memory.base(), kWindowBytes);
   const bool first = rank.rank == 0;
-  const auto wire = openWire(rank, segment);
-  const Bare other = openBare(rank, segment);
+  const auto wire = openWire(rank, window);
+  const Bare other = openBare(rank, window);
   const Way ours = overWire(*wire, 1 - rank.rank, memory.base());
   const Way raw = bare(*other.rail, other.theirs, other.peer, memory.base());
   latency(ours, first, 8, 100);
@@ -184,11 +185,12 @@ void body(Rank& rank) {
 
 int run() {
   int failures = 0;
-  const auto outcomes = runRanks({.name = "tcp", .processes = true}, 2, [](Rank& rank) {
-    body(rank);
-    std::fflush(stdout);
-  });
-  for (const Outcome& outcome : outcomes)
+  const auto outcomes =
+      transport::runRanks({.name = "tcp", .processes = true}, 2, [](transport::Rank& rank) {
+        body(rank);
+        std::fflush(stdout);
+      });
+  for (const transport::Outcome& outcome : outcomes)
     if (!outcome.failure.empty() || outcome.signal != 0) {
       std::fprintf(stderr, "%s (signal %d)\n", outcome.failure.c_str(), outcome.signal);
       ++failures;
@@ -197,6 +199,6 @@ int run() {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ofi
 
-int main() { return weft::run(); }
+int main() { return weft::ofi::run(); }

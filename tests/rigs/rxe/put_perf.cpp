@@ -15,15 +15,19 @@
 #include "transports/verbs/verbs_wire.h"
 #include "world.h"
 
-namespace weft {
+namespace weft::verbs {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLarge = std::size_t{1} << 20;
-constexpr std::uint32_t kWindow = 32;
+constexpr std::uint32_t kInFlight = 32;
 constexpr int kRoundTrips = 20;  // of one sample
-const SegmentLayout kLayout = {2, kWindow, 8, kLarge, 4096};
+const transport::WindowLayout kLayout = {.ranks = 2,
+                                         .arrivalSlots = kInFlight,
+                                         .pairArrivalSlots = 8,
+                                         .arenaBytes = kLarge,
+                                         .pairBytes = 4096};
 
 // Soft-RoCE's kernel threads may need the core.
 void yieldNowAndThen(int polls) {
@@ -40,31 +44,34 @@ std::uint64_t argument(char** argv, int i, std::uint64_t fallback) {
 
 // One way, from the first put until the last is answered. Rank 1 waits in the control plane, as the
 // passive side of ib_write_bw does.
-void large(Transport& transport, Rank& rank, std::uint64_t bytes, std::uint64_t count) {
-  Courier courier(transport);
+void large(transport::Transport& transport, transport::Rank& rank, std::uint64_t bytes,
+           std::uint64_t count) {
+  transport::Courier courier(transport);
   rank.barrier();
   if (rank.rank == 0) {
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < count; ++i)
       courier.send({.peer = 1,
-                    .cell = cellOffset(kLayout, 0, static_cast<std::uint32_t>(i % kWindow)),
-                    .word = i + 1,
+                    .arrival = transport::arrivalOffset(kLayout, 0,
+                                                        static_cast<std::uint32_t>(i % kInFlight)),
+                    .flag = i + 1,
                     .src = transport.own().arena(),
                     .bytes = bytes,
-                    .target = arenaOffset(kLayout, 1, 0)});
+                    .target = transport::arenaOffset(kLayout, 1, 0)});
     courier.drain();
     const double us = microseconds(Clock::now() - start);
     std::printf("large %llu %.2f MB/s\n", static_cast<unsigned long long>(bytes),
                 static_cast<double>(bytes * count) / us * 1e6 / 1048576);
   }
   rank.barrier();
-  for (std::uint32_t tag = 0; rank.rank == 1 && tag < std::min<std::uint64_t>(count, kWindow);
+  for (std::uint32_t tag = 0; rank.rank == 1 && tag < std::min<std::uint64_t>(count, kInFlight);
        ++tag)
-    courier.await(transport.own().cells()[tag], tag + 1 + (count - 1 - tag) / kWindow * kWindow);
+    courier.await(transport.own().arrivals()[tag],
+                  tag + 1 + (count - 1 - tag) / kInFlight * kInFlight);
 }
 
 // To and fro; the median of half a round trip. Reading the clock is dear in a virtual machine.
-void pingPong(Rank& rank, const char* what, std::uint64_t bytes, std::uint64_t count,
+void pingPong(transport::Rank& rank, const char* what, std::uint64_t bytes, std::uint64_t count,
               const std::function<void(std::uint64_t)>& send,
               const std::function<void(std::uint64_t)>& await) {
   std::vector<double> samples;
@@ -86,33 +93,34 @@ void pingPong(Rank& rank, const char* what, std::uint64_t bytes, std::uint64_t c
   rank.barrier();
 }
 
-void small(Transport& transport, Rank& rank, std::uint64_t bytes, std::uint64_t count) {
-  const std::uint64_t at = cellOffset(kLayout, 2, 0);
-  const auto& cell = *reinterpret_cast<Cell*>(transport.own().base() + at);
-  Event events[8];
-  std::byte source[kInlineBytes] = {};
+void small(transport::Transport& transport, transport::Rank& rank, std::uint64_t bytes,
+           std::uint64_t count) {
+  const std::uint64_t at = transport::arrivalOffset(kLayout, 2, 0);
+  const auto& arrival = *reinterpret_cast<transport::ArrivalSlot*>(transport.own().base() + at);
+  transport::Event events[8];
+  std::byte source[transport::kInlineBytes] = {};
   const auto await = [&](std::uint64_t word) {
-    for (int polls = 0; cell.word.load(std::memory_order_acquire) != word; ++polls) {
+    for (int polls = 0; arrival.flag.load(std::memory_order_acquire) != word; ++polls) {
       yieldNowAndThen(polls);
       transport.poll(events, 8);
     }
   };
   const auto send = [&](std::uint64_t word) {
-    const Put put{.peer = 1 - rank.rank,
-                  .cell = at,
-                  .word = word,
-                  .src = source,
-                  .bytes = bytes,
-                  .target = kInCell};
-    while (transport.put(put) == PutResult::Again) transport.poll(events, 8);
+    const transport::Put put{.peer = 1 - rank.rank,
+                             .arrival = at,
+                             .flag = word,
+                             .src = source,
+                             .bytes = bytes,
+                             .target = transport::kInlined};
+    while (transport.put(put) == transport::PutResult::Again) transport.poll(events, 8);
   };
   pingPong(rank, "small", bytes, count, send, await);
-  Courier(transport).drain();
+  transport::Courier(transport).drain();
 }
 
 // Past wire and transport: nothing but the post, and the queue.
-void raw(verbs::Connection& connection, Transport& transport, Rank& rank, std::uint64_t bytes,
-         std::uint64_t count) {
+void raw(verbs::Connection& connection, transport::Transport& transport, transport::Rank& rank,
+         std::uint64_t bytes, std::uint64_t count) {
   ibv_cq* const queue = connection.domain().queues()[0].get();
   const auto take = [&] {
     ibv_wc done[4];
@@ -128,7 +136,8 @@ void raw(verbs::Connection& connection, Transport& transport, Rank& rank, std::u
     }
     return noticed;
   };
-  const WireWrite write{.peer = 1 - rank.rank, .src = transport.own().arena(), .bytes = bytes};
+  const wire::WireWrite write{
+      .peer = 1 - rank.rank, .src = transport.own().arena(), .bytes = bytes};
   pingPong(
       rank, "raw", bytes, count,
       [&](std::uint64_t) {
@@ -145,20 +154,22 @@ int run(char** argv) {
   const std::uint64_t smallBytes = argument(argv, 3, 8), smallCount = argument(argv, 4, 1000);
   int failures = 0;
   verbs::VerbsWire* wire = nullptr;
-  Fabric fabric = verbsFabric();
-  fabric.wire = [&, make = fabric.wire](const WireSetup& setup, std::unique_ptr<Wire>* out) {
+  transport::Fabric fabric = transport::verbsFabric();
+  fabric.wire = [&, make = fabric.wire](const wire::WireSetup& setup,
+                                        std::unique_ptr<wire::Wire>* out) {
     const Status status = make(setup, out);
     wire = static_cast<verbs::VerbsWire*>(out->get());
     return status;
   };
-  const auto outcomes = runRanks(fabric, 2, [&](Rank& rank) {
+  const auto outcomes = transport::runRanks(fabric, 2, [&](transport::Rank& rank) {
     const auto transport = rank.make(kLayout);
     large(*transport, rank, std::min<std::uint64_t>(largeBytes, kLarge), largeCount);
-    small(*transport, rank, std::min<std::uint64_t>(smallBytes, kInlineBytes), smallCount);
+    small(*transport, rank, std::min<std::uint64_t>(smallBytes, transport::kInlineBytes),
+          smallCount);
     raw(*wire->connections()[0], *transport, rank, smallBytes, smallCount);
     std::fflush(stdout);
   });
-  for (const Outcome& outcome : outcomes) {
+  for (const transport::Outcome& outcome : outcomes) {
     if (outcome.failure.empty() && outcome.signal == 0) continue;
     std::printf("failed: %s (signal %d)\n", outcome.failure.c_str(), outcome.signal);
     ++failures;
@@ -167,10 +178,10 @@ int run(char** argv) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::verbs
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);
   arguments.resize(8, nullptr);
-  return weft::run(arguments.data()) == 0 ? 0 : 1;
+  return weft::verbs::run(arguments.data()) == 0 ? 0 : 1;
 }

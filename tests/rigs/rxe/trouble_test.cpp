@@ -20,7 +20,7 @@
 #include "courier.h"
 #include "world.h"
 
-namespace weft {
+namespace weft::verbs {
 namespace {
 
 constexpr std::uint32_t kCards = 4;
@@ -29,14 +29,14 @@ constexpr int kPatienceMs = 20000;
 void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
 
 // What all ranks say of their set-up; a difference is a failure.
-std::string setUpSays(std::uint32_t ranks, const std::function<void(Rank&)>& before) {
+std::string setUpSays(std::uint32_t ranks, const std::function<void(transport::Rank&)>& before) {
   std::array<char, 4096> said{};
   int pipes[2];
   EXPECT_EQ(::pipe(pipes), 0);
-  runAllWell(verbsFabric(), ranks, [&](Rank& rank) {
+  transport::runAllWell(transport::verbsFabric(), ranks, [&](transport::Rank& rank) {
     before(rank);
-    std::unique_ptr<Transport> transport;
-    TransportSetup setup = rank.setup(smallLayout(rank.ranks));
+    std::unique_ptr<transport::Transport> transport;
+    transport::TransportSetup setup = rank.setup(transport::smallLayout(rank.ranks));
     setup.timeoutMs = 6000;
     const Status status = rank.tryMake(setup, &transport);
     std::array<char, 2000> words{};
@@ -54,7 +54,7 @@ std::string setUpSays(std::uint32_t ranks, const std::function<void(Rank&)>& bef
 }
 
 std::string setUpWith(std::uint32_t ranks, const char* knob, const std::string& value) {
-  return setUpSays(ranks, [&](Rank&) { ::setenv(knob, value.c_str(), 1); });
+  return setUpSays(ranks, [&](transport::Rank&) { ::setenv(knob, value.c_str(), 1); });
 }
 
 #define EXPECT_HAS(words, part) \
@@ -138,7 +138,7 @@ TEST(Wiring, NoSuchDevice) {
 // ---- what the machine lacks ---------------------------------------------------------------------
 
 TEST(Machine, TooLittleMemoryMayBeLocked) {
-  const std::string why = setUpSays(2, [](Rank&) {
+  const std::string why = setUpSays(2, [](transport::Rank&) {
     const rlimit limit{65536, 65536};
     REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -157,20 +157,21 @@ TEST(Machine, NoLibibverbs) {
 
 // ---- cables pulled amid traffic -----------------------------------------------------------------
 
-// Puts a word to each peer again and again, each after the peer's last one has come.
+// Puts a flag to each peer again and again, each after the peer's last one has come.
 class Traffic {
  public:
-  Traffic(Rank& rank, Transport& transport) : rank_(rank), transport_(transport) {}
+  Traffic(transport::Rank& rank, transport::Transport& transport)
+      : rank_(rank), transport_(transport) {}
 
   void step() {
     for (std::uint32_t peer = 0; peer < rank_.ranks; ++peer)
       if (peer != rank_.rank && !isDown(peer)) stepWith(peer);
-    Event events[8];
+    transport::Event events[8];
     const int count = transport_.poll(events, 8);
     for (int i = 0; i < count; ++i) {
-      if (events[i].kind != Event::LinkDown) continue;
+      if (events[i].kind != transport::Event::LinkDown) continue;
       down.push_back(events[i].peer);
-      why = transport_.lastError();
+      why = transport_.lastError().text();
     }
     ::usleep(100);  // two cores for all
   }
@@ -184,20 +185,23 @@ class Traffic {
 
  private:
   void stepWith(std::uint32_t peer) {
-    const SegmentLayout& layout = transport_.layout();
-    const std::uint64_t at = cellOffset(layout, 0, rank_.rank);
-    if (transport_.own().cells()[peer].word.load(std::memory_order_acquire) < rounds[peer]) return;
-    const PutResult result = transport_.put({.peer = peer,
-                                             .cell = at,
-                                             .word = rounds[peer] + 1,
-                                             .src = transport_.own().arena(),
-                                             .bytes = 8192,
-                                             .target = arenaOffset(layout, 1, 8192 * rank_.rank)});
-    if (result == PutResult::Done || result == PutResult::Pending) ++rounds[peer];
+    const transport::WindowLayout& layout = transport_.layout();
+    const std::uint64_t at = transport::arrivalOffset(layout, 0, rank_.rank);
+    if (transport_.own().arrivals()[peer].flag.load(std::memory_order_acquire) < rounds[peer])
+      return;
+    const transport::PutResult result =
+        transport_.put({.peer = peer,
+                        .arrival = at,
+                        .flag = rounds[peer] + 1,
+                        .src = transport_.own().arena(),
+                        .bytes = 8192,
+                        .target = transport::arenaOffset(layout, 1, 8192 * rank_.rank)});
+    if (result == transport::PutResult::Done || result == transport::PutResult::Pending)
+      ++rounds[peer];
   }
 
-  Rank& rank_;
-  Transport& transport_;
+  transport::Rank& rank_;
+  transport::Transport& transport_;
 };
 
 void stepUntil(Traffic& traffic, int ms, const std::function<bool()>& what) {
@@ -225,8 +229,8 @@ void pullAmidTraffic(std::uint32_t seed) {
   const std::uint32_t a = below(kCards - 1);
   const std::uint32_t b = a + 1 + below(kCards - 1 - a);
   const std::uint64_t when = 20 + below(50);
-  runAllWell(verbsFabric(), kCards, [&](Rank& rank) {
-    const auto transport = rank.make(smallLayout(kCards));
+  transport::runAllWell(transport::verbsFabric(), kCards, [&](transport::Rank& rank) {
+    const auto transport = rank.make(transport::smallLayout(kCards));
     Traffic traffic(rank, *transport);
     rank.barrier();
     const std::uint32_t puller = (b + 1) % kCards == a ? (b + 2) % kCards : (b + 1) % kCards;
@@ -266,4 +270,4 @@ TEST(Cable, PulledAmidTraffic) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::verbs

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
-namespace weft {
+namespace weft::api {
 
 namespace {
 std::uint32_t forks = 0;
@@ -32,13 +34,13 @@ class HandlesTest : public ::testing::Test {
 TEST_F(HandlesTest, FindTheirObjectUntilItIsRemoved) {
   const std::uintptr_t one = add(1), two = add(2);
   EXPECT_EQ(*table_->find(pointer(one)), 1);
-  EXPECT_EQ(*table_->share(pointer(two)), 2);
-  EXPECT_EQ(*table_->remove(pointer(one)), 1);
-  EXPECT_EQ(table_->find(pointer(one)), nullptr);
-  EXPECT_EQ(table_->remove(pointer(one)), nullptr);
+  EXPECT_EQ(*table_->find(pointer(two)).shared(), 2);
+  EXPECT_TRUE(table_->remove(pointer(one)));
+  EXPECT_FALSE(table_->find(pointer(one)));
+  EXPECT_FALSE(table_->remove(pointer(one)));
   const std::uintptr_t three = add(3);  // at the same place
   EXPECT_NE(three, one);
-  EXPECT_EQ(table_->find(pointer(one)), nullptr);
+  EXPECT_FALSE(table_->find(pointer(one)));
   EXPECT_EQ(*table_->find(pointer(three)), 3);
 }
 
@@ -46,7 +48,7 @@ TEST_F(HandlesTest, MadeUpOnesFindNothing) {
   const std::uintptr_t handle = add(1);
   for (const std::uintptr_t wrong :
        {std::uintptr_t{0}, handle + 16, handle ^ 2, ~std::uintptr_t{0}})
-    EXPECT_EQ(table_->find(pointer(wrong)), nullptr) << wrong;
+    EXPECT_FALSE(table_->find(pointer(wrong))) << wrong;
 }
 
 TEST_F(HandlesTest, AFullTableTakesNoMoreUntilOneIsRemoved) {
@@ -54,7 +56,7 @@ TEST_F(HandlesTest, AFullTableTakesNoMoreUntilOneIsRemoved) {
   const std::uintptr_t last = add(1);
   EXPECT_NE(last, 0u);
   EXPECT_EQ(add(2), 0u);
-  EXPECT_EQ(*table_->remove(pointer(last)), 1);
+  EXPECT_TRUE(table_->remove(pointer(last)));
   EXPECT_NE(add(3), 0u);
   EXPECT_EQ(add(4), 0u);
 }
@@ -81,9 +83,51 @@ TEST_F(HandlesTest, OfTheParentAreNotTheChilds) {
   EXPECT_FALSE(table_->isParents(pointer(handle)));
   ++forks;
   EXPECT_TRUE(table_->isParents(pointer(handle)));
-  EXPECT_EQ(table_->find(pointer(handle)), nullptr);
+  EXPECT_FALSE(table_->find(pointer(handle)));
+  EXPECT_FALSE(table_->remove(pointer(handle)));
   --forks;
 }
 
+TEST_F(HandlesTest, WhatIsPinnedOutlivesItsHandle) {
+  auto object = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = object;
+  const std::uintptr_t handle = table_->add(std::move(object));
+  Table::Pin first = table_->find(pointer(handle));
+  {
+    const Table::Pin second = table_->find(pointer(handle));
+    EXPECT_TRUE(table_->remove(pointer(handle)));
+    EXPECT_FALSE(table_->find(pointer(handle)));
+    EXPECT_EQ(*second, 1);
+  }
+  EXPECT_EQ(*first, 1);
+  first = {};
+  EXPECT_TRUE(alive.expired());
+}
+
+// Three threads look one up that a fourth destroys and makes anew.
+TEST_F(HandlesTest, LookUpsRaceWithDestruction) {
+  std::atomic<std::uintptr_t> current{add(7)};
+  std::atomic<bool> over{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!over) {
+        const Table::Pin pin = table_->find(pointer(current));
+        if (pin && *pin != 7) ++wrong;
+        (void)table_->isParents(pointer(current));
+      }
+    });
+  }
+  for (int i = 0; i < 20000; ++i) {
+    EXPECT_TRUE(table_->remove(pointer(current)));
+    current = add(7);
+    ASSERT_NE(current, 0u);
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
-}  // namespace weft
+}  // namespace weft::api

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace weft {
+namespace weft::base {
 namespace {
 
 using std::chrono::milliseconds;
@@ -40,4 +40,4 @@ TEST(Deadline, OrSoonerPicksTheEarlier) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base

@@ -10,7 +10,7 @@
 
 #include "scoped_env.h"
 
-namespace weft {
+namespace weft::base {
 namespace {
 
 TEST(Environment, NotSetIsEmpty) {
@@ -37,4 +37,4 @@ TEST(Environment, IsNotReadWhileSomebodyWrites) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base

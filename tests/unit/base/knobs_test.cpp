@@ -8,7 +8,7 @@
 
 #include "scoped_env.h"
 
-namespace weft {
+namespace weft::base {
 namespace {
 
 using test::ScopedEnv;
@@ -140,4 +140,4 @@ TEST(Knobs, MarkdownHasARowForEach) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base

@@ -17,7 +17,7 @@
 
 #include "scoped_env.h"
 
-namespace weft {
+namespace weft::base {
 namespace {
 
 // A log into a pipe that is large enough for what a test writes.
@@ -158,4 +158,4 @@ TEST(Log, BadSettingsAreSaidAndDoNotSilence) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::base

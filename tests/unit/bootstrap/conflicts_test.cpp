@@ -4,32 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <climits>
 #include <random>
 
+#include "bootstrap/rendezvous.h"
 #include "helpers.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using test::expectHas;
 
 Member member(int rank, int size, std::string config = "", std::string version = "1.2.0") {
   Member result;
-  result.hello.rank = result.card.rank = rank;
+  result.hello.rank = rank;
   result.hello.size = size;
   result.hello.version = std::move(version);
-  result.card.configText = std::move(config);
-  result.card.host = std::string("a");
-  result.card.pid = 100 + rank;
+  result.info.configText = std::move(config);
+  result.info.who = {rank, "a", 100 + std::clamp(rank, 0, 1000)};
   return result;
-}
-
-TEST(Conflicts, CompactLists) {
-  EXPECT_EQ(compactList({}), "");
-  EXPECT_EQ(compactList({3}), "3");
-  EXPECT_EQ(compactList({2, 1, 0, 4}), "0-2,4");
-  EXPECT_EQ(compactList({5, 9, 12}), "5,9,12");
-  EXPECT_EQ(compactList({1, 1, 2}), "1-2");
 }
 
 TEST(Conflicts, NoneAmongEquals) {
@@ -53,8 +46,7 @@ TEST(Conflicts, VersionsNameRanksLibrariesAndProtocols) {
 
 TEST(Conflicts, Duplicates) {
   Member other = member(2, 4);
-  other.card.host = std::string("b");
-  other.card.pid = 90;
+  other.info.who = {2, "b", 90};
   expectHas(findConflict({member(0, 4), other, member(2, 4)}).text(),
             "rank 2 joined twice: host a pid 102 and host b pid 90");
 }
@@ -62,6 +54,32 @@ TEST(Conflicts, Duplicates) {
 TEST(Conflicts, RankOutOfRange) {
   expectHas(findConflict({member(0, 4), member(4, 4)}).text(),
             "rank 4 (host a, pid 104) is outside of its world size 4");
+}
+
+TEST(Conflicts, NoRankAndNoWorldIsTooOdd) {
+  expectHas(findConflict({member(0, INT_MIN)}).text(),
+            "rank 0 (host a, pid 100) says world size -2147483648");
+  expectHas(findConflict({member(0, INT_MAX)}).text(), "which is not from 1 to 1048576");
+  expectHas(findConflict({member(-5, 4)}).text(),
+            "host a says that it is rank -5; ranks are 0 to 3");
+  expectHas(findConflict({member(INT_MAX, 4)}).text(), "is outside of its world size 4");
+}
+
+// The root must not make room for as many ranks as one says there are, and what it says must reach the others.
+TEST(Conflicts, ARankThatClaimsAnythingFailsTheRendezvous) {
+  for (const auto& [rank, size] :
+       {std::pair(0, INT_MIN), {0, INT_MAX}, {0, 0}, {-5, 2}, {INT_MAX, 2}}) {
+    Rendezvous rendezvous({.settleMs = 0});
+    Member joining = member(rank, size);
+    joining.info.patienceMs = 1000;
+    rendezvous.join(std::move(joining));
+    rendezvous.tick();
+    EXPECT_EQ(rendezvous.failure().code(), Code::Mismatch) << rank << " of " << size;
+    const auto told = rendezvous.takeBroadcast();
+    Status error;
+    ASSERT_TRUE(told && decode(*told->body, &error)) << rank << " of " << size;
+    EXPECT_EQ(error.code(), Code::Mismatch);
+  }
 }
 
 TEST(Conflicts, ConfigurationNamesOnlyTheKeysThatDiffer) {
@@ -89,4 +107,4 @@ TEST(Conflicts, TheOrderOfArrivalDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bootstrap

@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/bytes.h"
-#include "bootstrap/socket.h"
+#include "net/bytes.h"
+#include "net/socket.h"
 
 namespace weft::test {
+using namespace bootstrap;
 
 // Sanitizers slow everything down by about ten times.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -52,18 +53,18 @@ inline IdContent contentOf(const UniqueId& id) {
   return content;
 }
 
-inline Address loopbackV4() {
-  Address address;
+inline net::Address loopbackV4() {
+  net::Address address;
   address.ip = {127, 0, 0, 1};
   return address;
 }
 
 // A port that was free a moment ago.
 inline std::uint16_t freePort() {
-  Socket socket;
-  Address bound;
+  net::Socket socket;
+  net::Address bound;
   int error = 0;
-  EXPECT_TRUE(listenAt(loopbackV4(), &socket, &bound, &error).ok());
+  EXPECT_TRUE(net::listenAt(loopbackV4(), &socket, &bound, &error).ok());
   return bound.port;
 }
 
@@ -76,13 +77,13 @@ class RefusingPort {
     EXPECT_EQ(bind(socket_.fd(), reinterpret_cast<sockaddr*>(&storage), size), 0);
     size = sizeof storage;
     EXPECT_EQ(getsockname(socket_.fd(), reinterpret_cast<sockaddr*>(&storage), &size), 0);
-    address_ = Address::from(reinterpret_cast<sockaddr*>(&storage));
+    address_ = net::Address::from(reinterpret_cast<sockaddr*>(&storage));
   }
-  const Address& address() const { return address_; }
+  const net::Address& address() const { return address_; }
 
  private:
-  Socket socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  Address address_;
+  net::Socket socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  net::Address address_;
 };
 
 struct Joined {
@@ -95,7 +96,6 @@ struct Part {
   int rank = 0;
   int size = 1;
   std::string config = {};
-  std::string blob = {};
   std::int64_t timeoutMs = 10000;
   std::int64_t delayMs = 0;
   JoinOptions options = {};
@@ -104,7 +104,7 @@ struct Part {
 inline Joined join(const UniqueId& id, const Part& part) {
   Joined result;
   std::this_thread::sleep_for(std::chrono::milliseconds(part.delayMs));
-  result.status = Bootstrap::join(id, part.size, part.rank, part.config, bytesOf(part.blob),
+  result.status = Bootstrap::join(id, part.size, part.rank, part.config,
                                   Deadline::in(part.timeoutMs), &result.bootstrap, part.options);
   return result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strangers, impostors and half-dead peers do to a meeting point, and to a rank.
+// What foreign connections, impostors and half-dead peers do to a bootstrap root, and to a rank.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -12,58 +12,58 @@
 #include "bootstrap/joiner.h"
 #include "helpers.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using namespace weft::test;
 
-Socket connectRaw(const UniqueId& id) {
-  Socket socket;
+net::Socket connectRaw(const UniqueId& id) {
+  net::Socket socket;
   int error = 0;
   const Status status =
-      connectTo(contentOf(id).addresses.front(), Deadline::in(5000), &socket, &error);
+      net::connectTo(contentOf(id).addresses.front(), Deadline::in(5000), &socket, &error);
   EXPECT_TRUE(status.ok()) << status.text();
   return socket;
 }
 
-void sendRaw(const Socket& socket, ByteView bytes) {
+void sendRaw(const net::Socket& socket, net::ByteView bytes) {
   (void)send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
 // The other side ends the connection within `ms`, whatever it says before.
-bool closedWithin(const Socket& socket, std::int64_t ms) {
+bool closedWithin(const net::Socket& socket, std::int64_t ms) {
   std::byte buffer[1024];
   const Deadline deadline = Deadline::in(ms);
-  while (waitReadable(socket, deadline)) {
+  while (net::waitReadable(socket, deadline)) {
     const ssize_t got = recv(socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return true;
   }
   return false;
 }
 
-Bytes randomNoise(std::mt19937* random, std::size_t size) {
-  Bytes bytes(size);
+net::Bytes randomNoise(std::mt19937* random, std::size_t size) {
+  net::Bytes bytes(size);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>((*random)());
   return bytes;
 }
 
 // The n-th of a mixed crowd: a browser, noise, a half-open handshake, a silent one, a huge claim.
-Socket stranger(const UniqueId& id, std::size_t n, std::mt19937* random) {
-  Socket socket = connectRaw(id);
-  const Bytes hugeFrame = ByteWriter()
-                              .raw(bytesOf("WEFT"))
-                              .number<std::uint32_t>(0x00000101)
-                              .number<std::uint32_t>(0xffffffff)
-                              .take();
+net::Socket stranger(const UniqueId& id, std::size_t n, std::mt19937* random) {
+  net::Socket socket = connectRaw(id);
+  const net::Bytes hugeFrame = net::ByteWriter()
+                                   .raw(net::bytesOf("WEFT"))
+                                   .number<std::uint32_t>(0x00000101)
+                                   .number<std::uint32_t>(0xffffffff)
+                                   .take();
   switch (n % 5) {
     case 0:
-      sendRaw(socket, bytesOf("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+      sendRaw(socket, net::bytesOf("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
       break;
     case 1:
       sendRaw(socket, randomNoise(random, 200));
       break;
     case 2:
-      sendRaw(socket, bytesOf("WEFT\x01\x01"));
+      sendRaw(socket, net::bytesOf("WEFT\x01\x01"));
       break;
     case 3:
       break;
@@ -81,7 +81,7 @@ TEST(Hostile, AFloodDuringInitHarmsNobody) {
   const auto start = Deadline::Clock::now();
   std::thread ranks([&] { results = joinAll(id, parts); });
   std::mt19937 random(5);
-  std::vector<Socket> crowd;
+  std::vector<net::Socket> crowd;
   for (std::size_t n = 0; n < 100; ++n) crowd.push_back(stranger(id, n, &random));
   ranks.join();
   expectAllJoined(results);
@@ -90,7 +90,7 @@ TEST(Hostile, AFloodDuringInitHarmsNobody) {
 
 TEST(Hostile, SilentConnectionsDoNotKeepRanksOut) {
   const UniqueId id = newId(RootOptions());
-  std::vector<Socket> silent;
+  std::vector<net::Socket> silent;
   for (int n = 0; n < 200; ++n) silent.push_back(connectRaw(id));
   const auto start = Deadline::Clock::now();
   expectAllJoined(joinAll(id, healthyParts(4)));
@@ -99,10 +99,10 @@ TEST(Hostile, SilentConnectionsDoNotKeepRanksOut) {
 
 TEST(Hostile, AStrangerIsClosedAtOnceAndASilentOneAfterTheHandshakesTime) {
   const UniqueId id = newId();
-  const Socket browser = connectRaw(id), silent = connectRaw(id), oversize = connectRaw(id);
-  sendRaw(browser, bytesOf("GET / HTTP/1.1\r\n"));
-  sendRaw(oversize, ByteWriter()
-                        .raw(bytesOf("WEFT"))
+  const net::Socket browser = connectRaw(id), silent = connectRaw(id), oversize = connectRaw(id);
+  sendRaw(browser, net::bytesOf("GET / HTTP/1.1\r\n"));
+  sendRaw(oversize, net::ByteWriter()
+                        .raw(net::bytesOf("WEFT"))
                         .number<std::uint32_t>(0x00000101)
                         .number<std::uint32_t>(4097)
                         .take());
@@ -121,51 +121,47 @@ class HandMadeRank {
     hello_.size = size;
     hello_.version = libraryVersion();
     hello_.tag = idTag(secret_);
-    (void)randomBytes(hello_.nonce);
+    (void)net::randomBytes(hello_.nonce);
   }
 
   // Sends Hello and reads the Challenge.
   bool greet() {
     helloBytes_ = encode(hello_);
-    send(MessageType::Hello, helloBytes_);
-    Message message{};
-    Status error;
-    if (!awaitMessage(&stream_, Deadline::in(2000), &message, &error)) return false;
+    send(net::MessageType::Hello, helloBytes_);
+    net::Message message{};
+    if (!stream_.awaitMessage(Deadline::in(2000), &message).ok()) return false;
     challenge_ = message.body;
-    return message.type == MessageType::Challenge;
+    return message.type == net::MessageType::Challenge;
   }
   void prove(bool truthfully = true) {
-    Digest proof = rankProof(secret_, helloBytes_, challenge_);
+    net::Digest proof = rankProof(secret_, helloBytes_, challenge_);
     if (!truthfully) proof[31] ^= std::byte{1};
-    send(MessageType::Proof, Bytes(proof.begin(), proof.end()));
+    send(net::MessageType::Proof, net::Bytes(proof.begin(), proof.end()));
     const SessionKeys keys = sessionKeys(secret_, helloBytes_, challenge_);
     stream_.channel().secure(keys.toRoot, keys.toRank, 1 << 20);
   }
   void introduce() {
-    RankCard card = cardOfThisProcess();
-    send(MessageType::Card, encode(CardMessage{card, 10000}));
+    send(net::MessageType::Info, encode(InfoMessage{nameOfThisProcess(0), "", 10000}));
   }
-  bool awaits(MessageType type) {
-    Message message{};
-    Status error;
-    return awaitMessage(&stream_, Deadline::in(2000), &message, &error) && message.type == type;
+  bool awaits(net::MessageType type) {
+    net::Message message{};
+    return stream_.awaitMessage(Deadline::in(2000), &message).ok() && message.type == type;
   }
 
-  const Socket& socket() const { return stream_.socket(); }
-  const Bytes& everythingSent() const { return sent_; }
+  const net::Socket& socket() const { return stream_.socket(); }
+  const net::Bytes& everythingSent() const { return sent_; }
 
  private:
-  void send(MessageType type, Bytes body) {
+  void send(net::MessageType type, net::Bytes body) {
     stream_.channel().send(type, std::move(body));
-    const ByteView pending = stream_.channel().pending();
+    const net::ByteView pending = stream_.channel().pending();
     sent_.insert(sent_.end(), pending.begin(), pending.end());
-    Status error;
-    EXPECT_TRUE(awaitFlushed(&stream_, Deadline::in(2000), &error));
+    EXPECT_TRUE(stream_.awaitFlushed(Deadline::in(2000)).ok());
   }
-  Key secret_;
-  Stream stream_;
+  net::Key secret_;
+  net::Stream stream_;
   Hello hello_;
-  Bytes helloBytes_, challenge_, sent_;
+  net::Bytes helloBytes_, challenge_, sent_;
 };
 
 TEST(Hostile, AReplayedHandshakeIsRefused) {
@@ -174,14 +170,14 @@ TEST(Hostile, AReplayedHandshakeIsRefused) {
   ASSERT_TRUE(rank.greet());
   rank.prove();
   rank.introduce();
-  EXPECT_TRUE(rank.awaits(MessageType::Welcome));
+  EXPECT_TRUE(rank.awaits(net::MessageType::Welcome));
   // The root's nonce is another one now, so the recorded proof is worth nothing.
-  const Socket replay = connectRaw(id);
+  const net::Socket replay = connectRaw(id);
   sendRaw(replay, rank.everythingSent());
   EXPECT_TRUE(closedWithin(replay, 1000));
   const Joined second = join(id, {.rank = 1, .size = 2});
   EXPECT_TRUE(second.status.ok()) << second.status.text();
-  EXPECT_TRUE(rank.awaits(MessageType::Roster));
+  EXPECT_TRUE(rank.awaits(net::MessageType::Roster));
 }
 
 TEST(Hostile, AWrongProofIsRefused) {
@@ -189,17 +185,17 @@ TEST(Hostile, AWrongProofIsRefused) {
   HandMadeRank impostor(id, 0, 2);
   ASSERT_TRUE(impostor.greet());
   impostor.prove(false);
-  EXPECT_TRUE(impostor.awaits(MessageType::Refusal));
+  EXPECT_TRUE(impostor.awaits(net::MessageType::Refusal));
   EXPECT_TRUE(closedWithin(impostor.socket(), 1000));
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
 
-TEST(Hostile, ARankThatStopsBeforeItsCardIsNobody) {
+TEST(Hostile, ARankThatStopsBeforeItsInfoIsNobody) {
   const UniqueId id = newId();
   HandMadeRank half(id, 0, 2);
   ASSERT_TRUE(half.greet());
   half.prove();
-  EXPECT_TRUE(half.awaits(MessageType::Welcome));
+  EXPECT_TRUE(half.awaits(net::MessageType::Welcome));
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
 
@@ -207,11 +203,11 @@ TEST(Hostile, ARankThatStopsBeforeItsCardIsNobody) {
 
 class FakeRoot {
  public:
-  explicit FakeRoot(std::function<void(Stream*)> answer) : answer_(std::move(answer)) {
-    Address loopback;
+  explicit FakeRoot(std::function<void(net::Stream*)> answer) : answer_(std::move(answer)) {
+    net::Address loopback;
     loopback.ip = {127, 0, 0, 1};
     int error = 0;
-    EXPECT_TRUE(listenAt(loopback, &listener_, &address_, &error).ok());
+    EXPECT_TRUE(net::listenAt(loopback, &listener_, &address_, &error).ok());
     thread_ = std::thread([this] { serve(); });
   }
   ~FakeRoot() {
@@ -227,29 +223,29 @@ class FakeRoot {
 
  private:
   void serve() {
-    std::vector<std::unique_ptr<Stream>> kept;
+    std::vector<std::unique_ptr<net::Stream>> kept;
     while (!stop_) {
-      if (!waitReadable(listener_, Deadline::in(10))) continue;
-      Address peer;
+      if (!net::waitReadable(listener_, Deadline::in(10))) continue;
+      net::Address peer;
       bool exhausted;
-      Socket socket = acceptFrom(listener_, &peer, &exhausted);
+      net::Socket socket = net::acceptFrom(listener_, &peer, &exhausted);
       if (!socket) continue;
-      kept.push_back(std::make_unique<Stream>(std::move(socket)));
+      kept.push_back(std::make_unique<net::Stream>(std::move(socket)));
       answer_(kept.back().get());
     }
   }
-  std::function<void(Stream*)> answer_;
-  Socket listener_;
-  Address address_;
+  std::function<void(net::Stream*)> answer_;
+  net::Socket listener_;
+  net::Address address_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
 
 TEST(Impostor, ARootWithoutTheSecretIsFound) {
-  FakeRoot root([](Stream* stream) {
+  FakeRoot root([](net::Stream* stream) {
     Challenge challenge;
     challenge.host = "evil";
-    stream->channel().send(MessageType::Challenge, encode(challenge));
+    stream->channel().send(net::MessageType::Challenge, encode(challenge));
     (void)stream->flush();
   });
   const Joined result = join(root.id(), {.rank = 0, .size = 1});
@@ -258,24 +254,23 @@ TEST(Impostor, ARootWithoutTheSecretIsFound) {
 }
 
 // Answers a rank's Hello as a root that holds the id's secret, and its Proof with these bytes.
-void serveUpToTheProof(Stream* stream, ByteView answer) {
-  Key secret;
+void serveUpToTheProof(net::Stream* stream, net::ByteView answer) {
+  net::Key secret;
   secret.fill(std::byte{7});
-  Status error;
-  Message hello{}, proof{};
+  net::Message hello{}, proof{};
   Challenge challenge;
-  if (!awaitMessage(stream, Deadline::in(2000), &hello, &error)) return;
+  if (!stream->awaitMessage(Deadline::in(2000), &hello).ok()) return;
   challenge.proof = rootProof(secret, hello.body, challenge);
-  stream->channel().send(MessageType::Challenge, encode(challenge));
+  stream->channel().send(net::MessageType::Challenge, encode(challenge));
   (void)stream->flush();
-  if (awaitMessage(stream, Deadline::in(2000), &proof, &error)) sendRaw(stream->socket(), answer);
+  if (stream->awaitMessage(Deadline::in(2000), &proof).ok()) sendRaw(stream->socket(), answer);
 }
 
 TEST(Impostor, ARefusedProofIsSaidAtOnce) {
-  Channel refusing;
-  refusing.send(MessageType::Refusal, Bytes());
-  const Bytes refusal(refusing.pending().begin(), refusing.pending().end());
-  FakeRoot root([&](Stream* stream) { serveUpToTheProof(stream, refusal); });
+  net::Channel refusing;
+  refusing.send(net::MessageType::Refusal, net::Bytes());
+  const net::Bytes refusal(refusing.pending().begin(), refusing.pending().end());
+  FakeRoot root([&](net::Stream* stream) { serveUpToTheProof(stream, refusal); });
   const auto start = Deadline::Clock::now();
   const Joined result = join(root.id(), {.rank = 3, .size = 4});
   EXPECT_EQ(result.status.code(), Code::Authentication);
@@ -285,24 +280,25 @@ TEST(Impostor, ARefusedProofIsSaidAtOnce) {
 }
 
 TEST(Impostor, AWelcomeWithoutTheSecretIsNone) {
-  Channel forging;
-  forging.send(MessageType::Welcome, Bytes());
-  Bytes welcome(forging.pending().begin(), forging.pending().end());
+  net::Channel forging;
+  forging.send(net::MessageType::Welcome, net::Bytes());
+  net::Bytes welcome(forging.pending().begin(), forging.pending().end());
   welcome.resize(welcome.size() + 16);  // room of a MAC
-  FakeRoot root([&](Stream* stream) { serveUpToTheProof(stream, welcome); });
+  FakeRoot root([&](net::Stream* stream) { serveUpToTheProof(stream, welcome); });
   const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 300});
   EXPECT_EQ(result.status.code(), Code::Timeout);
 }
 
 TEST(Impostor, GarbageFromTheRootIsATimeoutThatSaysSo) {
-  FakeRoot root([](Stream* stream) { sendRaw(stream->socket(), bytesOf("220 smtp ready\r\n")); });
+  FakeRoot root(
+      [](net::Stream* stream) { sendRaw(stream->socket(), net::bytesOf("220 smtp ready\r\n")); });
   const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
   EXPECT_EQ(result.status.code(), Code::Timeout);
   expectHas(result.status.text(), "not weft's");
 }
 
 TEST(Impostor, ASilentRootIsATimeoutThatSaysSo) {
-  FakeRoot root([](Stream*) {});
+  FakeRoot root([](net::Stream*) {});
   const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
   EXPECT_EQ(result.status.code(), Code::Timeout);
   expectHas(result.status.text(), "does not answer");
@@ -328,4 +324,4 @@ TEST(Signals, AStormOfAlarmsChangesNothing) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bootstrap

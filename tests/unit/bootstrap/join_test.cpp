@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Healthy and failing meetings with ranks as threads.
+// Healthy and failing rendezvous with ranks as threads.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,37 +8,25 @@
 #include "helpers.h"
 #include "tests/unit/base/scoped_env.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using namespace weft::test;
 
 class JoinOfSize : public testing::TestWithParam<int> {};
 
-TEST_P(JoinOfSize, EverybodyGetsEverybodysCard) {
+TEST_P(JoinOfSize, EverybodyGetsEverybodysName) {
   const int size = GetParam();
   std::vector<Part> parts = healthyParts(size);
-  for (Part& part : parts) {
-    part.config = "A=1;B=x";
-    part.blob = "blob of " + std::to_string(part.rank);
-  }
+  for (Part& part : parts) part.config = "A=1;B=x";
   const std::vector<Joined> results = joinAll(newId(), parts);
   expectAllJoined(results);
   for (const Joined& result : results) {
     ASSERT_TRUE(result.bootstrap);
-    const std::vector<RankCard>& cards = result.bootstrap->ranks();
-    ASSERT_EQ(cards.size(), static_cast<std::size_t>(size));
-    for (int rank = 0; rank < size; ++rank) {
-      const RankCard& card = cards[static_cast<std::size_t>(rank)];
-      EXPECT_EQ(card.rank, rank);
-      EXPECT_EQ(card.pid, getpid());
-      EXPECT_EQ(card.version, libraryVersion());
-      EXPECT_EQ(card.configText, "A=1;B=x");
-      EXPECT_EQ(card.hostId, cards[0].hostId);
-      EXPECT_GT(card.startTime, 0u);
-      EXPECT_EQ(std::string(reinterpret_cast<const char*>(card.blob.data()), card.blob.size()),
-                parts[static_cast<std::size_t>(rank)].blob);
-    }
+    const std::vector<PeerName>& names = result.bootstrap->ranks();
+    ASSERT_EQ(names.size(), static_cast<std::size_t>(size));
+    for (int rank = 0; rank < size; ++rank)
+      EXPECT_EQ(names[static_cast<std::size_t>(rank)], nameOfThisProcess(rank));
   }
 }
 
@@ -50,15 +38,10 @@ TEST(Join, LateRank) {
   expectAllJoined(joinAll(newId(), parts));
 }
 
-TEST(Join, LargestBlobsAndConfig) {
+TEST(Join, LargestConfig) {
   std::vector<Part> parts = healthyParts(20);
-  for (Part& part : parts) {
-    part.config = "K=" + std::string(kMaxConfigBytes - 2, 'v');
-    part.blob = std::string(kMaxBlobBytes, static_cast<char>('a' + part.rank));
-  }
-  const std::vector<Joined> results = joinAll(newId(), parts);
-  expectAllJoined(results);
-  EXPECT_EQ(results[3].bootstrap->ranks()[19].blob[4095], std::byte{'a' + 19});
+  for (Part& part : parts) part.config = "K=" + std::string(kMaxConfigBytes - 2, 'v');
+  expectAllJoined(joinAll(newId(), parts));
 }
 
 // Runs body(bootstrap) for every joined rank, each on its own thread.
@@ -70,8 +53,8 @@ void onAll(std::vector<Joined>* results, const std::function<void(Bootstrap*, in
   for (std::thread& thread : threads) thread.join();
 }
 
-Bytes partOf(int rank, int round, std::size_t size) {
-  Bytes part(size);
+net::Bytes partOf(int rank, int round, std::size_t size) {
+  net::Bytes part(size);
   for (std::size_t i = 0; i < size; ++i)
     part[i] = static_cast<std::byte>(i + static_cast<std::size_t>(rank * 31 + round));
   return part;
@@ -83,7 +66,7 @@ TEST(AllGather, RoundsOfDifferentSizes) {
   onAll(&results, [](Bootstrap* bootstrap, int rank) {
     int round = 0;
     for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, kMaxPartBytes}) {
-      std::vector<Bytes> all;
+      std::vector<net::Bytes> all;
       // Every rank has its own length.
       const auto lengthOf = [&](int r) {
         return size > 3 ? size - static_cast<std::size_t>(r) : size;
@@ -97,7 +80,7 @@ TEST(AllGather, RoundsOfDifferentSizes) {
     }
     bootstrap->close();
     bootstrap->close();
-    std::vector<Bytes> all;
+    std::vector<net::Bytes> all;
     EXPECT_EQ(bootstrap->allGather({}, &all, Deadline::in(10)).code(), Code::InvalidUsage);
   });
 }
@@ -109,7 +92,7 @@ TEST(AllGather, IsABarrier) {
   onAll(&results, [&](Bootstrap* bootstrap, int rank) {
     std::this_thread::sleep_for(std::chrono::milliseconds(rank * 20));
     ++arrived;
-    std::vector<Bytes> all;
+    std::vector<net::Bytes> all;
     EXPECT_TRUE(bootstrap->allGather({}, &all, Deadline::in(10000)).ok());
     EXPECT_EQ(arrived.load(), 4);
   });
@@ -119,10 +102,10 @@ TEST(AllGather, TooLargeAPartHasNoEffect) {
   std::vector<Joined> results = joinAll(newId(), healthyParts(2));
   expectAllJoined(results);
   onAll(&results, [](Bootstrap* bootstrap, int) {
-    std::vector<Bytes> all;
-    EXPECT_EQ(bootstrap->allGather(Bytes(kMaxPartBytes + 1), &all, Deadline::in(1000)).code(),
+    std::vector<net::Bytes> all;
+    EXPECT_EQ(bootstrap->allGather(net::Bytes(kMaxPartBytes + 1), &all, Deadline::in(1000)).code(),
               Code::InvalidArgument);
-    EXPECT_TRUE(bootstrap->allGather(Bytes(3), &all, Deadline::in(10000)).ok());
+    EXPECT_TRUE(bootstrap->allGather(net::Bytes(3), &all, Deadline::in(10000)).ok());
   });
 }
 
@@ -131,7 +114,7 @@ std::string failedRound(std::vector<Joined>* results, int except, Code code,
                         std::int64_t ms = 10000) {
   std::vector<Joined> outcomes(results->size());
   onAll(results, [&](Bootstrap* bootstrap, int rank) {
-    std::vector<Bytes> all;
+    std::vector<net::Bytes> all;
     if (rank != except)
       outcomes[static_cast<std::size_t>(rank)].status =
           bootstrap->allGather({}, &all, Deadline::in(ms));
@@ -159,10 +142,10 @@ TEST(AllGather, AbandonTellsTheOthersWhy) {
   std::vector<Joined> results = joinAll(newId(), healthyParts(3));
   expectAllJoined(results);
   results[0].bootstrap->abandon(
-      Status::error(Code::OutOfMemory, "no memory for the landing slots"));
+      Status::error(Code::OutOfMemory, "no memory for the staging slots"));
   const std::string text = failedRound(&results, 0, Code::OutOfMemory);
   expectHas(text, "rank 0 (host ");
-  expectHas(text, "): no memory for the landing slots");
+  expectHas(text, "): no memory for the staging slots");
 }
 
 TEST(JoinFailure, WorldSizesDiffer) {
@@ -175,7 +158,7 @@ TEST(JoinFailure, WorldSizesDiffer) {
 TEST(JoinFailure, WorldSizesDifferAndARankIsLate) {
   std::vector<Part> parts = healthyParts(4);
   parts[0].size = 8;
-  parts[2].delayMs = 400;  // after the verdict
+  parts[2].delayMs = 400;  // after the first error
   RootOptions options = quickRoot();
   options.lingerMs = 1500;
   expectSameFailure(joinAll(newId(options), parts), Code::Mismatch);
@@ -242,9 +225,9 @@ TEST(JoinFailure, LocalArgumentErrorsAreImmediate) {
   const UniqueId id = newId();
   EXPECT_EQ(join(id, {.rank = -1, .size = 2}).status.code(), Code::InvalidArgument);
   EXPECT_EQ(join(id, {.rank = 0, .size = 0}).status.code(), Code::InvalidArgument);
-  EXPECT_EQ(
-      join(id, {.rank = 0, .size = 1, .blob = std::string(kMaxBlobBytes + 1, 'b')}).status.code(),
-      Code::InvalidArgument);
+  const std::string tooLong(kMaxConfigBytes + 1, 'c');
+  EXPECT_EQ(join(id, {.rank = 0, .size = 1, .config = tooLong}).status.code(),
+            Code::InvalidArgument);
   EXPECT_EQ(join(UniqueId{}, {.rank = 0, .size = 1}).status.code(), Code::InvalidArgument);
   expectAllJoined(joinAll(id, healthyParts(1)));
 }
@@ -304,7 +287,7 @@ TEST(AgreedAddress, HostNames) {
   expectAllJoined(joinAll(agreedId("localhost", freePort()), healthyParts(3)));
 }
 
-TEST(AgreedAddress, ServesOneMeetingAfterTheOther) {
+TEST(AgreedAddress, ServesOneRendezvousAfterTheOther) {
   const UniqueId id = agreedId("127.0.0.1", freePort());
   for (int round = 0; round < 20; ++round) {
     std::vector<Joined> results = joinAll(id, healthyParts(3));
@@ -344,14 +327,28 @@ TEST(AgreedAddress, NobodyThereIsATimeoutThatSaysWhere) {
   expectHas(alone.status.text(), "Connection refused");
 }
 
+// Rank 0 should listen there.
+TEST(AgreedAddress, APortThatAnotherProgramHasIsNamed) {
+  net::Socket other;
+  net::Address bound;
+  int error = 0;
+  ASSERT_TRUE(net::listenAt(loopbackV4(), &other, &bound, &error).ok());
+  const Joined root =
+      join(agreedId("127.0.0.1", bound.port), {.rank = 0, .size = 2, .timeoutMs = 300});
+  EXPECT_EQ(root.status.code(), Code::SystemError);
+  expectHas(root.status.text(), "rank 0 cannot listen at " + bound.text());
+  expectHas(root.status.text(), "choose another port");
+}
+
 TEST(AgreedAddress, Ipv6Loopback) {
-  Address address;
+  net::Address address;
   address.v6 = true;
   address.ip[15] = 1;
-  Socket socket;
-  Address bound;
+  net::Socket socket;
+  net::Address bound;
   int error = 0;
-  if (!listenAt(address, &socket, &bound, &error).ok()) GTEST_SKIP() << "no IPv6 loopback here";
+  if (!net::listenAt(address, &socket, &bound, &error).ok())
+    GTEST_SKIP() << "no IPv6 loopback here";
   socket.close();
   expectAllJoined(joinAll(agreedId("[::1]", bound.port), healthyParts(3)));
 }
@@ -379,7 +376,7 @@ TEST(Create, OnTheInterfaceOfTheKnob) {
   ScopedEnv interface("WEFT_SOCKET_IFNAME", "lo");
   UniqueId id;
   ASSERT_TRUE(createUniqueId(&id).ok());
-  for (const Address& address : contentOf(id).addresses) EXPECT_TRUE(address.loopback());
+  for (const net::Address& address : contentOf(id).addresses) EXPECT_TRUE(address.loopback());
   expectAllJoined(joinAll(id, healthyParts(2)));
   ScopedEnv wrong("WEFT_SOCKET_IFNAME", "nosuch0");
   const Status status = createUniqueId(&id);
@@ -400,7 +397,7 @@ TEST(Leaks, RepeatedJoinsLeaveFdsAndThreadsWhereTheyWere) {
   EXPECT_EQ(openFds(), fds);
 }
 
-TEST(Leaks, AFailedMeetingEndsToo) {
+TEST(Leaks, AFailedRendezvousEndsToo) {
   const std::size_t fds = openFds();
   std::vector<Part> parts = healthyParts(3);
   parts[1].size = 7;
@@ -416,4 +413,4 @@ TEST(Leaks, AnUnusedIdIsGivenUp) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bootstrap

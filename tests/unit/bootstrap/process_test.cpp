@@ -11,7 +11,7 @@
 #include "bootstrap/joiner.h"
 #include "helpers.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using namespace weft::test;
@@ -102,7 +102,7 @@ std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild = false) {
 }
 
 // Microseconds from the start of the last of `size` processes until all have joined.
-std::int64_t meetingTimeUs(int size) {
+std::int64_t rendezvousTimeUs(int size) {
   UniqueId id;
   const std::unique_ptr<Child> root = rootProcess(&id);
   std::vector<std::unique_ptr<Child>> children;
@@ -128,7 +128,7 @@ std::int64_t meetingTimeUs(int size) {
 TEST(Processes, EightMeetWithinATenthOfASecond) {
   awaitSingleThread();
   std::vector<std::int64_t> times;
-  for (int round = 0; round < 9; ++round) times.push_back(meetingTimeUs(8));
+  for (int round = 0; round < 9; ++round) times.push_back(rendezvousTimeUs(8));
   std::sort(times.begin(), times.end());
   std::printf(
       "8 processes joined %.1f ms after the last one's start (median of %zu, worst %.1f ms)\n",
@@ -137,7 +137,7 @@ TEST(Processes, EightMeetWithinATenthOfASecond) {
   EXPECT_LT(times.front(), kSlowdown * 100000);
 }
 
-// Long enough for processes to reach the meeting point, on a machine that runs other tests too.
+// Long enough for processes to reach the bootstrap root, on a machine that runs other tests too.
 constexpr std::chrono::milliseconds kUntilAllWait{kSlowdown * 400};
 
 TEST(Processes, AKilledRankIsNamedToTheOthers) {
@@ -166,7 +166,7 @@ void expectRootsDeathIsSeen(bool withChild) {
   root->kill();
   const std::string text = rank.result();
   EXPECT_LT(Deadline::Clock::now() - killed, kSlowdown * std::chrono::seconds(1));
-  expectHas(text, "meeting point (host ");
+  expectHas(text, "bootstrap root (host ");
   expectHas(text, ", pid " + std::to_string(root->pid()) + ") died");
 }
 
@@ -208,7 +208,7 @@ TEST(Processes, ARankWithoutADescriptorToConnectWithSaysSoAtOnce) {
     IdContent id;
     id.addresses.push_back(loopbackV4());
     Joiner joiner(id, Hello{{}, {}, 1, 2, {}, {}}, Deadline::in(60000));
-    std::unique_ptr<Stream> stream;
+    std::unique_ptr<net::Stream> stream;
     std::string rootName;
     return joiner.run(1000, &stream, &rootName).text();
   });
@@ -251,4 +251,4 @@ TEST(Processes, TheSoftLimitIsRaisedWhereTheHardOneAllowsIt) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bootstrap

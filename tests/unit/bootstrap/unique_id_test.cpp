@@ -7,7 +7,7 @@
 #include "helpers.h"
 #include "tests/unit/base/scoped_env.h"
 
-namespace weft {
+namespace weft::bootstrap {
 namespace {
 
 using test::expectHas;
@@ -114,4 +114,4 @@ TEST(Job, NodesOfOneBatchJobAreOneJob) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::bootstrap

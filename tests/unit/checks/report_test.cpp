@@ -53,13 +53,16 @@ TEST(Units, AreThoseThatPeopleRead) {
   EXPECT_EQ(valueOf({"a", 0, "text", ""}), "text");
 }
 
-TEST(Advice, IsTakenApart) {
-  const Advice one = adviceOf("A=1 is bad. fix: unset A");
-  EXPECT_EQ(one.what, "A=1 is bad");
-  EXPECT_EQ(one.fix, "unset A");
-  EXPECT_EQ(adviceOf("verbs: none; fix: install it").what, "verbs: none");
-  EXPECT_EQ(adviceOf("only this").what, "only this");
-  EXPECT_EQ(adviceOf("only this").fix, "");
+TEST(Findings, HaveTheErrorOfWeftAsData) {
+  Finding finding = makeFinding("rank-lost", "rank 3", "It died.");
+  EXPECT_EQ(finding.what, "It died");
+  EXPECT_FALSE(toJson(finding).contains("error"));
+  finding.error = ErrorInfo{.rank = 3, .host = "b", .message = "it died", .missingRanks = {1, 3}};
+  const nlohmann::json error = toJson(finding).at("error");
+  EXPECT_EQ(error.at("rank"), 3);
+  EXPECT_EQ(error.at("host"), "b");
+  EXPECT_EQ(error.at("missing_ranks"), nlohmann::json({1, 3}));
+  EXPECT_FALSE(error.contains("device"));
 }
 
 TEST(Kinds, HaveNamesOfTheirOwnAndAllTheirWords) {

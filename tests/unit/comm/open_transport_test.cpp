@@ -4,17 +4,17 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::comm {
 namespace {
 
 // Ranks 0 and 1 on one host, 2 on another.
-const std::vector<RankPlace> kMembers{{"a", "a", 1}, {"a", "a", 2}, {"b", "b", 3}};
+const std::vector<PeerName> kNames{{-1, "a", 1, "a"}, {-1, "a", 2, "a"}, {-1, "b", 3, "b"}};
 
 std::string carrier(const std::string& wanted, const RankPair& pair, std::uint32_t lost,
                     const std::string& between = {}) {
-  Carriage carriage{wanted, between, {}};
-  if (lost != 0) carriage.lost[pair] = lost;
-  return carrierOf(kMembers, carriage, pair);
+  TransportSelection selection{wanted, between, {}};
+  if (lost != 0) selection.lost[pair] = lost;
+  return carrierOf(kNames, selection, pair);
 }
 
 TEST(Carriers, InsideAHostMemoryComesLast) {
@@ -36,11 +36,11 @@ TEST(Carriers, BetweenHostsOfiStandsInForVerbs) {
   EXPECT_EQ(carrier("auto", {0, 2}, 1, "ofi"), "");
 }
 
-TransportSetup setupOf(std::uint32_t rank) {
-  TransportSetup setup;
+transport::TransportSetup setupOf(std::uint32_t rank) {
+  transport::TransportSetup setup;
   setup.rank = rank;
   setup.ranks = 3;
-  for (const RankPlace& member : kMembers) setup.names.push_back("rank of " + member.host);
+  setup.names = kNames;
   setup.exchange = [](auto, auto*) {
     return Status::error(Code::InternalError, "nothing to agree on");
   };
@@ -50,25 +50,25 @@ TransportSetup setupOf(std::uint32_t rank) {
 // All ranks see it in what they agreed on before, and need not ask.
 TEST(OpenTransport, SaysWhomNothingReachesAnyMore) {
   for (const std::uint32_t rank : {0u, 1u, 2u}) {
-    Carriage carriage{"shm+ofi", "", {{{1, 2}, 1}}};
-    std::unique_ptr<Transport> none;
-    const Status status = openTransport(setupOf(rank), kMembers, &carriage, &none);
+    TransportSelection selection{"shm+ofi", "", {{{1, 2}, 1}}};
+    std::unique_ptr<transport::Transport> none;
+    const Status status = openTransport(setupOf(rank), &selection, &none);
     EXPECT_EQ(status.code(), Code::RemoteError);
     EXPECT_EQ(status.text(),
-              "nothing but ofi joins rank of a and rank of b (WEFT_TRANSPORT=shm+ofi); fix: mend "
+              "nothing but ofi joins host a and host b (WEFT_TRANSPORT=shm+ofi); fix: repair "
               "that link and create the communicator again");
   }
 }
 
 TEST(OpenTransport, RefusesWhatItDoesNotKnow) {
   for (const char* wanted : {"pigeon", "shm+shm", "ofi+pigeon", "faulty(pigeon):1", "faulty(ofi"}) {
-    Carriage carriage{wanted, "", {}};
-    std::unique_ptr<Transport> none;
-    const Status status = openTransport(setupOf(0), kMembers, &carriage, &none);
+    TransportSelection selection{wanted, "", {}};
+    std::unique_ptr<transport::Transport> none;
+    const Status status = openTransport(setupOf(0), &selection, &none);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << wanted << ": " << status.text();
     EXPECT_NE(status.text().find("fix:"), std::string::npos) << status.text();
   }
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::comm

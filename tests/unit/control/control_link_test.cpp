@@ -8,16 +8,16 @@
 
 #include <algorithm>
 
-#include "bootstrap/socket.h"
 #include "bootstrap/unique_id.h"
-#include "far_world.h"
+#include "net/socket.h"
+#include "remote_world.h"
 
-namespace weft {
+namespace weft::control {
 namespace {
 
 using namespace weft::test;
 
-void expectOneVerdict(const Common& common, std::uint32_t ranks) {
+void expectOneError(const Common& common, std::uint32_t ranks) {
   for (std::uint32_t r = 0; r < ranks; ++r)
     EXPECT_STREQ(common.said[r], common.said[0]) << "rank " << r;
 }
@@ -26,11 +26,11 @@ TEST(ControlLink, AMismatchNamesBothCalls) {
   const double start = nowMs();
   const auto common = runThreads(3, [](Member& m) {
     m.call(planOf(10));
-    const Plan& plan = planOf(m.rank == 2 ? 2000 : 1000);
+    const plan::Plan& plan = planOf(m.rank == 2 ? 2000 : 1000);
     const Status status = m.stuckIn(plan, 20000, (m.rank + 1) % 3);
     EXPECT_EQ(status.code(), Code::Mismatch) << status.text();
   });
-  expectOneVerdict(*common, 3);
+  expectOneError(*common, 3);
   expectHas(common->said[0], "mismatched collective #2 on communicator w:");
   expectHas(common->said[0], "ranks 0-1 called all_reduce(count=1000, float, sum);");
   expectHas(common->said[0], "rank 2 called all_reduce(count=2000, float, sum);");
@@ -42,7 +42,7 @@ TEST(ControlLink, TheCallOfALaterRankIsAwaited) {
     if (m.rank == 1) std::this_thread::sleep_for(milliseconds(5));
     m.watch->enter(planOf(m.rank == 1 ? 5 : 6), 1000, nullptr);
     if (m.rank == 0) m.note(m.watch->disagreement(1));
-    if (m.rank == 1) m.awaitVerdict();
+    if (m.rank == 1) m.awaitFirstError();
     m.watch->leave();
   });
   expectHas(common->said[0], "rank 1 called all_reduce(count=5,");
@@ -52,12 +52,12 @@ TEST(ControlLink, ALateRankIsNamedWithItsLastCall) {
   const auto common = runThreads(3, [](Member& m) {
     m.call(planOf(10));
     if (m.rank == 1) {
-      m.awaitVerdict();
+      m.awaitFirstError();
     } else {
       (void)m.stuckIn(planOf(20), 300, 1);
     }
   });
-  expectOneVerdict(*common, 3);
+  expectOneError(*common, 3);
   expectHas(common->said[0], "all_reduce(count=20, float, sum) #2 on communicator w timed out");
   expectHas(common->said[0],
             "rank 1 did not call it; rank 1 (host h1, pid 4001) last did "
@@ -73,17 +73,17 @@ TEST(ControlLink, AnAbortReachesAll) {
       EXPECT_EQ(m.stuckIn(planOf(20), 20000, 1).code(), Code::Aborted);
     }
   });
-  expectOneVerdict(*common, 3);
+  expectOneError(*common, 3);
   expectHas(common->said[2], "communicator w was aborted by rank 1 (host h1, pid 4001)");
 }
 
-TEST(ControlLink, TheFirstOfManyVerdictsHoldsForAll) {
+TEST(ControlLink, TheFirstOfManyErrorsHoldsForAll) {
   for (int i = 0; i < 20; ++i) {
     const auto common = runThreads(4, [](Member& m) {
       m.note(m.watch->declare(
           Status::error(Code::RemoteError, text("cause that rank ", m.rank, " saw"))));
     });
-    expectOneVerdict(*common, 4);
+    expectOneError(*common, 4);
   }
 }
 
@@ -104,7 +104,7 @@ TEST(ControlLink, RanksLeaveInAnyOrder) {
       const auto turn =
           static_cast<std::uint32_t>(std::ranges::find(order, m.rank) - order.begin());
       EXPECT_TRUE(m.awaitGo(turn));
-      EXPECT_TRUE(m.watch->lookAround().ok()) << m.watch->verdict().text();
+      EXPECT_TRUE(m.watch->lookAround().ok()) << m.watch->firstError().text();
       m.destroy();
       m.common->go.store(turn + 1);
     });
@@ -122,7 +122,7 @@ TEST(ControlLink, RankZeroLeavesFirstAndTheOthersStillAgree) {
     }
     EXPECT_TRUE(m.awaitGo(1));
     if (m.rank == 2) m.note(m.watch->abort());
-    if (m.rank == 1) m.awaitVerdict();
+    if (m.rank == 1) m.awaitFirstError();
   });
   EXPECT_STREQ(common->said[1], common->said[2]);
   expectHas(common->said[1], "aborted by rank 2");
@@ -141,35 +141,36 @@ TEST(ControlLink, ManyRanksAgree) {
       abortedAt = nowMs();
       m.note(m.watch->abort());
     } else {
-      m.awaitVerdict();
+      m.awaitFirstError();
     }
     m.watch->leave();
   });
-  expectOneVerdict(*common, kRanks);
+  expectOneError(*common, kRanks);
   double worst = 0;
   for (std::uint32_t r = 0; r < kRanks; ++r) worst = std::max(worst, common->at[r] - abortedAt);
   RecordProperty("latency_ms", static_cast<int>(worst));
   EXPECT_LT(worst, 1000.0 * kSlowdown);
 }
 
-// The exchange tells where the hub listens; rank 1 comes late, strangers before it.
-TEST(ControlLink, StrangersAtTheHubHarmNobody) {
+// The exchange tells where the server listens; rank 1 comes late, foreign connections before it.
+TEST(ControlLink, StrangersAtTheServerHarmNobody) {
   const auto common = Common::create();
   std::atomic<int> closed{0};
-  const auto visit = [&](const UniqueId& id) {
-    IdContent content;
-    EXPECT_TRUE(decodeId(id, &content).ok());
-    std::vector<Socket> strangers(100);
+  const auto visit = [&](const bootstrap::UniqueId& id) {
+    bootstrap::IdContent content;
+    EXPECT_TRUE(bootstrap::decodeId(id, &content).ok());
+    std::vector<net::Socket> strangers(100);
     for (std::size_t i = 0; i < strangers.size(); ++i) {
       int error = 0;
-      const Address& hub = content.addresses[0];
-      EXPECT_TRUE(connectTo(hub, Deadline::in(5000), &strangers[i], &error).ok());
+      const net::Address& server = content.addresses[0];
+      EXPECT_TRUE(net::connectTo(server, Deadline::in(5000), &strangers[i], &error).ok());
       const std::string_view words = i % 2 == 0 ? "GET / HTTP/1.1\r\n\r\n" : "WEFT\x01\x01";
       (void)::send(strangers[i].fd(), words.data(), words.size(), MSG_NOSIGNAL);
     }
     std::byte buffer[256];
-    for (const Socket& s : strangers) {
-      while (waitReadable(s, Deadline::in(5000)) && ::recv(s.fd(), buffer, sizeof buffer, 0) > 0) {
+    for (const net::Socket& s : strangers) {
+      while (net::waitReadable(s, Deadline::in(5000)) &&
+             ::recv(s.fd(), buffer, sizeof buffer, 0) > 0) {
       }
       ++closed;
       break;
@@ -178,10 +179,11 @@ TEST(ControlLink, StrangersAtTheHubHarmNobody) {
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
-      Exchange inner = exchangeOver(common, r, 2);
-      const Exchange exchange = [&, first = true](auto mine, auto* all) mutable -> Status {
+      transport::Exchange inner = exchangeOver(common, r, 2);
+      const transport::Exchange exchange = [&, first = true](auto mine,
+                                                             auto* all) mutable -> Status {
         WEFT_TRY(inner(mine, all));
-        UniqueId id;
+        bootstrap::UniqueId id;
         if (std::exchange(first, false) && r == 1) {
           std::memcpy(&id, all->at(0).data() + all->at(0).size() - sizeof(id), sizeof(id));
           visit(id);
@@ -191,7 +193,7 @@ TEST(ControlLink, StrangersAtTheHubHarmNobody) {
       Member member(common, r, 2, namesOf(2), exchange);
       EXPECT_TRUE(member.opened.ok()) << member.opened.text();
       if (member.opened.ok() && r == 0) member.note(member.watch->abort());
-      if (member.opened.ok() && r == 1) member.awaitVerdict();
+      if (member.opened.ok() && r == 1) member.awaitFirstError();
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -204,13 +206,15 @@ TEST(ControlLink, ARankThatCannotOpenTellsAll) {
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < 3; ++r) {
     threads.emplace_back([&, r] {
-      Exchange inner = exchangeOver(common, r, 3);
+      transport::Exchange inner = exchangeOver(common, r, 3);
       // Rank 2 gets an id that nobody holds.
-      const Exchange exchange = [&, first = true](auto mine, auto* all) mutable -> Status {
+      const transport::Exchange exchange = [&, first = true](auto mine,
+                                                             auto* all) mutable -> Status {
         WEFT_TRY(inner(mine, all));
         if (std::exchange(first, false) && r == 2) {
           auto& blob = all->at(0);
-          std::fill_n(blob.end() - sizeof(UniqueId), sizeof(UniqueId), std::byte{0});
+          std::fill_n(blob.end() - sizeof(bootstrap::UniqueId), sizeof(bootstrap::UniqueId),
+                      std::byte{0});
         }
         return {};
       };
@@ -268,22 +272,22 @@ TEST(ControlLink, WhoGivesNothingIsNamed) {
 TEST(ControlLink, WhoHasLeftIsNotAwaited) {
   runThreads(3, [](Member& m) {
     (void)m.watch->declare(Status::error(Code::LinkLost, "a link"));
-    m.awaitVerdict();
+    m.awaitFirstError();
     if (m.rank == 2) return;
     const Status status = gatherOne(m, 20000);
     expectHas(status.text(), "rank 2 (host h2, pid 4002) has destroyed its end");
   });
 }
 
-// Another rank's verdict may come just before this rank proposes its own.
-TEST(ControlLink, AVerdictThatCameFirstHolds) {
+// Another rank's error may come just before this rank proposes its own.
+TEST(ControlLink, AnErrorThatCameFirstHolds) {
   for (const Code code : {Code::LinkLost, Code::RemoteError}) {
     runThreads(2, [&](Member& m) {
       (void)m.watch->declare(Status::error(code, "the first"));
-      m.awaitVerdict();
+      m.awaitFirstError();
       m.link->propose(Status::error(code, "the second"));
       EXPECT_TRUE(m.link->overruled().ok()) << m.link->overruled().text();
-      EXPECT_EQ(m.watch->verdict().text(), "the first");
+      EXPECT_EQ(m.watch->firstError().text(), "the first");
     });
   }
 }
@@ -291,7 +295,7 @@ TEST(ControlLink, AVerdictThatCameFirstHolds) {
 TEST(ControlLink, AnAbortOverrulesALostLinkAndEndsTheGathering) {
   const auto common = runThreads(3, [](Member& m) {
     (void)m.watch->declare(Status::error(Code::LinkLost, "a link"));
-    m.awaitVerdict();
+    m.awaitFirstError();
     if (m.rank == 2) {
       std::this_thread::sleep_for(milliseconds(50));
       EXPECT_EQ(m.watch->abort().code(), Code::Aborted);
@@ -300,9 +304,9 @@ TEST(ControlLink, AnAbortOverrulesALostLinkAndEndsTheGathering) {
       EXPECT_EQ(gatherOne(m, 20000).code(), Code::Aborted);
       m.common->go = 1;
     }
-    m.note(m.watch->verdict());
+    m.note(m.watch->firstError());
   });
-  expectOneVerdict(*common, 3);
+  expectOneError(*common, 3);
   expectHas(common->said[0], "communicator w was aborted by rank 2 (host h2, pid 4002)");
 }
 
@@ -322,4 +326,4 @@ TEST(ControlLink, NothingIsLeftOfManyLinks) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::control

@@ -8,9 +8,9 @@
 
 #include <cstdlib>
 
-#include "far_world.h"
+#include "remote_world.h"
 
-namespace weft {
+namespace weft::control {
 namespace {
 
 using namespace weft::test;
@@ -31,7 +31,7 @@ void liveInNamespace(Common& common, std::uint32_t rank) {
   common.stage[rank].store(0);
 }
 
-// Each rank is a host, 0 the hub's.
+// Each rank is a host, 0 the server's.
 class Hosts {
  public:
   explicit Hosts(std::uint32_t hosts, const Body& body) : ranks(hosts, body, 1, liveInNamespace) {
@@ -95,7 +95,7 @@ TEST_F(NetworkCut, AHostThatIsCutOffIsNamedOnBothSides) {
   }
 }
 
-TEST_F(NetworkCut, TheHubsHostKnowsThatItIsTheCulprit) {
+TEST_F(NetworkCut, TheServersHostKnowsThatItIsTheCulprit) {
   Hosts hosts(3, stuck);
   const Processes& p = hosts.ranks;
   ASSERT_TRUE(p.allReached(1));
@@ -136,4 +136,4 @@ TEST_F(NetworkCut, AFlapIsForgiven) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::control

@@ -6,15 +6,15 @@
 
 #include <cstdlib>
 
-#include "far_world.h"
+#include "remote_world.h"
 
-namespace weft {
+namespace weft::control {
 namespace {
 
 using namespace weft::test;
 
 // All but `except` have said the same, which is returned.
-std::string oneVerdict(const Processes& p, std::uint32_t except) {
+std::string oneError(const Processes& p, std::uint32_t except) {
   const std::uint32_t first = except == 0 ? 1 : 0;
   EXPECT_TRUE(eventually(20000, [&] {
     for (std::uint32_t r = 0; r < p.pids.size(); ++r) {
@@ -49,7 +49,7 @@ void expectKilledIsNamed(std::uint32_t victim) {
   ASSERT_TRUE(p.allReached(1));
   const double start = nowMs();
   p.harm(victim, SIGKILL);
-  const std::string said = oneVerdict(p, victim);
+  const std::string said = oneError(p, victim);
   expectHas(said, text("rank ", victim, " (host h", victim, ", pid ", p.pids[victim], ")"));
   expectHas(said, "has ended: its connection closed");
   expectHas(said, "during all_reduce(count=20, float, sum) #2");
@@ -62,7 +62,7 @@ TEST(FarDeath, AKilledRankIsNamedByAll) { expectKilledIsNamed(2); }
 
 TEST(FarDeath, AKilledRankZeroIsNamedByAll) { expectKilledIsNamed(0); }
 
-// A sibling that has seen how it ended says it before the hub does.
+// A sibling that has seen how it ended says it before the server does.
 TEST(FarDeath, ABetterWordIsPreferred) {
   const Processes p(4, [](Member& m) {
     if (m.rank != 3) return stuck(m, 2);
@@ -75,7 +75,7 @@ TEST(FarDeath, ABetterWordIsPreferred) {
   ASSERT_TRUE(p.allReached(1));
   p.harm(2, SIGKILL);
   p.common->go.store(1);
-  EXPECT_EQ(oneVerdict(p, 2), "rank 2 was killed by SIGKILL");
+  EXPECT_EQ(oneError(p, 2), "rank 2 was killed by SIGKILL");
 }
 
 void expectStoppedIsSilent(std::uint32_t victim) {
@@ -83,7 +83,7 @@ void expectStoppedIsSilent(std::uint32_t victim) {
   ASSERT_TRUE(p.allReached(1));
   p.harm(victim, SIGSTOP);
   EXPECT_FALSE(p.reached((victim + 1) % 3, 2, 3500));
-  const std::string said = oneVerdict(p, victim);
+  const std::string said = oneError(p, victim);
   expectHas(said, "timed out after 4500 ms");
   expectHas(said, text("rank ", victim, " (host h", victim, ", pid ", p.pids[victim],
                        ") does not answer for"));
@@ -114,7 +114,7 @@ TEST(FarDeath, AStoppedRankMayGoOn) {
   p.harm(1, SIGCONT);
   p.common->go.store(1);
   ASSERT_TRUE(p.allReached(2));
-  EXPECT_EQ(oneVerdict(p, 1), "");
+  EXPECT_EQ(oneError(p, 1), "");
 }
 
 // A process that ends after its part of the last call is not missed in it, but later.
@@ -130,10 +130,10 @@ void expectExitMattersLater(std::uint32_t leaver) {
     // Its call #1 is done: whoever waits in #1 waits for others.
     m.watch->leave();
     EXPECT_TRUE(eventually(5000, [&] { return !m.watch->lookAround().ok(); }));
-    m.note(m.watch->verdict());
+    m.note(m.watch->firstError());
     m.reached(2);
   });
-  const std::string said = oneVerdict(p, leaver);
+  const std::string said = oneError(p, leaver);
   expectHas(said, text("rank ", leaver, " (host h", leaver));
   expectHas(said, "has ended");
 }
@@ -163,7 +163,7 @@ TEST(FarDeath, AnExitAfterOnesPartIsNotMissedInThatCall) {
   });
   ASSERT_TRUE(p.allReached(1));
   p.common->go.store(1);
-  EXPECT_EQ(oneVerdict(p, 1), "");
+  EXPECT_EQ(oneError(p, 1), "");
 }
 
 TEST(ControlLinkDeath, WhoHasDiedIsNotAwaitedInAGathering) {
@@ -176,11 +176,11 @@ TEST(ControlLinkDeath, WhoHasDiedIsNotAwaitedInAGathering) {
   });
   ASSERT_TRUE(p.allReached(1));
   p.harm(1, SIGKILL);
-  expectHas(oneVerdict(p, 1), text("rank 1 (host h1, pid ", p.pids[1], ") has ended"));
+  expectHas(oneError(p, 1), text("rank 1 (host h1, pid ", p.pids[1], ") has ended"));
 }
 
-// The rank has given the hub up and published the lost link itself, when the hub does so.
-TEST(ControlLinkDeath, ALostLinkCanBeMendedAlsoIfTheHubWasSlow) {
+// The rank has given the server up and published the lost link itself, when the server does so.
+TEST(ControlLinkDeath, ALostLinkCanBeRecoveredAlsoIfTheServerWasSlow) {
   Processes p(2, [](Member& m) {
     m.reached(1);
     (void)m.awaitGo(1);
@@ -188,7 +188,7 @@ TEST(ControlLinkDeath, ALostLinkCanBeMendedAlsoIfTheHubWasSlow) {
     m.reached(2);
     std::vector<std::vector<std::byte>> all;
     const Status gathered = m.link->gather({}, &all, Deadline::in(20000));
-    m.note(gathered.ok() ? m.watch->verdict() : gathered);
+    m.note(gathered.ok() ? m.watch->firstError() : gathered);
     m.reached(3);
   });
   ASSERT_TRUE(p.allReached(1));
@@ -201,4 +201,4 @@ TEST(ControlLinkDeath, ALostLinkCanBeMendedAlsoIfTheHubWasSlow) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::control

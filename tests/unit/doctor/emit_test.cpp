@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
 
 namespace weft::doctor {
 namespace {

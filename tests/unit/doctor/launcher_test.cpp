@@ -70,7 +70,8 @@ TEST_F(Launcher, WhatIsMissingIsNamed) {
   set("RANK", "3");
   set("WORLD_SIZE", "8");
   check();
-  ASSERT_EQ(report_.findings.size(), 1u);
+  ASSERT_EQ(report_.findings.size(), 2u);
+  EXPECT_EQ(report_.findings[1].kind, "launcher-broken") << "such a rank would run alone";
   EXPECT_EQ(report_.findings[0].kind, "launcher-incomplete");
   EXPECT_EQ(report_.findings[0].what,
             "torchrun is not believed: RANK, WORLD_SIZE are set, but not MASTER_ADDR, MASTER_PORT");

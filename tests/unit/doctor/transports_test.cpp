@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
 
 namespace weft::doctor {
 namespace {
@@ -13,7 +13,7 @@ using checks::Library;
 
 const Probe kShm{"shm", 0, "shm"};
 const Probe kVerbs{"verbs", 0, "verbs, mlx5_0"};
-const Probe kNoVerbs{"verbs", tools::kExitConfiguration, "verbs: no device; fix: load its driver"};
+const Probe kNoVerbs{"verbs", tools::kExitConfiguration, "verbs: no device", "load its driver"};
 const Probe kOfi{"ofi", 0, "tcp;ofi_rxm rdma, lo"};
 
 HostReport judged(std::vector<Probe> probes, Devices devices = {}) {
@@ -53,7 +53,7 @@ TEST(Transports, RanksThatCannotMeetAreAFault) {
 
 TEST(Transports, AWishThatMakesNoSenseIsASetting) {
   const HostReport report =
-      judged({kShm, {"", tools::kExitUsage, "unknown transport 'x'; fix: auto"}});
+      judged({kShm, {"", tools::kExitUsage, "unknown transport 'x'", "auto"}});
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].kind, "env-invalid");
   EXPECT_EQ(judged({kShm, {"", tools::kExitLost, "no link"}}).findings.at(0).kind,

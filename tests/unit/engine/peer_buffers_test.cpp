@@ -7,7 +7,7 @@
 
 #include "tests/unit/still_transport.h"
 
-namespace weft {
+namespace weft::engine {
 namespace {
 
 // Shares what lies in one heap, by its offset from the byte before; so all ranks have one mapping.
@@ -26,8 +26,8 @@ class OneHeap final : public test::StillTransport {
   }
 };
 
-Plan planThatShares(std::uint64_t in, std::uint64_t out) {
-  Plan plan;
+plan::Plan planThatShares(std::uint64_t in, std::uint64_t out) {
+  plan::Plan plan;
   plan.opening = 2;
   plan.sharedIn = in;
   plan.sharedOut = out;
@@ -48,7 +48,7 @@ TEST(PeerBuffers, WhatNoPeerTouchesNeedNotBeMapped) {
   EXPECT_EQ(gather.willing, 1u);
   ASSERT_TRUE(b.peers.admit(1, gather));
   EXPECT_TRUE(b.peers.mapped());
-  EXPECT_EQ(b.peers.address({Base::PeerOut, 1, 4}), b.transport.heap.data() + 12);
+  EXPECT_EQ(b.peers.address({plan::Base::PeerOut, 1, 4}), b.transport.heap.data() + 12);
 
   const Entry scatter =
       b.peers.enter(planThatShares(8, 0), b.transport.heap.data(), b.elsewhere.data());
@@ -59,20 +59,20 @@ TEST(PeerBuffers, WhatNoPeerTouchesNeedNotBeMapped) {
 
 TEST(PeerBuffers, WhatPeersTouchMustBeMappedOrCopied) {
   Buffers b;
-  Plan plan = planThatShares(0, 8);
+  plan::Plan plan = planThatShares(0, 8);
   EXPECT_EQ(b.peers.enter(plan, b.transport.heap.data(), b.elsewhere.data()).willing, 0u);
-  plan.kernelCopies = true;
+  plan.cmaCopies = true;
   const Entry entry = b.peers.enter(plan, b.transport.heap.data(), b.elsewhere.data());
   EXPECT_EQ(entry.willing, 1u);
   ASSERT_TRUE(b.peers.admit(1, entry));
   EXPECT_FALSE(b.peers.mapped());
 }
 
-// Grants of direct puts.
+// The clear-to-send of direct puts.
 TEST(PeerBuffers, OtherPlansTellWhereOutIs) {
   Buffers b;
-  EXPECT_EQ(b.peers.enter(Plan(), nullptr, b.elsewhere.data()).out, b.elsewhere.data());
+  EXPECT_EQ(b.peers.enter(plan::Plan(), nullptr, b.elsewhere.data()).out, b.elsewhere.data());
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::engine

@@ -7,9 +7,8 @@
 
 #include "engine/turns.h"
 #include "engine/waiter.h"
-#include "engine/work_stream.h"
 
-namespace weft {
+namespace weft::engine {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,7 +28,7 @@ WaitTuning shortWaits() {
 
 TEST(Waiter, SpinsThenYieldsThenSleeps) {
   const WaitTuning tuning = shortWaits();
-  ControlPage page;
+  transport::ControlPage page;
   Waiter waiter(tuning, page, true);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(waiter.pause(nobodyHere), Waiter::Advice::Poll);
   int checks = 0;
@@ -47,7 +46,7 @@ TEST(Waiter, SpinsThenYieldsThenSleeps) {
 
 TEST(Waiter, ChecksButNeverSleepsWhereTheTransportMustBePolled) {
   const WaitTuning tuning = shortWaits();
-  ControlPage page;
+  transport::ControlPage page;
   Waiter waiter(tuning, page, false);
   int checks = 0;
   for (const auto start = std::chrono::steady_clock::now();
@@ -62,7 +61,7 @@ TEST(Waiter, ChecksButNeverSleepsWhereTheTransportMustBePolled) {
 TEST(Waiter, DoesNotSpinForARankOnItsOwnCore) {
   WaitTuning tuning = shortWaits();
   tuning.yieldFor = 0us;
-  ControlPage page;
+  transport::ControlPage page;
   Waiter waiter(tuning, page, true);
   for (std::uint32_t i = 0; i < tuning.eager; ++i)
     EXPECT_EQ(waiter.pause(somebodyHere), Waiter::Advice::Poll);
@@ -71,7 +70,7 @@ TEST(Waiter, DoesNotSpinForARankOnItsOwnCore) {
 }
 
 TEST(Seat, KnowsWhoIsOnTheSameCore) {
-  ControlPage mine, theirs;
+  transport::ControlPage mine, theirs;
   Seat seat(mine);
   seat.take();
   EXPECT_FALSE(seat.isShared(nullptr)) << "of another host";
@@ -126,50 +125,5 @@ TEST(Turns, WaitHasADeadline) {
   EXPECT_FALSE(turns.await(second, Deadline::in(20)));
 }
 
-TEST(WorkStream, RunsInOrderAndKeepsTheFirstError) {
-  WorkStream stream;
-  std::vector<int> order;
-  for (int i = 0; i < 100; ++i) {
-    stream.enqueue([&order, i]() -> Status {
-      order.push_back(i);
-      if (i == 10) return Status::error(Code::Timeout, "ten");
-      if (i == 20) return Status::error(Code::Mismatch, "twenty");
-      return {};
-    });
-  }
-  EXPECT_EQ(stream.synchronize().text(), "ten");
-  EXPECT_TRUE(stream.synchronize().ok()) << "reported once";
-  ASSERT_EQ(order.size(), 100u);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
-}
-
-TEST(WorkStream, EndsAfterWhatIsQueued) {
-  std::atomic<int> ran{0};
-  {
-    WorkStream stream;
-    for (int i = 0; i < 50; ++i) {
-      stream.enqueue([&]() -> Status {
-        ++ran;
-        return {};
-      });
-    }
-  }
-  EXPECT_EQ(ran.load(), 50);
-}
-
-TEST(WorkEvent, PassesWhenTheStreamGetsThere) {
-  WorkEvent event;
-  EXPECT_TRUE(event.passed(event.latest())) << "never recorded: nothing to wait for";
-  const std::uint64_t ticket = event.beginRecord();
-  EXPECT_FALSE(event.passed(ticket));
-  std::thread later([&] {
-    std::this_thread::sleep_for(5ms);
-    event.endRecord(ticket);
-  });
-  event.wait(ticket);
-  EXPECT_TRUE(event.passed(ticket));
-  later.join();
-}
-
 }  // namespace
-}  // namespace weft
+}  // namespace weft::engine

@@ -50,11 +50,16 @@ TEST_F(BaselineFile, WarnsOfWhatIsSlowerThanEver) {
 
 TEST_F(BaselineFile, ForeignAndDamagedFilesAreRefused) {
   for (const char* text :
-       {"{}", "hello", "[1,2]", R"({"tool":"weft-health","runs":[{"shape":1,"figures":{}}]})",
+       {"{}", "hello", "[1,2]", R"({"tool":1,"runs":[]})",
+        R"({"tool":"weft-health","runs":[{"shape":1,"figures":{}}]})",
         R"({"tool":"weft-health","runs":[{"shape":"a","figures":{"x":"y"}}]})"}) {
     std::ofstream(path) << text;
     EXPECT_THROW(Baseline::read(path), std::runtime_error) << text;
   }
+  constexpr int kDeep = 1'000'000;  // what copies or prints it would end with the stack
+  std::ofstream(path) << R"({"tool":"weft-health","runs":[{"shape":"a","figures":{},"x":)"
+                      << std::string(kDeep, '[') << std::string(kDeep, ']') << "}]}";
+  EXPECT_NO_THROW(Baseline::read(path).write(path));
   std::ofstream(path, std::ios::trunc).flush();
   EXPECT_NO_THROW(Baseline::read(path)) << "an empty file is an empty history";
 }

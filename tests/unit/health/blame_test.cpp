@@ -138,7 +138,8 @@ TEST(Blame, FindsAHostAndALinkElsewhere) {
 
 TEST(Blame, DoesNotCompareLinksOfDifferentKinds) {
   Job job(1, 6, 9);
-  for (int peer = 1; peer < 6; ++peer) {  // rank 0 goes another, slower way, as a mended link does
+  for (int peer = 1; peer < 6;
+       ++peer) {  // rank 0 goes another, slower way, as a recovered communicator does
     job.ways[static_cast<std::size_t>(peer)] = job.ways[static_cast<std::size_t>(peer) * 6] = "tcp";
     job.matrix.at(0, peer).gigabytes = job.matrix.at(peer, 0).gigabytes = 0.4;
   }

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "perf/common/exit_code.h"
 #include "tools/checks/kinds.h"
-#include "tools/common/exit_code.h"
 #include "tools/health/heat_map.h"
 #include "tools/health/report.h"
 
@@ -83,26 +83,35 @@ TEST(Conclusion, AStragglerIsAWarning) {
   EXPECT_EQ(checks::exitCodeOf(findings), 0);
 }
 
-TEST(LostRank, IsNamedByTheLibrarysWords) {
-  const auto finding = findingOf(
-      weftRemoteError, "rank 5 (host b, pid 4711) was killed by SIGKILL; fix: see its output");
+TEST(LostRank, IsNamedByTheErrorsFields) {
+  const auto finding =
+      findingOf(weftRemoteError, {.rank = 5,
+                                  .pid = 4711,
+                                  .host = "b",
+                                  .message = "rank 5 (host b, pid 4711) was killed by SIGKILL",
+                                  .fix = "see its output"});
   EXPECT_EQ(finding.culprit, "rank 5 (host b, pid 4711)");
   EXPECT_EQ(finding.what, "was killed by SIGKILL");
   EXPECT_EQ(finding.fix, "see its output");
   EXPECT_EQ(finding.kind, "rank-lost");
   EXPECT_EQ(checks::exitCodeOf(std::vector{finding}), tools::kExitLost);
-  EXPECT_EQ(findingOf(weftTimeout, "no word from host c for 5 s").culprit, "host c");
-  EXPECT_EQ(findingOf(weftInternalError, "oops").culprit, "the job");
-  EXPECT_EQ(checks::exitCodeOf(std::vector{findingOf(weftInternalError, "oops")}),
-            tools::kExitInternal);
+  EXPECT_EQ(finding.error->rank, 5);
+  const ErrorInfo ofHost{.host = "c", .message = "no word from it for 5 s"};
+  EXPECT_EQ(findingOf(weftTimeout, ofHost).culprit, "host c");
+  const auto bug = findingOf(weftInternalError, {.message = "rank 7 (host d, pid 1) is in prose"});
+  EXPECT_EQ(bug.culprit, "the job");
+  EXPECT_EQ(checks::exitCodeOf(std::vector{bug}), tools::kExitInternal);
 }
 
 TEST(LostRank, WithAnotherSecretIsNoBugAndNotRetried) {
-  const auto finding =
-      findingOf(weftAuthentication,
-                "rank 2 on host b: foreign unique id or secret: it refused. fix: hand the same");
-  EXPECT_EQ(finding.culprit, "rank 2 on host b");
-  EXPECT_EQ(finding.what, "foreign unique id or secret: it refused");
+  const auto finding = findingOf(
+      weftAuthentication, {.rank = 2,
+                           .pid = 7,
+                           .host = "b",
+                           .message = "rank 2 on host b: foreign unique id or secret: it refused.",
+                           .fix = "hand the same"});
+  EXPECT_EQ(finding.culprit, "rank 2 (host b, pid 7)");
+  EXPECT_EQ(finding.what, "rank 2 on host b: foreign unique id or secret: it refused");
   EXPECT_EQ(finding.kind, "secret-differs");
   EXPECT_EQ(checks::exitCodeOf(std::vector{finding}), tools::kExitAuthentication);
 }

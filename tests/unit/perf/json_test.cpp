@@ -85,25 +85,5 @@ TEST_F(JsonFile, AnUnwritablePathFailsBeforeTheRun) {
   EXPECT_THROW(JsonReport(options_, 1, argv_), std::runtime_error);
 }
 
-TEST(ReplacedFile, AppearsWholeOrNotAtAll) {
-  const std::string path = testing::TempDir() + "weft-replaced-" + std::to_string(getpid());
-  {
-    ReplacedFile file(path);
-    EXPECT_FALSE(std::ifstream(path));
-    file.replace("one");
-    file.replace("two");
-  }
-  std::string content;
-  std::ifstream(path) >> content;
-  EXPECT_EQ(content, "two");
-  EXPECT_FALSE(std::ifstream(path + ".partial"));
-  std::remove(path.c_str());
-}
-
-TEST(ReplacedFile, ThatCannotBeIsSeenAtOnce) {
-  EXPECT_THROW(ReplacedFile("/nowhere/report.json"), CannotWrite);
-  EXPECT_THROW(ReplacedFile(testing::TempDir()), CannotWrite);
-}
-
 }  // namespace
 }  // namespace weft::perf

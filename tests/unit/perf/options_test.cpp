@@ -5,8 +5,8 @@
 
 #include <stdexcept>
 
+#include "perf/common/exit_code.h"
 #include "perf/weft-perf/team.h"
-#include "tools/common/exit_code.h"
 
 namespace weft::perf {
 namespace {
@@ -40,6 +40,21 @@ TEST(OptionsOf, Nccl) {
   EXPECT_TRUE(options.perIteration);
 }
 
+TEST(OptionsOf, WhatIsOffMayBeSwitchedOff) {
+  const auto parsed = parse({"all_reduce", "-G", "0", "-y", "0", "-D", "0", "-x", "0"});
+  EXPECT_TRUE(std::holds_alternative<Options>(parsed));
+}
+
+TEST(OptionsOf, DefaultsAreNcclTests) {
+  const auto parsed = parse({"all_reduce", "-K", "3", "-u", "2"});
+  ASSERT_TRUE(std::holds_alternative<Options>(parsed));
+  const Options& options = std::get<Options>(parsed);
+  EXPECT_EQ(options.warmup, 1);
+  EXPECT_EQ(options.iterations, 20);
+  EXPECT_EQ(options.skippedIterations, 3);
+  EXPECT_EQ(options.unalign, 2u);
+}
+
 TEST(OptionsOf, ProgramNamesMayBeLinks) {
   const char* words[] = {"/usr/bin/broadcast_perf", "-g", "2", nullptr};
   const auto parsed = parseOptions(3, const_cast<char**>(words));
@@ -61,6 +76,7 @@ TEST(OptionsOf, BadInputIsAUsageError) {
       {"all_reduce", "-b", "8", "-e", "1K", "-i", "0"},
       {"all_reduce", "-g", "0"},
       {"all_reduce", "-n", "0"},
+      {"all_reduce", "-n", "5", "-K", "5"},
       {"all_reduce", "-d", "float8"},
       {"all_reduce", "-o", "xor"},
       {"all_reduce", "-r", "-1"},

@@ -68,7 +68,7 @@ TEST_F(TableText, Head) {
       textOf([&](Table& table) { table.head({rank}); }, 1),
       "# Collective test starting: all_reduce_perf\n"
       "# nThread 1 nGpus 1 minBytes 33554432 maxBytes 33554432 step: 1048576(bytes) warmup iters: "
-      "5 "
+      "1 "
       "iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0\n"
       "#\n"
       "# Using devices\n"
@@ -112,6 +112,11 @@ TEST_F(TableText, MoreColumns) {
       "           8             2     float     sum      -1     2.00    0.00    0.00       0"
       "     1.00     3.00     3.00    40.82     2.00     3.00"
       "      N/A     N/A     N/A     N/A      N/A      N/A      N/A      N/A      N/A      N/A\n");
+  options_.skippedIterations = 1;
+  EXPECT_NE(textOf([&](Table& table) {
+              table.row(row);
+            }).find("     2.00     3.00     3.00    20.00     2.00     3.00"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -84,8 +84,8 @@ TYPED_TEST(VerifyNative, AcceptsAnyOrderOfFolding) {
   forAllRecipes<TypeParam>([](const Recipe& recipe, const char* op) {
     for (bool backwards : {false, true}) {
       const std::vector<TypeParam> result = reduced<TypeParam>(recipe, backwards);
-      const Verdict verdict = verifyReduced(recipe, kFrom, kCount, result.data());
-      EXPECT_EQ(verdict.wrong, 0u) << op << " of " << recipe.ranks << ": " << verdict.first;
+      const CheckResult found = verifyReduced(recipe, kFrom, kCount, result.data());
+      EXPECT_EQ(found.wrong, 0u) << op << " of " << recipe.ranks << ": " << found.first;
     }
   });
 }
@@ -187,9 +187,9 @@ TEST(Draw, OnesAddUpToTheRanks) {
   std::vector<Float16> sums(kCount, narrow<Float16>(5));
   EXPECT_EQ(verifyReduced(recipe, kFrom, kCount, sums.data()).wrong, 0u);
   sums[7] = narrow<Float16>(4);
-  const Verdict verdict = verifyReduced(recipe, kFrom, kCount, sums.data());
-  EXPECT_EQ(verdict.wrong, 1u);
-  EXPECT_EQ(verdict.first, "element 24 is 4, expected 5");
+  const CheckResult found = verifyReduced(recipe, kFrom, kCount, sums.data());
+  EXPECT_EQ(found.wrong, 1u);
+  EXPECT_EQ(found.first, "element 24 is 4, expected 5");
 }
 
 TEST(VerifyInteger, ExpectsWhatTheTypeCanHold) {
@@ -202,9 +202,9 @@ TEST(Untouched, CountsWrittenBytes) {
   std::vector<unsigned char> bytes(100, 7);
   EXPECT_EQ(verifyUntouched(bytes.data(), 100, 7, "x").wrong, 0u);
   bytes[40] = 8;
-  const Verdict verdict = verifyUntouched(bytes.data(), 100, 7, "of the margin");
-  EXPECT_EQ(verdict.wrong, 1u);
-  EXPECT_EQ(verdict.first, "byte 40 of the margin was written");
+  const CheckResult found = verifyUntouched(bytes.data(), 100, 7, "of the margin");
+  EXPECT_EQ(found.wrong, 1u);
+  EXPECT_EQ(found.first, "byte 40 of the margin was written");
 }
 
 TEST(Hash, DependsOnEveryBitAndItsPlace) {

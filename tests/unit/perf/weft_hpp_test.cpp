@@ -9,7 +9,7 @@
 #include <vector>
 #include <weft/weft.hpp>
 
-namespace weft {
+namespace weft::perf {
 namespace {
 
 static_assert(std::is_nothrow_move_constructible_v<Communicator>);
@@ -117,4 +117,4 @@ TEST(WeftHpp, ErrorsAreExceptionsWithText) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::perf

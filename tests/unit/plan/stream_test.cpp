@@ -4,30 +4,31 @@
 #include <algorithm>
 
 #include "plan/bind.h"
-#include "plan/choose.h"
+#include "plan/decide.h"
 #include "sample_machine.h"
 
-namespace weft {
+namespace weft::plan {
 namespace {
 
 // The ops of one rank of two that store into Out, for `bytes` in the larger buffer.
-std::vector<BoundOp> stores(Collective collective, std::uint64_t bytes, BoundOp::Kind kind) {
+std::vector<BoundOp> stores(schedule::Collective collective, std::uint64_t bytes,
+                            BoundOp::Kind kind) {
   Call call;
   call.collective = collective;
-  call.type = DType::F32;
-  call.count = bytes / (collective == Collective::AllReduce ? 4 : 8);
+  call.type = reduce::DType::F32;
+  call.count = bytes / (collective == schedule::Collective::AllReduce ? 4 : 8);
   Tuning tuning;
   tuning.ranks = 2;
-  tuning.ground = sampleGround();
-  Schedule schedule;
-  EXPECT_TRUE(choose(call, tuning, &schedule).ok());
+  tuning.costs = sampleCosts();
+  Decision decision;
+  EXPECT_TRUE(decide(call, tuning, &decision).ok());
   std::unique_ptr<Plan> plan;
   const BindTarget target{.rank = 1,
                           .ranks = 2,
-                          .tags = 64,
+                          .arrivalSlots = 64,
                           .budget = {std::uint64_t{1} << 20, 256 << 10},
                           .streamMin = 4 << 20};
-  EXPECT_TRUE(bindSchedule(schedule, call, target, &plan).ok());
+  EXPECT_TRUE(bindSchedule(decision.schedule, call, target, &plan).ok());
   std::vector<BoundOp> found;
   std::ranges::copy_if(plan->ops, std::back_inserter(found), [&](const BoundOp& op) {
     return op.kind == kind && op.dst.base == Base::Out;
@@ -44,19 +45,21 @@ bool noneStreams(const std::vector<BoundOp>& ops) {
 }
 
 TEST(Stream, BigResultsPassTheCache) {
-  EXPECT_TRUE(allStream(stores(Collective::AllGather, 16 << 20, BoundOp::Kind::Copy)));
-  EXPECT_TRUE(allStream(stores(Collective::ReduceScatter, 16 << 20, BoundOp::Kind::Fold)));
-  EXPECT_TRUE(allStream(stores(Collective::AllReduce, 16 << 20, BoundOp::Kind::Copy)));
+  EXPECT_TRUE(allStream(stores(schedule::Collective::AllGather, 16 << 20, BoundOp::Kind::Copy)));
+  EXPECT_TRUE(
+      allStream(stores(schedule::Collective::ReduceScatter, 16 << 20, BoundOp::Kind::Fold)));
+  EXPECT_TRUE(allStream(stores(schedule::Collective::AllReduce, 16 << 20, BoundOp::Kind::Copy)));
 }
 
 TEST(Stream, WhatIsSentOnStaysInIt) {
-  EXPECT_TRUE(noneStreams(stores(Collective::AllReduce, 16 << 20, BoundOp::Kind::Fold)));
+  EXPECT_TRUE(noneStreams(stores(schedule::Collective::AllReduce, 16 << 20, BoundOp::Kind::Fold)));
 }
 
 TEST(Stream, SmallResultsStayInIt) {
-  EXPECT_TRUE(noneStreams(stores(Collective::AllGather, 1 << 20, BoundOp::Kind::Copy)));
-  EXPECT_TRUE(noneStreams(stores(Collective::ReduceScatter, 1 << 20, BoundOp::Kind::Fold)));
+  EXPECT_TRUE(noneStreams(stores(schedule::Collective::AllGather, 1 << 20, BoundOp::Kind::Copy)));
+  EXPECT_TRUE(
+      noneStreams(stores(schedule::Collective::ReduceScatter, 1 << 20, BoundOp::Kind::Fold)));
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::plan

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace weft {
+namespace weft::reduce {
 
 class Misaligned {
  public:
@@ -53,4 +53,4 @@ class Misaligned {
   size_t bytes_;
 };
 
-}  // namespace weft
+}  // namespace weft::reduce

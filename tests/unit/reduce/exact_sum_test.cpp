@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 ExactSum sumOf(const std::vector<double>& addends) {
@@ -80,4 +80,4 @@ TEST(ExactSum, SaysThatSomethingWasNotFinite) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

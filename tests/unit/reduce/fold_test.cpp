@@ -16,7 +16,7 @@
 #include "reference.h"
 #include "target_test.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 using reference::dtypeOf;
@@ -286,4 +286,4 @@ TEST(KernelTest, NamesAndSizesAreThoseOfNcclTests) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

@@ -11,7 +11,7 @@
 #include "reduce/optimizer.h"
 #include "target_test.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 constexpr size_t kCounts[] = {0, 1, 1023, 1024, 1025, 4096, 5003};
@@ -138,4 +138,4 @@ TEST_P(FusedTest, AStepHasTheBitsOfItsPasses) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

@@ -15,7 +15,7 @@
 
 #include "target_test.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 using Floats = std::vector<float>;
@@ -434,4 +434,4 @@ TEST(Optimizer, WithoutMasterWeightsOnlyStochasticRoundingTracksFloat) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

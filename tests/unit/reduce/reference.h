@@ -14,6 +14,7 @@
 #include "reduce/reduce.h"
 
 namespace weft::reference {
+using namespace reduce;
 
 // A binary float format of 16 bits: kMantissa explicit bits, smallest normal 2^kMinExponent.
 template <int kMantissa, int kMinExponent>

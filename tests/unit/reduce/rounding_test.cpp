@@ -17,7 +17,7 @@
 #include "reference.h"
 #include "target_test.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 using reference::BFloat;
@@ -256,4 +256,4 @@ TEST(StochasticRounding, SmallIncrementsAreNotLost) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

@@ -11,7 +11,7 @@
 #include "reference.h"
 #include "target_test.h"
 
-namespace weft {
+namespace weft::reduce {
 namespace {
 
 using reference::BFloat;
@@ -157,4 +157,4 @@ TEST_P(SpecialValueTest, AllSixteenBitFloatsRoundRight) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reduce

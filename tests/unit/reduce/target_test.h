@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace weft {
+namespace weft::reduce {
 
 class TargetTest : public testing::TestWithParam<int64_t> {
  protected:
@@ -29,4 +29,4 @@ class TargetTest : public testing::TestWithParam<int64_t> {
       , fixture, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), \
       [](const auto& test) { return std::string(hwy::TargetName(test.param)); })
 
-}  // namespace weft
+}  // namespace weft::reduce

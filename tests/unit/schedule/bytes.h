@@ -15,6 +15,7 @@
 // vectors of integers under a chosen interleaving and compares with the collective computed
 // directly.
 namespace weft::test {
+using namespace schedule;
 
 // When a Put reads its source and writes its target: at once, at the last moment at which the
 // receiver would otherwise be stuck, or at any time between. Which rank goes on is random in all
@@ -24,8 +25,7 @@ enum class Delivery { Early, Late, Random };
 class ByteRun {
  public:
   // `lengths` of the logical chunks, in elements.
-  ByteRun(const Schedule& s, std::vector<size_t> lengths, bool inPlace)
-      : s_(s), lengths_(std::move(lengths)), inPlace_(inPlace) {}
+  ByteRun(const Schedule& s, std::vector<size_t> lengths) : s_(s), lengths_(std::move(lengths)) {}
 
   // Empty if every Out is right, else what went wrong.
   std::string run(Delivery delivery, unsigned seed) {
@@ -70,9 +70,7 @@ class ByteRun {
   }
   // Has this buffer one block only, that of rank r?
   bool oneBlock(Buf buf) const {
-    if (buf == Buf::In)
-      return s_.collective == Collective::AllGather || s_.collective == Collective::Gather;
-    return s_.collective == Collective::ReduceScatter || s_.collective == Collective::Scatter;
+    return buf == Buf::In ? hasOneIn(s_.collective) : hasOneOut(s_.collective);
   }
   size_t sizeOf(Buf buf, uint32_t rank) const { return oneBlock(buf) ? lengths_[rank] : total(); }
 
@@ -86,29 +84,18 @@ class ByteRun {
         for (size_t e = 0; e < sizeOf(Buf::In, r); ++e) rank.in.push_back(input(r, e));
       if (s_.outChunks > 0 && hasOut(s_.collective, s_.root, r))
         rank.out.assign(sizeOf(Buf::Out, r), kGarbage);
-      if (aliased(r) && oneBlock(Buf::In))
-        std::copy(rank.in.begin(), rank.in.end(),
-                  rank.out.begin() + static_cast<std::ptrdiff_t>(offsetOf(r)));
-      else if (aliased(r) && !oneBlock(Buf::Out))
-        rank.out = rank.in;
       const size_t longest = *std::max_element(lengths_.begin(), lengths_.end());
       rank.tmp.assign(s_.tmpChunks, Vector(longest, kGarbage));
     }
   }
 
-  bool aliased(uint32_t r) const {
-    return inPlace_ && hasIn(s_.collective, s_.root, r) && hasOut(s_.collective, s_.root, r);
-  }
-
-  // The first element of a slot. In place, the smaller buffer is a part of the larger one.
+  // The first element of a slot.
   int64_t* at(uint32_t r, Slot slot) {
     if (slot.owner != kMine) r = slot.owner;
     Rank& rank = ranks_[r];
     if (slot.buf == Buf::Tmp) return rank.tmp.at(slot.index).data();
     const size_t offset = oneBlock(slot.buf) ? 0 : offsetOf(slot.index);
-    if (!aliased(r)) return (slot.buf == Buf::In ? rank.in : rank.out).data() + offset;
-    if (oneBlock(Buf::Out)) return rank.in.data() + (slot.buf == Buf::Out ? offsetOf(r) : offset);
-    return rank.out.data() + (slot.buf == Buf::In && oneBlock(Buf::In) ? offsetOf(r) : offset);
+    return (slot.buf == Buf::In ? rank.in : rank.out).data() + offset;
   }
 
   bool advanceRanks() {
@@ -155,7 +142,7 @@ class ByteRun {
     const size_t length = lengths_[op.shape + c];
     int64_t* dst = at(r, op.dst + c);
     if (op.kind != OpKind::Reduce) {
-      const int64_t factor = op.kind == OpKind::Copy ? 1 : op.kernel == KernelId::Finish ? 3 : 5;
+      const int64_t factor = op.kind == OpKind::Copy ? 1 : op.apply == ApplyId::Finish ? 3 : 5;
       const int64_t* src = at(r, op.src + c);
       for (size_t e = 0; e < length; ++e) dst[e] = src[e] * factor;
       return;
@@ -205,7 +192,6 @@ class ByteRun {
 
   const Schedule& s_;
   const std::vector<size_t> lengths_;
-  const bool inPlace_;
   Delivery delivery_ = Delivery::Early;
   std::mt19937 random_;
   std::vector<Rank> ranks_;

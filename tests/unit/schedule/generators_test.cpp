@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What generators promise beyond a right result: memory, rounds, and no crowd at one peer.
-#include "schedule/generators.h"
+#include "schedule/algorithms/generators.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "forms.h"
 
 namespace weft::test {
+using namespace schedule;
 namespace {
 
 std::vector<uint32_t> peersOf(const Program& p) {
@@ -58,7 +59,7 @@ TEST(Generators, ScratchMemoryIsBounded) {
 TEST(Generators, RegistryFindsEachByCollectiveAndName) {
   for (const Algorithm& a : algorithms()) {
     EXPECT_EQ(findAlgorithm(a.collective, a.name), &a);
-    const Schedule s = a.make({.ranks = 6, .root = 3, .cards = 2});
+    const Schedule s = a.make({.ranks = 6, .root = 3, .localRanks = 2});
     EXPECT_EQ(s.collective, a.collective);
     EXPECT_EQ(s.ranks, 6u);
     EXPECT_EQ(s.root, isRooted(a.collective) ? 3u : 0u);
@@ -66,16 +67,16 @@ TEST(Generators, RegistryFindsEachByCollectiveAndName) {
   EXPECT_EQ(findAlgorithm(Collective::Barrier, "mesh"), nullptr);
 }
 
-// One grant for each pair of writer and receiver, however many puts it covers.
-TEST(Generators, GrantsAreSentOnce) {
-  const Schedule s = grantOut(railsAllGather(4, 4, meshAllGather));
+// One clear-to-send for each pair of writer and receiver, however many puts it covers.
+TEST(Generators, ClearToSendIsSentOnce) {
+  const Schedule s = awaitClearToSend(railsAllGather(4, 4, meshAllGather));
   for (uint32_t r = 0; r < s.ranks; ++r) {
-    std::set<std::pair<uint32_t, uint32_t>> grants;
+    std::set<std::pair<uint32_t, uint32_t>> cleared;
     for (const Op& op : s.program(r).ops)
       if (op.kind == OpKind::Put && op.isSignal()) {
-        EXPECT_TRUE(grants.insert({op.peer, op.dst.index}).second);
+        EXPECT_TRUE(cleared.insert({op.peer, op.dst.index}).second);
       }
-    EXPECT_EQ(grants.size(), 3u + 3u);  // the others of its node and of its rail
+    EXPECT_EQ(cleared.size(), 3u + 3u);  // the others of its node and of its rail
   }
 }
 

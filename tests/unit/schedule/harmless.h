@@ -10,6 +10,7 @@
 // Why a mutant that the verifier accepts does no harm, decided from the ops themselves, and shown
 // on real bytes in early, late and random interleavings.
 namespace weft::test {
+using namespace schedule;
 
 enum class Harmless { NeighboursCommute, AddendsCommute, EqualBlocks, Overwritten, Unexplained };
 
@@ -76,9 +77,9 @@ inline Harmless explain(const Mutant& m, SumOrder order, Collective collective) 
   return Harmless::Unexplained;
 }
 
-inline bool rightOnBytes(const Schedule& s, bool inPlace) {
+inline bool rightOnBytes(const Schedule& s) {
   std::vector<size_t> lengths(s.logicalChunks, 2);
-  ByteRun bytes(s, lengths, inPlace);
+  ByteRun bytes(s, lengths);
   if (!bytes.run(Delivery::Early, 1).empty() || !bytes.run(Delivery::Late, 1).empty()) return false;
   for (unsigned seed = 0; seed < 3; ++seed)
     if (!bytes.run(Delivery::Random, seed).empty()) return false;

@@ -10,6 +10,7 @@
 
 // Single-op changes of a schedule, to see whether the verifier notices.
 namespace weft::test {
+using namespace schedule;
 
 enum class Mutation {
   Drop,
@@ -20,7 +21,7 @@ enum class Mutation {
   Target,
   Chunks,
   Shape,
-  Kernel,
+  Apply,
   DropOperand,
   SwapOperands,
   Operand,
@@ -65,10 +66,9 @@ class Mutator {
       for (uint32_t shift = 1; shift < std::min(s_.ranks, 4u); ++shift)
         change(Mutation::Peer, [&](Op& o) { o.peer = (o.peer + shift) % s_.ranks; });
     neighbours(Mutation::Target, [](Op& o, uint32_t by) { o.dst.index += by; });
-    if (op.kind == OpKind::Kernel)
-      change(Mutation::Kernel, [](Op& o) {
-        o.kernel = o.kernel == KernelId::Scale ? KernelId::Finish : KernelId::Scale;
-      });
+    if (op.kind == OpKind::Apply)
+      change(Mutation::Apply,
+             [](Op& o) { o.apply = o.apply == ApplyId::Scale ? ApplyId::Finish : ApplyId::Scale; });
     if (op.isSignal()) return;
     if (op.kind == OpKind::Reduce)
       operands();

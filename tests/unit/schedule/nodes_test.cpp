@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::schedule {
 namespace {
 
 TEST(Nodes, EvenOnesHaveARankOnEachRail) {
@@ -28,4 +28,4 @@ TEST(Nodes, RanksOfSmallNodesStandOnSeveralRails) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::schedule

@@ -13,13 +13,12 @@
 #include "harmless.h"
 
 namespace weft::test {
+using namespace schedule;
 namespace {
 
 constexpr uint32_t kMaxRanks = kSlowBuild ? 17 : 64;  // flat algorithms
-constexpr uint32_t kMaxSide = kSlowBuild ? 4 : 16;    // two-level ones: cards and nodes
-constexpr uint32_t kMaxSideInPlace = kSlowBuild ? 4 : 8;
+constexpr uint32_t kMaxSide = kSlowBuild ? 4 : 16;    // two-level ones: local ranks and nodes
 constexpr uint32_t kMaxSideAllForms = kSlowBuild ? 3 : 5;
-constexpr uint32_t kMaxReuseRanks = kSlowBuild ? 5 : 9;
 
 double cpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -48,14 +47,14 @@ std::vector<std::vector<uint32_t>> unevenNodes() {
 
 std::vector<Shape> shapesOf(const Algorithm& a) {
   std::vector<Shape> shapes;
-  const auto add = [&](uint32_t ranks, uint32_t cards) {
-    for (uint32_t root : rootsOf(a.collective, ranks)) shapes.push_back({ranks, root, cards});
+  const auto add = [&](uint32_t ranks, uint32_t localRanks) {
+    for (uint32_t root : rootsOf(a.collective, ranks)) shapes.push_back({ranks, root, localRanks});
   };
   if (a.levels == Levels::One)
     for (uint32_t n = 1; n <= kMaxRanks; ++n) add(n, 1);
   else
-    for (uint32_t cards = 1; cards <= kMaxSide; ++cards)
-      for (uint32_t nodes = 1; nodes <= kMaxSide; ++nodes) add(cards * nodes, cards);
+    for (uint32_t localRanks = 1; localRanks <= kMaxSide; ++localRanks)
+      for (uint32_t nodes = 1; nodes <= kMaxSide; ++nodes) add(localRanks * nodes, localRanks);
   if (a.levels == Levels::Two)
     for (const std::vector<uint32_t>& nodeOf : unevenNodes())
       for (uint32_t root : rootsOf(a.collective, static_cast<uint32_t>(nodeOf.size())))
@@ -65,20 +64,14 @@ std::vector<Shape> shapesOf(const Algorithm& a) {
 
 // Large two-level shapes in the basic forms, all others in every form.
 std::vector<Form> formsOf(const Algorithm& a, const Shape& shape) {
-  const uint32_t side = std::max(shape.cards, shape.ranks / shape.cards);
-  if (a.levels == Levels::One || side <= kMaxSideAllForms) {
-    std::vector<Form> forms = allForms(a, shape);
-    if (shape.ranks <= kMaxReuseRanks)
-      for (size_t i = 0, n = forms.size(); i < n; ++i) forms.push_back(reused(forms[i]));
-    return forms;
-  }
-  const Form form = plain(a, shape);
-  return side <= kMaxSideInPlace ? std::vector{form, inPlace(a, form)} : std::vector{form};
+  const uint32_t side = std::max(shape.localRanks, shape.ranks / shape.localRanks);
+  if (a.levels == Levels::One || side <= kMaxSideAllForms) return allForms(a, shape);
+  return {plain(a, shape)};
 }
 
 struct Row {
   uint64_t shapes = 0, proofs = 0, failed = 0;
-  VerifyCount count;
+  verify::VerifyCount count;
   double seconds = 0;
   uint64_t mutants = 0, rejected = 0;
   std::array<uint64_t, 5> survivors{};  // by Harmless
@@ -96,10 +89,10 @@ void prove(const Algorithm& a, Row& row) {
   for (const Shape& shape : shapesOf(a)) {
     ++row.shapes;
     for (const Form& form : formsOf(a, shape)) {
-      const Status status = verify(form.schedule, form.options, &row.count);
+      const Status status = verify::verify(form.schedule, form.options, &row.count);
       ++row.proofs;
       row.failed += !status.ok();
-      ASSERT_TRUE(status.ok()) << status.text() << (form.options.inPlace ? " (in place)" : "");
+      ASSERT_TRUE(status.ok()) << status.text();
     }
   }
   row.seconds = cpuSeconds() - start;
@@ -116,7 +109,7 @@ std::vector<Form> mutatedForms(const Algorithm& a) {
   for (const Shape& shape : shapes) {
     forms.push_back(plain(a, shape));
     if (a.collective == Collective::Barrier || a.shared) continue;
-    forms.push_back(granted(a, shape));
+    forms.push_back(direct(a, shape));
     if (shape.ranks > 4) continue;
     forms.push_back(staged(a, shape));
     if (isReduction(a.collective)) forms.push_back(scaled(a, shape));
@@ -124,25 +117,16 @@ std::vector<Form> mutatedForms(const Algorithm& a) {
   return forms;
 }
 
-bool accepted(const Schedule& s, const Algorithm& a, const VerifyOptions& options) {
-  if (!verify(s, options).ok()) return false;
-  const bool alsoInPlace = a.inPlace && allowsInPlace(a.collective);
-  if (alsoInPlace && !verify(s, inPlace(a, {s, options}).options).ok()) return false;
-  return verify(s, reused({s, options}).options).ok();
-}
-
 void mutate(const Algorithm& a, const Form& form, Row& row) {
   Mutator(form.schedule, [&](const Mutant& m) {
     ++row.mutants;
     const Schedule s = m.of(form.schedule);
-    if (!accepted(s, a, form.options)) {
+    if (!verify::verify(s, form.options).ok()) {
       ++row.rejected;
       return;
     }
     Harmless why = explain(m, a.order, a.collective);
-    const bool alsoInPlace = a.inPlace && allowsInPlace(a.collective);
-    if (!rightOnBytes(s, false) || (alsoInPlace && !rightOnBytes(s, true)))
-      why = Harmless::Unexplained;
+    if (!rightOnBytes(s)) why = Harmless::Unexplained;
     ++row.survivors[static_cast<size_t>(why)];
     EXPECT_NE(why, Harmless::Unexplained)
         << s.name << ", " << s.ranks << " ranks: mutation " << static_cast<int>(m.mutation)
@@ -161,14 +145,11 @@ void print(const char* collective, const std::string& name, const Row& r) {
 
 TEST(Schedule, Table) {
   std::printf(
-      "Flat algorithms for 1..%u ranks, out of place and in place, staged, granted with "
-      "agreement,\n"
-      "prescaled. Two-level ones for all cards x nodes to %u x %u, in place to %u x %u, all forms "
-      "to\n"
-      "%u x %u. Reuse of slots to %u ranks. CPU seconds are the verifier's own. Survivors are the\n"
-      "mutants that it accepts, each shown to be harmless.\n\n",
-      kMaxRanks, kMaxSide, kMaxSide, kMaxSideInPlace, kMaxSideInPlace, kMaxSideAllForms,
-      kMaxSideAllForms, kMaxReuseRanks);
+      "Flat algorithms for 1..%u ranks, staged, direct with agreement, prescaled. Two-level ones\n"
+      "for all local ranks x nodes to %u x %u, all forms to %u x %u. CPU seconds are the "
+      "verifier's\n"
+      "own. Survivors are the mutants that it accepts, each shown to be harmless.\n\n",
+      kMaxRanks, kMaxSide, kMaxSide, kMaxSideAllForms, kMaxSideAllForms);
   std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s | survivors: exchanged\n", "", "", "", "",
               "", "million", "CPU", "", "");
   std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s %8s %7s %6s %6s %6s\n", "collective",
@@ -193,23 +174,23 @@ TEST(Schedule, TwoLevelToThousandsOfRanks) {
   std::vector<Shape> shapes{{4096, 0, 8}, {4096, 0, 64}};
   std::mt19937 random(7);
   for (int i = 0; i < 6; ++i) {
-    const auto cards = static_cast<uint32_t>(1 + random() % 16);
-    const auto nodes = static_cast<uint32_t>(1 + random() % (1024 / cards));
-    shapes.push_back({cards * nodes, 0, cards});
+    const auto localRanks = static_cast<uint32_t>(1 + random() % 16);
+    const auto nodes = static_cast<uint32_t>(1 + random() % (1024 / localRanks));
+    shapes.push_back({localRanks * nodes, 0, localRanks});
   }
   if (kSlowBuild) shapes = {{96, 0, 8}, {143, 0, 11}};
   for (const Shape& shape : shapes)
     for (const char* name : {"two-level", "two-level-circulant"}) {
       const Algorithm& a = *findAlgorithm(Collective::AllReduce, name);
-      VerifyCount count;
+      verify::VerifyCount count;
       const double start = cpuSeconds();
-      const Status status = verify(a.make(shape), {.hazards = false}, &count);
+      const Status status = verify::verify(a.make(shape), {.hazards = false}, &count);
       const double seconds = cpuSeconds() - start;
       ASSERT_TRUE(status.ok()) << status.text();
-      std::printf("%4u ranks (%2u cards x %3u nodes) %-19s %8" PRIu64
+      std::printf("%4u ranks (%2u local ranks x %3u nodes) %-19s %8" PRIu64
                   " ops %6.2f s %6.2f M ops/s\n",
-                  shape.ranks, shape.cards, shape.ranks / shape.cards, name, count.ops, seconds,
-                  static_cast<double>(count.ops) / 1e6 / seconds);
+                  shape.ranks, shape.localRanks, shape.ranks / shape.localRanks, name, count.ops,
+                  seconds, static_cast<double>(count.ops) / 1e6 / seconds);
       std::fflush(stdout);
     }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the verifier must refuse, one small wrong schedule each.
-#include "schedule/verify.h"
+#include "tests/verify/verify.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "forms.h"
-#include "schedule/generators.h"
+#include "schedule/algorithms/generators.h"
 
 namespace weft::test {
+using namespace schedule;
 namespace {
 
 using Build = std::function<void(Program&, uint32_t me)>;
@@ -38,15 +39,16 @@ void exchange(Program& p, uint32_t me) {
   p.wait(out(1 - me), {1 - me});
 }
 
-void expectRefused(const Schedule& s, const char* words, const VerifyOptions& options = {}) {
-  const Status status = verify(s, options);
+void expectRefused(const Schedule& s, const char* words,
+                   const verify::VerifyOptions& options = {}) {
+  const Status status = verify::verify(s, options);
   ASSERT_FALSE(status.ok()) << "accepted, expected: " << words;
   EXPECT_NE(status.text().find(words), std::string::npos) << status.text();
   EXPECT_NE(status.text().find(s.name), std::string::npos) << status.text();
 }
 
 TEST(Verify, AcceptsTheRightOne) {
-  const Status status = verify(pairGather(exchange));
+  const Status status = verify::verify(pairGather(exchange));
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
@@ -158,13 +160,13 @@ Schedule pairSum(Build atRankZero) {
 TEST(Verify, Sums) {
   expectRefused(pairSum([](Program& p, uint32_t) {
                   p.copy(in(0), out(0), {0});
-                  p.kernel(KernelId::Finish, out(0), out(0), {0});
+                  p.apply(ApplyId::Finish, out(0), out(0), {0});
                 }),
                 "incomplete sum");
   expectRefused(pairSum([](Program& p, uint32_t) {
                   p.reduce(out(0), {in(0), tmp(1)}, {0});
-                  p.kernel(KernelId::Finish, out(0), out(0), {0});
-                  p.kernel(KernelId::Finish, out(0), out(0), {0});
+                  p.apply(ApplyId::Finish, out(0), out(0), {0});
+                  p.apply(ApplyId::Finish, out(0), out(0), {0});
                 }),
                 "finishes a sum twice");
   expectRefused(pairSum([](Program& p, uint32_t) {
@@ -216,21 +218,6 @@ TEST(Verify, LocalWriteUnderAnAsynchronousPut) {
                   exchange(p, me);
                 }),
                 "write races with the read");
-  Schedule s = oneShotAllReduce(3);
-  expectRefused(s, "races with the read", {.inPlace = true});
-  EXPECT_TRUE(verify(stageIn(s), {.order = SumOrder::Rank, .inPlace = true}).ok());
-}
-
-// A landing slot that a peer may fill before this rank has used what it had there.
-TEST(Verify, ReuseNeedsTheCreditRule) {
-  for (const Algorithm& a : algorithms()) {
-    Form form = reused(plain(a, {.ranks = 4, .root = 1, .cards = 2}));
-    const Status with = verify(form.schedule, form.options);
-    EXPECT_TRUE(with.ok()) << with.text();
-    if (form.schedule.tmpChunks + form.schedule.signals == 0) continue;
-    form.options.creditRule = false;
-    expectRefused(form.schedule, "of invocation", form.options);
-  }
 }
 
 TEST(Verify, Promises) {

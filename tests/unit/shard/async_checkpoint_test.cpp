@@ -3,6 +3,7 @@
 #include "checkpoints.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 Training fourRanks(Degrees degrees) {

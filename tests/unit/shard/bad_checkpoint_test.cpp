@@ -5,10 +5,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "checkpoint/index.h"
 #include "checkpoints.h"
-#include "shard/checkpoint_index.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 Training twoRanks() {
@@ -106,12 +107,12 @@ TEST_F(BadCheckpoint, ForeignSaysSo) {
 // Each element must be there, and once.
 TEST_F(BadCheckpoint, IncompleteNamesTheParameter) {
   const std::string path = at_ + "/index.json";
-  CheckpointIndex index;
-  ASSERT_TRUE(readIndex(path, &index).ok());
-  const CheckpointIndex::File last = index.files.back();
+  checkpoint::CheckpointIndex index;
+  ASSERT_TRUE(checkpoint::readIndex(path, &index).ok());
+  const checkpoint::CheckpointIndex::File last = index.files.back();
   const auto store = [&] {
     std::string json;
-    ASSERT_TRUE(printIndex(index, &json).ok());
+    ASSERT_TRUE(checkpoint::printIndex(index, &json).ok());
     fillFile(path, json);
   };
   index.files.pop_back();

@@ -3,6 +3,7 @@
 #include "checkpoints.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 struct Shape {
@@ -62,9 +63,9 @@ INSTANTIATE_TEST_SUITE_P(All, Checkpoint, testing::ValuesIn(kShapes), nameOf);
 // What else there is in a state: types, rounding and optimizers.
 struct Kind {
   const char* name;
-  DType type;
+  reduce::DType type;
   bool master;
-  RoundingMode rounding;
+  reduce::RoundingMode rounding;
   Optimizer optimizer;
   double momentum;
 };
@@ -92,16 +93,16 @@ TEST_P(CheckpointOf, GoesOnToTheBit) {
   EXPECT_TRUE(trainAll(loading(run(8, {1, 1, 4}), 2, dir.path())).weights == whole.weights);
 }
 
-constexpr auto kNearest = RoundingMode::Nearest, kRandom = RoundingMode::Stochastic;
+constexpr auto kNearest = reduce::RoundingMode::Nearest, kRandom = reduce::RoundingMode::Stochastic;
 INSTANTIATE_TEST_SUITE_P(
     All, CheckpointOf,
-    testing::Values(Kind{"bf16", DType::BF16, true, kNearest, Optimizer::AdamW, 0},
-                    Kind{"bf16random", DType::BF16, true, kRandom, Optimizer::AdamW, 0},
-                    Kind{"f16", DType::F16, true, kNearest, Optimizer::Lamb, 0},
-                    Kind{"bf16alone", DType::BF16, false, kRandom, Optimizer::AdamW, 0},
-                    Kind{"lamb", DType::F32, true, kNearest, Optimizer::Lamb, 0},
-                    Kind{"momentum", DType::F32, true, kNearest, Optimizer::Sgd, 0.9},
-                    Kind{"sgd", DType::F32, true, kNearest, Optimizer::Sgd, 0}),
+    testing::Values(Kind{"bf16", reduce::DType::BF16, true, kNearest, Optimizer::AdamW, 0},
+                    Kind{"bf16random", reduce::DType::BF16, true, kRandom, Optimizer::AdamW, 0},
+                    Kind{"f16", reduce::DType::F16, true, kNearest, Optimizer::Lamb, 0},
+                    Kind{"bf16alone", reduce::DType::BF16, false, kRandom, Optimizer::AdamW, 0},
+                    Kind{"lamb", reduce::DType::F32, true, kNearest, Optimizer::Lamb, 0},
+                    Kind{"momentum", reduce::DType::F32, true, kNearest, Optimizer::Sgd, 0.9},
+                    Kind{"sgd", reduce::DType::F32, true, kNearest, Optimizer::Sgd, 0}),
     [](const testing::TestParamInfo<Kind>& tested) { return std::string(tested.param.name); });
 
 // Weights in fp32 become those of another type.
@@ -111,14 +112,15 @@ TEST(CheckpointOfAnotherType, IsRounded) {
   for (const bool master : {false, true}) {
     Training run = loading(runOf(kShapes[4], 8), 2, dir.path());
     run.steps = 2;
-    run.config.paramType = DType::BF16;
+    run.config.paramType = reduce::DType::BF16;
     run.config.master = master;
     const Result loaded = trainAll(run);
     for (std::size_t p = 0; p < saved.weights.size(); ++p) {
       std::vector<std::uint16_t> bits(saved.weights[p].size());
       std::vector<float> rounded(bits.size());
-      castFloats(DType::BF16, bits.data(), saved.weights[p].data(), bits.size(), {}, 0);
-      widen(DType::BF16, rounded.data(), bits.data(), bits.size());
+      reduce::castFloats(reduce::DType::BF16, bits.data(), saved.weights[p].data(), bits.size(), {},
+                         0);
+      reduce::widen(reduce::DType::BF16, rounded.data(), bits.data(), bits.size());
       EXPECT_TRUE(loaded.weights[p] == rounded) << p;
     }
   }

@@ -3,6 +3,7 @@
 #include "training.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 struct Case {
@@ -49,14 +50,14 @@ TEST_P(AllDegrees, MomentumIsThatOfASerialTrainer) {
 TEST_P(AllDegrees, OneWireBf16RoundsEachAddendOnce) {
   Training r = run();
   r.microBatches = r.ranks;
-  r.config.wireType = DType::BF16;
+  r.config.wireType = reduce::DType::BF16;
   EXPECT_LT(meanDistance(trainAll(r), trainSerially(r)), 2e-4);  // a step is 1e-2
 }
 
 TEST_P(AllDegrees, Bf16ParametersOverFp32Weights) {
   Training r = run();
-  r.config.paramType = r.config.wireType = DType::BF16;
-  r.config.rounding = RoundingMode::Stochastic;
+  r.config.paramType = r.config.wireType = reduce::DType::BF16;
+  r.config.rounding = reduce::RoundingMode::Stochastic;
   EXPECT_LT(meanDistance(trainAll(r), trainSerially(r)), 2e-3);  // of weights up to 1
 }
 

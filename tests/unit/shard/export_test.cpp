@@ -2,11 +2,12 @@
 // Exports, read by readers that know nothing of weft.
 #include "shard/export.h"
 
+#include "checkpoint/durable_file.h"
 #include "checkpoints.h"
-#include "shard/durable_file.h"
 #include "tests/command.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 std::vector<ParameterSpec> shapedModel() {
@@ -16,7 +17,7 @@ std::vector<ParameterSpec> shapedModel() {
   return model;
 }
 
-Training runOf(Degrees degrees, DType paramType) {
+Training runOf(Degrees degrees, reduce::DType paramType) {
   Training run;
   run.ranks = run.microBatches = 4;
   run.config = fp32Config(degrees);
@@ -45,7 +46,7 @@ std::string expected(const Result& trained, const char* type, bool hashed = true
     const std::vector<std::uint64_t> flat{model[p].elements};
     for (const std::uint64_t n : model[p].shape.empty() ? flat : model[p].shape)
       line += (line.ends_with(' ') ? "" : "x") + std::to_string(n);
-    Sha256 hash;
+    checkpoint::Sha256 hash;
     hash.add(trained.weights[p].data(), trained.weights[p].size() * sizeof(float));
     lines.push_back(line + (hashed ? " " + hash.hex() : "") + "\n");
   }
@@ -82,19 +83,19 @@ class Exported : public testing::TestWithParam<Degrees> {
 TEST_P(Exported, IsWhatTheModelComputesWith) {
   if (!has("python3")) GTEST_SKIP() << "needs python3";
   Result trained;
-  const std::string f32 = readBack(runOf(GetParam(), DType::F32), false, &trained);
+  const std::string f32 = readBack(runOf(GetParam(), reduce::DType::F32), false, &trained);
   EXPECT_EQ(f32, expected(trained, "F32"));
-  const std::string bf16 = readBack(runOf(GetParam(), DType::BF16), false, &trained);
+  const std::string bf16 = readBack(runOf(GetParam(), reduce::DType::BF16), false, &trained);
   EXPECT_EQ(bf16, expected(trained, "BF16"));
 }
 
 TEST_P(Exported, InFullPrecisionIsTheMasterWeights) {
   if (!has("python3")) GTEST_SKIP() << "needs python3";
   Result trained, rounded;
-  const std::string f32 = readBack(runOf(GetParam(), DType::F32), true, &trained);
+  const std::string f32 = readBack(runOf(GetParam(), reduce::DType::F32), true, &trained);
   EXPECT_EQ(f32, expected(trained, "F32"));
   // The initial weights are of 16 bits here, so the masters are others than above.
-  const std::string masters = readBack(runOf(GetParam(), DType::BF16), true, &rounded);
+  const std::string masters = readBack(runOf(GetParam(), reduce::DType::BF16), true, &rounded);
   EXPECT_NE(masters, expected(rounded, "F32"));
   EXPECT_NE(masters.find("weight F32 3x1667"), std::string::npos) << masters;
 }
@@ -109,18 +110,20 @@ TEST(Export, OpensInHuggingFacesOwnReader) {
   const TemporaryFolder dir;
   const std::string file = dir / "model.safetensors";
   const std::string reader = "node " + scriptOf("read_safetensors.cjs") + " " + file;
-  for (const DType type : {DType::F32, DType::BF16, DType::F16}) {
+  for (const reduce::DType type : {reduce::DType::F32, reduce::DType::BF16, reduce::DType::F16}) {
     const Result trained = exporting(runOf({1, 2, 4}, type), false, file);
     const int rc = std::system((reader + " > /dev/null 2>&1").c_str());
     if (rc != 0 && WEXITSTATUS(rc) != 1) GTEST_SKIP() << "needs node and @huggingface/hub";
-    const char* const name = type == DType::F32 ? "F32" : type == DType::BF16 ? "BF16" : "F16";
+    const char* const name = type == reduce::DType::F32    ? "F32"
+                             : type == reduce::DType::BF16 ? "BF16"
+                                                           : "F16";
     EXPECT_EQ(outputOf(reader), expected(trained, name, false));
   }
 }
 
 TEST(Export, ThatCannotBeWrittenLeavesWhatWasThere) {
   const TemporaryFolder dir;
-  Training run = runOf({4, 4, 4}, DType::F32);
+  Training run = runOf({4, 4, 4}, reduce::DType::F32);
   const std::string old = dir / "old.safetensors";
   fillFile(old, "old");
   run.afterStep = [&](ShardedOptimizer& shard, int steps) -> Status {
@@ -138,7 +141,7 @@ TEST(Export, ThatCannotBeWrittenLeavesWhatWasThere) {
 TEST(Export, ShapesMustHoldTheElements) {
   for (const std::vector<std::uint64_t>& shape :
        {std::vector<std::uint64_t>{60, 51}, {0}, {~0ull, 2}}) {
-    Training run = runOf({1, 1, 1}, DType::F32);
+    Training run = runOf({1, 1, 1}, reduce::DType::F32);
     run.model[0].shape = shape;
     Status failed;
     trainAll(run, &failed);

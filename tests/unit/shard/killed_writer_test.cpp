@@ -15,6 +15,7 @@
 extern char** environ;
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 constexpr const char* kFolder = "CHECKPOINTS_OF_TEST";

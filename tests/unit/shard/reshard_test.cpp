@@ -5,6 +5,7 @@
 #include "checkpoints.h"
 
 namespace weft::test {
+using namespace shard;
 namespace {
 
 struct Move {
@@ -34,11 +35,11 @@ class Resharding : public testing::TestWithParam<Move> {};
 
 TEST_P(Resharding, GoesOnToTheBit) {
   const Move& move = GetParam();
-  CommConfig config;
+  comm::CommConfig config;
   config.timeoutMs = 60000;
-  std::vector<std::shared_ptr<Communicator>> before, after;
-  ASSERT_TRUE(createAll(move.from, config, &before).ok());
-  ASSERT_TRUE(createAll(move.to, config, &after).ok());
+  std::vector<std::shared_ptr<comm::Communicator>> before, after;
+  ASSERT_TRUE(comm::createAll(move.from, config, &before).ok());
+  ASSERT_TRUE(comm::createAll(move.to, config, &after).ok());
   const auto all = static_cast<std::size_t>(std::max(move.from, move.to));
   std::vector<Result> results(all);
   const Status status = onThreads(all, [&](std::size_t r) -> Status {
@@ -75,9 +76,9 @@ INSTANTIATE_TEST_SUITE_P(All, Resharding,
                          nameOf);
 
 TEST(Reshards, OtherModelsAndOptimizersAreRefusedByAll) {
-  std::vector<std::shared_ptr<Communicator>> before, after;
-  ASSERT_TRUE(createAll(2, {}, &before).ok());
-  ASSERT_TRUE(createAll(3, {}, &after).ok());
+  std::vector<std::shared_ptr<comm::Communicator>> before, after;
+  ASSERT_TRUE(comm::createAll(2, {}, &before).ok());
+  ASSERT_TRUE(comm::createAll(3, {}, &after).ok());
   std::vector<ParameterSpec> other = smallModel();
   other[3].elements = 5002;
   const Status status = onThreads(3, [&](std::size_t r) -> Status {

@@ -16,6 +16,7 @@
 // A training run without a model: gradients are a function of step, micro-batch, parameter and
 // element, so that every way of sharing them must come to the same weights.
 namespace weft::test {
+using namespace shard;
 
 struct Training {
   int ranks = 1;
@@ -43,7 +44,7 @@ inline std::vector<ParameterSpec> smallModel() {
 inline ShardConfig fp32Config(Degrees degrees) {
   ShardConfig c;
   c.degrees = degrees;
-  c.paramType = c.gradType = c.wireType = DType::F32;
+  c.paramType = c.gradType = c.wireType = reduce::DType::F32;
   c.bucketElements = 4000;
   return c;
 }
@@ -93,15 +94,15 @@ class Trained {
   Result result;
 
  private:
-  std::size_t size() const { return sizeOf(run_.config.paramType); }
+  std::size_t size() const { return reduce::sizeOf(run_.config.paramType); }
 
   Status fill() {
     for (std::uint32_t p = 0; p < shard_.layout().parameters().size(); ++p) {
       const auto& slot = shard_.layout().slot(p);
       std::vector<float> values(slot.elements);
       for (std::uint64_t i = 0; i < values.size(); ++i) values[i] = initial(slot.parameter, i);
-      castFloats(run_.config.paramType, shard_.state().parameter(p), values.data(), values.size(),
-                 {}, 0);
+      reduce::castFloats(run_.config.paramType, shard_.state().parameter(p), values.data(),
+                         values.size(), {}, 0);
     }
     return {};
   }
@@ -129,16 +130,17 @@ class Trained {
   void add(int step, int micro, std::uint32_t p) {
     const std::uint64_t n = shard_.layout().slot(p).elements;
     std::vector<float> sum(n);
-    widen(run_.config.gradType, sum.data(), shard_.state().gradient(p), n);
+    reduce::widen(run_.config.gradType, sum.data(), shard_.state().gradient(p), n);
     for (std::uint64_t i = 0; i < n; ++i) sum[i] += gradientOf(step, micro, p, i);
-    castFloats(run_.config.gradType, shard_.state().gradient(p), sum.data(), n, {}, 0);
+    reduce::castFloats(run_.config.gradType, shard_.state().gradient(p), sum.data(), n, {}, 0);
   }
 
   Status collect() {
     for (std::uint32_t b = 0; b < shard_.state().buckets(); ++b) WEFT_TRY(shard_.acquire(b));
     for (std::uint32_t p = 0; p < shard_.layout().parameters().size(); ++p) {
       std::vector<float> values(shard_.layout().slot(p).elements);
-      widen(run_.config.paramType, values.data(), shard_.state().parameter(p), values.size());
+      reduce::widen(run_.config.paramType, values.data(), shard_.state().parameter(p),
+                    values.size());
       result.weights.push_back(values);
     }
     return {};
@@ -150,12 +152,12 @@ class Trained {
 
 // Trains as all ranks; they must agree on everything.
 inline Result trainAll(const Training& run, Status* failed = nullptr) {
-  CommConfig config;
+  comm::CommConfig config;
   config.timeoutMs = 60000;
   config.transport = run.transport;
-  std::vector<std::shared_ptr<Communicator>> comms;
+  std::vector<std::shared_ptr<comm::Communicator>> comms;
   const auto n = static_cast<std::size_t>(run.ranks);
-  Status status = createAll(run.ranks, config, &comms);
+  Status status = comm::createAll(run.ranks, config, &comms);
   std::vector<Result> results(n);
   if (status.ok())
     status = onThreads(n, [&](std::size_t r) -> Status {

@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace weft::test {
+using namespace test;
 namespace {
 
 using perf::WrongData;

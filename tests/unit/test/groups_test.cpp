@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 namespace weft::test {
+using namespace test;
 namespace {
 
 std::string complaintOf(const std::string& text, int ranks) {

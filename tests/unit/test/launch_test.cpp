@@ -8,6 +8,7 @@
 #include "tests/unit/base/scoped_env.h"
 
 namespace weft::test {
+using namespace test;
 namespace {
 
 // As in a shell: without any launcher's variables.

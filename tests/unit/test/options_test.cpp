@@ -6,9 +6,10 @@
 
 #include <fstream>
 
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
 
 namespace weft::test {
+using namespace test;
 namespace {
 
 using Words = std::vector<const char*>;

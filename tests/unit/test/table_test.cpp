@@ -11,6 +11,7 @@
 #include "tools/test/columns.h"
 
 namespace weft::test {
+using namespace test;
 namespace {
 
 class TableText : public testing::Test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/exit_code.h"
+#include "perf/common/exit_code.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/common/local_ranks.h"
+#include "perf/common/local_ranks.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -15,6 +16,34 @@ namespace weft::tools {
 namespace {
 
 int environmentInt(const char* name) { return std::atoi(std::getenv(name)); }
+
+// State and last number of /proc/PID/stat: how the process ended, if it has.
+bool hasEndedBy(const std::string& pid, int signal) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + pid + "/stat"), line);
+  const std::size_t name = line.rfind(')');
+  return name != std::string::npos && line[name + 2] == 'Z' &&
+         std::stoi(line.substr(line.rfind(' '))) % 128 == signal;
+}
+
+// The other child of this one's parent, which may still be starting it.
+std::string otherRank() {
+  const std::string parent = std::to_string(getppid()), me = std::to_string(getpid());
+  for (;;) {
+    std::ifstream children("/proc/" + parent + "/task/" + parent + "/children");
+    for (std::string pid; children >> pid;)
+      if (pid != me) return pid;
+    usleep(1000);
+  }
+}
+
+// Whether the other rank ends by that signal and stays readable, long after its launcher knows.
+bool isReadable(int signal) {
+  const std::string pid = otherRank();
+  while (kill(std::stoi(pid), 0) == 0 && !hasEndedBy(pid, signal)) usleep(1000);
+  usleep(300'000);
+  return hasEndedBy(pid, signal);
+}
 
 // What a rank does; it runs only in the processes that the tests below start.
 TEST(LocalRank, DISABLED_Body) {
@@ -33,6 +62,14 @@ TEST(LocalRank, DISABLED_Body) {
     if (rank == 0) _exit(75);
     usleep(200'000);
     _exit(65);
+  }
+  if (task == "look" && rank == 1) {
+    ::signal(SIGSEGV, SIG_DFL);  // sanitizers catch it
+    raise(SIGSEGV);
+  }
+  if (task == "look") {
+    std::fputs(isReadable(SIGSEGV) ? "rank 0 can read it\n" : "rank 0 cannot\n", stderr);
+    _exit(0);
   }
   if (task == "interrupt" && rank == 1) kill(getppid(), SIGTERM);
   for (;;) pause();
@@ -88,6 +125,15 @@ TEST(LocalRanks, AKilledRankIsNamedWithItsSignal) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_NE(text.find("rank 1 "), std::string::npos) << text;
   EXPECT_NE(text.find("signal 9"), std::string::npos) << text;
+}
+
+TEST(LocalRanks, AnyDeadlySignalIsNamedAndCanBeReadByTheOthers) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("look", 2), 128 + SIGSEGV);
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("rank 1 "), std::string::npos) << text;
+  EXPECT_NE(text.find("signal 11"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 0 can read it"), std::string::npos) << text;
 }
 
 TEST(LocalRanks, WhoOnlyLostAPeerIsNotTheCulprit) {

@@ -47,8 +47,8 @@ TEST_F(Command, SaysWhatIsHere) {
 
 TEST_F(Command, WhatIsHereCanBeExportedAndReadAgain) {
   ASSERT_EQ(weftTopo("--ranks 4 --export " + file("here.topo")).exitCode, 0);
-  Fabric fabric;
-  const Status read = readFabric(file("here.topo"), &fabric);
+  topology::Fabric fabric;
+  const Status read = topology::readFabric(file("here.topo"), &fabric);
   ASSERT_TRUE(read.ok()) << read.text();
   EXPECT_EQ(fabric.ranks(), 4u);
   EXPECT_EQ(weftTopo("--file " + file("here.topo")).exitCode, 0);

@@ -18,23 +18,23 @@ std::size_t countOf(std::string_view text, std::string_view what) {
   return count;
 }
 
-Fabric parsed(const std::string& lines) {
-  Fabric fabric;
-  const Status status = parseFabric("weft-topology 1\n" + lines, "f", &fabric);
+topology::Fabric parsed(const std::string& lines) {
+  topology::Fabric fabric;
+  const Status status = topology::parseFabric("weft-topology 1\n" + lines, "f", &fabric);
   EXPECT_TRUE(status.ok()) << status.text();
   return fabric;
 }
 
-HostDescription hostWith(std::vector<HostDevice> devices) {
-  HostDescription host;
+topology::HostDescription hostWith(std::vector<topology::HostDevice> devices) {
+  topology::HostDescription host;
   host.name = "h";
   host.devices = std::move(devices);
   return host;
 }
 
-HostDevice device(HostDevice::Kind kind, const char* name, const char* busId, double gbit,
-                  bool up) {
-  HostDevice d;
+topology::HostDevice device(topology::HostDevice::Kind kind, const char* name, const char* busId,
+                            double gbit, bool up) {
+  topology::HostDevice d;
   d.kind = kind;
   d.name = name;
   d.busId = busId;
@@ -44,19 +44,19 @@ HostDevice device(HostDevice::Kind kind, const char* name, const char* busId, do
 }
 
 TEST(Here, DevicesThatAreUpAndKnownAreRails) {
-  const Fabric f =
-      fabricOf(hostWith({device(HostDevice::Network, "eth0", "0000:00:01.0", 25, true),
-                         device(HostDevice::Network, "eth1", "0000:00:02.0", 100, true),
-                         device(HostDevice::Network, "eth2", "0000:00:03.0", 100, false),
-                         device(HostDevice::Network, "veth", "", 0, true),
-                         device(HostDevice::Rdma, "mlx5_0", "0000:00:02.0", 100, true)}),
+  const topology::Fabric f =
+      fabricOf(hostWith({device(topology::HostDevice::Network, "eth0", "0000:00:01.0", 25, true),
+                         device(topology::HostDevice::Network, "eth1", "0000:00:02.0", 100, true),
+                         device(topology::HostDevice::Network, "eth2", "0000:00:03.0", 100, false),
+                         device(topology::HostDevice::Network, "veth", "", 0, true),
+                         device(topology::HostDevice::Rdma, "mlx5_0", "0000:00:02.0", 100, true)}),
                4);
   ASSERT_EQ(f.rails.size(), 2u);
   EXPECT_EQ(f.rails[0].name, "eth0");
   EXPECT_EQ(f.rails[1].name, "mlx5_0") << "and not eth1, which is the same port";
   EXPECT_EQ(f.rails[0].ranks.size(), 4u);
-  Fabric again;
-  ASSERT_TRUE(parseFabric(formatFabric(f), "f", &again).ok());
+  topology::Fabric again;
+  ASSERT_TRUE(topology::parseFabric(topology::formatFabric(f), "f", &again).ok());
   EXPECT_EQ(again, f);
 }
 
@@ -72,7 +72,8 @@ TEST(Print, SaysWhatTheFabricIs) {
 }
 
 TEST(Print, SaysWhatIsMissing) {
-  HostDescription host = hostWith({device(HostDevice::Network, "eth0", "", 0, false)});
+  topology::HostDescription host =
+      hostWith({device(topology::HostDevice::Network, "eth0", "", 0, false)});
   host.missing = "hwloc is missing";
   const std::string lines = describe(host);
   EXPECT_NE(lines.find("network eth0: down, rate unknown, on no bus"), std::string::npos) << lines;
@@ -97,6 +98,33 @@ TEST(Svg, SmallerNodesHaveTheLinksThatTheyCan) {
       drawSvg(parsed("nodes a ranks 4\nnodes b ranks 2\nmesh all gbit 1 us 1\n"));
   EXPECT_EQ(countOf(svg, "<circle"), 6u);
   EXPECT_EQ(countOf(svg, "stroke=\"#888\""), 7u);
+}
+
+TEST(Svg, AHostHasItsCoresAndAllItsDevices) {
+  topology::HostDescription host =
+      hostWith({device(topology::HostDevice::Network, "eth0", "0000:00:03.0", 0, true),
+                device(topology::HostDevice::Rdma, "mlx5_0", "0000:00:04.0", 100, false)});
+  cpu_set_t mine{};
+  for (const std::size_t core : {0u, 1u, 2u}) CPU_SET(core, &mine);
+  EXPECT_EQ(countOf(drawSvg(host, mine), "class=\"core\""), 3u) << "without hwloc";
+  host.numa.resize(2);
+  for (std::size_t core = 0; core < 20; ++core) CPU_SET(core, &host.numa[core % 2].cores);
+  const std::string svg = drawSvg(host, mine);
+  EXPECT_EQ(countOf(svg, "class=\"core\""), 20u);
+  EXPECT_EQ(countOf(svg, "fill=\"#cfe3f7\""), 3u) << "those that may be used";
+  EXPECT_NE(svg.find("network eth0: up, rate unknown"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("rdma mlx5_0: down, 100 Gbit/s"), std::string::npos) << svg;
+}
+
+TEST(Here, AnExportNamesTheDevicesToComplete) {
+  const std::string lines =
+      exportOf(hostWith({device(topology::HostDevice::Network, "eth0", "", 0, true),
+                         device(topology::HostDevice::Network, "eth1", "", 0, false)}),
+               2);
+  EXPECT_NE(lines.find("# rail eth0 gbit ? us ? ranks all"), std::string::npos) << lines;
+  EXPECT_EQ(lines.find("eth1"), std::string::npos) << lines;
+  topology::Fabric again;
+  EXPECT_TRUE(topology::parseFabric(lines, "f", &again).ok());
 }
 
 TEST(Svg, ManyNodesAreNotAllDrawn) {

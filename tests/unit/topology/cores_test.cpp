@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 TEST(Cores, ReadsQuota) {
@@ -54,4 +54,4 @@ TEST(Cores, FollowsAffinity) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::topology

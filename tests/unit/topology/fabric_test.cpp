@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "topology/fabric_file.h"
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 Fabric parsed(const std::string& lines) {
@@ -83,6 +83,23 @@ struct Bad {
   const char* lines;
   const char* error;
 };
+
+TEST(Fabric, LinksKeepTheirOrder) {
+  const std::string links = "mesh 1-2 gbit 1 us 1\nmesh 0-1 gbit 1 us 1\nmesh 0-2 gbit 1 us 1\n";
+  Fabric first, second;
+  ASSERT_TRUE(parseFabric("weft-topology 1\nnodes a ranks 3\n" + links, "f", &first).ok());
+  ASSERT_TRUE(parseFabric(formatFabric(first), "f", &second).ok());
+  EXPECT_EQ(first, second);
+}
+
+TEST(Fabric, RailsAreBounded) {
+  std::string lines = "weft-topology 1\nnodes 2 ranks 1\n";
+  for (std::size_t i = 0; i <= kMostRails; ++i)
+    lines += text("rail r", i, " gbit 1 us 1 ranks 0\n");
+  Fabric fabric;
+  EXPECT_NE(parseFabric(lines, "f", &fabric).text().find("more than 1024 rails"),
+            std::string::npos);
+}
 
 TEST(Fabric, BadFilesAreRefusedWithTheLine) {
   const std::string head = "weft-topology 1\nnodes a b ranks 4\n";
@@ -197,4 +214,4 @@ TEST(Fabric, TheKnobNamesTheFile) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::topology

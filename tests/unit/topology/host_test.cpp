@@ -13,7 +13,7 @@
 #include "topology/cores.h"
 #include "topology/devices.h"
 
-namespace weft {
+namespace weft::topology {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ TEST(Cores, ListsNameRuns) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::topology

@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
-DeviceFilter filterOf(const std::string& text) {
-  DeviceFilter filter;
-  const Status status = DeviceFilter::parse(text, &filter);
+wire::DeviceFilter filterOf(const std::string& text) {
+  wire::DeviceFilter filter;
+  const Status status = wire::DeviceFilter::parse(text, &filter);
   EXPECT_TRUE(status.ok()) << status.text();
   return filter;
 }
@@ -45,13 +45,13 @@ TEST(DeviceFilter, WiresWithoutPorts) {
 }
 
 TEST(DeviceFilter, BadNames) {
-  DeviceFilter filter;
+  wire::DeviceFilter filter;
   for (const char* bad : {",", "a,,b", ":1", "a:", "a:0", "a:x", "a:1x"}) {
-    const Status status = DeviceFilter::parse(bad, &filter);
+    const Status status = wire::DeviceFilter::parse(bad, &filter);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << bad;
     EXPECT_NE(status.text().find("fix:"), std::string::npos);
   }
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

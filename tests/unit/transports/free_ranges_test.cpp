@@ -6,11 +6,11 @@
 #include <random>
 #include <vector>
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 TEST(FreeRanges, TakesTheLowestPlaceThatFits) {
-  FreeRanges free(100);
+  shm::FreeRanges free(100);
   EXPECT_EQ(free.take(10, 1), 0u);
   EXPECT_EQ(free.take(20, 1), 10u);
   EXPECT_EQ(free.take(70, 1), 30u);
@@ -22,7 +22,7 @@ TEST(FreeRanges, TakesTheLowestPlaceThatFits) {
 }
 
 TEST(FreeRanges, AlignsAndKeepsTheGap) {
-  FreeRanges free(100);
+  shm::FreeRanges free(100);
   EXPECT_EQ(free.take(5, 1), 0u);
   EXPECT_EQ(free.take(10, 32), 32u);
   EXPECT_EQ(free.take(27, 1), 5u);  // the gap, to the byte
@@ -32,7 +32,7 @@ TEST(FreeRanges, AlignsAndKeepsTheGap) {
 
 TEST(FreeRanges, MergesWithBothNeighbours) {
   for (const auto& order : {std::vector{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {2, 1, 0}, {2, 0, 1}}) {
-    FreeRanges free(30);
+    shm::FreeRanges free(30);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(free.take(10, 1));
     for (const int i : order) free.give(static_cast<std::size_t>(i) * 10, 10);
     EXPECT_EQ(free.count(), 1u);
@@ -44,7 +44,7 @@ TEST(FreeRanges, MergesWithBothNeighbours) {
 TEST(FreeRanges, SurviveAnyHistory) {
   constexpr std::size_t kBytes = 4096;
   std::mt19937 random(1);
-  FreeRanges free(kBytes);
+  shm::FreeRanges free(kBytes);
   std::vector<int> owner(kBytes, 0);
   std::vector<std::pair<std::size_t, std::size_t>> out;
   for (int step = 1; step <= 20000; ++step) {
@@ -71,4 +71,4 @@ TEST(FreeRanges, SurviveAnyHistory) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "transports/mapped/setup.h"
+#include "transports/gather.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 // One rank for each of these, in turn; the result is the same for all.
@@ -30,6 +30,26 @@ Status gathered(const std::vector<Status>& ofRanks) {
 
 const Status kAccusation = Status::error(Code::RemoteError, "rank 2 has ended");
 const Status kCause = Status::error(Code::SystemError, "no descriptors");
+
+TEST(Records, AFieldWithoutAnEndEndsWithIt) {
+  struct {
+    char field[4] = {'a', 'b', 'c', 'd'};
+    char next[4] = "xyz";
+  } record;
+  EXPECT_EQ(fieldText(record.field), "abcd");
+  EXPECT_EQ(fieldText(record.next), "xyz");
+}
+
+TEST(Records, NoListIsMadeAsLongAsAnybodySays) {
+  TransportSetup setup;
+  setup.ranks = 1;
+  setup.exchange = [](auto, auto* all) -> Status {
+    *all = {std::vector<std::byte>(4, std::byte{0xff})};
+    return {};
+  };
+  std::vector<std::vector<std::uint64_t>> lists;
+  EXPECT_EQ(gatherLists<std::uint64_t>(setup, {}, {1}, &lists).code(), Code::Mismatch);
+}
 
 TEST(Gather, NobodyHasFailed) { EXPECT_TRUE(gathered({{}, {}, {}}).ok()); }
 
@@ -63,4 +83,4 @@ TEST(Gather, WhoDiedIsKnownToTheExchange) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

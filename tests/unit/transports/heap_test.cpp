@@ -16,19 +16,19 @@
 #include "transports/shm/available.h"
 #include "transports/shm/memory.h"
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-std::unique_ptr<Heap> make(std::size_t bytes) {
-  std::unique_ptr<Heap> heap;
-  const Status made = Heap::create(bytes, &heap);
+std::unique_ptr<shm::Heap> make(std::size_t bytes) {
+  std::unique_ptr<shm::Heap> heap;
+  const Status made = shm::Heap::create(bytes, &heap);
   EXPECT_TRUE(made.ok()) << made.text();
   return heap;
 }
 
-std::byte* allocate(Heap& heap, std::size_t bytes) {
+std::byte* allocate(shm::Heap& heap, std::size_t bytes) {
   void* memory = nullptr;
   const Status status = heap.allocate(bytes, &memory);
   EXPECT_TRUE(status.ok()) << status.text();
@@ -52,7 +52,7 @@ TEST(Heap, AlignsToPagesAndHugePages) {
     std::byte* const memory = allocate(*heap, bytes);
     ASSERT_NE(memory, nullptr);
     EXPECT_TRUE(heap->contains(memory) && heap->contains(memory + bytes - 1));
-    const std::size_t alignment = bytes < kHugePage ? 4096 : kHugePage;
+    const std::size_t alignment = bytes < shm::kHugePage ? 4096 : shm::kHugePage;
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % alignment, 0u) << bytes;
     std::memset(memory, 0x5a, bytes);
   }
@@ -105,8 +105,8 @@ TEST(Heap, LackOfMemoryIsAnErrorThatNamesTheFix) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer has no address space for more than there is memory";
 #endif
-  const std::uint64_t left = availableMemory().bytes;
-  const auto heap = make((2 * left + 4 * kHugePage) / kHugePage * kHugePage);
+  const std::uint64_t left = shm::availableMemory().bytes;
+  const auto heap = make((2 * left + 4 * shm::kHugePage) / shm::kHugePage * shm::kHugePage);
   const long before = residentPages();
   void* memory = nullptr;
   const Status status = heap->allocate(2 * left, &memory);
@@ -166,19 +166,20 @@ TEST(Heap, ServesManyThreads) {
 // A child sees and changes what its parent allocated, frees it for nobody, and allocates from a
 // heap of its own.
 TEST(Heap, IsTheParentsInAForkedChild) {
-  Heap* const heap = Heap::own();
+  shm::Heap* const heap = shm::Heap::own();
   ASSERT_NE(heap, nullptr);
-  EXPECT_EQ(Heap::own(), heap);
-  EXPECT_EQ(Heap::existing(), heap);
+  EXPECT_EQ(shm::Heap::own(), heap);
+  EXPECT_EQ(shm::Heap::existing(), heap);
   std::byte* const memory = allocate(*heap, 8192);
   memory[0] = std::byte{1};
-  EXPECT_FALSE(Heap::isParents(memory));
+  EXPECT_FALSE(shm::Heap::isParents(memory));
   const pid_t child = ::fork();
   if (child == 0) {
-    const bool seen = memory[0] == std::byte{1} && Heap::isParents(memory + 8191);
-    const bool fresh = Heap::existing() == nullptr && Heap::own() != heap && Heap::own();
-    std::byte* const mine = fresh ? allocate(*Heap::own(), 8192) : nullptr;
-    const bool apart = mine != nullptr && !heap->contains(mine) && !Heap::isParents(mine);
+    const bool seen = memory[0] == std::byte{1} && shm::Heap::isParents(memory + 8191);
+    const bool fresh =
+        shm::Heap::existing() == nullptr && shm::Heap::own() != heap && shm::Heap::own();
+    std::byte* const mine = fresh ? allocate(*shm::Heap::own(), 8192) : nullptr;
+    const bool apart = mine != nullptr && !heap->contains(mine) && !shm::Heap::isParents(mine);
     if (mine != nullptr) mine[0] = std::byte{3};
     memory[1] = std::byte{2};
     ::_exit(seen && fresh && apart ? 0 : 1);
@@ -195,15 +196,15 @@ TEST(Heap, IsViewedOnceByToken) {
   const auto heap = make(16 * kMiB);
   std::byte* const memory = allocate(*heap, 4096);
   std::shared_ptr<Mapping> first, second;
-  ASSERT_TRUE(viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &first).ok());
-  ASSERT_TRUE(viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &second).ok());
+  ASSERT_TRUE(shm::viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &first).ok());
+  ASSERT_TRUE(shm::viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &second).ok());
   EXPECT_EQ(first, second);
   std::byte* const there = first->base() + (memory - heap->memory().data());
   *memory = std::byte{7};
   EXPECT_EQ(*there, std::byte{7});
   *there = std::byte{8};
   EXPECT_EQ(*memory, std::byte{8});
-  const Status wrong = viewHeap(Token{}, heap->descriptor(), 32 * kMiB, &second);
+  const Status wrong = shm::viewHeap(Token{}, heap->descriptor(), 32 * kMiB, &second);
   EXPECT_FALSE(wrong.ok());
 }
 
@@ -216,13 +217,13 @@ TEST(Heap, IsSmallerOrNoneUnderLimits) {
   if (child == 0) {
     const rlimit file{256 * kMiB, RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &file);
-    const Heap* const small = Heap::own();
+    const shm::Heap* const small = shm::Heap::own();
     const bool fits = small != nullptr && small->memory().size() <= 256 * kMiB;
     const pid_t grandchild = ::fork();
     if (grandchild == 0) {
       const rlimit space{256 * kMiB, RLIM_INFINITY};
       ::setrlimit(RLIMIT_AS, &space);
-      ::_exit(Heap::own() == nullptr ? 0 : 1);
+      ::_exit(shm::Heap::own() == nullptr ? 0 : 1);
     }
     int status = -1;
     ::waitpid(grandchild, &status, 0);
@@ -239,8 +240,9 @@ TEST(Heap, StaysSparseUnderMlockall) {
   if (child == 0) {
     if (::mlockall(MCL_FUTURE) != 0) ::_exit(0);  // not permitted
     const long before = residentPages();
-    std::unique_ptr<Heap> heap;
-    if (!Heap::create(512 * kMiB, &heap).ok()) ::_exit(0);  // beyond the limit of locked memory
+    std::unique_ptr<shm::Heap> heap;
+    if (!shm::Heap::create(512 * kMiB, &heap).ok())
+      ::_exit(0);  // beyond the limit of locked memory
     ::_exit(residentPages() - before < 4096 ? 0 : 1);
   }
   int status = -1;
@@ -249,4 +251,4 @@ TEST(Heap, StaysSparseUnderMlockall) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

@@ -27,22 +27,24 @@ Candidate nic(const std::string& device, int distance = 0) {
 // The ranks of a job: what each has, and its host.
 struct Job {
   std::vector<std::vector<Candidate>> own;
-  std::vector<Card> cards;
+  std::vector<Offering> offerings;
 
   void add(std::uint64_t host, std::vector<Candidate> candidates, bool named = false) {
-    Card card;
-    card.host = host;
-    card.takesPart = 1;
-    card.named = named;
-    addWays(candidates, &card);
-    cards.push_back(card);
+    Offering offering;
+    offering.host = host;
+    offering.takesPart = 1;
+    offering.named = named;
+    addWays(candidates, &offering);
+    offerings.push_back(offering);
     own.push_back(std::move(candidates));
   }
   std::string ip(std::uint32_t rank) const {
     std::string why;
-    return join(chooseIp(own[rank], cards, &why));
+    return join(chooseIp(own[rank], offerings, &why));
   }
-  std::string nics(std::uint32_t rank) const { return join(chooseNics(own[rank], rank, cards)); }
+  std::string nics(std::uint32_t rank) const {
+    return join(chooseNics(own[rank], rank, offerings));
+  }
 
   static std::string join(const std::vector<Candidate>& chosen) {
     std::string names;
@@ -107,7 +109,7 @@ TEST(OfiChoice, RanksThatTakeNoPartDoNotCount) {
   Job job;
   job.add(1, {interface("eth0", "10.0.0.0/24", "10.0.0.1:0")});
   job.add(2, {});
-  job.cards.back().takesPart = 0;
+  job.offerings.back().takesPart = 0;
   job.add(3, {interface("eth0", "10.0.0.0/24", "10.0.0.3:0")});
   EXPECT_EQ(job.ip(0), "eth0 ");
   EXPECT_EQ(job.ip(2), "eth0 ");

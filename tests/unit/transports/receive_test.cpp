@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <thread>
 
-namespace weft {
+namespace weft::transport {
 namespace {
 
 ssize_t receiveOne(int socket) {
@@ -17,7 +17,7 @@ ssize_t receiveOne(int socket) {
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
-  return receiveMessage(socket, &message);
+  return shm::receiveMessage(socket, &message);
 }
 
 // With one look, one in some 10,000 of these words is lost.
@@ -49,4 +49,4 @@ TEST(Receive, WhoSpeaksAndHangsUpIsHeard) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transport

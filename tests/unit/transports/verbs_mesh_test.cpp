@@ -19,16 +19,16 @@ Gid gidOf(const std::string& address) {
   return gid;
 }
 
-PortCard portOf(const std::string& device, const std::string& address, std::uint32_t prefix) {
-  PortCard card;
-  std::memcpy(card.device, device.data(), device.size());
-  card.port = 1;
-  card.mtu = 4096;
-  card.gid = gidOf(address);
-  card.prefixBits = prefix + (kindOf(card.gid) == GidKind::Ipv4 ? 96 : 0);
-  card.linkLocal = gidOf(text("fe80::", device[1] - '0', ":", device.back() - '0'));
-  card.onNetwork = 1;
-  return card;
+PortInfo portOf(const std::string& device, const std::string& address, std::uint32_t prefix) {
+  PortInfo info;
+  std::memcpy(info.device, device.data(), device.size());
+  info.port = 1;
+  info.mtu = 4096;
+  info.gid = gidOf(address);
+  info.prefixBits = prefix + (kindOf(info.gid) == GidKind::Ipv4 ? 96 : 0);
+  info.linkLocal = gidOf(text("fe80::", device[1] - '0', ":", device.back() - '0'));
+  info.onNetwork = 1;
+  return info;
 }
 
 Fabric emptyFabric(std::uint32_t ranks) {
@@ -37,7 +37,7 @@ Fabric emptyFabric(std::uint32_t ranks) {
   fabric.wanted.assign(ranks, std::vector<bool>(ranks, true));
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     fabric.wanted[rank][rank] = false;
-    fabric.names.push_back(text("rank ", rank));
+    fabric.names.push_back({static_cast<int>(rank), ""});
     fabric.hosts.push_back(text("host", rank));
   }
   return fabric;
@@ -210,7 +210,7 @@ constexpr const char* kMesh3 =
 TEST(VerbsMesh, CablesOfAFile) {
   Fabric fabric = mesh(3);
   for (auto& ports : fabric.ports)
-    for (PortCard& port : ports) port.prefixBits = 0;  // subnets tell nothing
+    for (PortInfo& port : ports) port.prefixBits = 0;  // subnets tell nothing
   Wiring wiring;
   ASSERT_TRUE(wireByCables(fabric, cablesOf(kMesh3), &wiring).ok());
   expectMesh(fabric, wiring);
@@ -270,7 +270,7 @@ TEST(VerbsMesh, FilesThatAreNone) {
 Fabric bareMesh(std::uint32_t ranks) {
   Fabric fabric = mesh(ranks);
   for (auto& ports : fabric.ports)
-    for (PortCard& port : ports) {
+    for (PortInfo& port : ports) {
       port.gid = port.linkLocal;
       port.prefixBits = 64;
     }

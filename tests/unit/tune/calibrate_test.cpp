@@ -4,14 +4,15 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include "base/text.h"
 #include "tune/processor.h"
 #include "tune/this_machine.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
 TEST(Calibrate, MeasuresASaneMachine) {
-  const Machine machine = calibrate().machine;
+  const Machine machine = estimated(calibrate().machine);
   EXPECT_TRUE(isSane(machine)) << describe(machine);
   EXPECT_LE(machine.putAcross, machine.copyNear);
   EXPECT_LE(machine.takeAcross, machine.copyNear);
@@ -26,16 +27,58 @@ TEST(Calibrate, LeavesTheCallersThreadWhereItIs) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-TEST(Calibrate, OnceAProcess) {
+// Whatever this machine is busy with: until it is settled each call adds rounds, and then none
+// does.
+TEST(ThisMachine, IsMeasuredUntilItIsSettledAndThenNoMore) {
   ASSERT_EQ(setenv("WEFT_TUNE_FILE", "off", 1), 0);
-  KnownMachine first, second;
-  ASSERT_TRUE(thisMachine(&first).ok());
-  EXPECT_EQ(first.origin, Origin::Measured);
-  Machine told = first.machine;
-  told.exchangeNs += 1;
+  KnownMachine known, next;
+  ASSERT_TRUE(thisMachine(&known).ok());
+  EXPECT_EQ(known.origin, Origin::Measured);
+  while (known.calibration.provisional()) {
+    ASSERT_TRUE(thisMachine(&next).ok());
+    ASSERT_GT(next.calibration.rounds, known.calibration.rounds);
+    known = next;
+  }
+  KnownMachine told = known;
+  told.calibration.kept[0].exchangeNs += 1;
   rememberMachine(told);  // too late: this process knows already
-  ASSERT_TRUE(thisMachine(&second).ok());
-  EXPECT_EQ(first.machine, second.machine);
+  ASSERT_TRUE(thisMachine(&next).ok());
+  EXPECT_EQ(next.calibration, known.calibration);
+}
+
+TEST(ThisMachine, WhatCallsContradictIsMeasuredAnewAFewTimes) {
+  ASSERT_EQ(setenv("WEFT_TUNE_FILE", "off", 1), 0);
+  KnownMachine known, next;
+  ASSERT_TRUE(thisMachine(&known).ok());
+  for (std::uint32_t i = 1; i <= Calibration::kMostDoubts; ++i) {
+    doubt(known);
+    doubt(known);  // that one holds no more
+    ASSERT_TRUE(thisMachine(&next).ok());
+    EXPECT_EQ(next.calibration.doubts, i);
+    EXPECT_GT(next.calibration.rounds, 0u);
+    while (next.calibration.provisional()) ASSERT_TRUE(thisMachine(&next).ok());
+    known = next;
+  }
+  doubt(known);  // the model is wrong, not the measurement
+  ASSERT_TRUE(thisMachine(&next).ok());
+  EXPECT_EQ(next.calibration, known.calibration);
+}
+
+TEST(ThisMachine, ARecordedOneIsTakenAsItStands) {
+  KnownMachine known;
+  for (const char* name : {"sapphire_rapids", "zen4", "odd"}) {
+    const std::string file = text(WEFT_MACHINES, "/", name, ".machine");
+    ASSERT_EQ(setenv("WEFT_TUNE_FILE", file.c_str(), 1), 0);
+    const Status status = thisMachine(&known);
+    ASSERT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(known.origin, Origin::Recorded) << file;
+    EXPECT_TRUE(isSane(known.calibration.machine())) << file;
+    EXPECT_EQ(describe(known), "the recorded machine of WEFT_TUNE_FILE: as it stands");
+  }
+  EXPECT_EQ(known.calibration.machine().exchangeNs, 50000) << "odd";
+  ASSERT_EQ(setenv("WEFT_TUNE_FILE", "off", 1), 0);
+  ASSERT_TRUE(thisMachine(&known).ok());
+  EXPECT_NE(known.origin, Origin::Recorded) << "it holds no longer than it is named";
 }
 
 TEST(Processor, SizesOfCaches) {
@@ -49,4 +92,4 @@ TEST(Processor, SizesOfCaches) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::tune

@@ -14,16 +14,19 @@
 
 #include "tests/unit/plan/sample_machine.h"
 
-namespace weft {
+namespace weft::tune {
 namespace {
 
 constexpr const char* kKey = "some processor, weft 1.2.3";
 
-Machine sample(double exchange = 130.25) {
-  Machine machine = sampleMachine();
+Calibration sample(double exchange = 130.25) {
+  Machine machine = plan::sampleMachine();
   machine.exchangeNs = exchange;
   machine.messageNs = 1.0 / 3;
-  return machine;
+  Calibration calibration{.rounds = 3, .doubts = 2, .complete = true, .when = 1767225600};
+  calibration.kept[0] = calibration.kept[2] = machine;
+  calibration.kept[1] = plan::sampleMachine();
+  return calibration;
 }
 
 class MachineFile : public testing::Test {
@@ -35,7 +38,7 @@ class MachineFile : public testing::Test {
   }
   ~MachineFile() override { std::filesystem::remove_all(folder_); }
 
-  bool load(Machine* machine) const { return loadMachine(path_, kKey, machine); }
+  bool load(Calibration* read) const { return loadCalibration(path_, kKey, read); }
   void write(const std::string& content) const { std::ofstream(path_) << content; }
   std::string content() const {
     std::stringstream text;
@@ -51,19 +54,22 @@ class MachineFile : public testing::Test {
 };
 
 TEST_F(MachineFile, ComesBackBitByBit) {
-  Machine read;
+  Calibration read;
   EXPECT_FALSE(load(&read)) << "there is none yet";
-  ASSERT_TRUE(saveMachine(path_, kKey, sample()));
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
   ASSERT_TRUE(load(&read));
   EXPECT_EQ(read, sample());
-  EXPECT_FALSE(loadMachine(path_, "another processor", &read));
+  EXPECT_FALSE(loadCalibration(path_, "another processor", &read));
+  ASSERT_TRUE(saveCalibration(path_, kKey, doubted(sample())));
+  ASSERT_TRUE(load(&read));
+  EXPECT_EQ(read, doubted(sample()));
   EXPECT_EQ(files(), 1u);
 }
 
 TEST_F(MachineFile, EveryTruncationAndEveryChangedByteIsNoticed) {
-  ASSERT_TRUE(saveMachine(path_, kKey, sample()));
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
   const std::string whole = content();
-  Machine read;
+  Calibration read;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     write(whole.substr(0, i));
     EXPECT_FALSE(load(&read)) << "cut to " << i;
@@ -81,8 +87,8 @@ TEST_F(MachineFile, EveryTruncationAndEveryChangedByteIsNoticed) {
 }
 
 TEST_F(MachineFile, WhatOthersMayWriteIsNotTrusted) {
-  ASSERT_TRUE(saveMachine(path_, kKey, sample()));
-  Machine read;
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
+  Calibration read;
   ASSERT_EQ(chmod(path_.c_str(), 0666), 0);
   EXPECT_FALSE(load(&read));
   ASSERT_EQ(chmod(path_.c_str(), 0600), 0);
@@ -91,48 +97,48 @@ TEST_F(MachineFile, WhatOthersMayWriteIsNotTrusted) {
   std::filesystem::create_symlink(path_ + ".real", path_);
   EXPECT_FALSE(load(&read)) << "a link";
   ASSERT_EQ(chmod((folder_ + "/weft").c_str(), 0777), 0);
-  EXPECT_FALSE(saveMachine(path_, kKey, sample()));
+  EXPECT_FALSE(saveCalibration(path_, kKey, sample()));
 }
 
 TEST_F(MachineFile, APlaceThatCannotBeWrittenIsLeftAlone) {
-  EXPECT_FALSE(saveMachine(folder_ + "/no/such/folder", kKey, sample()));
-  EXPECT_FALSE(saveMachine("/proc/weft/machine", kKey, sample()));
-  EXPECT_FALSE(saveMachine("/dev/null/machine", kKey, sample()));
-  Machine read;
-  EXPECT_FALSE(loadMachine(folder_, kKey, &read));
+  EXPECT_FALSE(saveCalibration(folder_ + "/no/such/folder", kKey, sample()));
+  EXPECT_FALSE(saveCalibration("/proc/weft/machine", kKey, sample()));
+  EXPECT_FALSE(saveCalibration("/dev/null/machine", kKey, sample()));
+  Calibration read;
+  EXPECT_FALSE(loadCalibration(folder_, kKey, &read));
 }
 
 // WEFT_TUNE_FILE=/dev/null must not replace the device.
 TEST_F(MachineFile, OnlyPlainFilesAreReplaced) {
-  Machine read;
-  ASSERT_TRUE(saveMachine(path_, kKey, sample()));
+  Calibration read;
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
   const std::string pipe = folder_ + "/weft/pipe", link = folder_ + "/weft/link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::filesystem::create_symlink(path_, link);
-  EXPECT_FALSE(saveMachine(pipe, kKey, sample(1)));
-  EXPECT_FALSE(saveMachine(link, kKey, sample(1)));
-  EXPECT_FALSE(saveMachine(folder_ + "/weft", kKey, sample(1)));
+  EXPECT_FALSE(saveCalibration(pipe, kKey, sample(1)));
+  EXPECT_FALSE(saveCalibration(link, kKey, sample(1)));
+  EXPECT_FALSE(saveCalibration(folder_ + "/weft", kKey, sample(1)));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
-  EXPECT_FALSE(loadMachine(pipe, kKey, &read)) << "without waiting for a writer";
+  EXPECT_FALSE(loadCalibration(pipe, kKey, &read)) << "without waiting for a writer";
   ASSERT_TRUE(load(&read));
   EXPECT_EQ(read, sample());
 }
 
 // Readers see the file of one writer or of another.
 TEST_F(MachineFile, WritersDoNotDisturbReaders) {
-  ASSERT_TRUE(saveMachine(path_, kKey, sample(1)));
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample(1)));
   constexpr int kWriters = 4, kTimes = 100;
   for (int w = 1; w <= kWriters; ++w) {
     if (fork() != 0) continue;
     bool saved = true;
-    for (int i = 0; i < kTimes; ++i) saved = saveMachine(path_, kKey, sample(w)) && saved;
+    for (int i = 0; i < kTimes; ++i) saved = saveCalibration(path_, kKey, sample(w)) && saved;
     _exit(saved ? 0 : 1);
   }
   for (int i = 0; i < kTimes; ++i) {
-    Machine read;
+    Calibration read;
     ASSERT_TRUE(load(&read));
-    EXPECT_EQ(read, sample(read.exchangeNs));
+    EXPECT_EQ(read, sample(read.kept[0].exchangeNs));
   }
   for (int w = 0; w < kWriters; ++w) {
     int status = -1;
@@ -153,26 +159,54 @@ TEST_F(MachineFile, LiesInTheUsersCache) {
   EXPECT_EQ(machineFilePath(), "");
 }
 
+// Comments and blanks are for people; what follows the first line is checked to the last figure.
+TEST_F(MachineFile, ARecordedMachineHoldsForEveryMachineOrIsAnError) {
+  std::filesystem::create_directory(folder_ + "/weft");
+  EXPECT_FALSE(isRecorded(path_)) << "there is none yet";
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
+  EXPECT_FALSE(isRecorded(path_)) << "a calibration of this machine";
+  const std::string figures = toText(sample().kept[0]);
+  write("weft recorded machine 1\n# seen somewhere\n\n" + figures + "# the end");
+  EXPECT_TRUE(isRecorded(path_));
+  Machine read;
+  ASSERT_TRUE(loadRecorded(path_, &read).ok());
+  EXPECT_EQ(read, sample().kept[0]);
+  for (const std::string& bad : {std::string(), figures + "cache 4096\n", figures + "colour 1\n",
+                                 figures.substr(figures.find('\n') + 1)}) {
+    write("weft recorded machine 1\n" + bad);
+    ASSERT_TRUE(isRecorded(path_));
+    const Status status = loadRecorded(path_, &read);
+    EXPECT_EQ(status.code(), Code::InvalidArgument) << bad;
+    EXPECT_NE(status.text().find(path_), std::string::npos) << status.text();
+    EXPECT_NE(status.text().find("fix: "), std::string::npos) << status.text();
+  }
+}
+
 TEST(Machine, WordsAreReadBackAndNonsenseIsRefused) {
   Machine read;
-  ASSERT_TRUE(parse(toText(sample()), &read));
-  EXPECT_EQ(read, sample());
+  ASSERT_TRUE(parse(toText(sample().kept[0]), &read));
+  EXPECT_EQ(read, sample().kept[0]);
   EXPECT_FALSE(parse("", &read));
-  EXPECT_FALSE(parse(toText(sample()) + "cache 4096\n", &read)) << "twice";
-  EXPECT_FALSE(parse(toText(sample()) + "colour 1\n", &read));
+  EXPECT_FALSE(parse(toText(sample().kept[0]) + "cache 4096\n", &read)) << "twice";
+  EXPECT_FALSE(parse(toText(sample().kept[0]) + "colour 1\n", &read));
   EXPECT_FALSE(isSane({}));
+  Machine alone = sample().kept[0];
+  alone.exchangeNs = alone.putAcross = alone.takeAcross = 0;
+  ASSERT_TRUE(parse(toText(alone), &read)) << "a measurement without a second core";
+  EXPECT_TRUE(isSane(estimated(read)));
+  EXPECT_EQ(estimated(read).exchangeNs, alone.handOverNs);
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity(), -1.0, 0.0}) {
-    Machine machine = sample();
+    Machine machine = sample().kept[0];
     machine.copyNear = bad;
     EXPECT_FALSE(isSane(machine)) << bad;
   }
-  Machine without = sample();
-  without.kernelCallNs = without.kernelNear = without.kernelFar = 0;
-  EXPECT_TRUE(isSane(without)) << "no kernel copies";
-  without.kernelFar = 1;
+  Machine without = sample().kept[0];
+  without.cmaCallNs = without.cmaNear = without.cmaFar = 0;
+  EXPECT_TRUE(isSane(without)) << "no CMA copies";
+  without.cmaFar = 1;
   EXPECT_FALSE(isSane(without));
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::tune

@@ -13,11 +13,11 @@
 #include <functional>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "tests/unit/still_transport.h"
-#include "transports/mapped/handle.h"
 
-namespace weft {
+namespace weft::watch {
 namespace {
 
 using Clock = Liveness::Clock;
@@ -277,4 +277,4 @@ TEST(ProcStat, TellsDyingFromLeaving) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::watch

@@ -16,8 +16,6 @@
 namespace weft::train {
 namespace {
 
-constexpr double kEpsilon = 1e-12;
-
 class Bert : public Network {
  public:
   Bert(const ModelShape& shape, std::vector<Tensor> weights)
@@ -41,6 +39,8 @@ class Bert : public Network {
   }
 
  private:
+  static constexpr double kEpsilon = 1e-12;
+
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
     const Tensor sum = at::embedding(at(layers_.words), tensorOf(batch.tokens, size)) +
                        at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +

@@ -9,8 +9,6 @@
 namespace weft::train {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-
 class Gpt : public Network {
  public:
   Gpt(const ModelShape& shape, std::vector<Tensor> weights)
@@ -39,6 +37,8 @@ class Gpt : public Network {
   }
 
  private:
+  static constexpr double kEpsilon = 1e-5;
+
   GptLayers layers_;
 };
 

@@ -13,8 +13,6 @@
 namespace weft::train {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
-
 class Neox : public Network {
  public:
   Neox(const ModelShape& shape, std::vector<Tensor> weights)
@@ -52,6 +50,8 @@ class Neox : public Network {
   }
 
  private:
+  static constexpr double kEpsilon = 1e-5;
+
   int64_t headWidth() const { return shape().hidden / shape().heads; }
 
   Tensor rotaryAttention(const Tensor& x, const BlockAt& block, const Rotation& turn,

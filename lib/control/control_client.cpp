@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/control_client.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/deadline.h"
+#include "base/text.h"
+#include "control/bodies.h"
+#include "control/link_socket.h"
+#include "transports/doorbell.h"
+#include "watch/first_error.h"
+
+namespace weft::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstErrorPatience{250};
+constexpr std::int64_t kGoodbyeMs = 1000;
+
+}  // namespace
+
+ControlClient::ControlClient(const transport::TransportSetup& setup,
+                             transport::Transport& transport, std::unique_ptr<net::Stream> stream)
+    : rank_(setup.rank),
+      names_(setup.names),
+      bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stream_(std::move(stream)),
+      own_(&transport.own().control()),
+      silence_(setup.ranks),
+      ended_(setup.ranks),
+      parts_(setup.ranks),
+      leftEarly_(setup.ranks) {
+  for (std::uint32_t r = 0; r < setup.ranks; ++r)
+    mirrors_.push_back(transport.isMirrored(r) ? transport.control(r) : nullptr);
+  watchClosely(stream_->socket());
+}
+
+// ---- any thread ----
+
+void ControlClient::wake() {
+  const std::uint64_t one = 1;
+  (void)!::write(bell_.fd(), &one, sizeof one);
+}
+
+void ControlClient::propose(const Status& cause) {
+  std::unique_lock lock(mutex_);
+  const bool late = watch::isPublished(firstError_);
+  if (late && !watch::overrules(cause, watch::statusOf(firstError_))) return;
+  if (!wishes_.cause) wishes_.cause = cause;
+  wake();
+  changed_.wait_until(lock, Clock::now() + kFirstErrorPatience, [&] {
+    return gone_ || (late ? !overruled_.ok() : watch::isPublished(firstError_));
+  });
+  if (late && overruled_.ok()) overruled_ = cause;  // nobody can be told
+}
+
+Status ControlClient::overruled() const {
+  const std::lock_guard lock(mutex_);
+  return overruled_;
+}
+
+Status ControlClient::gather(std::span<const std::byte> mine,
+                             std::vector<std::vector<std::byte>>* all, Deadline deadline) {
+  if (mine.size() > bootstrap::kMaxPartBytes)
+    return Status::error(Code::InternalError, text("part of ", mine.size(), " bytes in a round"));
+  std::unique_lock lock(mutex_);
+  wishes_.parts.emplace_back(mine.begin(), mine.end());
+  wake();
+  Status never;
+  const bool settled = changed_.wait_until(lock, deadline.at(), [&] {
+    never = whyIncomplete();
+    return !never.ok() || missing().empty();
+  });
+  if (!settled)
+    return Status::error({.code = Code::Timeout,
+                          .missing = missing(),
+                          .what = "{missing} did not make a call in time"});
+  WEFT_TRY(never);
+  all->clear();
+  for (std::deque<net::Bytes>& parts : parts_) {
+    all->push_back(std::move(parts.front()));
+    parts.pop_front();
+  }
+  return {};
+}
+
+std::vector<std::uint32_t> ControlClient::missing() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t r = 0; r < parts_.size(); ++r)
+    if (parts_[r].empty()) ranks.push_back(r);
+  return ranks;
+}
+
+// OK as long as those who are missing may still come.
+Status ControlClient::whyIncomplete() const {
+  if (!overruled_.ok()) return overruled_;
+  for (const std::uint32_t r : missing()) {
+    if (!ended_[r].ok()) return ended_[r];
+    if (leftEarly_[r])
+      return Status::error({.code = Code::RemoteError,
+                            .who = names_[r],
+                            .what = "{who} has destroyed its end of the communicator"});
+    if (gone_) return hasEnded(names_[0]);
+  }
+  return {};
+}
+
+void ControlClient::refresh(milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (gone_) return;
+  if (!askedSince_) {
+    askedSince_ = Clock::now();
+    wishes_.query = true;
+    wake();
+  }
+  if (patience == milliseconds::zero()) return;
+  const std::uint64_t before = answers_;
+  changed_.wait_until(lock, Clock::now() + patience, [&] {
+    return answers_ != before || watch::isPublished(firstError_) || gone_;
+  });
+}
+
+Status ControlClient::ended(std::uint32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  return ended_[rank];
+}
+
+// While the server owes an answer, nobody knows of the others whether they would answer.
+milliseconds ControlClient::silence(std::uint32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  if (gone_ || rank == rank_) return milliseconds::zero();
+  if (!askedSince_) return silence_[rank];
+  const auto server = std::chrono::duration_cast<milliseconds>(Clock::now() - *askedSince_);
+  return rank == 0 ? std::max(server, silence_[0]) : silence_[rank];
+}
+
+void ControlClient::leave() {
+  const std::lock_guard lock(mutex_);
+  wishes_.leave = true;
+  wake();
+}
+
+void ControlClient::detach() {
+  const std::lock_guard lock(mutex_);
+  if (own_ != nullptr) last_ = readPage(*own_);
+  last_.left = true;
+  own_ = nullptr;
+  std::ranges::fill(mirrors_, nullptr);
+  wishes_.leave = true;
+  wake();
+}
+
+// ---- the thread ----
+
+void ControlClient::run(const net::StopSignal& stop) {
+  while (stream_) {
+    wait(stop);
+    takeWishes(stop.raised());
+    receive();
+    if (stream_ && !stream_->flush()) lose();
+    if (goodbye_ && goodbye_->expired()) stream_.reset();
+  }
+}
+
+void ControlClient::wait(const net::StopSignal& stop) {
+  pollfd entries[] = {
+      stream_->pollEntry(), {bell_.fd(), POLLIN, 0}, {goodbye_ ? -1 : stop.fd(), POLLIN, 0}};
+  (void)::poll(entries, std::size(entries), goodbye_ ? goodbye_->pollTimeoutMs() : -1);
+  std::uint64_t rings = 0;
+  (void)!::read(bell_.fd(), &rings, sizeof rings);
+}
+
+void ControlClient::takeWishes(bool processEnds) {
+  const std::lock_guard lock(mutex_);
+  net::Channel& channel = stream_->channel();
+  if (std::exchange(wishes_.query, false)) channel.send(net::MessageType::Query, net::Bytes());
+  if (wishes_.cause) {
+    channel.send(net::MessageType::Failed, bootstrap::encode(*wishes_.cause));
+    wishes_.cause.reset();
+  }
+  for (net::Bytes& part : wishes_.parts) channel.send(net::MessageType::Gather, std::move(part));
+  wishes_.parts.clear();
+  if (goodbye_ || !(wishes_.leave || processEnds)) return;
+  channel.send(net::MessageType::Report, encode(ownPage()));
+  channel.send(net::MessageType::Bye, net::Bytes());
+  goodbye_ = Deadline::in(kGoodbyeMs);  // until the server has read it, and closes
+}
+
+PageReport ControlClient::ownPage() const { return own_ != nullptr ? readPage(*own_) : last_; }
+
+void ControlClient::receive() {
+  const bool alive = stream_->fill();
+  while (stream_) {
+    std::optional<net::Message> message;
+    if (!stream_->channel().next(&message).ok()) return lose();
+    if (!message) break;
+    handle(*message);
+  }
+  if (stream_ && !alive) lose();
+}
+
+void ControlClient::handle(const net::Message& message) {
+  const std::lock_guard lock(mutex_);
+  Status cause;
+  Ending ending;
+  Part part;
+  News news;
+  if (message.type == net::MessageType::Query) {
+    stream_->channel().send(net::MessageType::Report, encode(ownPage()));
+  } else if (message.type == net::MessageType::Report &&
+             decode(message.body, ended_.size(), &news)) {
+    takeNews(news);
+  } else if (message.type == net::MessageType::Error && bootstrap::decode(message.body, &cause)) {
+    takeFirstError(cause);
+  } else if (message.type == net::MessageType::Gathered &&
+             decode(message.body, ended_.size(), &part)) {
+    takePart(std::move(part));
+  } else if (message.type == net::MessageType::Ended &&
+             decode(message.body, ended_.size(), &ending)) {
+    ended_[ending.rank] = ending.why;
+  } else if (message.type == net::MessageType::Bye) {
+    gone_ = true;
+    stream_.reset();
+  }
+  changed_.notify_all();
+}
+
+// One that this rank published itself, because the server was slow, gives way to any but a lost
+// link.
+void ControlClient::takeFirstError(const Status& cause) {
+  if (!watch::publishFirstError(cause, &firstError_) && !watch::isRecoverable(cause))
+    overruled_ = cause;
+  if (own_ != nullptr) transport::doorbellRing(*own_);
+}
+
+void ControlClient::takePart(Part part) {
+  if (part.last)
+    leftEarly_[part.rank] = true;
+  else
+    parts_[part.rank].push_back(std::move(part.bytes));
+}
+
+void ControlClient::takeNews(const News& news) {
+  for (const News::Entry& entry : news.entries) {
+    silence_[entry.rank] = milliseconds(entry.silenceMs);
+    if (transport::ControlPage* const mirror = mirrors_[entry.rank]) writePage(entry.page, mirror);
+  }
+  askedSince_.reset();
+  ++answers_;
+}
+
+void ControlClient::lose() {
+  const std::lock_guard lock(mutex_);
+  const ControlState::Loss loss = lossOf(*stream_);
+  stream_.reset();
+  gone_ = true;
+  if (!goodbye_) noteLossOfServer(loss);
+  changed_.notify_all();
+}
+
+// A rank that cannot reach the server hears of no other host.
+void ControlClient::noteLossOfServer(const ControlState::Loss& loss) {
+  if (loss.kind == ControlState::Loss::Closed) {
+    ended_[0] = hasEnded(names_[0]);
+    return;
+  }
+  const std::string& here = names_[rank_].host;
+  const Status cause = Status::error(
+      {.code = Code::RemoteError,
+       .who = {-1, names_[0].host},
+       .what = text("{who} of rank 0 unreachable from host ", here, " for ",
+                    inSeconds(loss.silence), ": its uplink or that of host ", here, " is down"),
+       .fix = "look at the network of both"});
+  for (std::uint32_t r = 0; r < ended_.size(); ++r) {
+    if (names_[r].host != here && ended_[r].ok()) ended_[r] = cause;
+  }
+}
+
+}  // namespace weft::control

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "bootstrap/messages.h"
+#include "control/page_report.h"
+#include "watch/liveness.h"
+
+namespace weft::control {
+
+// Of a rank whose connection closed without a good-bye.
+Status hasEnded(const PeerName& name);
+
+// What the server of a communicator's control link knows and decides, without any I/O: who is here,
+// who wants to know what the others do, which error holds, who is gone. The server feeds it events
+// and sends what it wants sent. One thread.
+class ControlState {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // How a connection ended that said no good-bye. The kernel says `Closed` for a process that is
+  // gone, `Cut` where nothing has come from its host for a while.
+  struct Loss {
+    enum Kind : std::uint8_t { Closed, Cut } kind = Closed;
+    std::chrono::milliseconds silence{0};
+  };
+
+  // One message to one rank.
+  struct Outgoing {
+    std::uint32_t rank = 0;
+    net::MessageType type = net::MessageType::Query;
+    std::shared_ptr<const net::Bytes> body;
+  };
+
+  // names[r] is rank r; the server lives in rank 0's process.
+  explicit ControlState(std::vector<PeerName> names);
+
+  // ---- events ----
+  void seat(std::uint32_t rank);  // once: who has gone does not come back
+  void query(std::uint32_t asker, Clock::time_point now);
+  void report(std::uint32_t rank, const PageReport& page, Clock::time_point now);
+  void propose(const Status& cause);
+  void gather(std::uint32_t rank, const net::Bytes& part);
+  void bye(std::uint32_t rank, Clock::time_point now);
+  void lose(std::uint32_t rank, Loss loss, Clock::time_point now);
+  void tick(Clock::time_point now);
+  // This process ends: asks rank 0, whose end it is, for what it did last. Over with leave().
+  void beginToLeave(Clock::time_point now);
+  bool mayLeave() const { return !here(0) || !seats_[0].owesSince; }
+  void leave(Clock::time_point now);
+
+  // ---- what follows ----
+  std::optional<Outgoing> take();
+  // When tick() is wanted at the latest.
+  std::optional<Clock::time_point> nextTick() const;
+  bool here(std::uint32_t rank) const { return seats_[rank].here; }
+  bool hasCome(std::uint32_t rank) const { return seats_[rank].came; }
+  bool hasLeft(std::uint32_t rank) const { return seats_[rank].came && !seats_[rank].here; }
+  bool everybodyCame() const { return came_ == seats_.size(); }
+  bool nobodyHere() const;
+
+  // For a better word than that a connection has ended: ranks of the same host see how.
+  static constexpr std::chrono::milliseconds kLossPatience{50};
+  // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
+  static constexpr std::chrono::milliseconds kCutPatience{250};
+  // For answers, before those that came are passed on without the rest.
+  static constexpr std::chrono::milliseconds kAnswerPatience{5};
+
+ private:
+  struct Seat {
+    bool came = false;
+    bool here = false;
+    bool asks = false;  // waits for news
+    std::optional<Clock::time_point> owesSince;
+    std::optional<PageReport> page;
+    std::optional<Loss> loss;  // not yet told
+    bool cut = false;
+  };
+
+  void send(std::uint32_t rank, net::MessageType type, std::shared_ptr<const net::Bytes> body);
+  void broadcast(net::MessageType type, net::Bytes body);
+  void announceLeaver(std::uint32_t rank);
+  void askAll(Clock::time_point now);
+  void answerAskers(Clock::time_point now);
+  net::Bytes news(Clock::time_point now) const;
+  void announceLosses();
+  Status endOf(std::uint32_t rank) const;
+  Status cutOf(std::uint32_t rank) const;
+  std::vector<std::uint32_t> ranksOf(const std::string& host) const;
+  bool allOthersCut() const;
+
+  std::vector<PeerName> names_;
+  std::vector<Seat> seats_;
+  std::size_t came_ = 0;
+  std::optional<Status> firstError_;
+  std::optional<Clock::time_point> answerAt_;    // a round of questions is under way
+  std::optional<Clock::time_point> announceAt_;  // a loss is to be told
+  std::deque<Outgoing> outgoing_;
+};
+
+}  // namespace weft::control

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// WEFT_RANK, WEFT_SIZE, WEFT_ROOT: set by hand or by a tool that knows better than every launcher.
+#include "base/invalid.h"
+#include "base/knobs.h"
+#include "base/text.h"
+#include "launch/launcher_source.h"
+
+namespace weft::launch {
+namespace {
+
+bool present() { return isSet(Knob::Rank) || isSet(Knob::Size); }
+
+Status identifyByKnobs(Identity* identity) {
+  return readIdentity({"WEFT_RANK", "WEFT_SIZE", "WEFT_LOCAL_RANK", "WEFT_LOCAL_SIZE"}, identity);
+}
+
+Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+  std::string root;
+  WEFT_TRY(readText(Knob::Root, &root));
+  if (root.empty()) {
+    return invalid(
+        "WEFT_RANK and WEFT_SIZE are set, but WEFT_ROOT is not. fix: set WEFT_ROOT=host:port of "
+        "rank 0 on all ranks");
+  }
+  return idForJob(identity, root, text("root ", root.substr(root.rfind(':') + 1)), deadline, id);
+}
+
+}  // namespace
+
+const LauncherSource kWeftSource{"WEFT_RANK", present, identifyByKnobs, meet};
+
+}  // namespace weft::launch

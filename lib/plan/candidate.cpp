@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/candidate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "plan/arrivals.h"
+#include "plan/model.h"
+#include "schedule/algorithms/generators.h"
+#include "schedule/transforms.h"
+
+namespace weft::plan {
+namespace {
+
+std::uint64_t longestBlock(const Call& call) {
+  std::uint64_t count = call.counts.empty() ? call.count : 0;
+  for (const std::size_t n : call.counts) count = std::max<std::uint64_t>(count, n);
+  return count * reduce::sizeOf(call.type);
+}
+
+// Copies gain from direct puts. A reduction's second half goes through the cache either way, and of
+// a broadcast one rank alone would do the work.
+bool mayLandDirectly(const Call& call, const Tuning& tuning) {
+  return tuning.direct && !schedule::isReduction(call.collective) &&
+         call.collective != schedule::Collective::Broadcast;
+}
+
+// CMA copies of shared buffers: where blocks may be put directly, that is better.
+bool mayCopyShared(const Call& call, const Tuning& tuning) {
+  return tuning.direct && !tuning.sharesAll && !mayLandDirectly(call, tuning) &&
+         call.op != reduce::RedOp::Epilogue;
+}
+
+// Of algorithms that fit. Two levels are for links between hosts, and their sums are not added in
+// rank order.
+bool isAutomatic(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+  if (tuning.ranks < algorithm.automaticFrom) return false;
+  return algorithm.levels == schedule::Levels::One || (tuning.costs.between && !call.reproducible);
+}
+
+std::vector<const schedule::Algorithm*> fitting(const Call& call, const Tuning& tuning,
+                                                bool shared) {
+  const schedule::Collective list = shared ? call.collective : listOf(call);
+  std::vector<const schedule::Algorithm*> found;
+  for (const schedule::Algorithm& a : schedule::algorithms())
+    if (a.collective == list && a.shared == shared && checkFits(a, call, tuning).ok())
+      found.push_back(&a);
+  return found;
+}
+
+std::vector<const schedule::Algorithm*> automaticAlgorithms(const Call& call, const Tuning& tuning,
+                                                            bool shared = false) {
+  std::vector<const schedule::Algorithm*> found = fitting(call, tuning, shared);
+  std::erase_if(found,
+                [&](const schedule::Algorithm* a) { return !isAutomatic(*a, call, tuning); });
+  return found;
+}
+
+// WEFT_ONE_SHOT_MAX asks for the first of several algorithms up to its limit, and for the others
+// beyond it.
+bool limitsOneShot(const Call& call, const Tuning& tuning, std::size_t several) {
+  return tuning.oneShotMax && several > 1 && longestBlock(call) != 0;
+}
+
+void append(std::vector<Candidate>* all, const std::vector<Candidate>& more) {
+  all->insert(all->end(), more.begin(), more.end());
+}
+
+std::vector<Candidate> bothProtocols(const schedule::Algorithm* algorithm, bool direct) {
+  if (!direct) return {{algorithm, false}};
+  return {{algorithm, false}, {algorithm, true}};
+}
+
+Status refuse(const schedule::Algorithm& algorithm, std::string_view why) {
+  return Status::error(Code::InvalidUsage, text("algorithm '", algorithm.name, "' ", why));
+}
+
+schedule::Schedule generate(const schedule::Algorithm& algorithm, const Call& call,
+                            const Tuning& tuning) {
+  const schedule::Shape shape = shapeOf(tuning, static_cast<std::uint32_t>(call.root));
+  schedule::Schedule made = algorithm.make(shape);
+  if (call.op != reduce::RedOp::Epilogue) return made;
+  if (call.collective == schedule::Collective::AllGather)
+    return schedule::makeFirst(std::move(made));
+  if (!isStep(call) || algorithm.shared) return made;
+  const schedule::Algorithm* gather =
+      schedule::findAlgorithm(schedule::Collective::AllGather, algorithm.name);
+  schedule::Schedule step =
+      schedule::reduceScatterAllGather(algorithm.name, made, gather->make(shape));
+  step.name = text("step ", algorithm.name);
+  return step;
+}
+
+schedule::Schedule cheapestBarrier(const Tuning& tuning) {
+  Call call;
+  call.collective = schedule::Collective::Barrier;
+  const auto costOf = [&](const Candidate& c) {
+    return estimateNs(c.algorithm->make(shapeOf(tuning)), call, tuning.costs);
+  };
+  return std::ranges::min(automaticOf(call, tuning), {}, costOf).algorithm->make(shapeOf(tuning));
+}
+
+}  // namespace
+
+schedule::Collective listOf(const Call& call) {
+  return isStep(call) ? schedule::Collective::ReduceScatter : call.collective;
+}
+
+Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+  if (algorithm.shared && (tuning.ranks == 1 || !(tuning.shares || tuning.sharesAll) ||
+                           call.op == reduce::RedOp::PreMulSum))
+    return refuse(algorithm, "needs shared buffers and unscaled inputs; fix: choose another");
+  if (call.reproducible && algorithm.order == schedule::SumOrder::Algorithm)
+    return refuse(algorithm,
+                  "does not add in rank order, which reproducible asks for; "
+                  "fix: choose one-shot or mesh");
+  if (algorithm.levels == schedule::Levels::Two && !hasLevels(tuning))
+    return refuse(algorithm, "needs several nodes, one of several ranks; fix: choose another");
+  if (algorithm.levels == schedule::Levels::TwoEven && shapeOf(tuning).localRanks == 1)
+    return refuse(algorithm,
+                  "needs several nodes with equally many ranks, in order; fix: choose two-level");
+  if (isStep(call) && !algorithm.shared &&
+      schedule::findAlgorithm(schedule::Collective::AllGather, algorithm.name) == nullptr)
+    return refuse(algorithm,
+                  "has no all-gather of its name, which a step ends with; fix: choose another");
+  return checkArrivals(algorithm, tuning);
+}
+
+std::vector<Candidate> protocolsOf(const schedule::Algorithm* algorithm, const Call& call,
+                                   const Tuning& tuning) {
+  if (!mayLandDirectly(call, tuning)) return {{algorithm, false}};
+  if (tuning.directMin) return {{algorithm, longestBlock(call) >= *tuning.directMin}};
+  return bothProtocols(algorithm, true);
+}
+
+std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
+  std::vector<Candidate> all;
+  for (const schedule::Algorithm* a : fitting(call, tuning, false))
+    append(&all, bothProtocols(a, tuning.direct));
+  for (const schedule::Algorithm* a : fitting(call, tuning, true))
+    append(&all, bothProtocols(a, mayCopyShared(call, tuning)));
+  return all;
+}
+
+std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning) {
+  const std::vector<const schedule::Algorithm*> plain = automaticAlgorithms(call, tuning);
+  const bool limited = limitsOneShot(call, tuning, plain.size());
+  const bool isShort = limited && longestBlock(call) <= *tuning.oneShotMax;
+  std::vector<Candidate> all;
+  for (const schedule::Algorithm* a : plain)
+    if (!limited || (a == plain[0]) == isShort) append(&all, protocolsOf(a, call, tuning));
+  for (const schedule::Algorithm* a : automaticAlgorithms(call, tuning, true))
+    append(&all, bothProtocols(a, mayCopyShared(call, tuning)));
+  return all;
+}
+
+std::string_view narrowingKnob(const Call& call, const Tuning& tuning) {
+  if (limitsOneShot(call, tuning, automaticAlgorithms(call, tuning).size()))
+    return "WEFT_ONE_SHOT_MAX";
+  return tuning.directMin && mayLandDirectly(call, tuning) ? "WEFT_DIRECT_MIN" : "";
+}
+
+std::string nameOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
+  std::string name(candidate.algorithm->name);
+  if (candidate.algorithm->shared) return candidate.direct ? name + ":direct" : name;
+  if (!mayLandDirectly(call, tuning)) return name;
+  return name + (candidate.direct ? ":direct" : ":staged");
+}
+
+schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
+  schedule::Schedule schedule = generate(*candidate.algorithm, call, tuning);
+  if (candidate.algorithm->shared) return schedule;
+  if (call.op == reduce::RedOp::PreMulSum && schedule::isReduction(call.collective))
+    schedule = schedule::prescale(std::move(schedule));
+  schedule = candidate.direct ? schedule::awaitClearToSend(std::move(schedule))
+                              : schedule::stageOut(std::move(schedule));
+  if (schedule::isRooted(call.collective))
+    schedule = schedule::withAgreement(std::move(schedule), cheapestBarrier(tuning));
+  return schedule;
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/call.h"
+#include "plan/tuning.h"
+#include "schedule/registry.h"
+
+namespace weft::plan {
+
+// A way to run a call. All functions here are pure, so that all ranks decide alike.
+struct Candidate {
+  const schedule::Algorithm* algorithm = nullptr;
+  // Puts go to the receive buffer, after a clear-to-send, and not to the protocol arena. Of an
+  // algorithm on shared buffers: CMA copies what is not shared.
+  bool direct = false;
+  friend bool operator==(const Candidate&, const Candidate&) = default;
+};
+
+// Every way in which `call` can run here, be it chosen or forced.
+std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning);
+
+// Those among which the model chooses where nothing is forced: of the algorithms that the registry
+// calls automatic, as far as WEFT_ONE_SHOT_MAX and WEFT_DIRECT_MIN leave a choice. Those on shared
+// buffers come last.
+std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning);
+
+// The ways of one algorithm, where its protocol is not forced.
+std::vector<Candidate> protocolsOf(const schedule::Algorithm* algorithm, const Call& call,
+                                   const Tuning& tuning);
+
+// The knob that leaves the model less to choose from; "" if none does.
+std::string_view narrowingKnob(const Call& call, const Tuning& tuning);
+
+// Can it run this call here? InvalidUsage says why not.
+Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning);
+
+// As it may be forced: "mesh:direct".
+std::string nameOf(const Candidate& candidate, const Call& call, const Tuning& tuning);
+
+// The collective under which the call's algorithms are listed: a step is named by its
+// reduce-scatter.
+schedule::Collective listOf(const Call& call);
+
+// What runs: the schedule of the candidate's algorithm, with the transforms that the call and the
+// protocol need.
+schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, const Tuning& tuning);
+
+}  // namespace weft::plan

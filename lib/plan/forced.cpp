@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/forced.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "schedule/registry.h"
+
+namespace weft::plan {
+namespace {
+
+// "mesh:direct" in its two parts.
+struct Name {
+  explicit Name(std::string_view text)
+      : algorithm(text.substr(0, text.find(':'))),
+        protocol(text.substr(std::min(text.size(), algorithm.size() + 1))),
+        hasProtocol(algorithm.size() < text.size()) {}
+  std::string_view algorithm, protocol;
+  bool hasProtocol;
+};
+
+bool isShared(std::string_view name) {
+  return std::ranges::any_of(schedule::algorithms(), [&](const schedule::Algorithm& a) {
+    return a.shared && a.name == name;
+  });
+}
+
+// The knob speaks to all calls of a job: where only other collectives have that algorithm, it says
+// nothing.
+bool concerns(std::string_view knob, schedule::Collective collective) {
+  const std::string_view name = Name(knob).algorithm;
+  return schedule::findAlgorithm(collective, name) != nullptr ||
+         std::ranges::none_of(schedule::algorithms(),
+                              [&](const schedule::Algorithm& a) { return a.name == name; });
+}
+
+Status checkProtocol(std::string_view forced, const Name& name) {
+  if (!name.hasProtocol || name.protocol == "staged" || name.protocol == "direct") return {};
+  return Status::error(Code::InvalidUsage,
+                       text("algorithm '", forced, "': unknown protocol '", name.protocol,
+                            "'; fix: use ':staged', ':direct' or none"));
+}
+
+// The algorithm that `forced` names.
+Status findForced(std::string_view forced, const Name& name, const Call& call,
+                  const schedule::Algorithm** out) {
+  WEFT_TRY(checkProtocol(forced, name));
+  *out = schedule::findAlgorithm(listOf(call), name.algorithm);
+  if (*out == nullptr)
+    return Status::error(
+        Code::InvalidUsage,
+        text("unknown algorithm '", name.algorithm, "' for ", collectiveName(call.collective),
+             "; fix: use one of ", algorithmNames(listOf(call))));
+  if ((*out)->shared)
+    return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name.algorithm,
+                                                  "' lands nowhere; fix: name it alone"));
+  return {};
+}
+
+}  // namespace
+
+std::string algorithmNames(schedule::Collective collective) {
+  std::string names;
+  for (const schedule::Algorithm& a : schedule::algorithms())
+    if (a.collective == collective) names += text(names.empty() ? "" : ",", a.name);
+  return names;
+}
+
+Status checkDirect(std::string_view forced, const Tuning& tuning) {
+  if (tuning.direct) return {};
+  return Status::error(Code::InvalidUsage,
+                       text("algorithm '", forced,
+                            "': this communicator cannot write into its peers' buffers; "
+                            "fix: use ':staged'"));
+}
+
+Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
+  *out = {};
+  out->text = call.algorithm;
+  if (out->text.empty() && concerns(tuning.algorithm, listOf(call))) {
+    out->text = tuning.algorithm;
+    out->isKnob = true;
+  }
+  if (out->text.empty()) return {};
+  const Name name(out->text);
+  const bool direct = name.protocol == "direct";
+  if (isShared(name.algorithm) && (direct || !name.hasProtocol)) {
+    out->shared = name.algorithm;
+    out->copies = direct;
+    return {};
+  }
+  const schedule::Algorithm* algorithm = nullptr;
+  WEFT_TRY(findForced(out->text, name, call, &algorithm));
+  WEFT_TRY(checkFits(*algorithm, call, tuning));
+  if (direct) WEFT_TRY(checkDirect(out->text, tuning));
+  out->ways = name.hasProtocol ? std::vector<Candidate>{{algorithm, direct}}
+                               : protocolsOf(algorithm, call, tuning);
+  return {};
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "base/status.h"
+#include "shard/layout.h"
+#include "shard/mesh.h"
+#include "shard/rules.h"
+
+namespace weft::shard {
+
+struct ShardConfig {
+  Degrees degrees;
+  reduce::DType paramType = reduce::DType::BF16;  // what the model computes with
+  reduce::DType gradType = reduce::DType::BF16;   // what backward writes
+  reduce::DType wireType = reduce::DType::BF16;   // what gradients are while they travel
+  OptimizerSettings optimizer;
+  bool master = true;  // fp32 weights beside 16-bit parameters
+  reduce::RoundingMode rounding = reduce::RoundingMode::Nearest;  // of weights to parameters
+  std::uint64_t seed = 0;
+  std::uint64_t bucketElements = std::uint64_t{4} << 20;
+  bool reproducible = false;  // the same bits for 1, 2, 4, ... ranks at equal global batch
+  bool eager = false;         // no barrier between the last gradient and the first update
+};
+
+// InvalidArgument says which settings are impossible, alone or together.
+Status checkConfig(const ShardConfig& config, std::uint32_t ranks);
+
+// Do all ranks want the same? Before anything is made; the error names rank and parameter. `mine`
+// is what this rank has found wrong by itself. Collective, in turn.
+Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const Layout& layout,
+                    const Status& mine);
+
+}  // namespace weft::shard

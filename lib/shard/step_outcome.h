@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "shard/layout.h"
+#include "shard/reducer.h"
+
+namespace weft::shard {
+
+struct MicroStepArgs {
+  bool boundary = true;  // the optimizer steps after this backward
+  double learningRate = 1e-3;
+  double weightDecay = 0;
+  double clipNorm = 0;        // 0: no clipping
+  double lossScale = 1;       // what the loss was multiplied with
+  double divisor = 0;         // what the sum of all ranks' gradients is divided by; 0: ranks
+  bool skipNonFinite = true;  // no update if a gradient is infinite or NaN
+};
+Status checkArgs(const MicroStepArgs& args, bool eager);
+// What sums of gradients are multiplied with.
+double averagingOf(const MicroStepArgs& args, std::uint32_t ranks);
+
+struct StepOutcome {
+  double gradientNorm = 0;  // of the averaged gradients, before clipping
+  double clip = 1;          // what they were multiplied with
+  std::uint64_t nonFinite = 0;
+  bool skipped = false;
+  int badParameter = -1, badRank = -1;  // the first that was not finite, and who brought it
+  double exposedSeconds = 0;            // that acquire() and wait() waited since the step before
+};
+
+// What each rank says of a step, for all to decide alike.
+struct StepReport {
+  reduce::ExactSum squares;
+  std::uint64_t nonFinite, firstBad;
+  std::int32_t badRank;
+  std::uint32_t missing;  // a parameter that was not ready, counted from 1
+  std::uint64_t args;     // fingerprint of them, and of the number of micro-steps
+  Reducer::EarlyBad early;
+};
+StepReport reportOf(Reducer& reducer, const Mesh& mesh, const MicroStepArgs& args,
+                    std::uint64_t microSteps, std::uint32_t missing);
+
+// Clip, skip or step: the same on every rank, from the same reports. Not empty: what was misused,
+// and the step is called off.
+std::string decideStep(const std::vector<StepReport>& reports, const MicroStepArgs& args,
+                       const Layout& layout, StepOutcome* outcome);
+
+}  // namespace weft::shard

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of the control link, and the mirror of a control page that a report is written to.
+#include <memory>
+#include <optional>
+
+#include "control/bodies.h"
+#include "fuzz.h"
+
+namespace weft::fuzz {
+namespace {
+
+constexpr std::size_t kFewRanks = 3, kManyRanks = 1 << 20;
+
+template <class Body>
+void tryBody(net::ByteView bytes, std::size_t ranks) {
+  requireRoundTrip(
+      bytes, [](const Body& body) { return control::encode(body); },
+      [ranks](net::ByteView from) {
+        Body body;
+        return control::decode(from, ranks, &body) ? std::optional(body) : std::nullopt;
+      });
+}
+
+void tryPage(net::ByteView bytes) {
+  control::PageReport page;
+  if (!control::decode(bytes, &page)) return;
+  require(control::encode(page).size() <= control::PageReport::kMaxBytes, "a page is bounded");
+  const auto mirror = std::make_unique<transport::ControlPage>();
+  control::writePage(page, mirror.get());
+  const control::PageReport seen = control::readPage(*mirror);
+  require(seen.callSeq == page.callSeq && seen.left == page.left,
+          "a mirror says what was reported");
+}
+
+}  // namespace
+
+void tryInput(Input input) {
+  if (input.empty()) return;
+  const net::ByteView body = bytesOf(input.subspan(1));
+  const std::size_t ranks = (input[0] & 128) != 0 ? kManyRanks : kFewRanks;
+  switch (input[0] % 4) {
+    case 0:
+      return tryPage(body);
+    case 1:
+      return tryBody<control::News>(body, ranks);
+    case 2:
+      return tryBody<control::Ending>(body, ranks);
+    default:
+      return tryBody<control::Part>(body, ranks);
+  }
+}
+
+}  // namespace weft::fuzz

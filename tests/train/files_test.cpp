@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/train/temporary_folder.h"
+#include "tools/train/attention_memory.h"
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+// How it is refused, or 0.
+int refusalOf(const Options& options) {
+  try {
+    checkFiles(options);
+  } catch (const Failure& failure) {
+    return failure.code();
+  }
+  return 0;
+}
+
+TEST(Files, WhatCannotBeWrittenIsFoundBefore) {
+  const TemporaryFolder folder;
+  for (std::string Options::*file :
+       {&Options::csv, &Options::json, &Options::svg, &Options::exportTo, &Options::save}) {
+    Options options;
+    options.*file = folder.path("new");
+    EXPECT_EQ(refusalOf(options), 0);
+    options.*file = folder.write("file", "") + "/below";
+    EXPECT_EQ(refusalOf(options), 73);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path("checkpoint")));
+}
+
+TEST(Files, AnExportNeedsARegularFile) {
+  Options options;
+  options.exportTo = "-";
+  EXPECT_EQ(refusalOf(options), 64);
+}
+
+TEST(Files, ResumeNeedsACheckpointUnlessItIsWhereTheRunSaves) {
+  const TemporaryFolder folder;
+  Options options;
+  options.resume = folder.path("typo");
+  EXPECT_EQ(refusalOf(options), 64);
+  options.resume = folder.path();
+  EXPECT_EQ(refusalOf(options), 64) << "no checkpoint";
+  options.save = folder.path() + "/";
+  EXPECT_EQ(refusalOf(options), 0) << "its first start";
+  options.save.clear();
+  folder.write("latest", "step-1");
+  EXPECT_EQ(refusalOf(options), 0);
+}
+
+TEST(AttentionMemory, ThatNoHostHasIsRefused) {
+  Options options;
+  options.length = 65536;
+  options.batch = 8;
+  options.shape.heads = 4;
+  EXPECT_EQ(attentionBytes(options), 8.0 * 4 * 65536 * 65536 * 4);
+  EXPECT_NO_THROW(checkAttentionFits(options, 1e12));
+  EXPECT_THROW(checkAttentionFits(options, 16e9), Failure);
+  EXPECT_GT(bytesOfThisHost(), 0);
+}
+
+}  // namespace
+}  // namespace weft::train

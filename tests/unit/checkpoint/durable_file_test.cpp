@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/durable_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+namespace weft::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contentOf(const std::string& path) {
+  std::string content;
+  EXPECT_TRUE(readFile(path, 1000, &content).ok()) << path;
+  return content;
+}
+
+TEST(DurableFile, ALinkInItsPlaceIsNotFollowed) {
+  const fs::path folder = fs::path(testing::TempDir()) / "weft-durable-link";
+  fs::remove_all(folder);
+  ASSERT_TRUE(makeFolders(folder.string()).ok());
+  const std::string victim = folder / "victim", file = folder / "file";
+  ASSERT_TRUE(writeFile(victim, "precious").ok());
+  fs::create_symlink(victim, file + ".tmp");
+  ASSERT_TRUE(replaceFile(file, "new").ok());
+  EXPECT_EQ(contentOf(victim), "precious");
+  EXPECT_EQ(contentOf(file), "new");
+  fs::remove_all(folder);
+}
+
+TEST(DurableFile, FoldersAreMadeWhereTheyAreNot) {
+  const fs::path top = fs::path(testing::TempDir()) / "weft-durable-folders";
+  fs::remove_all(top);
+  for (int twice = 0; twice < 2; ++twice) EXPECT_TRUE(makeFolders((top / "a//b/c/").string()).ok());
+  EXPECT_TRUE(fs::is_directory(top / "a/b/c"));
+  ASSERT_TRUE(writeFile(top / "a/file", "x").ok());
+  for (const char* bad : {"a/file", "a/file/d"}) {
+    const Status status = makeFolders((top / bad).string());
+    EXPECT_EQ(status.code(), Code::SystemError) << bad;
+    EXPECT_NE(status.text().find("cannot make folder"), std::string::npos) << status.text();
+  }
+  fs::remove_all(top);
+}
+
+}  // namespace
+}  // namespace weft::checkpoint

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/status.h"
+#include "tests/verify/link.h"
+#include "tests/verify/verify.h"
+
+namespace weft::verify {
+
+// Runs one invocation on fingerprints and compares every Out slot with what the collective
+// requires.
+Status verifyResult(const LinkedSchedule& linked, const VerifyOptions& options);
+
+}  // namespace weft::verify

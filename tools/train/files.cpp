@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "perf/common/report_file.h"
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+void checkReports(const Options& options) {
+  for (const std::string& path : {options.csv, options.json, options.svg})
+    if (!path.empty()) tools::ReportFile tried(path);
+}
+
+void checkExport(const std::string& path) {
+  if (path.empty() || tools::ReportFile(path).isReplaced()) return;
+  throw Failure(Exit::kUsage, fmt::format("--export {} is no regular file, and the weights are "
+                                          "written beside it first; name a file in a folder",
+                                          path));
+}
+
+void checkSave(const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw Failure(Exit::kCannotWrite,
+                  fmt::format("cannot make the folder --save {}: {}", folder, error.message()));
+  }
+  tools::ReportFile tried(fs::path(folder) / "checkpoint");
+}
+
+bool isSameFolder(const std::string& a, const std::string& b) {
+  return !b.empty() && fs::weakly_canonical(a + "/") == fs::weakly_canonical(b + "/");
+}
+
+// A run that saves where it resumes from begins there when it is started for the first time.
+void checkResume(const Options& options) {
+  if (options.resume.empty() || hasCheckpoint(options.resume) ||
+      isSameFolder(options.resume, options.save))
+    return;
+  throw Failure(Exit::kUsage,
+                fmt::format("there is no checkpoint in --resume {}; name the folder that an "
+                            "earlier run had as --save",
+                            options.resume));
+}
+
+}  // namespace
+
+bool hasCheckpoint(const std::string& folder) {
+  std::error_code none;
+  return fs::exists(folder + "/latest", none) || fs::exists(folder + "/index.json", none);
+}
+
+void checkFiles(const Options& options) {
+  try {
+    checkReports(options);
+    checkExport(options.exportTo);
+    checkSave(options.save);
+  } catch (const tools::CannotWrite& error) {
+    throw Failure(Exit::kCannotWrite, error.what());
+  }
+  checkResume(options);
+}
+
+}  // namespace weft::train

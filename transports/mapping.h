@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+namespace weft::transport {
+
+// Owned pages. They are not inherited by fork (MADV_DONTFORK): a child could only do harm with them
+// (its stores would look like its parent's), and it would keep them alive, and in local windows
+// every store of the parent would first copy the page. So the destructor does nothing in a child.
+class Mapping {
+ public:
+  // A null base with errno set when mmap or madvise fails. fd < 0: private anonymous memory. The
+  // first `atOnce` bytes have their pages now, the others when they are touched.
+  Mapping(std::size_t bytes, int fd, std::size_t atOnce = ~std::size_t{0});
+  // Takes over what is mapped already; null or MAP_FAILED is nothing.
+  Mapping(void* at, std::size_t bytes);
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping();
+
+  std::byte* base() const { return base_; }
+  // False in a child of the process that made it.
+  bool present() const { return base_ != nullptr && owner_ == ::getpid(); }
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+  pid_t owner_ = 0;
+};
+
+}  // namespace weft::transport

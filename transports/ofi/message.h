@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace weft::ofi {
+
+// In front of each payload that travels as a message.
+struct Header {
+  std::uint64_t secret = 0;  // the receiver's: Contact
+  std::uint32_t rank = 0;
+  std::uint32_t bytes = 0;
+  std::uint64_t target = 0;
+  std::uint32_t immediate = 0;
+  std::uint32_t region = 0;
+};
+
+// Anybody may send anything: the header of what has arrived, and whether its sender knows the
+// secret.
+inline bool readHeader(std::span<const std::byte> message, std::uint64_t secret, Header* header) {
+  if (message.size() < sizeof(Header)) return false;
+  std::memcpy(header, message.data(), sizeof(Header));
+  return header->secret == secret;
+}
+
+// Where the payload of such a message goes; empty with a null pointer if it does not fit in there.
+inline std::span<std::byte> placeOf(const Header& header, std::size_t messageBytes,
+                                    std::span<const std::span<std::byte>> regions) {
+  if (header.region >= regions.size() || header.bytes != messageBytes - sizeof(Header)) return {};
+  const std::span<std::byte> region = regions[header.region];
+  if (header.bytes > region.size() || header.target > region.size() - header.bytes) return {};
+  return region.subspan(header.target, header.bytes);
+}
+
+}  // namespace weft::ofi

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// The memory that one rank offers to its peers: control page, arrival slots, staging arena. The
+// same layout serves threads, processes and, as registered memory, networks.
+namespace weft::transport {
+
+inline constexpr std::size_t kLine = 64;
+inline constexpr std::size_t kPage = 4096;
+inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in flight
+inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
+inline constexpr std::uint32_t kWindowMagic = 0x77656654;
+inline constexpr std::uint32_t kWindowVersion = 2;
+inline constexpr std::size_t kTokenBytes = 16;
+
+constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+// One arrival: flag, fingerprint and a small payload in one cache line, so that a short message
+// costs one line transfer. Written by the peer that puts, `flag` last; read by the window's owner.
+struct alignas(kLine) ArrivalSlot {
+  std::atomic<std::uint64_t> flag{0};  // arrivalFlag(); release store, acquire load
+  std::uint64_t tag = 0;               // fingerprint of the sender's call
+  std::byte inlined[kInlineBytes] = {};
+};
+static_assert(sizeof(ArrivalSlot) == kLine);
+
+// The flag's value: which invocation (epoch, from 1), and how far the sender's completed
+// invocations lag behind it. The lag is the credit: it tells what the sender no longer reads.
+inline constexpr std::uint64_t kMaxLag = 255;
+inline std::uint64_t arrivalFlag(std::uint64_t epoch, std::uint64_t completed) {
+  const std::uint64_t lag = epoch - completed;
+  return epoch << 8 | (lag < kMaxLag ? lag : kMaxLag);
+}
+inline std::uint64_t epochOf(std::uint64_t flag) { return flag >> 8; }
+// Everything up to here was complete at the sender; 0 if the lag did not fit.
+inline std::uint64_t completedOf(std::uint64_t flag) {
+  const std::uint64_t lag = flag & kMaxLag;
+  return lag == kMaxLag ? 0 : epochOf(flag) - lag;
+}
+
+// What a rank called, for the sentence that names both sides of a mismatch. Written by the owner
+// before it sends anything of that call; a record is whole if `seq` is equal before and after.
+struct alignas(kLine) CallRecord {
+  std::atomic<std::uint64_t> seq{0};
+  std::atomic<std::uint64_t> fingerprint{0};
+  std::atomic<std::uint64_t> count{0};
+  std::atomic<std::uint64_t> what{0};  // kind | type << 8 | op << 16 | root << 32
+};
+
+inline constexpr std::size_t kCallRecords = 64;
+inline constexpr std::size_t kFirstErrorBytes = 2000;
+
+// The first failure that anybody declared, packed (base/status.h); one for a communicator, on rank
+// 0's page, so that all survivors report the same cause.
+struct alignas(kLine) FirstError {
+  enum State : std::uint32_t { None, Writing, Published };
+  std::atomic<std::uint32_t> state{None};
+  std::uint32_t length = 0;
+  char packed[kFirstErrorBytes] = {};
+};
+
+struct ControlPage {
+  std::uint32_t magic = kWindowMagic;
+  std::uint32_t version = kWindowVersion;
+  std::int32_t rank = -1;
+  std::int32_t pid = 0;
+  // Random, also told to the peers in another way: proves that some memory is this page.
+  std::byte token[kTokenBytes] = {};
+  std::atomic<std::uint64_t> probe{0};  // target of trial writes at set-up
+
+  // Owner: all invocations up to this one are complete here, so their slots may be overwritten.
+  alignas(kLine) std::atomic<std::uint64_t> completed{0};
+  // Owner sleeps in a futex on `doorbell` while `sleeping` is 1; a peer adds to it and wakes it.
+  alignas(kLine) std::atomic<std::uint32_t> doorbell{0};
+  std::atomic<std::uint32_t> sleeping{0};
+  // Owner: 1 = whoever stores something that the owner may sleep on must fence before it reads
+  // `sleeping` (transports/doorbell.h does it).
+  std::atomic<std::uint32_t> ringFence{1};
+  // Owner: 1 + the core on which it last waited: those who wait for it see whether it needs theirs.
+  alignas(kLine) std::atomic<std::uint32_t> core{0};
+  // Owner: number of the call in progress or last made.
+  alignas(kLine) std::atomic<std::uint64_t> callSeq{0};
+  std::atomic<std::uint32_t> inCall{0};
+  std::atomic<std::uint32_t> inPairs{0};  // in a batch of sends and receives
+  std::atomic<std::uint32_t> left{0};     // 1: destroyed its end; it will make no further call
+  alignas(kLine)
+      FirstError firstError;  // on a line of its own: every call looks whether there is one
+  CallRecord calls[kCallRecords];
+};
+
+// Where things lie in every rank's window. Equal on all ranks of a communicator.
+struct WindowLayout {
+  std::uint32_t ranks = 0;
+  std::uint32_t arrivalSlots = 0;      // of collectives, per lane
+  std::uint32_t pairArrivalSlots = 0;  // of point-to-point, for all peers together
+  std::uint32_t spare = 0;             // no gap, as ranks send each other their layouts
+  std::size_t arenaBytes = 0;          // staging arena per lane
+  std::size_t pairBytes = 0;           // point-to-point staging, for all peers together
+  std::uint64_t epochsBefore = 0;      // tests begin late, as after months: counters begin here
+
+  std::size_t arrivals() const { return roundUp(sizeof(ControlPage), kPage); }
+  std::size_t pairArrivals() const {
+    return arrivals() + std::size_t{kMaxLanes} * arrivalSlots * sizeof(ArrivalSlot);
+  }
+  std::size_t arena() const {
+    return roundUp(pairArrivals() + pairArrivalSlots * sizeof(ArrivalSlot), kPage);
+  }
+  std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
+  std::size_t size() const { return roundUp(pairArena() + pairBytes, kPage); }
+
+  bool operator==(const WindowLayout&) const = default;
+};
+
+// A mapped window, own or a peer's.
+class WindowView {
+ public:
+  WindowView() = default;
+  WindowView(std::byte* base, const WindowLayout& layout) : base_(base), layout_(&layout) {}
+
+  explicit operator bool() const { return base_ != nullptr; }
+  std::byte* base() const { return base_; }
+  ControlPage& control() const { return *reinterpret_cast<ControlPage*>(base_); }
+  ArrivalSlot* arrivals() const {
+    return reinterpret_cast<ArrivalSlot*>(base_ + layout_->arrivals());
+  }
+  ArrivalSlot* pairArrivals() const {
+    return reinterpret_cast<ArrivalSlot*>(base_ + layout_->pairArrivals());
+  }
+  std::byte* arena() const { return base_ + layout_->arena(); }
+  std::byte* pairArena() const { return base_ + layout_->pairArena(); }
+
+ private:
+  std::byte* base_ = nullptr;
+  const WindowLayout* layout_ = nullptr;
+};
+
+}  // namespace weft::transport
