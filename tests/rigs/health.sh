@@ -184,10 +184,10 @@ hosts_part() {
 
 part_slow_cable() {
   hosts_part
-  host_rate "$sick_host" 100mbit
+  host_rate "$sick_host" 50mbit
   start 8
   finish
-  result "cable of host $sick_host at a quarter" "fault: host node$sick_host: " 69
+  result "cable of host $sick_host at an eighth" "fault: host node$sick_host: " 69
 }
 
 part_cut_cable() {
@@ -203,10 +203,10 @@ part_cut_cable() {
 # The port towards the host is slow, what the host sends is not.
 part_slow_way() {
   hosts_part
-  tc -n "${hosts_net}switch" qdisc replace dev "port$sick_host" root tbf rate 100mbit burst 256kb latency 400ms
+  tc -n "${hosts_net}switch" qdisc replace dev "port$sick_host" root tbf rate 50mbit burst 256kb latency 400ms
   start 8
   finish
-  result "one way of the cable of host $sick_host at a quarter" "fault: host node$sick_host: " 69
+  result "one way of the cable of host $sick_host at an eighth" "fault: host node$sick_host: " 69
 }
 
 limited_part() { # NAME PRLIMIT_OPTION

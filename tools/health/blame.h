@@ -45,8 +45,9 @@ struct Tolerance {
   double slowerMemory = 8;  // or through memory: pages, caches and the scheduler make four
   double later = 3;         // times the latency, and so much more:
   double microseconds = 100;
+  int trials = 5;  // and so often at least it is looked at again
 
-  static Tolerance onBusyHosts() { return {2, 16, 3, 1000}; }
+  static Tolerance onBusyHosts() { return {2, 16, 3, 1000, 8}; }
   bool exceededBy(const Suspect& suspect, double leniency = 1) const;
 };
 

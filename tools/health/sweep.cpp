@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
+
+#include "tools/health/retrial.h"
 
 namespace weft::health {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastTrials = 5, kTrials = 12, kTrialsMemory = 36;  // of a suspect
-constexpr double kLeniency = 0.8;                                  // of the second look
+constexpr int kTrials = 12, kTrialsMemory = 36;  // of a suspect
+constexpr auto kPause = std::chrono::milliseconds(3);
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -53,9 +56,11 @@ Matrix merge(Crew& crew, const Matrix& mine) {
   return all;
 }
 
-// One trial of each of the two links, alone.
+// One trial of each of the two links, alone. A rank that wakes up gets the core that is least busy:
+// no link is judged by where the scheduler has put its two ends once.
 Matrix tryOnce(Crew& crew, PairProbe& probe, const Suspect& suspect) {
   Matrix mine(crew.size());
+  std::this_thread::sleep_for(kPause);
   crew.barrier();
   measureIfMine(crew, probe, suspect.from, suspect.to, &mine);
   crew.barrier();
@@ -63,23 +68,20 @@ Matrix tryOnce(Crew& crew, PairProbe& probe, const Suspect& suspect) {
   return merge(crew, mine);
 }
 
-double better(Measure measure, double value, const Link& link) {
-  return measure == Measure::Latency ? std::min(value, link.microseconds)
-                                     : std::max(value, link.gigabytes);
+double valueOf(Measure measure, const Link& link) {
+  return measure == Measure::Latency ? link.microseconds : link.gigabytes;
 }
 
-// Another chance for a suspect; whether it is still too slow. A link is as fast as it ever was, as
-// what else runs on the host only makes it slower, and the measure is what the usual link does
-// alone or did among all.
-bool isSlowAlone(Crew& crew, PairProbe& probe, const Tolerance& tolerance, Suspect* suspect,
+// Another chance for a suspect; whether it is still too slow.
+bool isSlowAlone(Crew& crew, PairProbe& probe, const Tolerance& tolerance, Retrial* retrial,
                  Matrix* matrix) {
-  const Matrix once = tryOnce(crew, probe, *suspect);
-  const Measure measure = suspect->measure;
-  suspect->value = better(measure, suspect->value, once.at(suspect->from, suspect->to));
-  suspect->usual = better(measure, suspect->usual, once.at(suspect->usualFrom, suspect->usualTo));
+  const Suspect& suspect = retrial->suspect();
+  const Matrix once = tryOnce(crew, probe, suspect);
   for (int from = 0; from < crew.size(); ++from)
     for (int to = 0; to < crew.size(); ++to) matrix->at(from, to).wrong += once.at(from, to).wrong;
-  return tolerance.exceededBy(*suspect, kLeniency);
+  const Measure measure = suspect.measure;
+  return retrial->isStillSlow(tolerance, valueOf(measure, once.at(suspect.from, suspect.to)),
+                              valueOf(measure, once.at(suspect.usualFrom, suspect.usualTo)));
 }
 
 }  // namespace
@@ -106,23 +108,27 @@ int sweepPairs(Crew& crew, PairProbe& probe, const SweepOptions& options, Matrix
   return sweeps;
 }
 
-std::vector<Suspect> confirm(Crew& crew, PairProbe& probe, std::vector<Suspect> suspects,
+std::vector<Suspect> confirm(Crew& crew, PairProbe& probe, const std::vector<Suspect>& suspects,
                              const Tolerance& tolerance, double seconds, Matrix* matrix) {
   const auto start = Clock::now();
-  for (int trial = 0; trial < kTrialsMemory && !suspects.empty(); ++trial) {
-    std::erase_if(suspects, [&](Suspect& suspect) {
-      const bool done = !suspect.memory && trial >= kTrials;
-      return !done && !isSlowAlone(crew, probe, tolerance, &suspect, matrix);
+  std::vector<Retrial> retrials(suspects.begin(), suspects.end());
+  for (int trial = 0; trial < kTrialsMemory && !retrials.empty(); ++trial) {
+    std::erase_if(retrials, [&](Retrial& retrial) {
+      const bool done = !retrial.suspect().memory && trial >= kTrials;
+      return !done && !isSlowAlone(crew, probe, tolerance, &retrial, matrix);
     });
-    const bool late = trial >= kLeastTrials && since(start) > seconds;
+    const bool late = trial + 1 >= tolerance.trials && since(start) > seconds;
     if (crew.hear(late ? "late" : "") != "late") continue;
     // Hosts too busy for so many trials are too busy to tell what their memory could do.
-    std::erase_if(suspects, [](const Suspect& suspect) {
-      return suspect.memory && suspect.measure == Measure::Bandwidth;
+    std::erase_if(retrials, [](const Retrial& retrial) {
+      return retrial.suspect().memory && retrial.suspect().measure == Measure::Bandwidth;
     });
     break;
   }
-  return suspects;
+  std::vector<Suspect> confirmed;
+  for (const Retrial& retrial : retrials)
+    if (retrial.isConfirmed()) confirmed.push_back(retrial.suspect());
+  return confirmed;
 }
 
 }  // namespace weft::health

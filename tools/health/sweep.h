@@ -23,9 +23,9 @@ int sweepPairs(Crew& crew, PairProbe& probe, const SweepOptions& options, Matrix
                const std::function<void(double)>& progress);
 
 // Collective. Those of the suspects that stay slow through several trials, when nobody else talks,
-// next to the pair that is usual; in about `seconds`, if that is enough for a few trials each. What
-// arrives wrong is added to the matrix.
-std::vector<Suspect> confirm(Crew& crew, PairProbe& probe, std::vector<Suspect> suspects,
+// next to the pair that is usual (retrial.h); in about `seconds`, if that is enough for as many
+// trials as the tolerance asks for. What arrives wrong is added to the matrix.
+std::vector<Suspect> confirm(Crew& crew, PairProbe& probe, const std::vector<Suspect>& suspects,
                              const Tolerance& tolerance, double seconds, Matrix* matrix);
 
 }  // namespace weft::health
