@@ -59,10 +59,18 @@ Status defer(const Request& r, const Options& options) {
   return hand(r.comm, r.stream, options, std::move(o));
 }
 
+// An entry point that issues a call on a communicator.
+template <class Body>
+weftResult_t issueOn(weftComm_t handle, const Body& body) noexcept {
+  return onComm(handle, [&](comm::Communicator& comm) {
+    return failingAll(comm, [&] { return body(comm); });
+  });
+}
+
 // An entry point; `check` checks its kind of buffers and completes the call.
 template <class Check>
 weftResult_t run(const Check& check, Request r) noexcept {
-  return onComm(r.comm, [&](comm::Communicator& comm) -> Status {
+  return issueOn(r.comm, [&](comm::Communicator& comm) -> Status {
     r.call.collective = r.collective;
     r.call.count = r.count;
     r.call.root = r.root;
@@ -170,7 +178,7 @@ Status checkUneven(comm::Communicator& comm, Request& r) {
 
 weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataType_t type, int peer,
                      weftComm_t handle, weftStream_t stream, const weftOpts_t* opts) noexcept {
-  return onComm(handle, [&](comm::Communicator& comm) -> Status {
+  return issueOn(handle, [&](comm::Communicator& comm) -> Status {
     WEFT_TRY(checkType(type));
     WEFT_TRY(checkCount(count, 1, type));
     WEFT_TRY(checkRank(comm, "peer", peer));

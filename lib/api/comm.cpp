@@ -72,13 +72,15 @@ Status split(weftComm_t handle, int color, int key, weftComm_t* newcomm,
   *newcomm = nullptr;
   if (color < 0 && color != WEFT_SPLIT_NOCOLOR)
     return invalid(text("color is ", color, "; fix: 0 or more, or WEFT_SPLIT_NOCOLOR"));
-  comm::CommConfig wanted;
-  WEFT_TRY(readConfig(config, parent->config(), &wanted));
-  return submitCreation([=]() -> Status {
-    std::shared_ptr<comm::Communicator> made;
-    WEFT_TRY(runInTurn(
-        *parent, [&] { return comm::splitCommunicator(*parent, color, key, wanted, &made); }));
-    return made ? publish(commHandles(), std::move(made), kWhat, newcomm) : Status();
+  return failingAll(*parent, [&]() -> Status {
+    comm::CommConfig wanted;
+    WEFT_TRY(readConfig(config, parent->config(), &wanted));
+    return submitCreation([=]() -> Status {
+      std::shared_ptr<comm::Communicator> made;
+      WEFT_TRY(runInTurn(
+          *parent, [&] { return comm::splitCommunicator(*parent, color, key, wanted, &made); }));
+      return made ? publish(commHandles(), std::move(made), kWhat, newcomm) : Status();
+    });
   });
 }
 

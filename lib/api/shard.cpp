@@ -34,13 +34,20 @@ Status findShard(weftShard_t handle, ShardHandles::Pin* shard) {
   return invalid("shard is null, destroyed or no shard");
 }
 
-// Runs a call on a shard.
+// Runs a call on a shard. An exception on one rank alone would leave others waiting: it is the end of
+// the shard.
 template <class Body>
 weftResult_t onShard(weftShard_t handle, Body&& body) noexcept {
   return entry([&]() -> Status {
     ShardHandles::Pin shard;
     WEFT_TRY(findShard(handle, &shard));
-    return body(*shard);
+    try {
+      return body(*shard);
+    } catch (...) {
+      const Status status = statusOfException();
+      shard->optimizer->breakOff(status);
+      return status;
+    }
   });
 }
 
@@ -179,15 +186,17 @@ Status createShard(weftShard_t* shard, weftComm_t handle, const weftParam_t* par
   if (inGroup())
     return Status::error(Code::InvalidUsage,
                          "weftShardCreate inside of a group; fix: call it after weftGroupEnd");
-  std::vector<shard::ParameterSpec> specs;
-  shard::ShardConfig wanted;
-  WEFT_TRY(readParams(params, nparams, &specs));
-  WEFT_TRY(readShardConfig(config, comm->ranks(), &wanted));
-  std::unique_ptr<shard::ShardedOptimizer> made;
-  WEFT_TRY(runInTurn(*comm, [&] {
-    return shard::ShardedOptimizer::create(*comm, wanted, std::move(specs), &made);
-  }));
-  return publishShard(std::move(made), shard);
+  return failingAll(*comm, [&]() -> Status {
+    std::vector<shard::ParameterSpec> specs;
+    shard::ShardConfig wanted;
+    WEFT_TRY(readParams(params, nparams, &specs));
+    WEFT_TRY(readShardConfig(config, comm->ranks(), &wanted));
+    std::unique_ptr<shard::ShardedOptimizer> made;
+    WEFT_TRY(runInTurn(*comm, [&] {
+      return shard::ShardedOptimizer::create(*comm, wanted, std::move(specs), &made);
+    }));
+    return publishShard(std::move(made), shard);
+  });
 }
 
 Status checkSize(std::size_t size, std::size_t known, const char* what) {

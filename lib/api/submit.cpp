@@ -45,17 +45,6 @@ Status refusal(comm::Communicator& comm) {
                                    : " is used by two threads at once; fix: one thread at a time"));
 }
 
-// An exception on one rank alone would leave others waiting, and calls behind it: it is the end of
-// the communicator.
-template <class Body>
-Status failingAll(comm::Communicator& comm, Body&& body) {
-  try {
-    return body();
-  } catch (...) {
-    return comm.fail(statusOfException());
-  }
-}
-
 // Waits for what was issued before. The communicator's first error ends the wait, and so does the
 // deadline, with an error for all ranks: theirs would wait for this call.
 template <class AwaitUntil>
@@ -131,21 +120,19 @@ void append(Pending& batch, const Pending& p) {
 
 // Sends and receives of one communicator become one batch, where the first of them stands: as two,
 // on two streams, one would wait for the other's peer, and a pair's messages could change places.
-std::vector<Pending> mergePairs(std::vector<Pending> pending) {
-  std::vector<Pending> merged;
+// In place, so that an exception loses no operation's communicator.
+void mergePairs(std::vector<Pending>* pending) {
   std::map<comm::Communicator*, std::size_t> batches;
-  for (Pending& p : pending) {
-    if (!p.operation.isPairs) {
-      merged.push_back(std::move(p));
-      continue;
-    }
-    const auto [at, first] = batches.try_emplace(p.comm.get(), merged.size());
-    if (first)
-      merged.push_back(std::move(p));
-    else
-      append(merged[at->second], p);
+  std::size_t kept = 0;
+  for (Pending& p : *pending) {
+    const auto [at, first] = p.operation.isPairs ? batches.try_emplace(p.comm.get(), kept)
+                                                 : std::pair(batches.end(), true);
+    if (!first)
+      append((*pending)[at->second], p);
+    else if (Pending& place = (*pending)[kept++]; &place != &p)
+      place = std::move(p);
   }
-  return merged;
+  pending->resize(kept);
 }
 
 Status inParallel(std::vector<std::function<Status()>> jobs) {
@@ -165,6 +152,16 @@ struct Tickets {
     }
   }
 };
+
+// Operations of a group that this thread runs, in their order, by communicator.
+using Direct = std::map<comm::Communicator*, std::vector<std::shared_ptr<Pending>>>;
+
+// Streams that wait for them go on.
+void abandon(const Direct& direct, const Status& why) {
+  for (const auto& [comm, operations] : direct)
+    for (const auto& p : operations)
+      if (p->barrier) p->barrier->open(why);
+}
 
 // Communicators on which this thread is issuing.
 struct Issuing {
@@ -192,16 +189,20 @@ Status takeTickets(std::vector<Pending>& pending, Tickets* tickets) {
   return {};
 }
 
-// Without streams, communicators run side by side: with several ranks in one thread, each waits for
-// the others.
-Status runTicketed(std::vector<Pending> pending, bool* began) {
-  std::map<comm::Communicator*, std::vector<std::shared_ptr<Pending>>> direct;
+// Queues what streams do; the rest is *direct.
+void distribute(std::vector<Pending> pending, Direct* direct) {
+  for (const Pending& p : pending)
+    if (p.onThisThread) (*direct)[p.comm.get()].reserve(pending.size());
   for (Pending& p : pending) {
     comm::Communicator* const comm = p.comm.get();
-    if (auto mine = enqueue(std::move(p))) direct[comm].push_back(std::move(mine));
+    if (auto mine = enqueue(std::move(p))) (*direct)[comm].push_back(std::move(mine));
   }
+}
+
+// Communicators run side by side: with several ranks in one thread, each waits for the others.
+Status runDirect(const Direct& direct, bool* began) {
   std::vector<std::function<Status()>> jobs;
-  for (auto& [comm, operations] : direct) {
+  for (const auto& [comm, operations] : direct) {
     jobs.push_back([&operations = operations, began] {
       std::atomic_ref(*began).store(true);
       Status first;
@@ -212,23 +213,35 @@ Status runTicketed(std::vector<Pending> pending, bool* began) {
       return first;
     });
   }
-  *began = jobs.empty();
   return jobs.empty() ? Status() : inParallel(std::move(jobs));
+}
+
+Status runTicketed(std::vector<Pending> pending, Tickets& tickets) {
+  Direct direct;
+  bool began = false;
+  const Status status = withoutExceptions([&] {
+    distribute(std::move(pending), &direct);
+    return runDirect(direct, &began);
+  });
+  if (!began && !status.ok()) {  // no memory, or no threads
+    tickets.abandon(status);
+    abandon(direct, status);
+  }
+  return status;
 }
 
 Status runGroup(std::vector<Pending> pending) {
   Tickets tickets;
-  WEFT_TRY(takeTickets(pending, &tickets));
-  bool began = false;
-  Status status;
   try {
-    status = runTicketed(std::move(pending), &began);
+    mergePairs(&pending);
+    WEFT_TRY(takeTickets(pending, &tickets));
   } catch (...) {
-    status = statusOfException();
-    began = false;
+    const Status status = statusOfException();
+    for (const Pending& p : pending)
+      if (p.comm) (void)p.comm->fail(status);
+    return status;
   }
-  if (!began) tickets.abandon(status);  // no memory, or no threads
-  return status;
+  return runTicketed(std::move(pending), tickets);
 }
 
 // The turn of a call that runs on the thread that issues it.
@@ -273,8 +286,9 @@ Status groupEnd() {
   if (--groupDepth > 0) return {};
   Group ended = std::exchange(group(), {});
   Status status;
-  if (!ended.creations.empty()) status = inParallel(std::move(ended.creations));
-  const Status ran = runGroup(mergePairs(std::move(ended.operations)));
+  if (!ended.creations.empty())
+    status = withoutExceptions([&] { return inParallel(std::move(ended.creations)); });
+  const Status ran = runGroup(std::move(ended.operations));
   return status.ok() ? ran : status;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "base/threads.h"
 #include "comm/communicator.h"
 #include "engine/work_stream.h"
 
@@ -14,6 +15,17 @@ namespace weft::api {
 // How many groups are open on this thread. In the first TLS block, so that reading it costs no
 // call.
 extern constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]];
+
+// What makes and issues a call on `comm`: an exception on one rank alone would leave others waiting,
+// and calls behind it. It is the end of the communicator.
+template <class Body>
+Status failingAll(comm::Communicator& comm, Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    return comm.fail(statusOfException());
+  }
+}
 
 // Must calls of this thread wait for the end of a group?
 inline bool inGroup() { return groupDepth > 0; }

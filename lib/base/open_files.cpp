@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <iterator>
 #include <mutex>
+#include <string>
+#include <vector>
 
+#include "base/folder.h"
 #include "base/no_fork.h"
 #include "base/text.h"
 
@@ -18,10 +19,10 @@ namespace {
 // Counting takes a descriptor too: if there is none left, all `limit` of them are open. 0 where
 // /proc is not mounted.
 std::size_t openFiles(std::size_t limit) {
-  std::error_code error;
-  const std::filesystem::directory_iterator all("/proc/self/fd", error);
-  if (error) return error.value() == EMFILE ? limit : 0;
-  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // that of `all`
+  std::vector<std::string> all;
+  const int failed = listFolder("/proc/self/fd", &all);
+  if (failed != 0) return failed == EMFILE ? limit : 0;
+  return all.size() - 1;  // that of the folder
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/folder.h"
 #include "base/text.h"
 #include "checkpoint/durable_file.h"
 
@@ -33,9 +34,7 @@ bool liesAside(const std::string& name) {
 
 std::vector<std::string> namesIn(const std::string& path) {
   std::vector<std::string> names;
-  std::error_code none;
-  for (fs::directory_iterator at(path, none), end; !none && at != end; at.increment(none))
-    names.push_back(at->path().filename());
+  (void)listFolder(path, &names);  // what cannot be read has none of ours
   return names;
 }
 

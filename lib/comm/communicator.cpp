@@ -18,6 +18,10 @@ namespace {
 constexpr int kShutDownMs = 1000;
 }
 
+Core::Parts::~Parts() {
+  if (transport) watch::leaveForGood(*transport, remoteRanks.get());
+}
+
 Core::Core(Parts made)
     : parts(std::move(made)),
       watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.remoteRanks.get()),

@@ -41,6 +41,10 @@ struct Core {
     plan::Tuning tuning;
   };
   struct Parts : Basis {
+    Parts() = default;
+    Parts(Parts&&) = default;
+    ~Parts();  // where no Core came of them, the others hear that this rank has left
+
     std::uint32_t localRank = 0, localRanks = 1;  // among those of this host
     std::unique_ptr<transport::Transport> transport;
     std::shared_ptr<watch::RemoteRanks> remoteRanks;  // null: all ranks share memory
@@ -51,7 +55,6 @@ struct Core {
     plan::BindTarget target;
   };
   explicit Core(Parts made);
-  ~Core() { watch.leaveForGood(); }
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 

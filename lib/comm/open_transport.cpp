@@ -8,6 +8,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "transports/faulty/faulty.h"
@@ -88,9 +89,12 @@ Status makeMapped(std::string_view name, bool oneProcess, const transport::Trans
 // EFA devices are libfabric's.
 bool hasRoceDevice() {
   namespace fs = std::filesystem;
-  std::error_code none;
-  for (const auto& device : fs::directory_iterator("/sys/class/infiniband", none)) {
-    const fs::path driver = fs::read_symlink(device.path() / "device" / "driver", none);
+  const fs::path folder = "/sys/class/infiniband";
+  std::vector<std::string> devices;
+  (void)listFolder(folder, &devices);
+  for (const std::string& device : devices) {
+    std::error_code none;
+    const fs::path driver = fs::read_symlink(folder / device / "device" / "driver", none);
     if (driver.filename() != "efa") return true;
   }
   return false;

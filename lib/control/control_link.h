@@ -16,7 +16,7 @@ namespace weft::control {
 //
 // Collective: all ranks get a link, or all get an error, which names the rank that it comes from.
 // The transport's pages must outlive the link, which keeps those that are mirrors up to date.
-// Dropping it says good-bye if Watch::leaveForGood() has not, and does not wait. The server stays in
+// Dropping it says good-bye if watch::leaveForGood() has not, and does not wait. The server stays in
 // rank 0's process until the last rank has left.
 //
 // What it costs: nothing in a call that does not wait 20 ms. What it gives, by default: the death

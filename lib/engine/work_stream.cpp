@@ -66,10 +66,15 @@ void WorkStream::enqueue(Work work) {
 void WorkStream::enqueueTogether(std::vector<std::pair<WorkStream*, Work>> pieces) {
   std::ranges::sort(pieces, {}, [](const auto& piece) { return piece.first; });  // for all the same
   std::vector<std::unique_lock<std::mutex>> locks;
-  for (const auto& [stream, work] : pieces) locks.emplace_back(stream->mutex_);
-  for (auto& [stream, work] : pieces) {
-    stream->queue_.push_back(std::move(work));
-    stream->changed_.notify_one();
+  std::vector<std::list<Work>> nodes(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    nodes[i].push_back(std::move(pieces[i].second));
+    locks.emplace_back(pieces[i].first->mutex_);
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {  // without an exception
+    WorkStream& stream = *pieces[i].first;
+    stream.queue_.splice(stream.queue_.end(), nodes[i]);
+    stream.changed_.notify_one();
   }
 }
 

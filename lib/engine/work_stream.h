@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -63,7 +63,7 @@ class WorkStream {
 
   void enqueue(Work work);
   // One piece of work for each of several streams, at once: whatever else is queued by whomever
-  // comes before all of them or after all of them.
+  // comes before all of them or after all of them. All or, by an exception, none.
   static void enqueueTogether(std::vector<std::pair<WorkStream*, Work>> pieces);
   Status synchronize();
   // Is everything done? If so *first is the first error since synchronize(), which it does not
@@ -76,7 +76,7 @@ class WorkStream {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::condition_variable drained_;
-  std::deque<Work> queue_;
+  std::list<Work> queue_;
   bool running_ = false;  // the worker is inside a work item
   bool ending_ = false;
   Status first_;

@@ -94,17 +94,18 @@ void ServiceThreads::Service::serve(const char* name) {
 Status ServiceThreads::start(const char* name, std::function<void(const StopSignal&)> body) {
   const std::lock_guard lock(mutex_);
   reap();
-  auto service = std::make_shared<Service>();
+  const auto service = std::make_shared<Service>();
   service->body = std::move(body);
+  services_->push_back(service);  // before there is a thread, which must be kept
   const SignalsBlocked blocked;
   try {
     service->thread = std::thread(&Service::serve, service.get(), name);
-  } catch (const std::system_error& problem) {
+  } catch (const std::exception& problem) {
+    services_->pop_back();
     return Status::error(Code::SystemError,
                          text("cannot start the thread ", name, ": ", problem.what(),
                               ". fix: raise the limit of threads (ulimit -u)"));
   }
-  services_->push_back(std::move(service));
   return {};
 }
 

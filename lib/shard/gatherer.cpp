@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/threads.h"
+
 namespace weft::shard {
 
 Gatherer::Gatherer(Mesh& mesh, ShardState& state, StepProgress& progress, int timeoutMs)
@@ -15,11 +17,8 @@ Gatherer::Gatherer(Mesh& mesh, ShardState& state, StepProgress& progress, int ti
       failed_(state.buckets()) {}
 
 void Gatherer::begin(std::uint32_t bucket) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (copies_[bucket] != Copy::Absent) return;
-    copies_[bucket] = Copy::Coming;
-  }
+  const std::lock_guard untilItIsComing(mutex_);
+  if (copies_[bucket] != Copy::Absent) return;
   stream_.enqueue([this, bucket] {
     const Status status = gather(bucket);
     const std::lock_guard lock(mutex_);
@@ -28,14 +27,16 @@ void Gatherer::begin(std::uint32_t bucket) {
     came_.notify_all();
     return Status();
   });
+  copies_[bucket] = Copy::Coming;
 }
 
 Status Gatherer::gather(std::uint32_t bucket) {
-  Status status = progress_.awaitUpdate(bucket, timeoutMs_);
-  if (status.ok())
-    status = mesh_.gatherers()->allGather(state_.keptParameters(bucket), state_.parameters(bucket),
-                                          state_.part(bucket, Level::Param).elements,
-                                          state_.config().paramType, timeoutMs_, "parameters");
+  const Status status = withoutExceptions([&]() -> Status {
+    WEFT_TRY(progress_.awaitUpdate(bucket, timeoutMs_));
+    return mesh_.gatherers()->allGather(state_.keptParameters(bucket), state_.parameters(bucket),
+                                        state_.part(bucket, Level::Param).elements,
+                                        state_.config().paramType, timeoutMs_, "parameters");
+  });
   if (!status.ok()) mesh_.fail(status);  // others may have it, and would be out of step
   return status;
 }

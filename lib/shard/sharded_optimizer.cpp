@@ -6,6 +6,7 @@
 
 #include "base/invalid.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "comm/agree.h"
 
 namespace weft::shard {
@@ -34,8 +35,10 @@ Status ShardedOptimizer::create(comm::Communicator& parent, const ShardConfig& c
 // What is queued ends with the error of its communicators, or by itself.
 ShardedOptimizer::~ShardedOptimizer() {
   if (worker_ == nullptr) return;
-  if (phase_ != Phase::Idle || !worker_->isBetweenSteps() || (gatherer_ && gatherer_->isBusy()))
-    abort();
+  if (phase_ == Phase::Idle && worker_->isBetweenSteps() && !(gatherer_ && gatherer_->isBusy()))
+    return;
+  const auto end = [&] { return abort(), Status(); };
+  if (!withoutExceptions(end).ok()) (void)withoutExceptions(end);  // no memory: once more
 }
 
 std::string ShardedOptimizer::who() const {

@@ -58,6 +58,8 @@ class ShardedOptimizer {
   Status publish();
   // Every later step fails with this.
   void fail(const Status& status) { (void)worker_->progress().fail(status); }
+  // The same on all ranks, whatever they are at.
+  void breakOff(const Status& why) { fail(why), mesh_.fail(why); }
   // Ends everything in flight, on all ranks. Any thread.
   void abort() { mesh_.abort(); }
 

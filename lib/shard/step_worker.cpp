@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/threads.h"
 #include "comm/agree.h"
 
 namespace weft::shard {
@@ -37,7 +38,7 @@ void StepWorker::reduce(std::uint32_t bucket) {
   if (!reducer_.takesPart(micro) && !state_.config().reproducible) return;
   stream_.enqueue([this, bucket, micro] {
     if (!reduced_.ok()) return reduced_;
-    reduced_ = reduceNow(bucket, micro);
+    reduced_ = withoutExceptions([&] { return reduceNow(bucket, micro); });
     if (!reduced_.ok()) mesh_.fail(reduced_);
     return reduced_;
   });
@@ -63,7 +64,7 @@ void StepWorker::step(std::uint32_t missing) {
   if (!isEager()) progress_.begin();
   stream_.enqueue([this, missing] {
     goesOn_ = false;
-    result_ = stepNow(missing);
+    result_ = withoutExceptions([&] { return stepNow(missing); });
     if (!result_.ok() && !goesOn_) mesh_.fail(result_);
     progress_.end();
     return goesOn_ ? Status() : result_;

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/folder.h"
+
 namespace weft::topology {
 namespace {
 
@@ -20,9 +22,7 @@ std::string firstLine(const fs::path& path) {
 
 std::vector<std::string> entries(const fs::path& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    names.push_back(at->path().filename());
+  (void)listFolder(folder, &names);
   std::ranges::sort(names);
   return names;
 }

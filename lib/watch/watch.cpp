@@ -401,10 +401,10 @@ Status Watch::lookForLeavers(const Needs& needs) {
   return {};
 }
 
-void Watch::leaveForGood() {
-  mine_.left.store(1, std::memory_order_release);
-  if (remote_) remote_->leave();
-  for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
+void leaveForGood(transport::Transport& transport, RemoteRanks* remote) {
+  transport.own().control().left.store(1, std::memory_order_release);
+  if (remote) remote->leave();
+  for (std::uint32_t r = 0; r < transport.layout().ranks; ++r) transport.wake(r);
 }
 
 }  // namespace weft::watch

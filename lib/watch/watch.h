@@ -61,8 +61,6 @@ class Watch {
   // Looks now for peers that are dead, outside of any call. Any thread: if another is looking, it
   // leaves that to it.
   Status lookAround();
-  // This rank makes no further call: its end is no failure. Wakes whoever still waits for it.
-  void leaveForGood();
   // Any thread.
   Status abort();
 
@@ -128,5 +126,9 @@ class Watch {
   std::vector<bool> silent_;  // by rank: warned of
   std::chrono::seconds warnAfter_{10};
 };
+
+// This rank makes no further call, or its communicator could not be made: its end is no failure.
+// Wakes whoever still waits for it.
+void leaveForGood(transport::Transport& transport, RemoteRanks* remote);
 
 }  // namespace weft::watch

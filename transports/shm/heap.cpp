@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/no_fork.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "transports/doorbell.h"
 #include "transports/shm/memory.h"
 
@@ -174,7 +175,8 @@ Status Heap::release(void* memory) {
   }
   WEFT_TRY(freePages(fd_, offset, bytes));
   const std::lock_guard lock(mutex_);
-  free_.give(offset, bytes);
+  // Without memory to note it the place is lost, which costs addresses alone.
+  (void)withoutExceptions([&] { return free_.give(offset, bytes), Status(); });
   return {};
 }
 

@@ -39,7 +39,7 @@ void ProgressThread::start() {
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread(&ProgressThread::serve, this);
-  } catch (const std::system_error& problem) {
+  } catch (const std::exception& problem) {
     logWarn("no thread for progress between calls (", problem.what(),
             "): peers may have to wait for the next call here; fix: raise the limit of threads "
             "(ulimit -u)");

@@ -159,7 +159,7 @@ struct Member {
   }
   ~Member() { destroy(); }
   void destroy() {
-    if (watch) watch->leaveForGood();
+    if (watch) watch::leaveForGood(pages, link.get());
     watch.reset();
     link.reset();
   }

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "failing_allocator.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> countdown{0};  // to the one that fails; 0 or less: none
+
+bool failsNow() {
+  return countdown.load(std::memory_order_relaxed) > 0 && countdown.fetch_sub(1) == 1;
+}
+void* allocate(std::size_t bytes) {
+  return failsNow() ? nullptr : ::malloc(bytes == 0 ? 1 : bytes);
+}
+void* allocate(std::size_t bytes, std::align_val_t alignment) {
+  void* memory = nullptr;
+  const bool failed =
+      failsNow() || ::posix_memalign(&memory, static_cast<std::size_t>(alignment), bytes) != 0;
+  return failed ? nullptr : memory;
+}
+void* orThrow(void* memory) {
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+namespace weft::testing {
+
+void failAllocation(std::int64_t n) { countdown = n; }
+bool stopFailing() { return countdown.exchange(0) <= 0; }
+
+}  // namespace weft::testing
+
+void* operator new(std::size_t n) { return orThrow(allocate(n)); }
+void* operator new[](std::size_t n) { return orThrow(allocate(n)); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return allocate(n); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return allocate(n); }
+void* operator new(std::size_t n, std::align_val_t a) { return orThrow(allocate(n, a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return orThrow(allocate(n, a)); }
+void operator delete(void* p) noexcept { ::free(p); }
+void operator delete[](void* p) noexcept { ::free(p); }
+void operator delete(void* p, std::size_t) noexcept { ::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { ::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { ::free(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { ::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { ::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { ::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { ::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { ::free(p); }
