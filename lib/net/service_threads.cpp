@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <system_error>
 #include <utility>
 #include <vector>
 
