@@ -11,7 +11,7 @@ namespace weft::api {
 namespace {
 
 Status checkTimeout(int ms, const char* name) {
-  return ms > 0 ? Status() : invalid(text(name, " is ", ms, " ms; fix: a positive number"));
+  return ms > 0 ? Status() : invalid(name, " is ", ms, " ms; fix: a positive number");
 }
 
 std::string nextCommName() {
@@ -72,23 +72,22 @@ Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Optio
 namespace wrong {
 
 Status type(weftDataType_t type) {
-  return invalid(
-      text("data type ", static_cast<int>(type), " is unknown; fix: one of weftDataType_t"));
+  return invalid("data type ", static_cast<int>(type), " is unknown; fix: one of weftDataType_t");
 }
 
 Status rank(const comm::Communicator& comm, const char* what, int rank) {
-  return invalid(text(what, " is ", rank, "; communicator ", comm.name(), " has ranks 0 to ",
-                      comm.ranks() - 1));
+  return invalid(what, " is ", rank, "; communicator ", comm.name(), " has ranks 0 to ",
+                 comm.ranks() - 1);
 }
 
-Status null(const char* name) { return invalid(text(name, " is NULL")); }
+Status null(const char* name) { return invalid(name, " is NULL"); }
 
 Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
   const std::uint64_t most = PTRDIFF_MAX / reduce::sizeOf(static_cast<reduce::DType>(type)) /
                              std::max<std::uint64_t>(1, blocks);
   if (count <= most) return {};
-  return invalid(text("count ", count, " of ", reduce::name(static_cast<reduce::DType>(type)),
-                      " for ", blocks, " block(s) exceeds the address space"));
+  return invalid("count ", count, " of ", reduce::name(static_cast<reduce::DType>(type)), " for ",
+                 blocks, " block(s) exceeds the address space");
 }
 
 Status overlap(bool mayCoincide) {

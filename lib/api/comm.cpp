@@ -19,9 +19,9 @@ static_assert(sizeof(bootstrap::UniqueId) == sizeof(weftUniqueId));
 
 Status checkWorld(int nranks, int rank) {
   if (nranks < 1 || nranks > kMostRanks)
-    return invalid(text("nranks is ", nranks, "; fix: 1 to ", kMostRanks));
+    return invalid("nranks is ", nranks, "; fix: 1 to ", kMostRanks);
   if (rank < 0 || rank >= nranks)
-    return invalid(text("rank is ", rank, "; fix: 0 to nranks - 1 = ", nranks - 1));
+    return invalid("rank is ", rank, "; fix: 0 to nranks - 1 = ", nranks - 1);
   return {};
 }
 
@@ -71,7 +71,7 @@ Status split(weftComm_t handle, int color, int key, weftComm_t* newcomm,
   WEFT_TRY(checkPointer(newcomm, "newcomm"));
   *newcomm = nullptr;
   if (color < 0 && color != WEFT_SPLIT_NOCOLOR)
-    return invalid(text("color is ", color, "; fix: 0 or more, or WEFT_SPLIT_NOCOLOR"));
+    return invalid("color is ", color, "; fix: 0 or more, or WEFT_SPLIT_NOCOLOR");
   return failingAll(*parent, [&]() -> Status {
     comm::CommConfig wanted;
     WEFT_TRY(readConfig(config, parent->config(), &wanted));
@@ -97,7 +97,7 @@ Status destroy(weftComm_t handle) {
 Status memStats(comm::Communicator& comm, weftMemStats_t* stats) {
   WEFT_TRY(checkPointer(stats, "stats"));
   if (stats->size < sizeof(stats->size))
-    return invalid(text("stats->size is ", stats->size, "; fix: sizeof(weftMemStats_t)"));
+    return invalid("stats->size is ", stats->size, "; fix: sizeof(weftMemStats_t)");
   weftMemStats_t now = {sizeof(now), comm.sharedBytes(), comm.planBytes(), comm.otherBytes()};
   std::memcpy(stats, &now, std::min(stats->size, sizeof(now)));
   return {};

@@ -34,8 +34,8 @@ Status unknownHandle(Handles& handles, const void* handle, const char* what) {
         Code::InvalidUsage,
         text(what, " was made before fork() and belongs to the parent; this is pid ", ::getpid(),
              "; fix: create it after fork, or use spawn"));
-  if (handle == nullptr) return invalid(text(what, " is NULL"));
-  return invalid(text(what, " is not a valid handle: it was destroyed, or never made by weft"));
+  if (handle == nullptr) return invalid(what, " is NULL");
+  return invalid(what, " is not a valid handle: it was destroyed, or never made by weft");
 }
 
 template <class Handles, class Object>

@@ -70,8 +70,8 @@ Status publish(Table& table, std::span<std::shared_ptr<Object>> made, const char
                Handle* out) {
   std::vector<std::uintptr_t> handles(made.size());
   if (!table.addAll(made, handles.data()))
-    return Status::error(Code::InvalidUsage, text("this process has ", Table::kCapacity, " ", what,
-                                                  ", or would have more; fix: destroy some"));
+    return Status::error(Code::InvalidUsage, "this process has ", Table::kCapacity, " ", what,
+                         ", or would have more; fix: destroy some");
   for (const std::uintptr_t handle : handles) *out++ = reinterpret_cast<Handle>(handle);
   return {};
 }

@@ -37,8 +37,8 @@ Status callOf(const comm::Communicator& comm, const char* collective, size_t cou
   WEFT_TRY(checkPointer(collective, "collective"));
   WEFT_TRY(checkType(type));
   if (!findCollective(collective, &call->collective))
-    return invalid(text("unknown collective '", collective,
-                        "'; fix: a name of nccl-tests, such as all_reduce"));
+    return invalid("unknown collective '", collective,
+                   "'; fix: a name of nccl-tests, such as all_reduce");
   WEFT_TRY(checkCount(count, comm.ranks(), type));
   call->count = count;
   call->type = static_cast<reduce::DType>(type);

@@ -32,9 +32,9 @@ Registrations& registrations() { return processWide<Registrations>(); }
 Status allocatePrivate(void** ptr, std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
-    return Status::error(Code::OutOfMemory,
-                         text("cannot allocate ", size, " bytes: ", std::strerror(errno),
-                              "; fix: ask for less, or ulimit -v unlimited"));
+    return Status::error(Code::OutOfMemory, "cannot allocate ", size,
+                         " bytes: ", std::strerror(errno),
+                         "; fix: ask for less, or ulimit -v unlimited");
   ::madvise(memory, size, MADV_HUGEPAGE);  // a hint
   const std::lock_guard lock(privatePages().mutex);
   privatePages().sizes[memory] = size;

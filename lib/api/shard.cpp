@@ -56,7 +56,7 @@ template <class Body>
 weftResult_t onParam(weftShard_t handle, std::size_t param, const Body& body) noexcept {
   return onShard(handle, [&](Shard& shard) -> Status {
     const std::size_t n = shard.optimizer->layout().parameters().size();
-    if (param >= n) return invalid(text("param is ", param, "; there are ", n));
+    if (param >= n) return invalid("param is ", param, "; there are ", n);
     return body(*shard.optimizer, static_cast<std::uint32_t>(param));
   });
 }
@@ -66,26 +66,25 @@ using BucketCall = Status (shard::ShardedOptimizer::*)(std::uint32_t bucket);
 weftResult_t onBucket(weftShard_t handle, int bucket, BucketCall call) noexcept {
   return onShard(handle, [&](Shard& shard) -> Status {
     const auto b = static_cast<std::uint32_t>(bucket);
-    if (b >= shard.optimizer->state().buckets())
-      return invalid(text("there is no bucket ", bucket));
+    if (b >= shard.optimizer->state().buckets()) return invalid("there is no bucket ", bucket);
     return (*shard.optimizer.*call)(b);
   });
 }
 
 Status checkFlags(std::size_t i, const weftParam_t& p) {
-  if (p.name == nullptr) return invalid(text("params[", i, "].name is NULL"));
+  if (p.name == nullptr) return invalid("params[", i, "].name is NULL");
   if ((p.flags & ~(WEFT_PARAM_FROZEN | WEFT_PARAM_NO_DECAY)) != 0)
-    return invalid(text("params[", i, "] ('", p.name, "') has flags that do not exist"));
+    return invalid("params[", i, "] ('", p.name, "') has flags that do not exist");
   if (p.shape != nullptr && (p.dimensions < 1 || p.dimensions > 64))
-    return invalid(text("params[", i, "] ('", p.name, "').dimensions is ", p.dimensions));
-  if (p.tiedTo < -1) return invalid(text("params[", i, "] ('", p.name, "').tiedTo is ", p.tiedTo));
+    return invalid("params[", i, "] ('", p.name, "').dimensions is ", p.dimensions);
+  if (p.tiedTo < -1) return invalid("params[", i, "] ('", p.name, "').tiedTo is ", p.tiedTo);
   return {};
 }
 
 Status readParams(const weftParam_t* params, std::size_t n,
                   std::vector<shard::ParameterSpec>* out) {
   WEFT_TRY(checkPointer(params, "params"));
-  if (n == 0 || n > (std::size_t{1} << 24)) return invalid(text("nparams is ", n));
+  if (n == 0 || n > (std::size_t{1} << 24)) return invalid("nparams is ", n);
   for (std::size_t i = 0; i < n; ++i) {
     const weftParam_t& p = params[i];
     WEFT_TRY(checkFlags(i, p));
@@ -102,7 +101,7 @@ Status readParams(const weftParam_t* params, std::size_t n,
 }
 
 Status readDegree(const char* name, int degree, std::uint32_t ranks, std::uint32_t* out) {
-  if (degree < 0) return invalid(text(name, " is ", degree, "; fix: 0 (all ranks) or more"));
+  if (degree < 0) return invalid(name, " is ", degree, "; fix: 0 (all ranks) or more");
   *out = degree == 0 ? ranks : static_cast<std::uint32_t>(degree);
   return {};
 }
@@ -123,13 +122,13 @@ std::function<Status(const shard::StateRun&, const shard::StepSettings&)> custom
                           .step = settings.step};
     const int failed = step(&given, user);
     if (failed == 0) return {};
-    return Status::error(Code::SystemError, text("the custom optimizer returned ", failed));
+    return Status::error(Code::SystemError, "the custom optimizer returned ", failed);
   };
 }
 
 Status readOptimizer(const weftShardConfig_t& given, shard::OptimizerSettings* out) {
   if (given.optimizer < weftOptAdamW || given.optimizer > weftOptCustom)
-    return invalid(text("optimizer is ", given.optimizer));
+    return invalid("optimizer is ", given.optimizer);
   *out = {.kind = static_cast<shard::Optimizer>(given.optimizer),
           .beta1 = given.beta1,
           .beta2 = given.beta2,
@@ -160,7 +159,7 @@ Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks,
   out->wireType = static_cast<reduce::DType>(given.wireType);
   WEFT_TRY(readOptimizer(given, &out->optimizer));
   if (given.rounding != weftRoundNearest && given.rounding != weftRoundStochastic)
-    return invalid(text("rounding is ", given.rounding));
+    return invalid("rounding is ", given.rounding);
   out->rounding = static_cast<reduce::RoundingMode>(given.rounding);
   out->master = given.master != 0;
   out->seed = given.seed;
@@ -202,7 +201,7 @@ Status createShard(weftShard_t* shard, weftComm_t handle, const weftParam_t* par
 Status checkSize(std::size_t size, std::size_t known, const char* what) {
   return size >= sizeof(std::size_t) && size <= known
              ? Status()
-             : invalid(text(what, "->size is ", size, "; fix: sizeof(*", what, ")"));
+             : invalid(what, "->size is ", size, "; fix: sizeof(*", what, ")");
 }
 
 // As much as the caller's version of an appendable struct has.

@@ -21,7 +21,7 @@ template <class Struct>
 Status checkHeader(const Struct& given, unsigned int magic, const char* what) {
   if (given.magic == magic && given.size >= kStructHeader && given.size <= kLargestStruct)
     return {};
-  return invalid(text(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER"));
+  return invalid(what, " is not initialized; fix: start from WEFT_", what, "_INITIALIZER");
 }
 
 // Copies what the caller's version of an appendable struct has; the rest keeps the defaults.
@@ -32,9 +32,8 @@ Status readStruct(const Struct& given, unsigned int magic, const char* what, Str
     // A newer caller: its further fields must not ask for anything that this library does not know.
     const char* bytes = reinterpret_cast<const char*>(&given);
     if (std::any_of(bytes + sizeof(Struct), bytes + given.size, [](char c) { return c != 0; }))
-      return invalid(text(what, " is of version ", given.version,
-                          " and sets fields that this libweft (", WEFT_VERSION_CODE,
-                          ") does not know; fix: use a newer libweft"));
+      return invalid(what, " is of version ", given.version, " and sets fields that this libweft (",
+                     WEFT_VERSION_CODE, ") does not know; fix: use a newer libweft");
   }
   std::memcpy(static_cast<void*>(out), &given, std::min(given.size, sizeof(Struct)));
   return {};

@@ -151,8 +151,8 @@ std::string replaced(std::string_view from, char what, std::string_view by) {
 }
 
 Status invalid(const KnobInfo& info, std::string_view value, std::string_view expected) {
-  return Status::error(Code::InvalidArgument, text(info.name, "=", value, " is not ", expected,
-                                                   ". fix: correct or unset ", info.name));
+  return Status::error(Code::InvalidArgument, info.name, "=", value, " is not ", expected,
+                       ". fix: correct or unset ", info.name);
 }
 
 std::string rangeOf(const KnobInfo& info) {

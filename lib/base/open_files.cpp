@@ -36,10 +36,9 @@ Status reserveOpenFiles(std::size_t more, std::size_t spare, std::string_view wh
   const std::size_t need = open + more;
   if (need + spare <= limit.rlim_cur) return {};
   if (need > limit.rlim_max)
-    return Status::error(Code::SystemError,
-                         text("need ", need, " open files (", open, " open, ", more, " for ", what,
-                              "), hard limit ", limit.rlim_max, "; fix: ulimit -Hn ", need,
-                              " or more (LimitNOFILE=, docker --ulimit nofile=)"));
+    return Status::error(Code::SystemError, "need ", need, " open files (", open, " open, ", more,
+                         " for ", what, "), hard limit ", limit.rlim_max, "; fix: ulimit -Hn ",
+                         need, " or more (LimitNOFILE=, docker --ulimit nofile=)");
   limit.rlim_cur = std::min<rlim_t>(need + spare, limit.rlim_max);
   (void)setrlimit(RLIMIT_NOFILE, &limit);  // allowed up to the hard limit
   return {};

@@ -45,7 +45,7 @@ inline Status statusOfException() noexcept {
         Code::SystemError,
         text(e.what(), "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)"));
   } catch (const std::exception& e) {
-    return Status::error(Code::InternalError, text("unexpected: ", e.what()));
+    return Status::error(Code::InternalError, "unexpected: ", e.what());
   } catch (...) {
     return Status::error(Code::InternalError, "unexpected: an exception of no known type");
   }

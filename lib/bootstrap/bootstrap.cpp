@@ -25,11 +25,11 @@ constexpr std::uint64_t kJoinFds = 1;
 
 Status checkArguments(int ranks, int rank, std::size_t configBytes) {
   if (ranks < 1 || ranks > kMaxRanks)
-    return invalid(text("world size ", ranks, " is not from 1 to ", kMaxRanks));
-  if (rank < 0) return invalid(text("rank ", rank, " is negative"));
+    return invalid("world size ", ranks, " is not from 1 to ", kMaxRanks);
+  if (rank < 0) return invalid("rank ", rank, " is negative");
   if (configBytes > kMaxConfigBytes)
-    return invalid(
-        text("configuration of ", configBytes, " bytes is over the limit of ", kMaxConfigBytes));
+    return invalid("configuration of ", configBytes, " bytes is over the limit of ",
+                   kMaxConfigBytes);
   return {};
 }
 
@@ -83,8 +83,8 @@ Bootstrap::~Bootstrap() { close(); }
 Status Bootstrap::allGather(std::span<const std::byte> mine,
                             std::vector<std::vector<std::byte>>* all, Deadline deadline) {
   if (mine.size() > kMaxPartBytes)
-    return invalid(
-        text("part of ", mine.size(), " bytes in a set-up round; the limit is ", kMaxPartBytes));
+    return invalid("part of ", mine.size(), " bytes in a set-up round; the limit is ",
+                   kMaxPartBytes);
   GatherMessage message{round_, patienceOf(deadline), net::Bytes(mine.begin(), mine.end())};
   net::Bytes table;
   WEFT_TRY(exchange(net::MessageType::Gather, encode(message), net::MessageType::Gathered, &table,
@@ -118,12 +118,10 @@ Status Bootstrap::ask(net::MessageType type, net::Bytes body, net::Message* answ
   const Status answered = stream_->ask(type, std::move(body), deadline, answer);
   if (answered.ok()) return {};
   if (answered.code() == Code::Timeout)
-    return Status::error(Code::Timeout,
-                         text("rank ", rank_, " heard nothing from the bootstrap root (", rootName_,
-                              ") by its deadline. fix: check that process and host"));
-  return Status::error(Code::RemoteError, text("the communicator's bootstrap root (", rootName_,
-                                               ") died or closed: ", answered.text(),
-                                               ". fix: see what ended that process"));
+    return Status::error(Code::Timeout, "rank ", rank_, " heard nothing from the bootstrap root (",
+                         rootName_, ") by its deadline. fix: check that process and host");
+  return Status::error(Code::RemoteError, "the communicator's bootstrap root (", rootName_,
+                       ") died or closed: ", answered.text(), ". fix: see what ended that process");
 }
 
 // Heard or not: nobody waits for an answer.

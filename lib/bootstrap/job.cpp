@@ -62,11 +62,10 @@ JobMark currentJob() {
 Status checkSameJob(const IdContent& id) {
   const std::string ours = jobName(id.job.kind);
   if (ours.empty() || nonceOf(id.job.kind, ours) == id.job.nonce) return {};
-  return invalid(
-      text("unique id belongs to job ", shortHex(id.job.nonce), ", created ",
-           ageOf(id.createdUnixSeconds, std::time(nullptr)), "; this job is ",
-           shortHex(nonceOf(id.job.kind, ours)),
-           ". fix: make a new id in each job and do not keep it in a file between jobs"));
+  return invalid("unique id belongs to job ", shortHex(id.job.nonce), ", created ",
+                 ageOf(id.createdUnixSeconds, std::time(nullptr)), "; this job is ",
+                 shortHex(nonceOf(id.job.kind, ours)),
+                 ". fix: make a new id in each job and do not keep it in a file between jobs");
 }
 
 }  // namespace weft::bootstrap

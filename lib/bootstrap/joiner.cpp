@@ -121,7 +121,7 @@ Joiner::Attempt Joiner::answerChallenge(net::Stream* stream, const net::Bytes& h
 Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   for (const Attempt& attempt : attempts) {
     if (attempt.result == Result::Poor)
-      return Status::error(Code::SystemError, text("rank ", hello_.rank, ": ", attempt.why));
+      return Status::error(Code::SystemError, "rank ", hello_.rank, ": ", attempt.why);
   }
   const auto count = [&](Result result) {
     return std::ranges::count(attempts, result, &Attempt::result);
@@ -133,10 +133,10 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   // The port of a root that is gone may have become another job's.
   if (created && refused > 0 && refused + foreign == all && waited >= kRefusalPatience) {
     return invalid(
-        text("stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
-             ": nobody listens at ", where(), " any more", foreign > 0 ? " but another job" : "",
-             ". fix: make a new id for each "
-             "communicator, and keep the process that made it alive until all ranks have joined"));
+        "stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
+        ": nobody listens at ", where(), " any more", foreign > 0 ? " but another job" : "",
+        ". fix: make a new id for each "
+        "communicator, and keep the process that made it alive until all ranks have joined");
   }
   if (foreign == all && waited >= (created ? milliseconds(0) : kForeignPatience)) {
     return Status::error(

@@ -18,7 +18,7 @@ namespace weft::bootstrap {
 namespace {
 
 Status badFile(const std::string& path, std::string_view why) {
-  return invalid(text("WEFT_SECRET_FILE=", path, ": ", why));
+  return invalid("WEFT_SECRET_FILE=", path, ": ", why);
 }
 
 Status checkFile(const std::string& path, int fd) {

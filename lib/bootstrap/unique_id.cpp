@@ -35,8 +35,8 @@ net::Address readAddress(net::ByteReader* from) {
 }
 
 Status corrupt(std::string_view why) {
-  return invalid(text("the unique id is ", why,
-                      ". fix: hand over all 128 bytes of weftGetUniqueId's result unchanged"));
+  return invalid("the unique id is ", why,
+                 ". fix: hand over all 128 bytes of weftGetUniqueId's result unchanged");
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ Status decodeId(const UniqueId& id, IdContent* content) {
     return corrupt("not one of weft's");
   const int version = reader.number<std::uint8_t>();
   if (version != kVersion) {
-    return invalid(text("the unique id has version ", version, ", this libweft reads version ",
-                        int{kVersion}, ". fix: load the same libweft everywhere"));
+    return invalid("the unique id has version ", version, ", this libweft reads version ",
+                   int{kVersion}, ". fix: load the same libweft everywhere");
   }
   const net::Digest sum = checksum(body);
   if (!net::equalInConstantTime(net::ByteView(sum).first(kChecksumBytes),

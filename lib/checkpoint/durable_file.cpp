@@ -34,8 +34,8 @@ std::string_view advice(int error) {
 }  // namespace
 
 Status systemError(std::string_view call, const std::string& path, int error) {
-  return Status::error(Code::SystemError,
-                       text(call, " '", path, "': ", std::strerror(error), advice(error)));
+  return Status::error(Code::SystemError, call, " '", path, "': ", std::strerror(error),
+                       advice(error));
 }
 
 int diskTimeoutMs(int timeoutMs, std::uint64_t bytes) {
@@ -109,7 +109,7 @@ Status InputFile::open(const std::string& path, InputFile* out) {
   made.file_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info {};
   if (!made.file_ || ::fstat(made.file_.get(), &info) != 0) return systemError("cannot open", path);
-  if (!S_ISREG(info.st_mode)) return invalid(text("'", path, "' is not a file"));
+  if (!S_ISREG(info.st_mode)) return invalid("'", path, "' is not a file");
   made.bytes_ = static_cast<std::uint64_t>(info.st_size);
   *out = std::move(made);
   return {};
@@ -122,8 +122,8 @@ Status InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const 
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return systemError("cannot read", path_);
     if (n == 0)
-      return Status::error(Code::SystemError,
-                           text("'", path_, "' ends at byte ", offset, ", earlier than it did"));
+      return Status::error(Code::SystemError, "'", path_, "' ends at byte ", offset,
+                           ", earlier than it did");
     at += n;
     offset += static_cast<std::uint64_t>(n);
     bytes -= static_cast<std::size_t>(n);
@@ -146,8 +146,7 @@ Status InputFile::sha256(std::string* hex) const {
 Status readFile(const std::string& path, std::uint64_t limit, std::string* content) {
   InputFile file;
   WEFT_TRY(InputFile::open(path, &file));
-  if (file.bytes() > limit)
-    return invalid(text("'", path, "' is too long: ", file.bytes(), " bytes"));
+  if (file.bytes() > limit) return invalid("'", path, "' is too long: ", file.bytes(), " bytes");
   content->resize(file.bytes());
   return file.read(0, content->data(), content->size());
 }

@@ -117,10 +117,10 @@ Status CheckpointFolder::latest(std::string* checkpoint) const {
   } else if (fs::exists(text(path_, "/", kIndexFile), none)) {
     *checkpoint = path_;
   } else {
-    return Status::error(Code::InvalidArgument, text("there is no checkpoint in '", path_,
-                                                     "': no latest, and no ", kIndexFile,
-                                                     "; fix: name the folder that "
-                                                     "checkpoints were saved to"));
+    return Status::error(Code::InvalidArgument, "there is no checkpoint in '", path_,
+                         "': no latest, and no ", kIndexFile,
+                         "; fix: name the folder that "
+                         "checkpoints were saved to");
   }
   return {};
 }

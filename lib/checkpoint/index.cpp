@@ -89,55 +89,54 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
   std::string content;
   WEFT_TRY(readFile(path, kLongest, &content));
   std::optional<OrderedJson> parsed = parseStrictly<OrderedJson>(content, kMostKeys);
-  if (!parsed) return invalid(text("'", path, "' is damaged: it is not JSON of an index"));
+  if (!parsed) return invalid("'", path, "' is damaged: it is not JSON of an index");
   OrderedJson& json = *parsed;
   const auto format = json.find("format"), version = json.find("version");
   if (format == json.end() || *format != kFormat || version == json.end() ||
       !version->is_number_unsigned())
-    return invalid(text("'", path, "' is not of a checkpoint of weft"));
+    return invalid("'", path, "' is not of a checkpoint of weft");
   if (version->get<std::uint64_t>() > CheckpointIndex::kVersion)
-    return invalid(text("'", path, "' is of a newer weft (format ", version->get<std::uint64_t>(),
-                        ", this one reads ", CheckpointIndex::kVersion,
-                        "); fix: load it with a newer weft"));
+    return invalid("'", path, "' is of a newer weft (format ", version->get<std::uint64_t>(),
+                   ", this one reads ", CheckpointIndex::kVersion,
+                   "); fix: load it with a newer weft");
   const auto stored = json.find("sha256");
   const OrderedJson sum = stored == json.end() ? OrderedJson() : *stored;
   json.erase("sha256");
   try {
-    if (sum != checksum(json))
-      return invalid(text("'", path, "' is damaged: its checksum is another"));
+    if (sum != checksum(json)) return invalid("'", path, "' is damaged: its checksum is another");
     *out = indexFrom(json);
   } catch (const OrderedJson::exception& e) {
-    return invalid(text("'", path, "' is damaged: ", e.what()));
+    return invalid("'", path, "' is damaged: ", e.what());
   }
   for (const CheckpointIndex::File& f : out->files)
-    if (!isPlainName(f.name)) return invalid(text("'", path, "' names a file '", f.name, "'"));
+    if (!isPlainName(f.name)) return invalid("'", path, "' names a file '", f.name, "'");
   return {};
 }
 
 Status compareIndex(const std::string& path, const CheckpointIndex& found,
                     const CheckpointIndex& wanted) {
   if (found.arrays != wanted.arrays)
-    return invalid(text("'", path, "' has for each parameter ", listed(found.arrays),
-                        ", and this optimizer needs ", listed(wanted.arrays),
-                        "; fix: create the shard with the optimizer of the checkpoint"));
+    return invalid("'", path, "' has for each parameter ", listed(found.arrays),
+                   ", and this optimizer needs ", listed(wanted.arrays),
+                   "; fix: create the shard with the optimizer of the checkpoint");
   std::map<std::string, const CheckpointIndex::Parameter*> theirs;
   for (const auto& p : found.parameters) theirs[p.name] = &p;
   for (const auto& p : wanted.parameters) {
     const auto at = theirs.find(p.name);
     if (at == theirs.end())
-      return invalid(text("'", path, "' lacks parameter '", p.name, "' of this model"));
+      return invalid("'", path, "' lacks parameter '", p.name, "' of this model");
     if (at->second->elements != p.elements)
-      return invalid(text("'", path, "' has ", at->second->elements, " elements of parameter '",
-                          p.name, "', this model ", p.elements));
+      return invalid("'", path, "' has ", at->second->elements, " elements of parameter '", p.name,
+                     "', this model ", p.elements);
     if (at->second->frozen != p.frozen)
-      return invalid(text("'", path, "' has parameter '", p.name,
-                          p.frozen ? "' trained, this model frozen" : "' frozen, this model trains",
-                          " it"));
+      return invalid("'", path, "' has parameter '", p.name,
+                     p.frozen ? "' trained, this model frozen" : "' frozen, this model trains",
+                     " it");
     theirs.erase(at);
   }
   if (theirs.empty()) return {};
-  return invalid(
-      text("'", path, "' has a parameter '", theirs.begin()->first, "' that this model has not"));
+  return invalid("'", path, "' has a parameter '", theirs.begin()->first,
+                 "' that this model has not");
 }
 
 }  // namespace weft::checkpoint

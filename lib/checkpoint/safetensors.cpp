@@ -69,14 +69,13 @@ Status checkHoles(const std::vector<Tensor>& tensors, std::uint64_t dataBytes) {
   std::uint64_t at = 0;
   for (const Tensor& t : tensors) {
     if (t.offset != at)
-      return invalid(text("tensor '", t.name,
-                          t.offset < at ? "' overlaps" : "' leaves a hole after",
-                          " the one before it"));
+      return invalid("tensor '", t.name, t.offset < at ? "' overlaps" : "' leaves a hole after",
+                     " the one before it");
     at += t.bytes();
   }
   return at == dataBytes
              ? Status()
-             : invalid(text("the tensors end at byte ", at, " of ", dataBytes, " bytes of data"));
+             : invalid("the tensors end at byte ", at, " of ", dataBytes, " bytes of data");
 }
 
 Status parseHeader(const std::string& header, std::uint64_t dataBytes, std::vector<Tensor>* tensors,
@@ -87,7 +86,7 @@ Status parseHeader(const std::string& header, std::uint64_t dataBytes, std::vect
     if (name == kMetadata) {
       if (!entry.is_object()) return invalid("its metadata are no object");
       for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string()) return invalid(text("its metadata '", key, "' are no string"));
+        if (!value.is_string()) return invalid("its metadata '", key, "' are no string");
         (*metadata)[key] = value.get<std::string>();
       }
       continue;
@@ -95,7 +94,7 @@ Status parseHeader(const std::string& header, std::uint64_t dataBytes, std::vect
     Tensor tensor;
     tensor.name = name;
     if (const char* const wrong = parseTensor(entry, dataBytes, &tensor))
-      return invalid(text("tensor '", name, "' ", wrong));
+      return invalid("tensor '", name, "' ", wrong);
     tensors->push_back(std::move(tensor));
   }
   // Of tensors at the same offset, empty ones come first.
@@ -120,7 +119,7 @@ Status safetensorsHeader(const std::vector<Tensor>& tensors, const TensorMetadat
   std::uint64_t at = 0;
   for (const Tensor& t : tensors) {
     if (t.name == kMetadata || json.contains(t.name))
-      return invalid(text("a file cannot hold a tensor of the name '", t.name, "' (again)"));
+      return invalid("a file cannot hold a tensor of the name '", t.name, "' (again)");
     json[t.name] = {
         {"dtype", nameOfType(t.type)}, {"shape", t.shape}, {"data_offsets", {at, at + t.bytes()}}};
     at += t.bytes();
@@ -142,18 +141,16 @@ Status SafetensorsFile::open(const std::string& path, SafetensorsFile* out) {
   WEFT_TRY(InputFile::open(path, &made.file_));
   const std::uint64_t all = made.file_.bytes();
   std::uint64_t length = 0;
-  if (all < sizeof(length))
-    return invalid(text("'", path, "' is truncated, or not a safetensors file"));
+  if (all < sizeof(length)) return invalid("'", path, "' is truncated, or not a safetensors file");
   WEFT_TRY(made.file_.read(0, &length, sizeof(length)));
   if (length > kLongestHeader || length > all - sizeof(length))
-    return invalid(text("'", path,
-                        "' is truncated, or not a safetensors file: its header would be ", length,
-                        " bytes"));
+    return invalid("'", path, "' is truncated, or not a safetensors file: its header would be ",
+                   length, " bytes");
   std::string header(length, '\0');
   WEFT_TRY(made.file_.read(sizeof(length), header.data(), length));
   const std::uint64_t dataAt = sizeof(length) + length;
   const Status parsed = parseHeader(header, all - dataAt, &made.tensors_, &made.metadata_);
-  if (!parsed.ok()) return invalid(text("'", path, "': ", parsed.text()));
+  if (!parsed.ok()) return invalid("'", path, "': ", parsed.text());
   for (Tensor& t : made.tensors_) t.offset += dataAt;
   *out = std::move(made);
   return {};

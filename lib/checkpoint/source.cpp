@@ -55,8 +55,8 @@ Status CheckpointSource::openFiles() {
     InputFile file;
     WEFT_TRY(InputFile::open(path, &file));
     if (file.bytes() != f.bytes)
-      return invalid(text("'", path, "' has ", file.bytes(), " bytes and should have ", f.bytes,
-                          ": it is truncated, or of another checkpoint"));
+      return invalid("'", path, "' has ", file.bytes(), " bytes and should have ", f.bytes,
+                     ": it is truncated, or of another checkpoint");
     files_.emplace_back();
     WEFT_TRY(SafetensorsFile::open(path, &files_.back()));
   }
@@ -73,8 +73,8 @@ Status CheckpointSource::collect() {
       const auto runs = runs_.find(run.parameter);
       const auto array = std::ranges::find(index_.arrays, run.array);
       if (!parsed || runs == runs_.end() || array == index_.arrays.end())
-        return invalid(text("'", files_[f].file().path(), "' has a tensor '", tensor.name,
-                            "', which is no part of this model"));
+        return invalid("'", files_[f].file().path(), "' has a tensor '", tensor.name,
+                       "', which is no part of this model");
       const auto a = static_cast<std::size_t>(array - index_.arrays.begin());
       runs->second[a].push_back({run.from, run.elements, f, t});
     }
@@ -93,15 +93,14 @@ Status CheckpointSource::checkCover(const CheckpointIndex::Parameter& parameter,
   std::ranges::sort(runs, {}, &Run::from);
   for (const Run& run : runs) {
     if (run.from != at || run.elements > parameter.elements - at || !kept)
-      return invalid(text("'", files_[run.file].file().path(), "' has ", run.elements,
-                          " elements of '", index_.arrays[array], "' of parameter '",
-                          parameter.name, "' from ", run.from, " on, where those from ", at,
-                          " on come next"));
+      return invalid("'", files_[run.file].file().path(), "' has ", run.elements, " elements of '",
+                     index_.arrays[array], "' of parameter '", parameter.name, "' from ", run.from,
+                     " on, where those from ", at, " on come next");
     at += run.elements;
   }
   if (!kept || at == parameter.elements) return {};
-  return invalid(text("'", path_, "' has ", at, " of ", parameter.elements, " elements of '",
-                      index_.arrays[array], "' of parameter '", parameter.name, "'"));
+  return invalid("'", path_, "' has ", at, " of ", parameter.elements, " elements of '",
+                 index_.arrays[array], "' of parameter '", parameter.name, "'");
 }
 
 Status CheckpointSource::verify(std::size_t which, std::size_t of) const {
@@ -109,9 +108,9 @@ Status CheckpointSource::verify(std::size_t which, std::size_t of) const {
     std::string sum;
     WEFT_TRY(files_[f].file().sha256(&sum));
     if (sum != index_.files[f].sha256)
-      return invalid(text("'", files_[f].file().path(),
-                          "' is damaged: its SHA-256 is not that of the index; fix: load another "
-                          "checkpoint"));
+      return invalid("'", files_[f].file().path(),
+                     "' is damaged: its SHA-256 is not that of the index; fix: load another "
+                     "checkpoint");
   }
   return {};
 }

@@ -224,9 +224,8 @@ Status Communicator::lookAround() {
 
 Status Communicator::finish() {
   if (turns_.awaitAll(Deadline::in(config_.timeoutMs))) return firstError();
-  return Status::error(Code::Timeout,
-                       text("communicator ", name(), ": queued calls did not end within ",
-                            config_.timeoutMs, " ms; fix: weftCommAbort"));
+  return Status::error(Code::Timeout, "communicator ", name(), ": queued calls did not end within ",
+                       config_.timeoutMs, " ms; fix: weftCommAbort");
 }
 
 void Communicator::shutDown() {
@@ -271,8 +270,8 @@ Status Communicator::dropScalar(int op) {
   const std::size_t i = static_cast<std::size_t>(op);
   if (op < 0 || i >= scalars_.size() || !scalars_[i].live)
     return Status::error(Code::InvalidArgument,
-                         text("op was not made by weftRedOpCreatePreMulSum on communicator ",
-                              name(), ", or is destroyed already"));
+                         "op was not made by weftRedOpCreatePreMulSum on communicator ", name(),
+                         ", or is destroyed already");
   scalars_[i].live = false;
   return {};
 }

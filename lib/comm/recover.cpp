@@ -84,10 +84,9 @@ Status checkMessages(const Core& core, const std::vector<Standing>& all) {
   for (std::uint32_t a = 0; a < all.size(); ++a) {
     for (std::uint32_t b = 0; b < all.size(); ++b) {
       if (all[a].sends[b] == all[b].receives[a]) continue;
-      return Status::error(Code::RemoteError,
-                           text(core.watch.nameOf(a), " had begun ", all[a].sends[b], " sends to ",
-                                core.watch.nameOf(b), ", which had begun ", all[b].receives[a],
-                                " receives of it: messages were on their way"));
+      return Status::error(Code::RemoteError, core.watch.nameOf(a), " had begun ", all[a].sends[b],
+                           " sends to ", core.watch.nameOf(b), ", which had begun ",
+                           all[b].receives[a], " receives of it: messages were on their way");
     }
   }
   return {};

@@ -68,7 +68,7 @@ Status ControlClient::overruled() const {
 Status ControlClient::gather(std::span<const std::byte> mine,
                              std::vector<std::vector<std::byte>>* all, Deadline deadline) {
   if (mine.size() > bootstrap::kMaxPartBytes)
-    return Status::error(Code::InternalError, text("part of ", mine.size(), " bytes in a round"));
+    return Status::error(Code::InternalError, "part of ", mine.size(), " bytes in a round");
   std::unique_lock lock(mutex_);
   wishes_.parts.emplace_back(mine.begin(), mine.end());
   wake();

@@ -129,8 +129,8 @@ Executor::Step Executor::openBuffers(Lane& lane) {
     std::memcpy(&theirs, arrivalAt(lane, wait.arrival).inlined, sizeof(theirs));
     refused_ = refused_ || theirs.willing == 0;
     if (!refused_ && !peers_.admit(wait.peer, theirs)) {
-      broken_ = Status::error(Code::InternalError,
-                              text("rank ", wait.peer, " shares memory that is not in its heap"));
+      broken_ = Status::error(Code::InternalError, "rank ", wait.peer,
+                              " shares memory that is not in its heap");
       return Step::Broken;
     }
   }

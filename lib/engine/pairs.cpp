@@ -276,9 +276,8 @@ bool Pairs::read(Transfer& t, const transport::ArrivalSlot& arrival) {
   } else {
     const std::byte* const there = transport_.reach(t.op.peer, offer.reference);
     if (there == nullptr)
-      return fail(
-          Status::error(Code::InternalError,
-                        text(watch_.nameOf(t.op.peer), " shares memory that is not in its heap")));
+      return fail(Status::error(Code::InternalError, watch_.nameOf(t.op.peer),
+                                " shares memory that is not in its heap"));
     if (t.bytes >= tuning_.streamMin)
       reduce::copyStream(&to, 1, there + t.taken, bytes);
     else

@@ -95,7 +95,7 @@ Status expandHostlist(std::string_view list, std::vector<std::string>* hosts) {
   }
   if (valid) return {};
   hosts->clear();
-  return invalid(text("malformed host list \"", list.substr(0, 200), '"'));
+  return invalid("malformed host list \"", list.substr(0, 200), '"');
 }
 
 }  // namespace weft::launch

@@ -94,8 +94,7 @@ Status rendezvousId(const Identity& identity, bootstrap::UniqueId* id, Deadline 
   for (const LauncherSource* source : kSources) {
     if (source->name == identity.source) return source->meet(identity, deadline, id);
   }
-  return Status::error(Code::InvalidArgument,
-                       text("no launcher is called \"", identity.source, '"'));
+  return Status::error(Code::InvalidArgument, "no launcher is called \"", identity.source, '"');
 }
 
 }  // namespace weft::launch

@@ -34,8 +34,8 @@ void warnOfStrangers(const Identity& identity, const bootstrap::UniqueId& id) {
 Status environmentNumber(const char* name, int min, int max, int* value) {
   const std::string written = environment(name);
   if (parseNumber(written, value) && *value >= min && *value <= max) return {};
-  return invalid(text(name, "=", written, " is not a number from ", min, " to ", max,
-                      ". fix: check the launcher, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT"));
+  return invalid(name, "=", written, " is not a number from ", min, " to ", max,
+                 ". fix: check the launcher, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
 }
 
 Status optionalNumber(const char* name, int min, int max, int* value) {
@@ -87,8 +87,8 @@ Status idFromHex(const std::string& hex, bootstrap::UniqueId* id) {
     id->bytes[i] = std::byte{value};
   }
   if (valid) return {};
-  return Status::error(Code::RemoteError, text("the launcher's store handed over ", hex.size(),
-                                               " characters that are no unique id"));
+  return Status::error(Code::RemoteError, "the launcher's store handed over ", hex.size(),
+                       " characters that are no unique id");
 }
 
 }  // namespace weft::launch

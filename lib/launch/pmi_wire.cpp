@@ -17,10 +17,9 @@ namespace {
 constexpr std::size_t kMaxLine = 16 * 1024;
 
 Status broken(std::string_view why) {
-  return Status::error(Code::SystemError,
-                       text("PMI: ", why,
-                            ". fix: start the ranks with MPICH's mpiexec, or set "
-                            "WEFT_RANK, WEFT_SIZE and WEFT_ROOT"));
+  return Status::error(Code::SystemError, "PMI: ", why,
+                       ". fix: start the ranks with MPICH's mpiexec, or set "
+                       "WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
 }
 
 Status late() {

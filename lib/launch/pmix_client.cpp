@@ -35,10 +35,9 @@ struct PmixClient::Library {
   }
 
   Status error(std::string_view what, pmix::Status status) const {
-    return Status::error(Code::SystemError,
-                         text("PMIx: ", what, ": ", errorString(status),
-                              ". fix: start the ranks with mpirun or srun --mpi=pmix, or set "
-                              "WEFT_RANK, WEFT_SIZE and WEFT_ROOT"));
+    return Status::error(Code::SystemError, "PMIx: ", what, ": ", errorString(status),
+                         ". fix: start the ranks with mpirun or srun --mpi=pmix, or set "
+                         "WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
   }
 
  private:
@@ -126,8 +125,7 @@ Status PmixClient::read(std::uint32_t rank, const char* key, const char* wanted,
   const bool taken = take(*found);
   library_->destruct(found);
   std::free(found);
-  return taken ? Status()
-               : Status::error(Code::SystemError, text("PMIx: ", key, " is not a ", wanted));
+  return taken ? Status() : Status::error(Code::SystemError, "PMIx: ", key, " is not a ", wanted);
 }
 
 Status PmixClient::number(std::uint32_t rank, const char* key, std::uint32_t* value) const {

@@ -23,7 +23,7 @@ Bytes macOf(const Key& key, std::uint64_t number, ByteView frame) {
 }
 
 Status malformed(std::string_view what) {
-  return Status::error(Code::RemoteError, text("malformed bootstrap frame: ", what));
+  return Status::error(Code::RemoteError, "malformed bootstrap frame: ", what);
 }
 
 }  // namespace

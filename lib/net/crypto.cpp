@@ -37,7 +37,7 @@ Status randomBytes(std::span<std::byte> to) {
     const ssize_t got = getrandom(to.data(), to.size(), 0);
     if (got > 0) to = to.subspan(static_cast<std::size_t>(got));
     if (got < 0 && errno != EINTR) {
-      return Status::error(Code::SystemError, text("getrandom: ", std::strerror(errno)));
+      return Status::error(Code::SystemError, "getrandom: ", std::strerror(errno));
     }
   }
   return {};

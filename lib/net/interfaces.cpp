@@ -65,7 +65,7 @@ Status listInterfaces(std::vector<Interface>* out) {
   out->clear();
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) {
-    return Status::error(Code::SystemError, text("getifaddrs: ", std::strerror(errno)));
+    return Status::error(Code::SystemError, "getifaddrs: ", std::strerror(errno));
   }
   const std::unique_ptr<ifaddrs, FreeIfaddrs> owner(list);
   for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
@@ -90,7 +90,7 @@ Status chooseAddresses(const std::vector<Interface>& interfaces, std::string_vie
     const std::string fix = interfaces.empty()
                                 ? "ip link set lo up, or start all ranks where a network is"
                                 : text("use one of: ", joined(interfaces, ", ", &Interface::name));
-    return Status::error(Code::InvalidArgument, text(what, ". fix: ", fix));
+    return Status::error(Code::InvalidArgument, what, ". fix: ", fix);
   }
   for (const Address& address : chosen->addresses) {
     const bool another = !out->empty() && out->front().v6 == address.v6;

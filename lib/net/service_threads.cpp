@@ -101,9 +101,8 @@ Status ServiceThreads::start(const char* name, std::function<void(const StopSign
     service->thread = std::thread(&Service::serve, service.get(), name);
   } catch (const std::exception& problem) {
     services_->pop_back();
-    return Status::error(Code::SystemError,
-                         text("cannot start the thread ", name, ": ", problem.what(),
-                              ". fix: raise the limit of threads (ulimit -u)"));
+    return Status::error(Code::SystemError, "cannot start the thread ", name, ": ", problem.what(),
+                         ". fix: raise the limit of threads (ulimit -u)");
   }
   return {};
 }

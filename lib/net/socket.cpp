@@ -62,8 +62,8 @@ void tune(int fd) {
 }
 
 Status systemError(std::string_view what, const Address& address, int error) {
-  return Status::error(Code::SystemError,
-                       text(what, ' ', address.text(), ": ", std::strerror(error), fixFor(error)));
+  return Status::error(Code::SystemError, what, ' ', address.text(), ": ", std::strerror(error),
+                       fixFor(error));
 }
 
 bool waitFor(const Socket& socket, short events, Deadline deadline) {
@@ -146,7 +146,7 @@ Status connectTo(const Address& address, Deadline deadline, Socket* out, int* er
   // EINTR does not undo a connect: it goes on like one in progress.
   if (*error == EINPROGRESS || *error == EINTR) {
     if (!waitWritable(socket, deadline))
-      return Status::error(Code::Timeout, text("no answer from ", address.text()));
+      return Status::error(Code::Timeout, "no answer from ", address.text());
     *error = connectError(socket);
   }
   if (*error != 0) return systemError("cannot connect to", address, *error);

@@ -44,10 +44,9 @@ class Binder {
   Status checkFits() const {
     const auto check = [&](std::uint64_t needs, std::uint64_t has, const char* what) -> Status {
       if (needs <= has) return {};
-      return Status::error(Code::InvalidUsage,
-                           text("algorithm ", schedule_.name, " needs ", needs, " ", what,
-                                " from one rank to another on ", target_.ranks,
-                                " ranks; there are ", has, "; fix: choose another algorithm"));
+      return Status::error(Code::InvalidUsage, "algorithm ", schedule_.name, " needs ", needs, " ",
+                           what, " from one rank to another on ", target_.ranks,
+                           " ranks; there are ", has, "; fix: choose another algorithm");
     };
     WEFT_TRY(check(staging_.arrivalsPerRegion(), target_.arrivalsPerRegion(), "arrival slots"));
     return check(staging_.slotsPerRegion() * layout_.stride(), target_.bytesPerRegion(),
@@ -149,9 +148,8 @@ class Binder {
       bound->dst = {Base::Out, 0, layout_.outOffset(op.dst.index + skip)};
       bound->clearToSend = lastSignal_[op.peer];
       if (bound->clearToSend == kNobody)
-        return Status::error(Code::InternalError,
-                             text("algorithm ", schedule_.name, " puts into rank ", op.peer,
-                                  "'s receive buffer without its clear-to-send"));
+        return Status::error(Code::InternalError, "algorithm ", schedule_.name, " puts into rank ",
+                             op.peer, "'s receive buffer without its clear-to-send");
       return {};
     }
     bound->kind = fitsInline(chunks) ? Kind::PutInline : Kind::Put;

@@ -73,7 +73,7 @@ std::vector<Candidate> bothProtocols(const schedule::Algorithm* algorithm, bool 
 }
 
 Status refuse(const schedule::Algorithm& algorithm, std::string_view why) {
-  return Status::error(Code::InvalidUsage, text("algorithm '", algorithm.name, "' ", why));
+  return Status::error(Code::InvalidUsage, "algorithm '", algorithm.name, "' ", why);
 }
 
 schedule::Schedule generate(const schedule::Algorithm& algorithm, const Call& call,

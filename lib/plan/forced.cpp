@@ -36,9 +36,8 @@ bool concerns(std::string_view knob, schedule::Collective collective) {
 
 Status checkProtocol(std::string_view forced, const Name& name) {
   if (!name.hasProtocol || name.protocol == "staged" || name.protocol == "direct") return {};
-  return Status::error(Code::InvalidUsage,
-                       text("algorithm '", forced, "': unknown protocol '", name.protocol,
-                            "'; fix: use ':staged', ':direct' or none"));
+  return Status::error(Code::InvalidUsage, "algorithm '", forced, "': unknown protocol '",
+                       name.protocol, "'; fix: use ':staged', ':direct' or none");
 }
 
 // The algorithm that `forced` names.
@@ -52,8 +51,8 @@ Status findForced(std::string_view forced, const Name& name, const Call& call,
         text("unknown algorithm '", name.algorithm, "' for ", collectiveName(call.collective),
              "; fix: use one of ", algorithmNames(listOf(call))));
   if ((*out)->shared)
-    return Status::error(Code::InvalidUsage, text("algorithm '", forced, "': '", name.algorithm,
-                                                  "' lands nowhere; fix: name it alone"));
+    return Status::error(Code::InvalidUsage, "algorithm '", forced, "': '", name.algorithm,
+                         "' lands nowhere; fix: name it alone");
   return {};
 }
 
@@ -68,10 +67,9 @@ std::string algorithmNames(schedule::Collective collective) {
 
 Status checkDirect(std::string_view forced, const Tuning& tuning) {
   if (tuning.direct) return {};
-  return Status::error(Code::InvalidUsage,
-                       text("algorithm '", forced,
-                            "': this communicator cannot write into its peers' buffers; "
-                            "fix: use ':staged'"));
+  return Status::error(Code::InvalidUsage, "algorithm '", forced,
+                       "': this communicator cannot write into its peers' buffers; "
+                       "fix: use ':staged'");
 }
 
 Status readForced(const Call& call, const Tuning& tuning, Forced* out) {

@@ -51,14 +51,14 @@ struct Wanted {
 Status compare(const std::vector<Wanted>& all) {
   for (std::size_t r = 0; r < all.size(); ++r) {
     if (all[r].failed != 0)
-      return invalid(text("rank ", r, " cannot make its shard; fix: its own error says why"));
+      return invalid("rank ", r, " cannot make its shard; fix: its own error says why");
     if (all[r].config != all[0].config)
-      return invalid(text("rank ", r,
-                          " has another configuration of the sharded optimizer than rank 0; fix: "
-                          "pass the same on all ranks"));
+      return invalid("rank ", r,
+                     " has another configuration of the sharded optimizer than rank 0; fix: "
+                     "pass the same on all ranks");
     if (all[r].parameters != all[0].parameters)
-      return invalid(text("rank ", r, " registered ", all[r].parameters, " parameters, rank 0 ",
-                          all[0].parameters, "; fix: build the same model on all ranks"));
+      return invalid("rank ", r, " registered ", all[r].parameters, " parameters, rank 0 ",
+                     all[0].parameters, "; fix: build the same model on all ranks");
   }
   return {};
 }
@@ -99,9 +99,9 @@ Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const L
     const std::size_t r = i / n, p = i % n;
     if (all[i] == all[p]) continue;
     const ParameterSpec& spec = layout.parameters()[p];
-    return invalid(text("rank ", r, " has another parameter number ", p, " than rank 0 (here '",
-                        spec.name, "', ", spec.elements,
-                        " elements); fix: register the same parameters in the same order"));
+    return invalid("rank ", r, " has another parameter number ", p, " than rank 0 (here '",
+                   spec.name, "', ", spec.elements,
+                   " elements); fix: register the same parameters in the same order");
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace {
 std::uint64_t roundUp(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
 Status wrong(std::size_t index, const ParameterSpec& p, std::string_view why) {
-  return invalid(text("parameter ", index, " ('", p.name, "') ", why));
+  return invalid("parameter ", index, " ('", p.name, "') ", why);
 }
 
 Status checkTie(const std::vector<ParameterSpec>& all, std::size_t i) {

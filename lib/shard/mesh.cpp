@@ -10,11 +10,10 @@ namespace weft::shard {
 Status checkDegrees(const Degrees& d, std::uint32_t ranks) {
   const auto divides = [](std::uint32_t a, std::uint32_t b) { return a != 0 && b % a == 0; };
   if (divides(d.param, d.grad) && divides(d.grad, d.state) && divides(d.state, ranks)) return {};
-  return invalid(text("degrees {", d.param, ", ", d.grad, ", ", d.state, "} on ", ranks,
-                      " ranks: each must divide the next, and the last the number of ranks; fix: "
-                      "ZeRO-1 is {1, 1, ",
-                      ranks, "}, ZeRO-2 {1, ", ranks, ", ", ranks,
-                      "}, MiCS {p, p, p} with p a divisor"));
+  return invalid("degrees {", d.param, ", ", d.grad, ", ", d.state, "} on ", ranks,
+                 " ranks: each must divide the next, and the last the number of ranks; fix: "
+                 "ZeRO-1 is {1, 1, ",
+                 ranks, "}, ZeRO-2 {1, ", ranks, ", ", ranks, "}, MiCS {p, p, p} with p a divisor");
 }
 
 Status Mesh::make(comm::Communicator& parent, const Degrees& degrees, Mesh* out) {

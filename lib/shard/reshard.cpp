@@ -29,10 +29,10 @@ Status compare(ShardedOptimizer& from, ShardedOptimizer& to) {
   for (std::size_t p = 0; p < a.size() && p < b.size(); ++p)
     if (a[p].name != b[p].name || a[p].elements != b[p].elements || a[p].frozen != b[p].frozen ||
         a[p].tiedTo != b[p].tiedTo)
-      return invalid(text("parameter ", p, " of the new shard is another: '", b[p].name, "' of ",
-                          b[p].elements, " elements, not '", a[p].name, "' of ", a[p].elements));
+      return invalid("parameter ", p, " of the new shard is another: '", b[p].name, "' of ",
+                     b[p].elements, " elements, not '", a[p].name, "' of ", a[p].elements);
   if (a.size() == b.size()) return {};
-  return invalid(text("the new shard has ", b.size(), " parameters, the old one ", a.size()));
+  return invalid("the new shard has ", b.size(), " parameters, the old one ", a.size());
 }
 
 class Reshard {

@@ -46,13 +46,13 @@ std::string ShardedOptimizer::who() const {
 }
 
 Status ShardedOptimizer::usage(std::string_view what) const {
-  return Status::error(Code::InvalidUsage, text(who(), ": ", what));
+  return Status::error(Code::InvalidUsage, who(), ": ", what);
 }
 
 Status ShardedOptimizer::start(int root) {
   if (phase_ != Phase::Idle) return usage("start in a step; fix: weftStepWait first");
   if (root < -1 || root >= static_cast<int>(mesh_.ranks()))
-    return invalid(text("root ", root, " is no rank"));
+    return invalid("root ", root, " is no rank");
   if (root >= 0)
     WEFT_TRY(comm::shareFrom(mesh_.world(), static_cast<std::uint32_t>(root), state_.parameters(0),
                              layout().flatElements() * reduce::sizeOf(state_.config().paramType),

@@ -37,9 +37,8 @@ class StepProgress {
     WEFT_TRY(failure_);
     const auto isCurrent = [&] { return isCurrent_[bucket] != 0; };
     if (changed_.wait_for(lock, std::chrono::milliseconds(timeoutMs), isCurrent)) return {};
-    return Status::error(Code::Timeout,
-                         text("the update of bucket ", bucket, " did not end within ", timeoutMs,
-                              " ms; fix: weftStepWait has the reason"));
+    return Status::error(Code::Timeout, "the update of bucket ", bucket, " did not end within ",
+                         timeoutMs, " ms; fix: weftStepWait has the reason");
   }
 
   // The first error here ends all later steps. Returns that, if any.

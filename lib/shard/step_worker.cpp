@@ -82,7 +82,7 @@ Status StepWorker::stepNow(std::uint32_t missing) {
   goesOn_ = !misuse.empty();
   if (goesOn_) {
     outcome_.skipped = !isEager();
-    return Status::error(Code::InvalidUsage, text(who_, ": ", misuse));
+    return Status::error(Code::InvalidUsage, who_, ": ", misuse);
   }
   if (!outcome_.skipped && !isEager()) WEFT_TRY(updateAll());
   if (state_.config().optimizer.kind == Optimizer::Custom && !outcome_.skipped)
@@ -116,9 +116,8 @@ Status StepWorker::shareFailures() {
                          text(own.status.text(), " for ", nameOf(own.parameter)));
   for (std::size_t r = 0; r < failures_.size(); ++r)
     if (failures_[r] != Updater::Failure::kNone)
-      return Status::error(Code::RemoteError,
-                           text("the custom optimizer failed on rank ", r, " for ",
-                                nameOf(failures_[r]), "; fix: its own error says why"));
+      return Status::error(Code::RemoteError, "the custom optimizer failed on rank ", r, " for ",
+                           nameOf(failures_[r]), "; fix: its own error says why");
   return {};
 }
 

@@ -46,9 +46,8 @@ double Fabric::railGbit() const {
 
 Status checkFabricFits(const Fabric& fabric, const std::vector<std::uint32_t>& ranksOfHosts) {
   const auto differs = [](const std::string& how) {
-    return Status::error(Code::InvalidArgument,
-                         text("the topology file describes another job: ", how,
-                              "; fix: WEFT_TOPO_FILE for these hosts, or none"));
+    return Status::error(Code::InvalidArgument, "the topology file describes another job: ", how,
+                         "; fix: WEFT_TOPO_FILE for these hosts, or none");
   };
   if (fabric.nodes.size() != ranksOfHosts.size())
     return differs(

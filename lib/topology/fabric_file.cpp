@@ -42,13 +42,11 @@ class Words {
   std::string take() { return empty() ? std::string() : words_[next_++]; }
   Status expect(std::string_view word) {
     if (peek() != word)
-      return invalid(text("'", word, "' is expected", empty() ? "" : text(", not '", peek(), "'")));
+      return invalid("'", word, "' is expected", empty() ? "" : text(", not '", peek(), "'"));
     ++next_;
     return {};
   }
-  Status expectEnd() const {
-    return empty() ? Status() : invalid(text("'", peek(), "' is too much"));
-  }
+  Status expectEnd() const { return empty() ? Status() : invalid("'", peek(), "' is too much"); }
 
  private:
   std::vector<std::string> words_;
@@ -59,11 +57,11 @@ Status takeSpeed(Words* words, LinkSpeed* speed) {
   WEFT_TRY(words->expect("gbit"));
   const std::string gbit = words->take();
   if (!parseNumber(gbit, &speed->gbit) || !std::isfinite(speed->gbit) || speed->gbit <= 0)
-    return invalid(text("'", gbit, "' is no rate in Gbit/s"));
+    return invalid("'", gbit, "' is no rate in Gbit/s");
   WEFT_TRY(words->expect("us"));
   const std::string us = words->take();
   if (!parseNumber(us, &speed->us) || !std::isfinite(speed->us) || speed->us < 0)
-    return invalid(text("'", us, "' is no latency in microseconds"));
+    return invalid("'", us, "' is no latency in microseconds");
   return {};
 }
 
@@ -79,11 +77,11 @@ Status parseRanks(std::string_view list, std::uint32_t most, std::vector<std::ui
     std::uint32_t first = 0, last = 0;
     const bool known = parseNumber(part.substr(0, dash), &first) &&
                        parseNumber(dash == part.npos ? part : part.substr(dash + 1), &last);
-    if (!known || last < first) return invalid(text("'", part, "' names no ranks"));
+    if (!known || last < first) return invalid("'", part, "' names no ranks");
     if (last >= most)
-      return invalid(text("rank ", last, " is on no node: the largest has ", most, " ranks"));
+      return invalid("rank ", last, " is on no node: the largest has ", most, " ranks");
     for (std::uint32_t r = first; r <= last; ++r) {
-      if (!found.insert(r).second) return invalid(text("rank ", r, " stands twice"));
+      if (!found.insert(r).second) return invalid("rank ", r, " stands twice");
     }
     if (comma == list.npos) break;
     list.remove_prefix(comma + 1);
@@ -104,8 +102,8 @@ class Parser {
     if (keyword == "name") return name(&words);
     if (keyword == "nodes") return nodes(&words);
     if (keyword != "memory" && keyword != "mesh" && keyword != "rail")
-      return invalid(text("'", keyword, "' is none of name, nodes, memory, mesh, rail"));
-    if (fabric_.nodes.empty()) return invalid(text("'", keyword, "' stands before 'nodes'"));
+      return invalid("'", keyword, "' is none of name, nodes, memory, mesh, rail");
+    if (fabric_.nodes.empty()) return invalid("'", keyword, "' stands before 'nodes'");
     return keyword == "memory" ? memory(&words) : keyword == "mesh" ? mesh(&words) : rail(&words);
   }
 
@@ -115,7 +113,7 @@ class Parser {
     if (fabric_.nodes.size() == 1) return {};
     for (std::uint32_t r = 0; r < fabric_.mostRanksOfANode(); ++r) {
       if (!fabric_.rails.empty() && !fabric_.outside(r))
-        return invalid(text("rank ", r, " of a node is on no rail"));
+        return invalid("rank ", r, " of a node is on no rail");
     }
     return {};
   }
@@ -123,10 +121,10 @@ class Parser {
  private:
   Status header(const std::string& keyword, Words* words) {
     if (keyword != "weft-topology")
-      return invalid(text("'", keyword, "': the first line is 'weft-topology 1'"));
+      return invalid("'", keyword, "': the first line is 'weft-topology 1'");
     const std::string version = words->take();
     if (version != "1")
-      return invalid(text("version '", version, "' of the format is not known; this weft reads 1"));
+      return invalid("version '", version, "' of the format is not known; this weft reads 1");
     begun_ = true;
     return words->expectEnd();
   }
@@ -146,7 +144,7 @@ class Parser {
     const std::string count = words->take();
     std::uint32_t ranks = 0;
     if (!parseNumber(count, &ranks) || ranks < 1 || ranks > kMostRanksOfANode)
-      return invalid(text("'", count, "' is no number of ranks from 1 to ", kMostRanksOfANode));
+      return invalid("'", count, "' is no number of ranks from 1 to ", kMostRanksOfANode);
     WEFT_TRY(words->expectEnd());
     WEFT_TRY(expandCount(&names));
     for (const std::string& node : names) WEFT_TRY(add({node, ranks}));
@@ -159,7 +157,7 @@ class Parser {
     std::uint32_t count = 0;
     if (names->size() != 1 || !parseNumber(names->front(), &count)) return {};
     if (count < 1 || count > kMostFabricNodes)
-      return invalid(text(count, " nodes are not from 1 to ", kMostFabricNodes));
+      return invalid(count, " nodes are not from 1 to ", kMostFabricNodes);
     names->clear();
     for (std::size_t i = 0; i < count; ++i)
       names->push_back(text("node", fabric_.nodes.size() + i));
@@ -167,10 +165,9 @@ class Parser {
   }
 
   Status add(const FabricNode& node) {
-    if (!names_.insert(node.name).second)
-      return invalid(text("node '", node.name, "' stands twice"));
+    if (!names_.insert(node.name).second) return invalid("node '", node.name, "' stands twice");
     if (fabric_.nodes.size() == kMostFabricNodes)
-      return invalid(text("more than ", kMostFabricNodes, " nodes"));
+      return invalid("more than ", kMostFabricNodes, " nodes");
     fabric_.nodes.push_back(node);
     mostRanks_ = std::max(mostRanks_, node.ranks);
     return {};
@@ -191,7 +188,7 @@ class Parser {
       WEFT_TRY(parseRanks("all", mostRanks_, &ranks));
     } else if (dash == pair.npos || !parseNumber(std::string_view(pair).substr(0, dash), &a) ||
                !parseNumber(std::string_view(pair).substr(dash + 1), &b) || a == b) {
-      return invalid(text("'", pair, "' is no pair of ranks, such as 0-1, and not 'all'"));
+      return invalid("'", pair, "' is no pair of ranks, such as 0-1, and not 'all'");
     } else {
       WEFT_TRY(parseRanks(text(std::min(a, b), ",", std::max(a, b)), mostRanks_, &ranks));
     }
@@ -207,19 +204,18 @@ class Parser {
 
   Status add(const MeshLink& link) {
     if (!pairs_.insert({link.a, link.b}).second)
-      return invalid(text("ranks ", link.a, " and ", link.b, " are joined twice"));
+      return invalid("ranks ", link.a, " and ", link.b, " are joined twice");
     fabric_.mesh.push_back(link);
     return {};
   }
 
   Status rail(Words* words) {
-    if (fabric_.rails.size() == kMostRails)
-      return invalid(text("more than ", kMostRails, " rails"));
+    if (fabric_.rails.size() == kMostRails) return invalid("more than ", kMostRails, " rails");
     Rail rail;
     rail.name = words->take();
     if (rail.name.empty() || rail.name == "gbit") return invalid("a name for the rail is expected");
     for (const Rail& other : fabric_.rails) {
-      if (other.name == rail.name) return invalid(text("rail '", rail.name, "' stands twice"));
+      if (other.name == rail.name) return invalid("rail '", rail.name, "' stands twice");
     }
     WEFT_TRY(takeSpeed(words, &rail.speed));
     WEFT_TRY(words->expect("ranks"));
@@ -281,21 +277,21 @@ Status parseFabric(std::string_view lines, const std::string& file, Fabric* out)
   for (std::string line; status.ok() && std::getline(in, line); ++number)
     status = parser.line(line);
   if (status.ok()) status = parser.end();
-  if (!status.ok()) return invalid(text(file, ":", number, ": ", status.text()));
+  if (!status.ok()) return invalid(file, ":", number, ": ", status.text());
   *out = std::move(fabric);
   return {};
 }
 
 Status readFabric(const std::string& file, Fabric* out) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) return invalid(text("cannot read the topology file ", file, ": ", std::strerror(errno)));
+  if (!in) return invalid("cannot read the topology file ", file, ": ", std::strerror(errno));
   std::string content(kMostFileBytes + 1, '\0');
   in.read(content.data(), static_cast<std::streamsize>(content.size()));
   if (in.bad() || (in.fail() && !in.eof()))
-    return invalid(text("cannot read the topology file ", file, "; fix: name a file"));
+    return invalid("cannot read the topology file ", file, "; fix: name a file");
   content.resize(static_cast<std::size_t>(in.gcount()));
   if (content.size() > kMostFileBytes)
-    return invalid(text(file, " is larger than ", kMostFileBytes >> 20, " MiB"));
+    return invalid(file, " is larger than ", kMostFileBytes >> 20, " MiB");
   return parseFabric(content, file, out);
 }
 
