@@ -30,10 +30,9 @@ constinit thread_local LatestCall latest;
 template <class Handles>
 Status unknownHandle(Handles& handles, const void* handle, const char* what) {
   if (handles.isParents(handle))
-    return Status::error(
-        Code::InvalidUsage,
-        text(what, " was made before fork() and belongs to the parent; this is pid ", ::getpid(),
-             "; fix: create it after fork, or use spawn"));
+    return Status::error(Code::InvalidUsage, what,
+                         " was made before fork() and belongs to the parent; this is pid ",
+                         ::getpid(), "; fix: create it after fork, or use spawn");
   if (handle == nullptr) return invalid(what, " is NULL");
   return invalid(what, " is not a valid handle: it was destroyed, or never made by weft");
 }

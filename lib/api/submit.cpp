@@ -38,11 +38,10 @@ Group& group() {
 }
 
 Status refusal(comm::Communicator& comm) {
-  return Status::error(
-      Code::InvalidUsage,
-      text("communicator ", comm.name(), " rank ", comm.rank(),
-           comm.turns().isClosed() ? " is being destroyed; fix: make no calls meanwhile"
-                                   : " is used by two threads at once; fix: one thread at a time"));
+  return Status::error(Code::InvalidUsage, "communicator ", comm.name(), " rank ", comm.rank(),
+                       comm.turns().isClosed()
+                           ? " is being destroyed; fix: make no calls meanwhile"
+                           : " is used by two threads at once; fix: one thread at a time");
 }
 
 // Waits for what was issued before. The communicator's first error ends the wait, and so does the

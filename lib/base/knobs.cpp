@@ -168,7 +168,7 @@ int suffixShift(char suffix) {
 }
 
 // Decimal digits and, for Bytes, one suffix; false if anything else or out of range.
-bool parseNumber(const KnobInfo& info, std::string_view value, std::int64_t* number) {
+bool parseValue(const KnobInfo& info, std::string_view value, std::int64_t* number) {
   const char* end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, *number);
   if (error != std::errc()) return false;
@@ -227,7 +227,7 @@ Status readInteger(Knob knob, std::int64_t* value) {
     *value = kKnobAuto;
     return {};
   }
-  return parseNumber(info, written, value) ? Status() : invalid(info, written, rangeOf(info));
+  return parseValue(info, written, value) ? Status() : invalid(info, written, rangeOf(info));
 }
 
 Status readFlag(Knob knob, bool* value) {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/no_fork.h"
+#include "base/number.h"
 #include "base/rank_list.h"
 
 namespace weft::inline base {
@@ -55,11 +55,8 @@ std::string_view cutRanges(std::string_view ranges, std::size_t length) {
   return comma == ranges.npos ? "" : ranges.substr(0, comma);
 }
 
-template <class Number>
-bool parse(std::string_view digits, Number* out) {
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, *out);
-  return error == std::errc() && stop == end && *out >= 0;
+bool parseNatural(std::string_view digits, int* out) {
+  return parseNumber(digits, out) && *out >= 0;
 }
 
 // "0-2,4", in order.
@@ -68,8 +65,8 @@ bool parseRanges(std::string_view ranges, std::vector<std::uint32_t>* out) {
     const std::string_view range = ranges.substr(0, ranges.find(','));
     const std::size_t dash = std::min(range.find('-'), range.size());
     std::uint32_t first = 0, last = 0;
-    if (!parse(range.substr(0, dash), &first)) return false;
-    if (!parse(dash == range.size() ? range : range.substr(dash + 1), &last)) return false;
+    if (!parseNumber(range.substr(0, dash), &first)) return false;
+    if (!parseNumber(dash == range.size() ? range : range.substr(dash + 1), &last)) return false;
     if (first > last || last >= kMostRanks || (!out->empty() && first <= out->back())) return false;
     for (std::uint32_t rank = first; rank <= last; ++rank) out->push_back(rank);
     ranges.remove_prefix(std::min(ranges.size(), range.size() + 1));
@@ -113,10 +110,11 @@ void cut(Fields* fields, std::size_t limit) {
 
 bool dataOf(const Fields& fields, ErrorData* data) {
   int code = 0;
-  if (!parse(fields[kCode], &code) || code < 1 || code > static_cast<int>(Code::LinkLost))
+  if (!parseNatural(fields[kCode], &code) || code < 1 || code > static_cast<int>(Code::LinkLost))
     return false;
-  if (!parse(fields[kRank], &data->who.rank) || !parse(fields[kPid], &data->who.pid)) return false;
-  if (!parse(fields[kPort], &data->port) || !parseRanges(fields[kMissing], &data->missing))
+  if (!parseNatural(fields[kRank], &data->who.rank) || !parseNatural(fields[kPid], &data->who.pid))
+    return false;
+  if (!parseNatural(fields[kPort], &data->port) || !parseRanges(fields[kMissing], &data->missing))
     return false;
   data->code = static_cast<Code>(code);
   --data->who.rank;

@@ -41,9 +41,8 @@ inline Status statusOfException() noexcept {
     return Status::error(Code::OutOfMemory,
                          "out of memory; fix: raise the limit of memory (ulimit -v, cgroup)");
   } catch (const std::system_error& e) {
-    return Status::error(
-        Code::SystemError,
-        text(e.what(), "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)"));
+    return Status::error(Code::SystemError, e.what(),
+                         "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)");
   } catch (const std::exception& e) {
     return Status::error(Code::InternalError, "unexpected: ", e.what());
   } catch (...) {

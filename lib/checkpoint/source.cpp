@@ -2,10 +2,10 @@
 #include "checkpoint/source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "base/invalid.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace weft::checkpoint {
@@ -20,9 +20,7 @@ bool parseRun(const Tensor& tensor, ArrayRun* out) {
   const std::string_view name = tensor.name;
   const std::size_t at = name.rfind('@'), slash = name.rfind('/', at);
   if (at == name.npos || slash == name.npos || tensor.shape.size() != 1) return false;
-  const std::string_view from = name.substr(at + 1);
-  const auto end = from.data() + from.size();
-  if (std::from_chars(from.data(), end, out->from).ptr != end || from.empty()) return false;
+  if (!parseNumber(name.substr(at + 1), &out->from)) return false;
   out->parameter = name.substr(0, slash);
   out->array = name.substr(slash + 1, at - slash - 1);
   out->elements = tensor.shape[0];

@@ -254,13 +254,11 @@ Status Communicator::scalarOf(int op, reduce::DType type, std::array<std::byte, 
   if (op < 0 || i >= scalars_.size() || !scalars_[i].live)
     return Status::error(
         Code::InvalidArgument,
-        text("op is neither built in nor made by weftRedOpCreatePreMulSum on communicator ",
-             name()));
+        "op is neither built in nor made by weftRedOpCreatePreMulSum on communicator ", name());
   if (scalars_[i].type != type)
-    return Status::error(
-        Code::InvalidArgument,
-        text("op was made for ", weft::reduce::name(scalars_[i].type), ", the call is for ",
-             weft::reduce::name(type), "; fix: make one op for each type"));
+    return Status::error(Code::InvalidArgument, "op was made for ",
+                         weft::reduce::name(scalars_[i].type), ", the call is for ",
+                         weft::reduce::name(type), "; fix: make one op for each type");
   *scalar = scalars_[i].value;
   return {};
 }

@@ -37,10 +37,9 @@ bool isWire(std::string_view name) { return name == "verbs" || name == "ofi"; }
 
 Status unknown(const std::string& wanted) {
   return Status::error(
-      Code::InvalidArgument,
-      text("unknown transport '", wanted,
-           "'; fix: auto, local, shm, verbs, ofi, two of them as in shm+ofi, or faulty:SEED, or "
-           "faulty(ofi):SEED for faults of the wires of a choice"));
+      Code::InvalidArgument, "unknown transport '", wanted,
+      "'; fix: auto, local, shm, verbs, ofi, two of them as in shm+ofi, or faulty:SEED, or "
+      "faulty(ofi):SEED for faults of the wires of a choice");
 }
 
 std::string faultsOf(std::string_view spec) {
@@ -119,11 +118,10 @@ Status otherHost(const std::vector<PeerName>& names, const Wish& wish) {
   const auto other = std::ranges::find_if(
       names, [&](const PeerName& name) { return name.hostId != names[0].hostId; });
   return Status::error(
-      Code::InvalidUsage,
-      text("transport '", wish.inside, "' does not reach rank ", other - names.begin(), " (host ",
-           other->host, ") from rank 0 (host ", names[0].host,
-           "): they share no memory or are in different network namespaces; fix: WEFT_TRANSPORT=",
-           wish.inside, "+ofi, or auto"));
+      Code::InvalidUsage, "transport '", wish.inside, "' does not reach rank ",
+      other - names.begin(), " (host ", other->host, ") from rank 0 (host ", names[0].host,
+      "): they share no memory or are in different network namespaces; fix: WEFT_TRANSPORT=",
+      wish.inside, "+ofi, or auto");
 }
 
 constexpr std::string_view kMemory = "memory";
@@ -201,11 +199,10 @@ class Opening {
 Status Opening::checkLost() const {
   for (const auto& [pair, times] : selection_.lost) {
     if (ways_.isLeft(pair)) continue;
-    return Status::error(
-        Code::RemoteError,
-        text("nothing but ", ways_.of(pair).back(), " joins ", setup_.names[pair.first], " and ",
-             setup_.names[pair.second], " (WEFT_TRANSPORT=", selection_.wanted,
-             "); fix: repair that link and create the communicator again"));
+    return Status::error(Code::RemoteError, "nothing but ", ways_.of(pair).back(), " joins ",
+                         setup_.names[pair.first], " and ", setup_.names[pair.second],
+                         " (WEFT_TRANSPORT=", selection_.wanted,
+                         "); fix: repair that link and create the communicator again");
   }
   return {};
 }

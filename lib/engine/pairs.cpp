@@ -84,16 +84,15 @@ Status Pairs::load(std::span<const PairOp> ops) {
 Status Pairs::checkSelf(std::span<Transfer* const> sends,
                         std::span<Transfer* const> receives) const {
   if (sends.size() != receives.size())
-    return Status::error(
-        Code::InvalidUsage,
-        text("rank ", rank_, " sends ", sends.size(), " and receives ", receives.size(),
-             " messages to itself in one group; fix: match them"));
+    return Status::error(Code::InvalidUsage, "rank ", rank_, " sends ", sends.size(),
+                         " and receives ", receives.size(),
+                         " messages to itself in one group; fix: match them");
   for (std::size_t k = 0; k < sends.size(); ++k) {
     if (tagOf(sends[k]->op) != tagOf(receives[k]->op))
-      return Status::error(
-          Code::InvalidUsage,
-          text("rank ", rank_, " sends (", describeTag(tagOf(sends[k]->op)), ") and receives (",
-               describeTag(tagOf(receives[k]->op)), ") to itself; fix: same count and type"));
+      return Status::error(Code::InvalidUsage, "rank ", rank_, " sends (",
+                           describeTag(tagOf(sends[k]->op)), ") and receives (",
+                           describeTag(tagOf(receives[k]->op)),
+                           ") to itself; fix: same count and type");
   }
   return {};
 }

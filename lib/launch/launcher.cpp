@@ -32,12 +32,12 @@ Status alone(Identity* identity) {
     int size = 0;
     if (!parseNumber(environment(names.size), &size) || size <= 1) continue;
     return Status::error(
-        Code::InvalidUsage,
-        text(names.rank, "=", environment(names.rank), " and ", names.size, "=", size,
-             " say that this is one rank of several, but nothing says how they meet; fix: for "
-             "torchrun set MASTER_ADDR and MASTER_PORT, for mpirun install libpmix2, in Slurm "
-             "start by srun, else set WEFT_RANK, WEFT_SIZE, WEFT_ROOT and WEFT_SECRET; for one "
-             "rank alone WEFT_RANK=0 WEFT_SIZE=1"));
+        Code::InvalidUsage, names.rank, "=", environment(names.rank), " and ", names.size, "=",
+        size,
+        " say that this is one rank of several, but nothing says how they meet; fix: for "
+        "torchrun set MASTER_ADDR and MASTER_PORT, for mpirun install libpmix2, in Slurm "
+        "start by srun, else set WEFT_RANK, WEFT_SIZE, WEFT_ROOT and WEFT_SECRET; for one "
+        "rank alone WEFT_RANK=0 WEFT_SIZE=1");
   }
   *identity = Identity{0, 1, 0, 1, {}, {}};
   return {};

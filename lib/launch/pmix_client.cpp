@@ -92,10 +92,9 @@ PmixClient::~PmixClient() {
 Status PmixClient::open() {
   const Library& library = Library::loaded();
   if (!library.problem.empty()) {
-    return Status::error(
-        Code::SystemError,
-        text("started by a PMIx launcher, but PMIx cannot be used: ", library.problem,
-             ". fix: install libpmix2, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT"));
+    return Status::error(Code::SystemError,
+                         "started by a PMIx launcher, but PMIx cannot be used: ", library.problem,
+                         ". fix: install libpmix2, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
   }
   const pmix::Status status = [&] {
     const WritingEnvironment writing;

@@ -80,12 +80,10 @@ Status checkArrivals(const schedule::Algorithm& algorithm, const Tuning& tuning)
   if (!uneven) return {};
   const std::uint32_t needs = arrivalsWithAll(algorithm, tuning), most = mostPerPeer(tuning.ranks);
   if (needs <= most) return {};
-  return Status::error(
-      Code::InvalidUsage,
-      text("algorithm '", algorithm.name, "' needs ", needs,
-           " arrival slots from one rank to another on nodes as uneven as these, and a "
-           "communicator of ",
-           tuning.ranks, " ranks has at most ", most, "; fix: choose another"));
+  return Status::error(Code::InvalidUsage, "algorithm '", algorithm.name, "' needs ", needs,
+                       " arrival slots from one rank to another on nodes as uneven as these, and a "
+                       "communicator of ",
+                       tuning.ranks, " ranks has at most ", most, "; fix: choose another");
 }
 
 }  // namespace weft::plan

@@ -361,9 +361,8 @@ class Binder {
       const Place& a = tmp_[first.index];
       const Place& b = tmp_[first.index + j];
       if (b.base != a.base || b.offset != a.offset + bytes(j))
-        return Status::error(
-            Code::InternalError,
-            text("algorithm ", schedule_.name, " uses messages of different puts as one run"));
+        return Status::error(Code::InternalError, "algorithm ", schedule_.name,
+                             " uses messages of different puts as one run");
     }
     return {};
   }

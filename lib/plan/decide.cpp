@@ -104,10 +104,8 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out) {
   const Ways ways = waysOf(forced, call, tuning);
   const Way* plain = cheapestPlain(ways, forced);
   if (plain == nullptr)
-    return Status::error(
-        Code::InvalidUsage,
-        text("no algorithm for ", collectiveName(call.collective),
-             " is automatic here; fix: force one of ", algorithmNames(listOf(call))));
+    return Status::error(Code::InvalidUsage, "no algorithm for ", collectiveName(call.collective),
+                         " is automatic here; fix: force one of ", algorithmNames(listOf(call)));
   *out = {};
   out->schedule = plain->schedule;
   out->why = reasonFor(forced, call, tuning);

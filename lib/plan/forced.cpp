@@ -46,10 +46,9 @@ Status findForced(std::string_view forced, const Name& name, const Call& call,
   WEFT_TRY(checkProtocol(forced, name));
   *out = schedule::findAlgorithm(listOf(call), name.algorithm);
   if (*out == nullptr)
-    return Status::error(
-        Code::InvalidUsage,
-        text("unknown algorithm '", name.algorithm, "' for ", collectiveName(call.collective),
-             "; fix: use one of ", algorithmNames(listOf(call))));
+    return Status::error(Code::InvalidUsage, "unknown algorithm '", name.algorithm, "' for ",
+                         collectiveName(call.collective), "; fix: use one of ",
+                         algorithmNames(listOf(call)));
   if ((*out)->shared)
     return Status::error(Code::InvalidUsage, "algorithm '", forced, "': '", name.algorithm,
                          "' lands nowhere; fix: name it alone");

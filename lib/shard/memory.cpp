@@ -40,10 +40,9 @@ Status ShardMemory::make(Kind kind, std::size_t bytes, const char* what, ShardMe
   if (memory == nullptr) {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-      return Status::error(
-          Code::OutOfMemory,
-          text("cannot allocate ", bytes, " bytes for ", what, ": ", std::strerror(errno),
-               "; fix: shard over more ranks, or raise the limit (ulimit -v)"));
+      return Status::error(Code::OutOfMemory, "cannot allocate ", bytes, " bytes for ", what, ": ",
+                           std::strerror(errno),
+                           "; fix: shard over more ranks, or raise the limit (ulimit -v)");
     ::madvise(memory, bytes, MADV_HUGEPAGE);  // a hint
   }
   made.data_ = static_cast<std::byte*>(memory);

@@ -15,6 +15,7 @@
 
 #include "base/invalid.h"
 #include "base/knobs.h"
+#include "base/number.h"
 #include "base/rank_list.h"
 #include "base/text.h"
 
@@ -22,13 +23,6 @@ namespace weft::topology {
 namespace {
 
 constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
-
-template <class Number>
-bool parseNumber(std::string_view word, Number* number) {
-  const char* const end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, *number);
-  return error == std::errc() && stop == end;
-}
 
 // One line's words, taken from the front.
 class Words {

@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/number.h"
+
 namespace weft::tune {
 namespace {
 
@@ -126,9 +128,7 @@ bool parse(std::string_view text, Machine* machine) {
     std::string_view line = take(&text, '\n');
     const Field* field = findField(take(&line, ' '));
     if (field == nullptr || read.*field->value != 0) return false;
-    const char* end = line.data() + line.size();
-    const auto [stop, error] = std::from_chars(line.data(), end, read.*field->value);
-    if (error != std::errc() || stop != end) return false;
+    if (!parseNumber(line, &(read.*field->value))) return false;
     ++seen;
   }
   if (seen != kFields.size() || !isSane(estimated(read))) return false;

@@ -181,11 +181,10 @@ Status loadRecorded(const std::string& path, Machine* machine) {
   std::getline(file, first);
   if (parse(withoutComments(file), machine)) return {};
   return Status::error(
-      Code::InvalidArgument,
-      text("WEFT_TUNE_FILE: ", path,
-           " is a recorded machine whose lines after the first are not one \"name value\" for each "
-           "figure, within its limits; fix: write all of: ",
-           figureNames()));
+      Code::InvalidArgument, "WEFT_TUNE_FILE: ", path,
+      " is a recorded machine whose lines after the first are not one \"name value\" for each "
+      "figure, within its limits; fix: write all of: ",
+      figureNames());
 }
 
 }  // namespace weft::tune

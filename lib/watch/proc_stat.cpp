@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <charconv>
-
+#include "base/number.h"
 #include "base/text.h"
 
 namespace weft::watch {
@@ -24,11 +23,6 @@ std::string_view nextWord(std::string_view* rest) {
   return word;
 }
 
-template <class Number>
-bool parse(std::string_view word, Number* number) {
-  return std::from_chars(word.data(), word.data() + word.size(), *number).ec == std::errc();
-}
-
 bool isStopSignal(std::int64_t code) {
   return code == SIGSTOP || code == SIGTSTP || code == SIGTTIN || code == SIGTTOU;
 }
@@ -44,9 +38,9 @@ bool parseProcStat(std::string_view line, ProcStat* stat) {
     const std::string_view word = nextWord(&rest);
     if (word.empty()) return false;
     if (field == 3) stat->state = word[0];
-    if (field == 9 && !parse(word, &stat->flags)) return false;
-    if (field == 20 && !parse(word, &stat->threads)) return false;
-    if (field == 52 && !parse(word, &stat->exitCode)) return false;
+    if (field == 9 && !parseNumber(word, &stat->flags)) return false;
+    if (field == 20 && !parseNumber(word, &stat->threads)) return false;
+    if (field == 52 && !parseNumber(word, &stat->exitCode)) return false;
   }
   return true;
 }
