@@ -61,7 +61,7 @@ Status gatherLists(const TransportSetup& setup, const Status& mine, std::vector<
   return {};
 }
 
-// Of the status alone.
+// The same for a status alone.
 inline Status agree(const TransportSetup& setup, const Status& mine) {
   std::vector<std::vector<std::byte>> nothing;
   return gatherBytes(setup, mine, {}, &nothing);

@@ -52,7 +52,7 @@ Status checkPeers(const char* transport, const std::vector<PeerInfo>& infos,
 
 PeerName nameOf(const PeerInfo&);
 
-// Private memory of `setup.rank`; `what` it is for is told if there is none. `atOnce`: see Mapping.
+// Private memory of `setup.rank`; `what` it is for goes into the error. `atOnce`: see Mapping.
 Status mapPrivate(const TransportSetup& setup, const char* what, std::size_t bytes,
                   std::size_t atOnce, std::shared_ptr<Mapping>*);
 // This rank's window in private memory, and its token.

@@ -84,8 +84,8 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Error> error_;
 };
 
-// `status` as seen from further out, which is told before what it says: "control link of rank 3: ".
-// Who is to blame stays, unless nobody was.
+// `status` with its place put in front of what it says, such as "control link of rank 3: ". The
+// culprit stays; `who` is the culprit if there was none.
 Status within(const std::string& place, const PeerName& who, const Status& status);
 
 // An error on its way to other ranks: at most `limit` bytes, for which what is longest is cut.

@@ -48,8 +48,8 @@ class Bootstrap {
   //   Mismatch     world sizes, versions, configurations differ; a rank joined twice or is too high
   //   Timeout      some did not come by the earliest deadline of all ranks: names them
   //   RemoteError  a rank, or the process of the root, died: names it
-  // Of this rank alone: InvalidArgument for bad arguments, an id that is damaged, of another job or
-  // without its root (stale).
+  // On this rank alone: InvalidArgument for bad arguments, or an id that is damaged, stale (without
+  // its root) or from another job.
   static Status join(const UniqueId& id, int ranks, int rank, std::string configText,
                      Deadline deadline, std::unique_ptr<Bootstrap>* out,
                      const JoinOptions& options = {});

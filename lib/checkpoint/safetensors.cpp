@@ -97,7 +97,7 @@ Status parseHeader(const std::string& header, std::uint64_t dataBytes, std::vect
       return invalid("tensor '", name, "' ", wrong);
     tensors->push_back(std::move(tensor));
   }
-  // Of tensors at the same offset, empty ones come first.
+  // Empty tensors come before others at the same offset.
   std::ranges::stable_sort(*tensors, [](const Tensor& a, const Tensor& b) {
     return a.offset != b.offset ? a.offset < b.offset : a.bytes() < b.bytes();
   });

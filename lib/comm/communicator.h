@@ -83,7 +83,7 @@ class Communicator {
   std::size_t sharedBytes() const { return core()->parts.transport->layout().size(); }
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }
   std::size_t otherBytes() const;
-  // Of payload, that this rank has put into, stored to or read from its peers.
+  // Bytes of payload that this rank has put into, stored to or read from its peers.
   std::uint64_t movedBytes() const;
 
  private:

@@ -19,10 +19,10 @@ namespace weft::control {
 // Dropping it says good-bye if watch::leaveForGood() has not, and does not wait. The server stays in
 // rank 0's process until the last rank has left.
 //
-// What it costs: nothing in a call that does not wait 20 ms. What it gives, by default: the death
-// of a process is told to all ranks 50 ms after its connection closed unless a rank of the same
-// host says more first; a host that is cut off after 3 to 4 s. A stopped process is not dead, since
-// its kernel answers; after 3 s it is named at WARN by those who wait.
+// Cost: nothing in a call that does not wait 20 ms. By default all ranks learn of the death of a
+// process 50 ms after its connection closed, unless a rank of the same host knows more first, and
+// of a host that is cut off after 3 to 4 s. A stopped process is not dead, since its kernel
+// answers; after 3 s those who wait for it name it at WARN.
 //
 // The key of the link goes over the setup's exchange, so whoever could read that could join it.
 Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,

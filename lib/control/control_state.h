@@ -16,7 +16,7 @@
 
 namespace weft::control {
 
-// Of a rank whose connection closed without a good-bye.
+// The error for a rank whose connection closed without a good-bye.
 Status hasEnded(const PeerName& name);
 
 // What the server of a communicator's control link knows and decides, without any I/O: who is here,

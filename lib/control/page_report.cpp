@@ -30,8 +30,8 @@ void writeRecord(const PageReport::Call& call, transport::CallRecord* record) {
 PageReport readPage(const transport::ControlPage& page) {
   PageReport report;
   report.left = page.left.load(std::memory_order_acquire) != 0;
-  // Before the number: a rank that has gone on since then is told in a call too few, never out of
-  // one that it is still in.
+  // Read before the number: a rank that goes on meanwhile is reported one call behind, never as
+  // outside of a call that it is still in.
   report.inCall = page.inCall.load(std::memory_order_acquire) != 0;
   report.callSeq = page.callSeq.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < PageReport::kCalls && i < report.callSeq; ++i) {

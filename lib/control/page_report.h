@@ -10,8 +10,8 @@
 
 namespace weft::control {
 
-// What a rank tells of its control page: enough for others to say what it did last, and whether it
-// makes the same calls as they.
+// An excerpt of a rank's control page for the others: what it did last, and whether it makes the
+// same calls as they do.
 struct PageReport {
   // The newest calls, oldest first. A rank is ahead of another by kMaxLanes calls at most.
   static constexpr std::size_t kCalls = 2 * transport::kMaxLanes;

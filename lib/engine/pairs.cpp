@@ -10,12 +10,13 @@
 namespace weft::engine {
 namespace {
 
-// Of one message, before other transfers have their turn and the watch is asked.
+// Bytes of one message that are read before other transfers get their turn and the watch is asked.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
-// What both ends must agree on, readable in the error; a bit apart, what a piece is.
+// In a tag: the sender only says where the message lies, and the receiver reads it.
 constexpr std::uint64_t kOffered = 0x80;
 
+// What both ends must agree on; errors print it.
 std::uint64_t tagOf(const PairOp& op) {
   return op.count << 8 | static_cast<std::uint64_t>(op.type);
 }

@@ -9,7 +9,7 @@ namespace {
 constexpr std::chrono::milliseconds kCheckEvery{1};
 constexpr std::uint32_t kSpinsPerMicrosecond = 20;  // a poll with a pause takes about 50 ns
 constexpr std::uint32_t kSpinUs = 50;               // longer than any hand-over between two cores
-// Of a core that ranks share: about as long as it takes to hand the core over and get it back.
+// When ranks share a core: about as long as it takes to hand the core over and get it back.
 constexpr std::uint32_t kSharedSpins = 40;
 // Ranks do not keep a core so long from one that yields, but a scheduler's slice is longer.
 constexpr std::chrono::microseconds kOtherProcesses{500};

@@ -62,8 +62,8 @@ class WorkStream {
   WorkStream& operator=(const WorkStream&) = delete;
 
   void enqueue(Work work);
-  // One piece of work for each of several streams, at once: whatever else is queued by whomever
-  // comes before all of them or after all of them. All or, by an exception, none.
+  // Queues one piece of work on each of several streams, atomically: other work comes before all of
+  // them or after all of them. An exception leaves none queued.
   static void enqueueTogether(std::vector<std::pair<WorkStream*, Work>> pieces);
   Status synchronize();
   // Is everything done? If so *first is the first error since synchronize(), which it does not
@@ -89,10 +89,10 @@ class StreamBarrier {
  public:
   explicit StreamBarrier(std::size_t streams) : missing_(streams) {}
 
-  // Of a stream: waits until the work is done, and returns how it ended.
+  // Called by a stream: waits until the work is done, and returns how it ended.
   Status pass();
 
-  // Of the worker: false if the deadline passes before all streams are here.
+  // Called by whoever runs the work: false if the deadline passes before all streams are here.
   bool awaitStreams(Deadline deadline);
   void open(const Status& result);
 

@@ -15,7 +15,7 @@ namespace {
 
 bool always() { return true; }
 
-// Of launchers that have told nothing by which their ranks could meet.
+// Variables of launchers that give a size, but no way for ranks to meet.
 struct Sizes {
   const char *rank, *size;
 };

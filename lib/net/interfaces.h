@@ -30,7 +30,7 @@ Status chooseAddresses(const std::vector<Interface>& interfaces, std::string_vie
 // wins) or, in the second, of /proc/net/ipv6_route; empty if there is none.
 std::string defaultRouteV4(std::istream& routes);
 std::string defaultRouteV6(std::istream& routes);
-// Of this host: IPv4's, else IPv6's.
+// The interface of this host's default route: that of IPv4, else of IPv6.
 std::string defaultRouteInterface();
 
 }  // namespace weft::net

@@ -32,8 +32,8 @@ bool mayCopyShared(const Call& call, const Tuning& tuning) {
          call.op != reduce::RedOp::Epilogue;
 }
 
-// Of algorithms that fit. Two levels are for links between hosts, and their sums are not added in
-// rank order.
+// May the model choose this algorithm, if it fits? Two-level ones are for links between hosts, and
+// do not add in rank order.
 bool isAutomatic(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
   if (tuning.ranks < algorithm.automaticFrom) return false;
   return algorithm.levels == schedule::Levels::One || (tuning.costs.between && !call.reproducible);

@@ -10,7 +10,7 @@ constexpr std::uint64_t kAlign = 64;  // a multiple of every element size
 
 std::uint64_t roundUp(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 std::uint64_t divideUp(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
-// Of at most `most` bytes each; at least one.
+// How many pieces of at most `most` bytes; at least one.
 std::uint64_t piecesOf(std::uint64_t bytes, std::uint64_t most) {
   return most == 0 ? 1 : std::max<std::uint64_t>(1, divideUp(bytes, most));
 }

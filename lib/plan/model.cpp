@@ -11,7 +11,7 @@
 namespace weft::plan {
 namespace {
 
-// Of a far copy's extra cost, what loads and what stores cause: a store first reads its line and
+// Shares of loads and stores in the extra cost of a far copy: a store first reads its line and
 // later writes it back.
 constexpr double kLoads = 1.0 / 3, kStores = 2.0 / 3;
 // The calibration sees buffers of a cache's size. Far beyond it CMA copies, whose stores read their
@@ -200,7 +200,7 @@ class Model {
            bytes * (1 - far_) * crossing(machine_.putAcross);
   }
 
-  // Of all segments.
+  // In all segments together.
   double bytesOf(const schedule::Op& op) const {
     double bytes = 0;
     for (std::uint32_t j = 0; j < op.chunks; ++j) {

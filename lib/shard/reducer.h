@@ -33,9 +33,9 @@ class Reducer {
 
   // Makes the wire's form of a bucket, where backward's is another.
   std::byte* wire(std::uint32_t bucket);
-  // Of the final sums since the last reset.
+  // What was found in the final sums since the last reset.
   GradientReport& report() { return report_; }
-  // Of sums before them, of groups and of earlier micro-steps: the lowest logical index that is not
+  // In sums before those, of groups and earlier micro-steps: the lowest logical index that is not
   // finite, and the rank that brought it.
   struct EarlyBad {
     std::uint64_t index = reduce::GradientStats::kNone;

@@ -53,7 +53,7 @@ HostDevice networkAt(const fs::path& folder) {
   return device;
 }
 
-// Of all ports together. A port's "rate" reads "100 Gb/sec (4X EDR)", its state "4: ACTIVE".
+// All ports of a device. A port's "rate" reads "100 Gb/sec (4X EDR)", its state "4: ACTIVE".
 HostDevice rdmaAt(const fs::path& folder) {
   HostDevice device;
   device.kind = HostDevice::Rdma;

@@ -25,7 +25,7 @@ class Liveness {
   using Clock = std::chrono::steady_clock;
   using Warn = std::function<void(const std::string&)>;
 
-  // names[i] is the transport's peer i, oneself included. `warn` is called once each time that a
+  // names[i] is the transport's peer i, oneself included. `warn` is called once each time a
   // peer has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
   Liveness(transport::Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
 

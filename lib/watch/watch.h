@@ -107,7 +107,7 @@ class Watch {
   transport::FirstError* firstError_;
   Liveness liveness_;
   std::atomic<bool> broken_{false};
-  // Of whoever looks after the peers' ends: liveness_, endSeen_, looks_.
+  // Held while somebody checks whether peers have ended: guards liveness_, endSeen_, looks_.
   mutable std::mutex looking_;
 
   std::uint64_t seq_ = 0;

@@ -120,7 +120,7 @@ std::string heatMapText(const Evidence& evidence) {
       }
       const Link& link = evidence.pairs.at(from, to);
       const KindOfLink& kind = kinds.at(kindOf(evidence, from, to));
-      // A little more of latency is no news; hence the power.
+      // Small differences in latency matter less than in bandwidth: hence the root.
       const double worst = std::min(standing(link, kind, Measure::Bandwidth),
                                     std::sqrt(standing(link, kind, Measure::Latency)));
       text += {' ', sign(link, worst)};

@@ -59,7 +59,7 @@ class Report {
   void add(const StepReport& report);
   // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.
   void finish(Summary summary);
-  // Whether all that should be was written. A full disk is told at once, but ends no training.
+  // Was everything written? A full disk is reported at once, but does not end the training.
   bool isComplete() const { return isComplete_; }
 
  private:

@@ -31,9 +31,9 @@ struct Offering {
   Way way[Offering::kMax] = {};
 };
 
-// Of `own` (this rank's candidates, as it offers them), those to open, in the order of the rails.
+// Which of `own` (this rank's candidates, as it offers them) to open, in the order of the rails.
 // IP: lo if all are on one host; else subnets that all have, several only if WEFT_NET_DEVICES names
-// them; else each rank's first, and routers do the rest. `why` tells of what was passed over.
+// them; else each rank's first, and routers do the rest. `why`: what was passed over.
 std::vector<Candidate> chooseIp(const std::vector<Candidate>& own,
                                 std::span<const Offering> offerings, std::string* why);
 // Others reach each other anyway: the nearest, shared fairly among the ranks of this host.

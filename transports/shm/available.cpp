@@ -45,7 +45,7 @@ std::uint64_t leftInCgroup(const std::string& directory) {
   return *limit - std::min(*limit, held);
 }
 
-// Of the "0::/path" line of cgroup v2.
+// The path in the "0::/path" line of cgroup v2.
 std::string ownCgroup() {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);)

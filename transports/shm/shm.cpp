@@ -180,7 +180,7 @@ Status ShmSetup::mapHeaps(const std::vector<std::optional<PeerHandles>>& handles
   return {};
 }
 
-// Reads the token first, lest it write to another process (the pid may be of another namespace).
+// Reads the token first: the pid may be another process's in this namespace, and is written to.
 Status ShmSetup::tryDirect(const PeerInfo& info, const mapped::MappedPeer& peer) const {
   if (peer.sameProcess) return {};
   if (peer.pid == 0 || !peer.death)

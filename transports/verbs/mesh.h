@@ -56,7 +56,7 @@ struct Cable {
   int line = 0;
 };
 
-// Of each pair the ports whose addresses are of one subnet. Two ports of a rank in one subnet are
+// Joins the ports of each pair that are in one subnet. Two ports of a rank in one subnet are
 // an error, as nobody can tell which of them is cabled to whom; unless all ports of all ranks are
 // in one subnet: then that is a switch, and the k-th port of a rank reaches the k-th of each other.
 Status wireBySubnet(const Fabric& fabric, Wiring* out);

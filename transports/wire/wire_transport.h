@@ -85,8 +85,8 @@ class WireTransport final : public Transport {
 
 using WireMaker = std::function<Status(const WireSetup&, std::unique_ptr<Wire>*)>;
 
-// Of the ranks that setup.peers names (all others, if it is empty). Every rank of the communicator
-// takes part. `window`: this rank's, of setup.layout, from another transport; null makes one.
+// Joins the ranks that setup.peers names, or all others if it is empty. Every rank of the
+// communicator takes part. `window`: this rank's, made by another transport; null makes one.
 Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* window,
                          std::unique_ptr<Transport>* out);
 
