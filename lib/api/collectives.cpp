@@ -127,9 +127,8 @@ Status checkBlocks(comm::Communicator& comm, Request& r) {
 // Blocks in rank order without gaps? Where an empty one lies does not matter here nor below.
 bool isPacked(std::span<const std::size_t> counts, const std::size_t* displs) {
   std::size_t at = 0;
-  for (std::size_t r = 0; r < counts.size(); at += counts[r++]) {
+  for (std::size_t r = 0; r < counts.size(); at += counts[r++])
     if (counts[r] != 0 && displs[r] != at) return false;
-  }
   return true;
 }
 

@@ -131,9 +131,8 @@ constexpr std::array kTable = {
 static_assert(kTable.size() <= 30, "weft has at most thirty knobs");
 
 constexpr bool inOrder() {
-  for (std::size_t i = 0; i < kTable.size(); ++i) {
+  for (std::size_t i = 0; i < kTable.size(); ++i)
     if (static_cast<std::size_t>(kTable[i].knob) != i) return false;
-  }
   return true;
 }
 static_assert(inOrder(), "the table follows enum Knob");
@@ -262,9 +261,8 @@ std::vector<std::string> unknownKnobs() {
     const std::string_view variable = *entry;
     const std::string_view name = variable.substr(0, variable.find('='));
     const auto known = [&](const KnobInfo& info) { return name == info.name; };
-    if (name.starts_with("WEFT_") && std::ranges::none_of(kTable, known)) {
+    if (name.starts_with("WEFT_") && std::ranges::none_of(kTable, known))
       lines.push_back(describeUnknown(name));
-    }
   }
   return lines;
 }

@@ -57,9 +57,8 @@ Log makeProcessLog() {
   openFile(&settings);
   const Log log(settings.level, settings.fd);
   for (std::string& complaint : unknownKnobs()) settings.complaints.push_back(std::move(complaint));
-  for (const std::string& complaint : settings.complaints) {
+  for (const std::string& complaint : settings.complaints)
     if (log.enabled(Level::Warn)) log.write(Level::Warn, complaint);
-  }
   return log;
 }
 

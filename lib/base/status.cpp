@@ -183,9 +183,8 @@ bool unpack(std::string_view bytes, Status* error) {
 }
 
 std::string printable(std::string text) {
-  for (char& c : text) {
+  for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
   return text;
 }
 

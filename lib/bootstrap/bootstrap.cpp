@@ -90,9 +90,8 @@ Status Bootstrap::allGather(std::span<const std::byte> mine,
   WEFT_TRY(exchange(net::MessageType::Gather, encode(message), net::MessageType::Gathered, &table,
                     deadline));
   ++round_;
-  if (!decodeParts(table, ranks_.size(), all)) {
+  if (!decodeParts(table, ranks_.size(), all))
     return failure_ = Status::error(Code::InternalError, "the bootstrap's table does not decode");
-  }
   return {};
 }
 

@@ -131,9 +131,8 @@ Status findConfigConflict(const Members& members) {
   std::set<std::string> keys;
   for (const Member& member : members) {
     if (member.info.configText == members[0].info.configText) continue;
-    for (const Member* side : {&members[0], &member}) {
+    for (const Member* side : {&members[0], &member})
       for (const auto& [key, value] : parseConfig(side->info.configText)) keys.insert(key);
-    }
   }
   std::string said;
   for (const std::string& key : keys) {

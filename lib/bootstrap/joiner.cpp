@@ -100,12 +100,10 @@ Joiner::Attempt Joiner::answerChallenge(net::Stream* stream, const net::Bytes& h
   Challenge challenge;
   if (message.type == net::MessageType::Refusal)
     return {Result::Foreign, "it serves another unique id or secret"};
-  if (message.type != net::MessageType::Challenge || !decode(message.body, &challenge)) {
+  if (message.type != net::MessageType::Challenge || !decode(message.body, &challenge))
     return {Result::Failed, "it does not answer like a bootstrap root of weft"};
-  }
-  if (!net::equalInConstantTime(challenge.proof, rootProof(id_.secret, hello, challenge))) {
+  if (!net::equalInConstantTime(challenge.proof, rootProof(id_.secret, hello, challenge)))
     return {Result::Foreign, "it could not prove that it holds our secret"};
-  }
   const net::Digest proof = rankProof(id_.secret, hello, message.body);
   stream->channel().send(net::MessageType::Proof, net::Bytes(proof.begin(), proof.end()));
   if (!stream->awaitFlushed(limit).ok())

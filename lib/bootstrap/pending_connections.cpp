@@ -19,18 +19,16 @@ PendingConnections::PendingConnections(std::vector<net::Socket> listeners, const
     : listeners_(std::move(listeners)), secret_(secret), handshakeMs_(handshakeMs) {}
 
 void PendingConnections::addTo(std::vector<pollfd>* entries) const {
-  if (!acceptAgain_) {
+  if (!acceptAgain_)
     for (const net::Socket& listener : listeners_) entries->push_back({listener.fd(), POLLIN, 0});
-  }
   for (const Connection& connection : connections_)
     entries->push_back({connection.stream.socket().fd(), POLLIN, 0});
 }
 
 Deadline PendingConnections::nextWake() const {
   Deadline wake = acceptAgain_.value_or(Deadline::in(kForeverMs));
-  for (const Connection& connection : connections_) {
+  for (const Connection& connection : connections_)
     if (connection.unauthenticated()) wake = wake.orSooner(connection.limit);
-  }
   return wake;
 }
 

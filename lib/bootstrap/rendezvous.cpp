@@ -67,9 +67,8 @@ void Rendezvous::checkNewest() {
 
 void Rendezvous::convene() {
   seatOfRank_.resize(members_.size());
-  for (Seat seat = 0; seat < members_.size(); ++seat) {
+  for (Seat seat = 0; seat < members_.size(); ++seat)
     seatOfRank_[static_cast<std::size_t>(members_[seat].hello.rank)] = seat;
-  }
   std::vector<PeerName> names;
   for (Seat seat : seatOfRank_) names.push_back(members_[seat].info.who);
   broadcast(net::MessageType::Roster, encodeRoster(names));
@@ -171,9 +170,8 @@ std::vector<std::uint32_t> Rendezvous::missing() const {
       here[static_cast<std::size_t>(members_[seat].hello.rank)] = true;
   }
   std::vector<std::uint32_t> ranks;
-  for (std::uint32_t rank = 0; rank < size; ++rank) {
+  for (std::uint32_t rank = 0; rank < size; ++rank)
     if (!here[rank]) ranks.push_back(rank);
-  }
   return ranks;
 }
 

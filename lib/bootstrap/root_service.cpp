@@ -38,9 +38,8 @@ class RootService {
     while (!finished() && !(stop.raised() && handedOver())) {
       wait(stop);
       for (PendingConnections::Authenticated& joined : pending_.serve()) seat(std::move(joined));
-      for (Connection& connection : connections_) {
+      for (Connection& connection : connections_)
         if (connection.ready) serve(connection);
-      }
       rendezvous_.tick();
       deliver();
       std::erase_if(connections_, [](const Connection& c) { return !c.open; });
@@ -157,9 +156,8 @@ void RootService::deliver() {
       if (connection.open) connection.stream.channel().send(broadcast->type, broadcast->body);
     if (broadcast->type == net::MessageType::Error) end_ = Deadline::in(options_.lingerMs);
   }
-  for (Connection& connection : connections_) {
+  for (Connection& connection : connections_)
     if (connection.open && !connection.stream.flush()) drop(connection);
-  }
 }
 
 }  // namespace

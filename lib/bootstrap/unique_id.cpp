@@ -48,9 +48,8 @@ UniqueId encodeId(const IdContent& content) {
       .number(static_cast<std::uint8_t>(content.origin));
   const std::size_t count = std::min(content.addresses.size(), kMaxIdAddresses);
   writer.number(static_cast<std::uint8_t>(count));
-  for (std::size_t i = 0; i < kMaxIdAddresses; ++i) {
+  for (std::size_t i = 0; i < kMaxIdAddresses; ++i)
     writeAddress(i < count ? content.addresses[i] : net::Address(), &writer);
-  }
   writer.raw(content.secret).number(content.createdUnixSeconds);
   writer.number(static_cast<std::uint8_t>(content.job.kind)).number(content.job.nonce);
   net::Bytes body = writer.take();

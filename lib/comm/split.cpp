@@ -17,9 +17,8 @@ struct Wish {
 // The parent's ranks of this rank's color, in the order of the new communicator.
 std::vector<std::uint32_t> group(const std::vector<Wish>& wishes, int color) {
   std::vector<std::uint32_t> members;
-  for (std::uint32_t r = 0; r < wishes.size(); ++r) {
+  for (std::uint32_t r = 0; r < wishes.size(); ++r)
     if (wishes[r].color == color) members.push_back(r);
-  }
   std::ranges::stable_sort(members, {}, [&](std::uint32_t r) { return wishes[r].key; });
   return members;
 }

@@ -277,9 +277,8 @@ void ControlClient::noteLossOfServer(const ControlState::Loss& loss) {
        .what = text("{who} of rank 0 unreachable from host ", here, " for ",
                     inSeconds(loss.silence), ": its uplink or that of host ", here, " is down"),
        .fix = "look at the network of both"});
-  for (std::uint32_t r = 0; r < ended_.size(); ++r) {
+  for (std::uint32_t r = 0; r < ended_.size(); ++r)
     if (names_[r].host != here && ended_[r].ok()) ended_[r] = cause;
-  }
 }
 
 }  // namespace weft::control

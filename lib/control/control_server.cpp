@@ -63,9 +63,8 @@ bool ControlServer::finished() const {
 void ControlServer::turn(const net::StopSignal* stop, Deadline limit) {
   wait(stop, limit);
   if (pending_) letIn();
-  for (std::uint32_t r = 0; r < streams_.size(); ++r) {
+  for (std::uint32_t r = 0; r < streams_.size(); ++r)
     if (streams_[r]) serve(r);
-  }
   state_.tick(Clock::now());
   deliver();
 }
@@ -130,17 +129,15 @@ void ControlServer::lose(std::uint32_t rank) {
 }
 
 void ControlServer::deliver() {
-  while (const auto out = state_.take()) {
+  while (const auto out = state_.take())
     if (streams_[out->rank]) streams_[out->rank]->channel().send(out->type, out->body);
-  }
   for (std::uint32_t r = 0; r < streams_.size(); ++r)
     if (streams_[r] && !streams_[r]->flush()) lose(r);
 }
 
 bool ControlServer::handedOver() {
-  for (std::optional<net::Stream>& stream : streams_) {
+  for (std::optional<net::Stream>& stream : streams_)
     if (stream && !stream->channel().pending().empty()) return false;
-  }
   return true;
 }
 

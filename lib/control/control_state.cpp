@@ -80,9 +80,8 @@ void ControlState::report(std::uint32_t rank, const PageReport& page, Clock::tim
 void ControlState::answerAskers(Clock::time_point now) {
   answerAt_.reset();
   const auto body = std::make_shared<const net::Bytes>(news(now));
-  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
+  for (std::uint32_t r = 0; r < seats_.size(); ++r)
     if (std::exchange(seats_[r].asks, false)) send(r, net::MessageType::Report, body);
-  }
 }
 
 net::Bytes ControlState::news(Clock::time_point now) const {
@@ -183,9 +182,8 @@ Status ControlState::cutOf(std::uint32_t rank) const {
 
 std::vector<std::uint32_t> ControlState::ranksOf(const std::string& host) const {
   std::vector<std::uint32_t> ranks;
-  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+  for (std::uint32_t r = 0; r < names_.size(); ++r)
     if (names_[r].host == host) ranks.push_back(r);
-  }
   return ranks;
 }
 

@@ -70,9 +70,8 @@ bool Compute::findSource(const Piece& piece, const plan::Place& place, std::uint
 bool Compute::findSources(const Piece& piece) {
   const plan::BoundOp& op = piece.op;
   if (op.kind != plan::BoundOp::Kind::Fold) return findSource(piece, op.src, 0);
-  for (std::uint32_t k = 0; k < op.operands; ++k) {
+  for (std::uint32_t k = 0; k < op.operands; ++k)
     if (!findSource(piece, piece.frame.plan.operands[op.first + k], k)) return false;
-  }
   return true;
 }
 

@@ -289,9 +289,8 @@ bool Executor::awaitsHere(const Lane& lane, const Seat& seat) const {
 
 std::uint32_t Executor::waitingFor() const {
   std::uint32_t peer = rank_;
-  for (const Lane& lane : lanes_) {
+  for (const Lane& lane : lanes_)
     if (lane.active && lane.next < plan_->ops.size()) peer = plan_->ops[lane.next].peer;
-  }
   return peer;
 }
 

@@ -101,9 +101,8 @@ Status Pairs::checkSelf(std::span<Transfer* const> sends,
 // The k-th send to oneself meets the k-th receive from oneself.
 Status Pairs::copyToSelf() {
   std::vector<Transfer*> sends, receives;
-  for (Transfer& t : transfers_) {
+  for (Transfer& t : transfers_)
     if (t.op.peer == rank_) (t.op.isSend ? sends : receives).push_back(&t);
-  }
   WEFT_TRY(checkSelf(sends, receives));
   for (std::size_t k = 0; k < sends.size(); ++k) {
     if (sends[k]->bytes != 0)
@@ -303,9 +302,8 @@ bool Pairs::ready() const {
 
 std::uint32_t Pairs::waitingFor() const {
   std::uint32_t peer = rank_;
-  for (const Transfer& t : transfers_) {
+  for (const Transfer& t : transfers_)
     if (!t.finished) peer = t.op.peer;
-  }
   return peer;
 }
 

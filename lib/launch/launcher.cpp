@@ -91,9 +91,8 @@ Status identify(Identity* identity) {
 
 Status rendezvousId(const Identity& identity, bootstrap::UniqueId* id, Deadline deadline) {
   if (identity.size == 1) return meetAlone(identity, deadline, id);
-  for (const LauncherSource* source : kSources) {
+  for (const LauncherSource* source : kSources)
     if (source->name == identity.source) return source->meet(identity, deadline, id);
-  }
   return Status::error(Code::InvalidArgument, "no launcher is called \"", identity.source, '"');
 }
 

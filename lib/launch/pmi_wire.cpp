@@ -31,9 +31,8 @@ Status late() {
 
 bool waitFor(int fd, short events, Deadline deadline) {
   pollfd entry{fd, events, 0};
-  while (poll(&entry, 1, deadline.pollTimeoutMs()) <= 0) {
+  while (poll(&entry, 1, deadline.pollTimeoutMs()) <= 0)
     if (deadline.expired()) return false;
-  }
   return true;
 }
 
@@ -78,9 +77,8 @@ Status PmiClient::readLine(std::string* line, Deadline deadline) {
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got == 0) return broken("mpiexec closed PMI_FD");
     if (got > 0) unread_.append(buffer.data(), static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) {
+    if (got < 0 && errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
       return broken(text("cannot read from PMI_FD: ", std::strerror(errno)));
-    }
   }
 }
 

@@ -36,9 +36,8 @@ Status randomBytes(std::span<std::byte> to) {
   while (!to.empty()) {
     const ssize_t got = getrandom(to.data(), to.size(), 0);
     if (got > 0) to = to.subspan(static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR) {
+    if (got < 0 && errno != EINTR)
       return Status::error(Code::SystemError, "getrandom: ", std::strerror(errno));
-    }
   }
   return {};
 }

@@ -53,9 +53,8 @@ const Interface* findFirstOf(const std::vector<Interface>& interfaces, std::stri
 const Interface* findByDefault(const std::vector<Interface>& interfaces,
                                std::string_view defaultRoute) {
   if (const Interface* routed = find(interfaces, defaultRoute)) return routed;
-  for (const Interface& interface : interfaces) {
+  for (const Interface& interface : interfaces)
     if (!interface.addresses.front().loopback()) return &interface;
-  }
   return interfaces.empty() ? nullptr : &interfaces.front();
 }
 
@@ -64,17 +63,14 @@ const Interface* findByDefault(const std::vector<Interface>& interfaces,
 Status listInterfaces(std::vector<Interface>* out) {
   out->clear();
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) {
+  if (getifaddrs(&list) != 0)
     return Status::error(Code::SystemError, "getifaddrs: ", std::strerror(errno));
-  }
   const std::unique_ptr<ifaddrs, FreeIfaddrs> owner(list);
   for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
     if (usable(*entry))
       entryFor(entry->ifa_name, out).addresses.push_back(Address::from(entry->ifa_addr));
   }
-  for (Interface& interface : *out) {
-    std::ranges::stable_sort(interface.addresses, {}, &Address::v6);
-  }
+  for (Interface& interface : *out) std::ranges::stable_sort(interface.addresses, {}, &Address::v6);
   return {};
 }
 

@@ -252,9 +252,8 @@ class Binder {
   void openShared() {
     plan_->tells = schedule_.ranks - 1;
     plan_->opening = 2 * plan_->tells;
-    for (std::uint32_t r = 0; r < schedule_.ranks; ++r) {
+    for (std::uint32_t r = 0; r < schedule_.ranks; ++r)
       if (r != target_.rank) shareWith(r);
-    }
   }
 
   // How far `peer` reaches into this rank's buffers. Empty blocks may lie anywhere.

@@ -60,9 +60,8 @@ void PlanCache::keep(const Call& call, std::unique_ptr<const Plan> plan) {
   slot = std::move(entry);
   if (bytes_ <= kMaxBytes) return;
   const std::size_t kept = slot->plan->bytes();
-  for (std::unique_ptr<Entry>& other : slots_) {
+  for (std::unique_ptr<Entry>& other : slots_)
     if (&other != &slot) other.reset();
-  }
   bytes_ = kept;
 }
 

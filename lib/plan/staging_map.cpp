@@ -22,15 +22,13 @@ StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank)
     spans_ = spans_ || spansPuts(r, programs[r]);
   }
   std::uint32_t next = 0;
-  for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot) {
+  for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot)
     if (broughtBy_[rank][slot] == 0) tmpOf_[slot] = {rank_, next++};
-  }
 }
 
 bool StagingMap::isOnePiece(std::uint32_t rank, schedule::Slot first, std::uint32_t chunks) const {
-  for (std::uint32_t j = 1; first.buf == schedule::Buf::Tmp && j < chunks; ++j) {
+  for (std::uint32_t j = 1; first.buf == schedule::Buf::Tmp && j < chunks; ++j)
     if (broughtBy_[rank][first.index + j] != broughtBy_[rank][first.index]) return false;
-  }
   return true;
 }
 
@@ -39,9 +37,8 @@ bool StagingMap::spansPuts(std::uint32_t rank, const schedule::Program& program)
     if (op.kind == schedule::OpKind::Wait || op.isSignal()) continue;
     if (op.kind != schedule::OpKind::Put && !isOnePiece(rank, op.dst, op.chunks)) return true;
     if (op.kind != schedule::OpKind::Reduce && !isOnePiece(rank, op.src, op.chunks)) return true;
-    for (std::uint32_t k = 0; k < op.operands; ++k) {
+    for (std::uint32_t k = 0; k < op.operands; ++k)
       if (!isOnePiece(rank, program.operands[op.firstOperand + k], op.chunks)) return true;
-    }
   }
   return false;
 }

@@ -23,9 +23,8 @@ using Vectors = std::array<hn::Vec<D>, kCount>;
 // sum += n vectors of an addend from element i on.
 template <class From, class D, size_t kCount>
 HWY_INLINE void addTo(Vectors<D, kCount>& sum, D d, const void* from, size_t i) {
-  for (size_t k = 0; k < kCount; ++k) {
+  for (size_t k = 0; k < kCount; ++k)
     sum[k] = hn::Add(sum[k], From::load(d, from, i + k * hn::MaxLanes(d)));
-  }
 }
 
 template <class D, size_t kCount>

@@ -53,9 +53,8 @@ struct Fold {
     for (size_t i = 0; i < kCount; ++i) sum[i] = P::load(sources[0] + at + i * P::kBytes);
     for (size_t s = 1; s < sources.size(); ++s) {
       const std::byte* source = sources[s] + at;
-      for (size_t i = 0; i < kCount; ++i) {
+      for (size_t i = 0; i < kCount; ++i)
         sum[i] = combine<Op>(sum[i], P::load(source + i * P::kBytes));
-      }
     }
     for (size_t i = 0; i < kCount; ++i) sum[i] = last(sum[i]);
     return sum;
@@ -72,9 +71,8 @@ struct Scale {
   template <class P, size_t kCount>
   HWY_INLINE std::array<typename P::Value, kCount> packets(size_t at) const {
     std::array<typename P::Value, kCount> product;
-    for (size_t i = 0; i < kCount; ++i) {
+    for (size_t i = 0; i < kCount; ++i)
       product[i] = last(combine<Prod>(P::load(source + at + i * P::kBytes), P::splat(factor)));
-    }
     return product;
   }
 };
@@ -130,9 +128,7 @@ HWY_INLINE void forFew(const Targets& dst, size_t bytes, const Compute& compute)
   if (Narrow::kBytes < P::kBytes && bytes >= Narrow::kBytes) {
     const size_t end = bytes - Narrow::kBytes;
     const auto last = compute.template packets<Narrow, 1>(end);
-    for (size_t at = 0; at < end; at += Narrow::kBytes) {
-      storeAt<Narrow, false, 1>(dst, at, compute);
-    }
+    for (size_t at = 0; at < end; at += Narrow::kBytes) storeAt<Narrow, false, 1>(dst, at, compute);
     storePackets<Narrow, false, 1>(last, dst, end);
   } else {
     for (size_t at = 0; at < bytes; at += One::kBytes) storeAt<One, false, 1>(dst, at, compute);
@@ -148,12 +144,9 @@ HWY_INLINE void forAll(const Targets& dst, size_t bytes, const Compute& compute)
   const auto first = compute.template packets<P, 1>(0);
   const auto last = compute.template packets<P, 1>(bytes - P::kBytes);
   size_t at = bytesToBorder<P>(dst[0]);
-  for (; at + kUnroll * P::kBytes <= bytes; at += kUnroll * P::kBytes) {
+  for (; at + kUnroll * P::kBytes <= bytes; at += kUnroll * P::kBytes)
     storeAt<P, kStream, kUnroll>(dst, at, compute);
-  }
-  for (; at + P::kBytes <= bytes; at += P::kBytes) {
-    storeAt<P, false, 1>(dst, at, compute);
-  }
+  for (; at + P::kBytes <= bytes; at += P::kBytes) storeAt<P, false, 1>(dst, at, compute);
   storePackets<P, false, 1>(first, dst, 0);
   storePackets<P, false, 1>(last, dst, bytes - P::kBytes);
 }
@@ -189,9 +182,8 @@ template <class P>
 bool hasBorders(const ManyTargets& to) {
   const auto past = [&](size_t t) { return reinterpret_cast<uintptr_t>(to[t]) % P::kBytes; };
   if (past(0) % P::One::kBytes != 0) return false;
-  for (size_t t = 1; t < to.size(); ++t) {
+  for (size_t t = 1; t < to.size(); ++t)
     if (past(t) != past(0)) return false;
-  }
   return true;
 }
 

@@ -41,9 +41,8 @@ void fold(float* dst, std::span<const Addend> addends, float scale, bool accumul
           size_t to) {
   const FoldOfGradients gradients{dst, addends, scale, accumulate};
   size_t i = from;
-  for (; i + kInFlight * kFloats <= to; i += kInFlight * kFloats) {
+  for (; i + kInFlight * kFloats <= to; i += kInFlight * kFloats)
     gradients.vectors<kInFlight>(FloatTag(), i);
-  }
   for (; i + kFloats <= to; i += kFloats) gradients.vectors<1>(FloatTag(), i);
   for (; i < to; ++i) gradients.vectors<1>(OneFloat(), i);
 }

@@ -86,9 +86,8 @@ struct ToF16 {
 
   static HWY_INLINE void store(const Block<ToF16>& block, uint16_t* dst) {
     auto* to = reinterpret_cast<std::byte*>(dst);
-    for (size_t i = 0; i < kVectors; ++i) {
+    for (size_t i = 0; i < kVectors; ++i)
       Float16<FloatTag>::store(block[i], to + i * kFloats * sizeof(uint16_t));
-    }
   }
 };
 
@@ -96,9 +95,8 @@ struct Nearest {
   template <class To>
   HWY_INLINE Block<To> rounded(const float* src) {
     Block<To> block;
-    for (size_t i = 0; i < kVectors; ++i) {
+    for (size_t i = 0; i < kVectors; ++i)
       block[i] = To::nearest(loadFloats(FloatTag(), src + i * kFloats));
-    }
     return block;
   }
 };

@@ -44,9 +44,8 @@ class Squares {
   double total() const {
     alignas(64) double sum[kSums];
     for (size_t i = 0; i < kVectors; ++i) hn::Store(sums_[i], Doubles(), sum + i * kLanes);
-    for (size_t half = kSums / 2; half > 0; half /= 2) {
+    for (size_t half = kSums / 2; half > 0; half /= 2)
       for (size_t i = 0; i < half; ++i) sum[i] += sum[i + half];
-    }
     return std::isnan(sum[0]) ? std::numeric_limits<double>::quiet_NaN() : sum[0];
   }
 

@@ -36,9 +36,8 @@ bool isBusId(const std::string& name) {
 std::string busIdOf(const fs::path& device) {
   std::error_code error;
   fs::path at = fs::canonical(device, error);
-  for (; !error && at.has_relative_path(); at = at.parent_path()) {
+  for (; !error && at.has_relative_path(); at = at.parent_path())
     if (isBusId(at.filename())) return at.filename();
-  }
   return {};
 }
 

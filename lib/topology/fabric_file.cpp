@@ -74,9 +74,8 @@ Status parseRanks(std::string_view list, std::uint32_t most, std::vector<std::ui
     if (!known || last < first) return invalid("'", part, "' names no ranks");
     if (last >= most)
       return invalid("rank ", last, " is on no node: the largest has ", most, " ranks");
-    for (std::uint32_t r = first; r <= last; ++r) {
+    for (std::uint32_t r = first; r <= last; ++r)
       if (!found.insert(r).second) return invalid("rank ", r, " stands twice");
-    }
     if (comma == list.npos) break;
     list.remove_prefix(comma + 1);
   }
@@ -208,9 +207,8 @@ class Parser {
     Rail rail;
     rail.name = words->take();
     if (rail.name.empty() || rail.name == "gbit") return invalid("a name for the rail is expected");
-    for (const Rail& other : fabric_.rails) {
+    for (const Rail& other : fabric_.rails)
       if (other.name == rail.name) return invalid("rail '", rail.name, "' stands twice");
-    }
     WEFT_TRY(takeSpeed(words, &rail.speed));
     WEFT_TRY(words->expect("ranks"));
     WEFT_TRY(parseRanks(words->take(), mostRanks_, &rail.ranks));

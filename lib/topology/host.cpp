@@ -56,9 +56,8 @@ class HwlocView {
   }
 
   static std::uint32_t packageOf(const hwloc_obj& object) {
-    for (hwloc_obj_t at = object.parent; at != nullptr; at = at->parent) {
+    for (hwloc_obj_t at = object.parent; at != nullptr; at = at->parent)
       if (at->type == HWLOC_OBJ_PACKAGE) return at->logical_index;
-    }
     return 0;
   }
 
@@ -66,9 +65,8 @@ class HwlocView {
     std::array<char, 32> busId;
     std::snprintf(busId.data(), busId.size(), "%04x:%02x:%02x.%01x", pci.domain, pci.bus, pci.dev,
                   pci.func);
-    for (HostDevice& device : host_.devices) {
+    for (HostDevice& device : host_.devices)
       if (device.busId == busId.data()) device.near = setOf(cores);
-    }
   }
 
   cpu_set_t setOf(hwloc_const_cpuset_t from) const {

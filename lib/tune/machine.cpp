@@ -43,9 +43,8 @@ constexpr std::array kFields = {
 };
 
 const Field* findField(std::string_view name) {
-  for (const Field& field : kFields) {
+  for (const Field& field : kFields)
     if (name == field.name) return &field;
-  }
   return nullptr;
 }
 

@@ -125,9 +125,8 @@ Status Watch::firstError() const {
 Status Watch::declare(const Status& cause) {
   broken_.store(true, std::memory_order_relaxed);
   if (remote_ && (!published() || overrules(cause, firstError()))) remote_->propose(cause);
-  if (publishFirstError(cause, firstError_)) {
+  if (publishFirstError(cause, firstError_))
     for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
-  }
   const Clock::time_point until = Clock::now() + kFirstErrorPatience;
   while (!published() && Clock::now() < until) std::this_thread::yield();
   return published() ? firstError() : cause;  // whoever was writing it died
