@@ -91,12 +91,12 @@ Status Communicator::failingAll(Body&& body) {
   }
 }
 
-Status Communicator::launch(const plan::Call& call, engine::Launch launch, int timeoutMs,
+Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                             const char* label) {
   return failingAll([&] { return launchOrThrow(call, launch, timeoutMs, label); });
 }
 
-Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch launch, int timeoutMs,
+Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                                    const char* label) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
   Core& core = *core_;
@@ -104,13 +104,13 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch launch
     core.watch.passOver();
     return core.failure;
   }
-  WEFT_TRY(core.plans.find(call, &launch.plan));
+  WEFT_TRY(core.plans.find(call, &launch->plan));
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
-  core.watch.enter(*launch.plan, timeoutMs, label);
+  core.watch.enter(*launch->plan, timeoutMs, label);
   // A rank that has failed in the meantime relies on nobody touching its buffers.
   if (const Status firstError = core.watch.firstError(); !firstError.ok())
     return settle(firstError);
-  return settle(runObserved(core, launch));
+  return settle(runObserved(core, *launch));
 }
 
 // Rank 0's calibration is that of all, so rank 0 doubts it.
@@ -125,20 +125,18 @@ Status Communicator::runObserved(Core& core, const engine::Launch& launch) const
 
 Status Communicator::run(const plan::Call& call, const void* in, void* out, const void* scalar,
                          int timeoutMs, const char* label) {
-  return launch(call,
-                {.in = static_cast<const std::byte*>(in),
-                 .out = static_cast<std::byte*>(out),
-                 .scalar = scalar},
-                timeoutMs, label);
+  engine::Launch made{.in = static_cast<const std::byte*>(in),
+                      .out = static_cast<std::byte*>(out),
+                      .scalar = scalar};
+  return launch(call, &made, timeoutMs, label);
 }
 
 Status Communicator::run(const plan::Call& call, const void* in, void* out,
                          plan::Epilogue& epilogue, int timeoutMs, const char* label) {
-  return launch(call,
-                {.in = static_cast<const std::byte*>(in),
-                 .out = static_cast<std::byte*>(out),
-                 .epilogue = &epilogue},
-                timeoutMs, label);
+  engine::Launch made{.in = static_cast<const std::byte*>(in),
+                      .out = static_cast<std::byte*>(out),
+                      .epilogue = &epilogue};
+  return launch(call, &made, timeoutMs, label);
 }
 
 Status Communicator::run(const Operation& operation) {

@@ -92,8 +92,9 @@ class Communicator {
     std::array<std::byte, 8> value;
     bool live;
   };
-  Status launch(const plan::Call& call, engine::Launch launch, int timeoutMs, const char* label);
-  Status launchOrThrow(const plan::Call& call, engine::Launch launch, int timeoutMs,
+  // Both complete *launch.
+  Status launch(const plan::Call& call, engine::Launch* launch, int timeoutMs, const char* label);
+  Status launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                        const char* label);
   template <class Body>
   Status failingAll(Body&& body);
