@@ -52,13 +52,6 @@ bool isSafeFolder(const std::string& folder) {
   return stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && isMine(info);
 }
 
-// Nothing yet, or what an earlier calibration left: never a device, a link or a folder.
-bool mayReplace(const std::string& path) {
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return errno == ENOENT;
-  return S_ISREG(info.st_mode) && isMine(info);
-}
-
 // "" if it is not a small regular file of this user's.
 std::string contentOf(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -73,8 +66,18 @@ std::string contentOf(const std::string& path) {
 }
 
 constexpr const char* kRecorded = "weft recorded machine 1";
+constexpr const char* kCalibrated = "weft machine ";  // and a version
 
-std::string headOf(std::string_view key) { return text("weft machine 3\n", key, "\n"); }
+std::string headOf(std::string_view key) { return text(kCalibrated, "3\n", key, "\n"); }
+
+// Nothing yet, or what an earlier calibration left: never a device, a link, a folder or a file of
+// another kind, nor one that cannot be read.
+bool mayReplace(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return errno == ENOENT;
+  const bool isEmpty = S_ISREG(info.st_mode) && isMine(info) && info.st_size == 0;
+  return isEmpty || contentOf(path).starts_with(kCalibrated);
+}
 
 // How the figures came about, in one line before them.
 std::string historyLine(const Calibration& c) {

@@ -23,7 +23,8 @@ std::string machineKey();
 bool loadCalibration(const std::string& path, std::string_view key, Calibration* calibration);
 
 // Writes beside it and renames, so that readers and other writers see one whole file or another.
-// Makes the last folder of the path, closed to others, if its parent exists.
+// Makes the last folder of the path, closed to others, if its parent exists. False, and nothing is
+// changed, if a file of another kind is there.
 bool saveCalibration(const std::string& path, std::string_view key, const Calibration& calibration);
 
 // A recorded machine is a file that somebody wrote on purpose, for any machine: first the line

@@ -108,6 +108,23 @@ TEST_F(MachineFile, APlaceThatCannotBeWrittenIsLeftAlone) {
   EXPECT_FALSE(loadCalibration(folder_, kKey, &read));
 }
 
+// A wrong file in WEFT_TUNE_FILE is kept, and so is a recorded machine that could not be opened for
+// a moment.
+TEST_F(MachineFile, FilesOfOtherKindsAreNotReplaced) {
+  ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
+  for (const std::string other : {"weft recorded machine 1\n", "my notes\n", "weft"}) {
+    std::ofstream(path_) << other;
+    EXPECT_FALSE(saveCalibration(path_, kKey, sample(1))) << other;
+    std::ostringstream kept;
+    kept << std::ifstream(path_).rdbuf();
+    EXPECT_EQ(kept.str(), other);
+  }
+  std::ofstream(path_) << "weft machine 2\nof an older weft";
+  EXPECT_TRUE(saveCalibration(path_, kKey, sample(1))) << "an older calibration";
+  std::ofstream(path_, std::ios::trunc).flush();
+  EXPECT_TRUE(saveCalibration(path_, kKey, sample(1))) << "an empty file";
+}
+
 // WEFT_TUNE_FILE=/dev/null must not replace the device.
 TEST_F(MachineFile, OnlyPlainFilesAreReplaced) {
   Calibration read;
