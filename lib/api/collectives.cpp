@@ -155,10 +155,9 @@ Status measureBlocks(std::span<const std::size_t> counts, const std::size_t* dis
     *extent = std::max(*extent, at + counts[r]);
   }
   std::sort(blocks.begin(), blocks.end());
-  for (std::size_t i = 1; i < blocks.size(); ++i) {
+  for (std::size_t i = 1; i < blocks.size(); ++i)
     if (blocks[i].first < blocks[i - 1].second)
       return invalid("blocks overlap: displs and counts do not fit");
-  }
   return {};
 }
 

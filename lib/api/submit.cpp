@@ -111,10 +111,9 @@ void append(Pending& batch, const Pending& p) {
   batch.operation.pairs.insert(batch.operation.pairs.end(), p.operation.pairs.begin(),
                                p.operation.pairs.end());
   batch.onThisThread = batch.onThisThread || p.onThisThread;
-  for (const auto& stream : p.streams) {
+  for (const auto& stream : p.streams)
     if (std::ranges::find(batch.streams, stream) == batch.streams.end())
       batch.streams.push_back(stream);
-  }
 }
 
 // Sends and receives of one communicator become one batch, where the first of them stands: as two,

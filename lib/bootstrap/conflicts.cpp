@@ -55,10 +55,9 @@ Status findSizeConflict(const Members& members) {
   const auto groups = groupBy(members, [](const Member& member) { return member.hello.size; });
   if (groups.size() < 2) return {};
   std::string said;
-  for (const auto& [size, ranks] : groups) {
+  for (const auto& [size, ranks] : groups)
     said += text(said.empty() ? "" : ", ", rankList(ranks), ranks.size() == 1 ? " says " : " say ",
                  said.empty() ? "world size " : "", size);
-  }
   return mismatch(text(said, ". fix: start all ranks with one world size (check the launcher)"));
 }
 

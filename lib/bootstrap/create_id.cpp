@@ -24,11 +24,10 @@ Status idFromCommIdKnob(UniqueId* id) {
   WEFT_TRY(readText(Knob::Auth, &policy));
   WEFT_TRY(readInteger(Knob::InitTimeoutMs, &patienceMs));
   WEFT_TRY(readSecret(&secret));
-  if (secret.empty() && policy != "off") {
+  if (secret.empty() && policy != "off")
     return invalid(
         "WEFT_COMM_ID needs a shared secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE on all "
         "ranks, or WEFT_AUTH=off to let anybody join");
-  }
   return uniqueIdFromAddress(address, secret, Deadline::in(patienceMs), id);
 }
 

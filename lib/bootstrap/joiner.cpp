@@ -117,10 +117,9 @@ Joiner::Attempt Joiner::answerChallenge(net::Stream* stream, const net::Bytes& h
 // An error once more attempts make no sense: this process has nothing to make them with, or every
 // address said no for long enough.
 Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
-  for (const Attempt& attempt : attempts) {
+  for (const Attempt& attempt : attempts)
     if (attempt.result == Result::Poor)
       return Status::error(Code::SystemError, "rank ", hello_.rank, ": ", attempt.why);
-  }
   const auto count = [&](Result result) {
     return std::ranges::count(attempts, result, &Attempt::result);
   };
@@ -129,21 +128,19 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
   const bool created = id_.origin == IdContent::Origin::Created;
   const auto waited = Deadline::Clock::now() - began_;
   // The port of a root that is gone may have become another job's.
-  if (created && refused > 0 && refused + foreign == all && waited >= kRefusalPatience) {
+  if (created && refused > 0 && refused + foreign == all && waited >= kRefusalPatience)
     return invalid(
         "stale unique id, created ", ageOf(id_.createdUnixSeconds, std::time(nullptr)),
         ": nobody listens at ", where(), " any more", foreign > 0 ? " but another job" : "",
         ". fix: make a new id for each "
         "communicator, and keep the process that made it alive until all ranks have joined");
-  }
-  if (foreign == all && waited >= (created ? milliseconds(0) : kForeignPatience)) {
+  if (foreign == all && waited >= (created ? milliseconds(0) : kForeignPatience))
     return Status::error(
         {.code = Code::Authentication,
          .who = self(),
          .what = text("rank ", hello_.rank, " on host ", hostName(),
                       ": foreign unique id or secret: ", attempts.front().why, "."),
          .fix = "hand the same id, or the same WEFT_SECRET, to all ranks of a job"});
-  }
   return {};
 }
 

@@ -165,10 +165,9 @@ Deadline Rendezvous::nextTick() const {
 std::vector<std::uint32_t> Rendezvous::missing() const {
   const auto size = static_cast<std::size_t>(members_[0].hello.size);
   std::vector<bool> here(size, false);
-  for (Seat seat = 0; seat < members_.size(); ++seat) {
+  for (Seat seat = 0; seat < members_.size(); ++seat)
     if (!complete_ || parts_[seat])
       here[static_cast<std::size_t>(members_[seat].hello.rank)] = true;
-  }
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t rank = 0; rank < size; ++rank)
     if (!here[rank]) ranks.push_back(rank);

@@ -60,11 +60,10 @@ Status secretForJob(std::string_view jobId, std::string* secret, bool* worthAWar
   if (!secret->empty()) return {};
   std::string policy;
   WEFT_TRY(readText(Knob::Auth, &policy));
-  if (policy == "require") {
+  if (policy == "require")
     return invalid(
         "WEFT_AUTH=require, but there is no secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE "
         "to the same value on all ranks");
-  }
   *worthAWarning = policy == "auto";
   *secret = text("job ", jobId);
   return {};

@@ -69,15 +69,12 @@ Status decodeId(const UniqueId& id, IdContent* content) {
   if (!std::ranges::equal(reader.raw(kMagic.size()), net::bytesOf(kMagic)))
     return corrupt("not one of weft's");
   const int version = reader.number<std::uint8_t>();
-  if (version != kVersion) {
+  if (version != kVersion)
     return invalid("the unique id has version ", version, ", this libweft reads version ",
                    int{kVersion}, ". fix: load the same libweft everywhere");
-  }
   const net::Digest sum = checksum(body);
-  if (!net::equalInConstantTime(net::ByteView(sum).first(kChecksumBytes),
-                                all.last(kChecksumBytes))) {
+  if (!net::equalInConstantTime(net::ByteView(sum).first(kChecksumBytes), all.last(kChecksumBytes)))
     return corrupt("damaged (its checksum differs)");
-  }
   content->origin = static_cast<IdContent::Origin>(reader.number<std::uint8_t>());
   const std::size_t count = reader.number<std::uint8_t>();
   content->addresses.clear();

@@ -88,13 +88,12 @@ Status Pairs::checkSelf(std::span<Transfer* const> sends,
     return Status::error(Code::InvalidUsage, "rank ", rank_, " sends ", sends.size(),
                          " and receives ", receives.size(),
                          " messages to itself in one group; fix: match them");
-  for (std::size_t k = 0; k < sends.size(); ++k) {
+  for (std::size_t k = 0; k < sends.size(); ++k)
     if (tagOf(sends[k]->op) != tagOf(receives[k]->op))
       return Status::error(Code::InvalidUsage, "rank ", rank_, " sends (",
                            describeTag(tagOf(sends[k]->op)), ") and receives (",
                            describeTag(tagOf(receives[k]->op)),
                            ") to itself; fix: same count and type");
-  }
   return {};
 }
 

@@ -27,11 +27,10 @@ Status identifyByBatch(Identity* identity) {
 Status mainNodeAddress(const Identity& identity, std::string* host) {
   *host = environment("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS");
   if (!host->empty()) return {};
-  if (identity.rank != 0) {
+  if (identity.rank != 0)
     return invalid(
         "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not set on a child node. fix: run this "
         "as a multi-node parallel job, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
-  }
   std::vector<net::Interface> interfaces;
   std::vector<net::Address> addresses;
   WEFT_TRY(net::listInterfaces(&interfaces));

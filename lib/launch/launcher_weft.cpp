@@ -17,11 +17,10 @@ Status identifyByKnobs(Identity* identity) {
 Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   std::string root;
   WEFT_TRY(readText(Knob::Root, &root));
-  if (root.empty()) {
+  if (root.empty())
     return invalid(
         "WEFT_RANK and WEFT_SIZE are set, but WEFT_ROOT is not. fix: set WEFT_ROOT=host:port of "
         "rank 0 on all ranks");
-  }
   return idForJob(identity, root, text("root ", root.substr(root.rfind(':') + 1)), deadline, id);
 }
 

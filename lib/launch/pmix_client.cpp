@@ -91,11 +91,10 @@ PmixClient::~PmixClient() {
 
 Status PmixClient::open() {
   const Library& library = Library::loaded();
-  if (!library.problem.empty()) {
+  if (!library.problem.empty())
     return Status::error(Code::SystemError,
                          "started by a PMIx launcher, but PMIx cannot be used: ", library.problem,
                          ". fix: install libpmix2, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
-  }
   const pmix::Status status = [&] {
     const WritingEnvironment writing;
     return library.init(&self_, nullptr, 0);
@@ -156,12 +155,11 @@ Status PmixClient::fence(Deadline deadline) const {
   if (started != pmix::kSuccess) return library_->error("PMIx_Fence", started);
   (void)shared.release();  // now the callback's
   std::unique_lock lock(result->mutex);
-  if (!result->done.wait_until(lock, deadline.at(), [&] { return result->status.has_value(); })) {
+  if (!result->done.wait_until(lock, deadline.at(), [&] { return result->status.has_value(); }))
     return Status::error(
         Code::Timeout,
         "PMIx: some processes of the job did not come to weftCommInitFromEnv by the deadline. fix: "
         "call it in all of them");
-  }
   return *result->status == pmix::kSuccess ? Status()
                                            : library_->error("PMIx_Fence", *result->status);
 }

@@ -107,10 +107,9 @@ Status resolve(const HostPort& target, Deadline deadline, std::vector<Address>* 
   for (;;) {
     const int error = resolveOnce(target, out);
     if (error == 0 && !out->empty()) return {};
-    if (!mayAppearLater(error) || deadline.expired()) {
+    if (!mayAppearLater(error) || deadline.expired())
       return Status::error(Code::SystemError, "cannot resolve host \"", target.host,
                            "\": ", gai_strerror(error), ". fix: check the name and DNS");
-    }
     std::this_thread::sleep_for(
         std::min<Deadline::Clock::duration>(deadline.remaining(), std::chrono::milliseconds(200)));
   }

@@ -66,10 +66,9 @@ Status listInterfaces(std::vector<Interface>* out) {
   if (getifaddrs(&list) != 0)
     return Status::error(Code::SystemError, "getifaddrs: ", std::strerror(errno));
   const std::unique_ptr<ifaddrs, FreeIfaddrs> owner(list);
-  for (const ifaddrs* entry = list; entry; entry = entry->ifa_next) {
+  for (const ifaddrs* entry = list; entry; entry = entry->ifa_next)
     if (usable(*entry))
       entryFor(entry->ifa_name, out).addresses.push_back(Address::from(entry->ifa_addr));
-  }
   for (Interface& interface : *out) std::ranges::stable_sort(interface.addresses, {}, &Address::v6);
   return {};
 }

@@ -72,10 +72,9 @@ HostDevice rdmaAt(const fs::path& folder) {
 std::vector<HostDevice> listDevices(const std::string& sys) {
   std::vector<HostDevice> devices;
   const fs::path classes = fs::path(sys) / "class";
-  for (const std::string& name : entries(classes / "net")) {
+  for (const std::string& name : entries(classes / "net"))
     if (name != "lo" && name != "bonding_masters")
       devices.push_back(networkAt(classes / "net" / name));
-  }
   for (const std::string& name : entries(classes / "infiniband"))
     devices.push_back(rdmaAt(classes / "infiniband" / name));
   return devices;

@@ -104,10 +104,9 @@ class Parser {
     if (!begun_) return invalid("it is empty; the first line is 'weft-topology 1'");
     if (fabric_.nodes.empty()) return invalid("it has no 'nodes'");
     if (fabric_.nodes.size() == 1) return {};
-    for (std::uint32_t r = 0; r < fabric_.mostRanksOfANode(); ++r) {
+    for (std::uint32_t r = 0; r < fabric_.mostRanksOfANode(); ++r)
       if (!fabric_.rails.empty() && !fabric_.outside(r))
         return invalid("rank ", r, " of a node is on no rail");
-    }
     return {};
   }
 
@@ -188,10 +187,9 @@ class Parser {
     LinkSpeed speed;
     WEFT_TRY(takeSpeed(words, &speed));
     WEFT_TRY(words->expectEnd());
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
       for (std::size_t j = i + 1; j < ranks.size(); ++j)
         WEFT_TRY(add(MeshLink{ranks[i], ranks[j], speed}));
-    }
     return {};
   }
 

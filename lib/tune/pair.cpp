@@ -178,10 +178,9 @@ PairTimes timesOf(const Court& court) {
   const auto known = [](const Fastest& fastest) { return fastest.ns() < kPatienceNs; };
   times.evictions = court.evictions;
   times.steady = true;
-  for (int g = 0; g < kGames; ++g) {
+  for (int g = 0; g < kGames; ++g)
     if (kGame[g].sameCore || court.away >= 0)
       times.steady = times.steady && court.round[g].confirmed();
-  }
   if (known(court.round[kHandOver])) times.handOver = court.round[kHandOver].ns() / 2;
   if (known(court.round[kExchange])) times.exchange = court.round[kExchange].ns() / 2;
   if (known(court.round[kMessage]))
