@@ -10,105 +10,11 @@
 #include <random>
 #include <sstream>
 
-#include "reference.h"
+#include "checked_call.h"
 #include "world.h"
 
 namespace weft::testing {
 namespace {
-
-constexpr std::byte kGuard{0xA5};
-constexpr std::size_t kGuardBytes = 128;
-
-// Memory of any alignment between guard bytes.
-class Guarded {
- public:
-  Guarded(std::size_t bytes, std::size_t shift)
-      : bytes_(bytes), at_(kGuardBytes + shift), all_(at_ + bytes + kGuardBytes, kGuard) {}
-  std::byte* data() { return all_.data() + at_; }
-  bool intact() const {
-    const auto isGuard = [](std::byte b) { return b == kGuard; };
-    const auto begin = all_.begin();
-    return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(at_), isGuard) &&
-           std::all_of(begin + static_cast<std::ptrdiff_t>(at_ + bytes_), all_.end(), isGuard);
-  }
-
- private:
-  std::size_t bytes_, at_;
-  std::vector<std::byte> all_;
-};
-
-// One rank's buffers of a case: apart, or one within the other.
-struct Buffers {
-  Guarded send, recv;
-  std::byte* in = nullptr;
-  std::byte* out = nullptr;
-  bool apart = true;
-
-  Buffers(const Case& c, int r, std::uint64_t shift)
-      : send(sendCount(c, r) * sizeOf(c.type), shift % 13),
-        recv(recvCount(c, r) * sizeOf(c.type), shift % 17) {
-    const std::size_t sent = sendCount(c, r), received = recvCount(c, r);
-    in = sent ? send.data() : nullptr;
-    out = received ? recv.data() : nullptr;
-    if (c.inPlace && sent && received) {
-      apart = false;
-      const std::size_t own = ownOffset(c, r) * sizeOf(c.type);
-      if (received >= sent)
-        in = out + own;
-      else
-        out = in + own;
-    }
-    for (std::size_t i = 0; i < sent; ++i) store(in + i * sizeOf(c.type), c.type, inputAt(c, r, i));
-  }
-};
-
-weftResult_t call(const Case& c, const Rank& r, Buffers& b, weftRedOp_t op, const weftOpts_t* o) {
-  const std::size_t* displs = c.displs.empty() ? nullptr : c.displs.data();
-  const std::size_t* counts = c.counts.data();
-  const weftComm_t m = r.comm;
-  switch (c.form) {
-    case Form::AllReduce:
-      return weftAllReduce(b.in, b.out, c.count, c.type, op, m, nullptr, o);
-    case Form::AllGather:
-      return weftAllGather(b.in, b.out, c.count, c.type, m, nullptr, o);
-    case Form::ReduceScatter:
-      return weftReduceScatter(b.in, b.out, c.count, c.type, op, m, nullptr, o);
-    case Form::Broadcast:
-      return weftBroadcast(b.in, b.out, c.count, c.type, c.root, m, nullptr, o);
-    case Form::Reduce:
-      return weftReduce(b.in, b.out, c.count, c.type, op, c.root, m, nullptr, o);
-    case Form::Gather:
-      return weftGather(b.in, b.out, c.count, c.type, c.root, m, nullptr, o);
-    case Form::Scatter:
-      return weftScatter(b.in, b.out, c.count, c.type, c.root, m, nullptr, o);
-    case Form::AlltoAll:
-      return weftAlltoAll(b.in, b.out, c.count, c.type, m, nullptr, o);
-    case Form::AllGatherV:
-      return weftAllGatherV(b.in, b.out, counts, displs, c.type, m, nullptr, o);
-    default:
-      return weftReduceScatterV(b.in, b.out, counts, displs, c.type, op, m, nullptr, o);
-  }
-}
-
-std::string checkResult(const Case& c, int r, Buffers& b) {
-  const std::size_t size = sizeOf(c.type);
-  for (std::size_t i = 0; i < recvCount(c, r); ++i) {
-    const std::optional<double> expected = expectedAt(c, r, i);
-    if (!expected) {
-      if (std::any_of(b.out + i * size, b.out + (i + 1) * size,
-                      [](std::byte byte) { return byte != kGuard; }))
-        return "gap " + std::to_string(i) + " was written";
-      continue;
-    }
-    const double got = load(b.out + i * size, c.type);
-    if (got == *expected) continue;
-    return "element " + std::to_string(i) + " is " + std::to_string(got) + ", not " +
-           std::to_string(*expected);
-  }
-  for (std::size_t i = 0; b.apart && i < sendCount(c, r); ++i)
-    if (load(b.in + i * size, c.type) != inputAt(c, r, i)) return "the input was changed";
-  return b.send.intact() && b.recv.intact() ? "" : "guard bytes were written";
-}
 
 // A forced algorithm may not fit the communicator: that is said, and nothing happens.
 bool isUnfit(const Case& c, weftResult_t result) {
@@ -120,22 +26,11 @@ bool isUnfit(const Case& c, weftResult_t result) {
 
 // Runs one case and compares. `ran` counts those that were not unfit.
 std::string runCase(const Case& c, const Rank& r, int* ran) {
-  Buffers buffers(c, r.rank, c.seed + static_cast<std::uint64_t>(r.rank) * 5);
-  weftOpts_t opts = WEFT_OPTS_INITIALIZER;
-  if (!c.algorithm.empty()) opts.algorithm = c.algorithm.c_str();
-  weftRedOp_t op = c.op;
-  if (c.preMul) {
-    std::array<std::byte, 8> scalar{};
-    store(scalar.data(), c.type, scalarOf(r.rank));
-    const weftResult_t made = weftRedOpCreatePreMulSum(&op, scalar.data(), c.type, r.comm);
-    if (made != weftSuccess) return outcome(made, r.comm);
-  }
-  const weftResult_t result = call(c, r, buffers, op, &opts);
-  if (c.preMul) weftRedOpDestroy(op, r.comm);
+  CheckedCall checked(c, r);
+  const weftResult_t result = checked.make();
   if (isUnfit(c, result)) return "";
   ++*ran;
-  if (result != weftSuccess) return outcome(result, r.comm);
-  return checkResult(c, r.rank, buffers);
+  return result == weftSuccess ? checked.check() : outcome(result, r.comm);
 }
 
 class Collectives : public ::testing::TestWithParam<World> {};

@@ -133,7 +133,8 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
 const char* nameOf(Form form) {
   static constexpr const char* kNames[] = {
       "all_reduce", "all_gather", "reduce_scatter", "broadcast",  "reduce",
-      "gather",     "scatter",    "alltoall",       "all_gather", "reduce_scatter"};
+      "gather",     "scatter",    "alltoall",       "all_gather", "reduce_scatter",
+      "barrier",    "shift"};
   return kNames[static_cast<int>(form)];
 }
 
@@ -149,7 +150,7 @@ bool Case::reduces() const {
 Case randomCase(std::mt19937_64& random, int ranks, std::size_t maxBytes) {
   Case c;
   c.ranks = ranks;
-  c.form = static_cast<Form>(random() % static_cast<unsigned>(Form::Count));
+  c.form = static_cast<Form>(random() % kFormsWithData);
   c.type = static_cast<weftDataType_t>(random() % weftNumTypes);
   c.op = static_cast<weftRedOp_t>(random() % weftNumOps);
   c.preMul = random() % 6 == 0;
@@ -259,6 +260,8 @@ std::optional<double> expectedAt(const Case& c, int r, std::size_t i) {
       return reducedAt(c, blockAt(c, r) + i);
     case Form::Broadcast:
       return inputAt(c, c.root, i);
+    case Form::Shift:
+      return inputAt(c, (r + c.ranks - c.root) % c.ranks, i);
     case Form::Scatter:
       return inputAt(c, c.root, mine + i);
     case Form::AlltoAll:

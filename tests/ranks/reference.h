@@ -24,9 +24,11 @@ enum class Form {
   AlltoAll,
   AllGatherV,
   ReduceScatterV,
-  Count
+  Barrier,
+  Shift  // sends to the rank that is `root` further on
 };
-const char* nameOf(Form form);  // as weftAlgorithms knows the collective
+inline constexpr unsigned kFormsWithData = 10;  // of collectives: those before Barrier
+const char* nameOf(Form form);                  // as weftAlgorithms knows the collective
 
 // Equal on all ranks.
 struct Case {
@@ -35,10 +37,10 @@ struct Case {
   weftRedOp_t op = weftSum;
   bool preMul = false;  // instead of op; each rank has a scalar of its own
   std::size_t count = 0;
-  std::vector<std::size_t> counts, displs;  // of the v-forms; displs may be empty
+  std::vector<std::size_t> counts{}, displs{};  // of the v-forms; displs may be empty
   int root = 0;
   bool inPlace = false;
-  std::string algorithm;
+  std::string algorithm{};
   int ranks = 1;
   std::uint64_t seed = 0;
 

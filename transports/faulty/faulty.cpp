@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 
@@ -68,6 +69,7 @@ bool FaultyTransport::answers(std::uint32_t peer, bool done) {
 
 PutResult FaultyTransport::put(const Put& asked) {
   Put put = asked;
+  raiseNow();
   if (cutsNow(put)) breakLink(put.peer, text("cut at put ", peers_[put.peer].puts));
   if (peers_[put.peer].broken) {
     fail(brokenLink(put.peer, "was cut"));
@@ -78,6 +80,13 @@ PutResult FaultyTransport::put(const Put& asked) {
   if (!corrupts(&put) && lag == nullptr && !chance(faults_.hold)) return pass(put);
   hold(put, lag == nullptr ? 0 : lag->number);
   return PutResult::Pending;
+}
+
+// The signal decides whether this rank dies, stops or does something else in the midst of a call.
+void FaultyTransport::raiseNow() {
+  ++puts_;
+  for (const Faults::Link& at : faults_.raises)
+    if (at.number == puts_ && at.from == self_) ::raise(static_cast<int>(at.peer));
 }
 
 bool FaultyTransport::cutsNow(const Put& put) {

@@ -37,6 +37,7 @@ struct Faults {
   std::vector<Link> lags;  // each put arrives N microseconds late
   std::vector<Link>
       corrupts;  // a bit of the N-th put, or get, of 64 bytes and more is flipped: not legal
+  std::vector<Link> raises;  // "raise=N:rank-SIGNAL": to oneself, at the N-th put to anybody
 };
 Status parseFaults(const std::string& spec, Faults* faults);
 
@@ -106,6 +107,7 @@ class FaultyTransport final : public Transport {
   bool chance(double rate);
   std::uint32_t someTime();
   bool full() const { return held_.size() + late_.size() >= faults_.depth; }
+  void raiseNow();
   bool cutsNow(const Put&);
   static const Faults::Link* find(const std::vector<Faults::Link>& links, std::uint32_t from,
                                   std::uint32_t to);
@@ -131,6 +133,7 @@ class FaultyTransport final : public Transport {
   Status lastError_;
   std::mt19937_64 random_;
   std::uint32_t self_;
+  std::uint64_t puts_ = 0;
   std::vector<Peer> peers_;
   std::vector<std::vector<std::byte>> corrupted_;
   std::vector<Held> held_;

@@ -44,6 +44,7 @@ bool parseItem(std::string_view key, std::string_view value, Faults* faults) {
   if (key == "cut") return parseLink(value, &faults->cuts);
   if (key == "lag") return parseLink(value, &faults->lags);
   if (key == "corrupt") return parseLink(value, &faults->corrupts);
+  if (key == "raise") return parseLink(value, &faults->raises);
   return false;
 }
 
@@ -62,7 +63,7 @@ Status parseFaults(const std::string& spec, Faults* faults) {
                            "' in '", spec,
                            "'; fix: seed=N, hold, late=0..1, again=0..0.99, depth=1.., delay=N, "
                            "scribble, check=0|1, cut=N:peer or cut=N:from-peer, lag=MICROSECONDS "
-                           "and corrupt=N likewise, separated by commas");
+                           "and corrupt=N likewise, raise=N:rank-SIGNAL, separated by commas");
   }
   *faults = parsed;
   return {};

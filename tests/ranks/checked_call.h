@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reference.h"
+#include "world.h"
+
+namespace weft::testing {
+
+// Memory of any alignment between guard bytes.
+class Guarded {
+ public:
+  Guarded(std::size_t bytes, std::size_t shift);
+  std::byte* data() { return all_.data() + at_; }
+  bool isIntact() const;
+
+ private:
+  std::size_t bytes_, at_;
+  std::vector<std::byte> all_;
+};
+
+// One rank's part of a Case: its buffers, apart or one within the other, the call, and what came of
+// it. Lives until the call has ended.
+class CheckedCall {
+ public:
+  CheckedCall(const Case& c, const Rank& r);
+
+  weftResult_t make(weftStream_t stream = nullptr, int timeoutMs = WEFT_UNDEF_INT);
+  // After its success: every element and every byte around them. "" or what is wrong.
+  std::string check();
+
+ private:
+  weftResult_t call(weftRedOp_t op, weftStream_t stream, const weftOpts_t* opts);
+  weftResult_t shift(weftStream_t stream, const weftOpts_t* opts);
+  std::string checkElement(std::size_t i) const;
+
+  const Case& c_;
+  const Rank r_;
+  Guarded send_, recv_;
+  std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  bool apart_ = true;
+};
+
+}  // namespace weft::testing
