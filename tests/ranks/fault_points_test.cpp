@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th put, for
+// all k, before the first and after the last, or has called something else. Whoever gets a result
+// gets the right one, all others the name of the culprit, and all of them in the end the name.
+#include <gtest/gtest.h>
+#include <semaphore.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "checked_call.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr int kMostPuts = 64;
+constexpr int kTimeoutMs = 30000 * kSlowdown;
+// Of calls that wait for a stopped rank: long enough for all others to come.
+constexpr int kStoppedMs = 700 * kSlowdown;
+constexpr std::size_t kStride = kSanitized ? 7 : 1;
+
+// ---- Calls ------------------------------------------------------------------------------------
+
+// With segments of 1 KiB: inlined, one segment, several of them in all lanes and more.
+constexpr std::size_t kInline = 4, kOne = 50, kSeveral = 550;
+
+struct Scene {
+  const char* name;
+  Form form;
+  std::size_t count;
+  const char* algorithm;
+};
+
+constexpr Scene kScenes[] = {
+    {"all_reduce one-shot", Form::AllReduce, kInline, "one-shot"},
+    {"all_reduce mesh", Form::AllReduce, kOne, "mesh:staged"},
+    {"all_reduce mesh", Form::AllReduce, kSeveral, "mesh:staged"},
+    {"all_reduce ring, direct", Form::AllReduce, kOne, "ring:direct"},
+    {"all_gather mesh", Form::AllGather, kInline, "mesh:staged"},
+    {"all_gather mesh", Form::AllGather, kSeveral, "mesh:staged"},
+    {"all_gather mesh, direct", Form::AllGather, kSeveral, "mesh:direct"},
+    {"reduce_scatter mesh", Form::ReduceScatter, kInline, "mesh:staged"},
+    {"reduce_scatter circulant", Form::ReduceScatter, kSeveral, "circulant:staged"},
+    {"broadcast direct", Form::Broadcast, kInline, "direct:staged"},
+    {"broadcast binomial", Form::Broadcast, kSeveral, "binomial:staged"},
+    {"reduce one-shot", Form::Reduce, kOne, "one-shot:staged"},
+    {"gather direct", Form::Gather, kOne, "direct:direct"},
+    {"scatter direct", Form::Scatter, kSeveral, "direct:staged"},
+    {"alltoall", Form::AlltoAll, kInline, "direct:staged"},
+    {"alltoall", Form::AlltoAll, kSeveral, "direct:staged"},
+    {"alltoall, direct", Form::AlltoAll, kOne, "direct:direct"},
+    {"barrier", Form::Barrier, 0, "dissemination"},
+    {"shift", Form::Shift, kInline, ""},
+};
+
+Case caseOf(const Scene& scene, int ranks) {
+  return {.form = scene.form,
+          .type = weftFloat,
+          .count = scene.count,
+          .root = scene.form == Form::Shift ? 1 : 0,
+          .algorithm = scene.algorithm,
+          .ranks = ranks,
+          .seed = 3};
+}
+
+// ---- Points -----------------------------------------------------------------------------------
+
+// Where rank `victim` suffers: at its put number `put` of `puts`; 0: before the call, puts + 1:
+// after it.
+struct Point {
+  const Scene* scene;
+  int ranks = 2;
+  int victim = 0;
+  int put = 0, puts = 0;
+
+  bool isBefore() const { return put == 0; }
+  bool isAfter() const { return put > puts; }
+  // A transport that raises `signal` there.
+  std::string transport(int signal) const {
+    const int number = isBefore() || isAfter() ? kMostPuts + 1 : put;
+    return "faulty:raise=" + std::to_string(number) + ":" + std::to_string(victim) + "-" +
+           std::to_string(signal);
+  }
+};
+
+std::string describe(const Point& p) {
+  return std::string(p.scene->name) + " of " + std::to_string(p.scene->count) + ", " +
+         std::to_string(p.ranks) + " ranks, rank " + std::to_string(p.victim) + " at put " +
+         std::to_string(p.put) + " of " + std::to_string(p.puts) + ":\n";
+}
+
+std::atomic<int> signals{0};
+void countSignal(int) { signals.fetch_add(1); }
+
+// How many puts the rank makes in the call: a signal at each of them, counted.
+int putsOf(const Scene& scene, int ranks, int rank) {
+  std::string transport = "faulty:seed=1";
+  for (int k = 1; k <= kMostPuts; ++k)
+    transport +=
+        ",raise=" + std::to_string(k) + ":" + std::to_string(rank) + "-" + std::to_string(SIGUSR2);
+  ::signal(SIGUSR2, countSignal);
+  signals = 0;
+  const World world{Kind::Threads, ranks, transport.c_str(), kTimeoutMs};
+  const std::string failed = failures(world, [&](const Rank& r) {
+    const Case c = caseOf(scene, ranks);
+    CheckedCall call(c, r);
+    const weftResult_t result = call.make();
+    return result == weftSuccess ? call.check() : outcome(result, r.comm);
+  });
+  EXPECT_EQ(failed, "") << scene.name;
+  EXPECT_LT(signals.load(), kMostPuts) << scene.name;
+  return signals.load();
+}
+
+// All points of all scenes; in a sanitizer's run some of them.
+std::vector<Point> pointsOf(int ranks) {
+  std::vector<Point> all, some;
+  for (const Scene& scene : kScenes) {
+    for (int victim = 0; victim < ranks; ++victim) {
+      const int puts = putsOf(scene, ranks, victim);
+      for (int put = 0; put <= puts + 1; ++put) all.push_back({&scene, ranks, victim, put, puts});
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); i += kStride) some.push_back(all[i]);
+  return some;
+}
+
+void report(std::size_t points) {
+  ::testing::Test::RecordProperty("points", std::to_string(points));
+  std::printf("  %zu fault points\n", points);
+}
+
+// ---- What a rank gets -------------------------------------------------------------------------
+
+// "" if the error that the call ended with is the one wanted, of that rank.
+std::string blames(const Rank& r, weftResult_t result, weftResult_t wanted, int culprit) {
+  weftErrorInfo_t info = WEFT_ERROR_INFO_INITIALIZER;
+  const std::string text = result == weftSuccess ? "success" : outcome(result, r.comm);
+  weftGetLastErrorInfo(r.comm, &info);
+  if (result == wanted && info.result == wanted && info.rank == culprit) return "";
+  return "blamed rank " + std::to_string(info.rank) + ": " + text;
+}
+
+// The call, then a barrier, which meets the fault at the latest. `suffer` is what the victim does
+// to itself before or after the call.
+std::string callUntilTold(const Rank& r, const Point& p, weftResult_t wanted, int timeoutMs,
+                          const std::function<void()>& suffer) {
+  const Case c = caseOf(*p.scene, p.ranks);
+  CheckedCall call(c, r);
+  const bool isVictim = r.rank == p.victim;
+  if (isVictim && p.isBefore()) suffer();
+  weftResult_t result = call.make(nullptr, timeoutMs);
+  if (isVictim && p.isAfter()) suffer();
+  if (result == weftSuccess) {
+    if (p.isBefore() && p.scene->form != Form::Shift) return "success without the victim";
+    if (std::string wrong = call.check(); !wrong.empty()) return wrong;
+    weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+    opts.timeoutMs = timeoutMs;
+    result = weftBarrier(r.comm, nullptr, &opts);
+  }
+  return blames(r, result, wanted, p.victim);
+}
+
+// ---- A process dies, or stops -----------------------------------------------------------------
+
+// A world at one of the points, whose victim gets `signal`.
+class Harm {
+ public:
+  Harm(const Point& point, int signal)
+      : point_(point),
+        signal_(signal),
+        transport_(point.transport(signal)),
+        processes_({Kind::Processes, point.ranks, transport_.c_str(), kTimeoutMs},
+                   [this](const Rank& r) { return body(r); }) {}
+
+  // "" or what was not as it should be.
+  std::string end() {
+    while (signal_ == SIGSTOP && told_->load() < point_.ranks - 1) sleepMs(1);
+    if (signal_ == SIGSTOP) processes_.signal(point_.victim, SIGCONT);
+    std::vector<std::string> texts = processes_.join();
+    std::string& victim = texts[static_cast<std::size_t>(point_.victim)];
+    if (signal_ == SIGKILL) victim = victim == "killed by signal 9" ? "" : "lives: " + victim;
+    const std::string failed = failuresIn(texts);
+    return failed.empty() ? "" : describe(point_) + failed;
+  }
+
+ private:
+  std::string body(const Rank& r) {
+    const bool stops = signal_ == SIGSTOP;
+    joined_->fetch_add(1);  // who dies earlier is missed while the world is made
+    while (joined_->load() < r.ranks) sleepMs(0.1);
+    std::string wrong =
+        callUntilTold(r, point_, stops ? weftTimeout : weftRemoteError,
+                      stops ? kStoppedMs : kTimeoutMs, [this] { ::raise(signal_); });
+    told_->fetch_add(1);
+    return wrong;
+  }
+
+  const Point point_;
+  const int signal_;
+  const std::string transport_;
+  Shared<std::atomic<int>> joined_, told_;
+  Processes processes_;
+};
+
+// Several worlds at once, as they wait more than they work.
+void harmAll(const std::vector<Point>& points, int signal, std::size_t atOnce) {
+  for (std::size_t from = 0; from < points.size(); from += atOnce) {
+    std::vector<std::unique_ptr<Harm>> worlds;
+    for (std::size_t i = from; i < std::min(from + atOnce, points.size()); ++i)
+      worlds.push_back(std::make_unique<Harm>(points[i], signal));
+    for (const std::unique_ptr<Harm>& world : worlds) ASSERT_EQ(world->end(), "");
+  }
+  report(points.size());
+}
+
+class FaultPoints : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    ::setenv("WEFT_SEGMENT_KB", "1", 1);
+    ::setenv("WEFT_DEBUG", "ERROR", 1);  // no warnings of those that stop
+  }
+  void TearDown() override {
+    ::unsetenv("WEFT_SEGMENT_KB");
+    ::unsetenv("WEFT_DEBUG");
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, FaultPoints, ::testing::Values(2, 3));
+
+TEST_P(FaultPoints, ARankDies) { harmAll(pointsOf(GetParam()), SIGKILL, 4); }
+
+// Of each scene one victim: every point takes as long as the deadline.
+TEST_P(FaultPoints, ARankStops) {
+  std::vector<Point> points = pointsOf(GetParam());
+  std::erase_if(points, [](const Point& p) {
+    return p.victim != static_cast<int>(p.scene - kScenes) % p.ranks;
+  });
+  harmAll(points, SIGSTOP, 16);
+}
+
+// ---- A communicator is aborted -----------------------------------------------------------------
+
+// The victim's signal handler asks another thread to abort and waits for it, so that the call goes
+// on when the abort is done.
+struct Abort {
+  sem_t asked, done;
+};
+Abort aborting;
+
+void askForAbort(int) {
+  ::sem_post(&aborting.asked);
+  ::sem_wait(&aborting.done);
+}
+
+std::string callAndAbort(const Rank& r, const Point& p) {
+  if (r.rank != p.victim) return callUntilTold(r, p, weftAborted, kTimeoutMs, [] {});
+  std::thread aborter([&] {
+    ::sem_wait(&aborting.asked);
+    weftCommAbort(r.comm);
+    ::sem_post(&aborting.done);
+  });
+  std::string wrong = callUntilTold(r, p, weftAborted, kTimeoutMs, [] { askForAbort(SIGUSR1); });
+  aborter.join();
+  return wrong;
+}
+
+TEST_P(FaultPoints, ARankAborts) {
+  ::signal(SIGUSR1, askForAbort);
+  ::sem_init(&aborting.asked, 0, 0);
+  ::sem_init(&aborting.done, 0, 0);
+  const std::vector<Point> points = pointsOf(GetParam());
+  for (const Point& p : points) {
+    const std::string transport = p.transport(SIGUSR1);
+    const World world{Kind::Threads, p.ranks, transport.c_str(), kTimeoutMs};
+    ASSERT_EQ(failures(world, [&](const Rank& r) { return callAndAbort(r, p); }), "")
+        << describe(p);
+  }
+  report(points.size());
+}
+
+// ---- A link is cut ----------------------------------------------------------------------------
+
+// What the ranks of a world with a cut link got.
+struct Cut {
+  int from = 0, to = 0;
+  std::atomic<int> failedCalls{0}, failedBarriers{0};
+};
+
+std::string blamesEitherEnd(const Rank& r, weftResult_t result, const Cut& cut) {
+  const std::string one = blames(r, result, weftRemoteError, cut.to);
+  return one.empty() ? "" : blames(r, result, weftRemoteError, cut.from).empty() ? "" : one;
+}
+
+std::string callOverCut(const Rank& r, const Scene& scene, Cut& cut) {
+  const Case c = caseOf(scene, r.ranks);
+  CheckedCall call(c, r);
+  const weftResult_t called = call.make();
+  if (called == weftSuccess) {
+    if (std::string wrong = call.check(); !wrong.empty()) return wrong;
+  } else {
+    ++cut.failedCalls;
+    if (std::string wrong = blamesEitherEnd(r, called, cut); !wrong.empty()) return wrong;
+  }
+  const weftResult_t after = weftBarrier(r.comm, nullptr, nullptr);
+  if (after == weftSuccess) return "";
+  ++cut.failedBarriers;
+  return blamesEitherEnd(r, after, cut);
+}
+
+// The link breaks at its k-th put, for all k until the call makes fewer.
+int cutAll(const Scene& scene, int ranks, int from, int to) {
+  for (int k = 1;; ++k) {
+    Cut cut{from, to};
+    const std::string transport =
+        "faulty:cut=" + std::to_string(k) + ":" + std::to_string(from) + "-" + std::to_string(to);
+    const World world{Kind::Threads, ranks, transport.c_str(), kTimeoutMs};
+    const std::string failed =
+        failures(world, [&](const Rank& r) { return callOverCut(r, scene, cut); });
+    EXPECT_EQ(failed, "") << scene.name << " of " << scene.count << ", " << transport;
+    if (cut.failedCalls == 0 || !failed.empty()) return k;
+    EXPECT_EQ(cut.failedBarriers, ranks) << scene.name << ", " << transport;
+  }
+}
+
+TEST_P(FaultPoints, ALinkIsCut) {
+  const int ranks = GetParam();
+  std::atomic<std::size_t> points{0};
+  std::vector<std::thread> threads;  // each lost link takes a while to tell from a death
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from == to) continue;
+      threads.emplace_back([&, from, to] {
+        for (std::size_t i = 0; i < std::size(kScenes); i += kStride)
+          points += static_cast<std::size_t>(cutAll(kScenes[i], ranks, from, to));
+      });
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  report(points);
+}
+
+// ---- A rank calls something else --------------------------------------------------------------
+
+// One more element, or another collective.
+std::string callSomethingElse(const Rank& r, const Point& p, bool other) {
+  Case c = caseOf(*p.scene, p.ranks);
+  if (r.rank == p.victim && other) c = caseOf(kScenes[c.form == Form::Barrier ? 0 : 17], p.ranks);
+  if (r.rank == p.victim && !other) ++c.count;
+  CheckedCall call(c, r);
+  const weftResult_t result = call.make();
+  const std::string wrong = blames(r, result, weftMismatch, p.ranks > 2 ? p.victim : -1);
+  if (!wrong.empty()) return wrong;
+  return weftBarrier(r.comm, nullptr, nullptr) == weftMismatch ? "" : "the error did not stay";
+}
+
+TEST_P(FaultPoints, ARankCallsSomethingElse) {
+  std::size_t points = 0;
+  for (const Scene& scene : kScenes) {
+    for (int victim = 0; victim < GetParam(); ++victim) {
+      for (const bool other : {false, true}) {
+        if (scene.form == Form::Shift || (scene.form == Form::Barrier && !other)) continue;
+        const Point p{&scene, GetParam(), victim};
+        const World world{Kind::Threads, p.ranks, "faulty:1", kTimeoutMs};
+        EXPECT_EQ(failures(world, [&](const Rank& r) { return callSomethingElse(r, p, other); }),
+                  "")
+            << describe(p);
+        ++points;
+      }
+    }
+  }
+  report(points);
+}
+
+}  // namespace
+}  // namespace weft::testing
