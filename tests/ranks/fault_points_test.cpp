@@ -2,9 +2,14 @@
 // Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th put, for
 // all k, before the first and after the last, or has called something else. Whoever gets a result
 // gets the right one, all others the name of the culprit, and all of them in the end the name.
+// Without a transport that counts puts, a rank dies at its k-th instruction; RANKS_TEST_STEPS says at
+// how many of them for each call.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <signal.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -79,11 +84,14 @@ struct Point {
   int ranks = 2;
   int victim = 0;
   int put = 0, puts = 0;
+  // If not 0: it dies at this instruction of the call's second run instead, over any transport.
+  std::uint64_t step = 0;
 
   bool isBefore() const { return put == 0; }
   bool isAfter() const { return put > puts; }
   // A transport that raises `signal` there.
   std::string transport(int signal) const {
+    if (step != 0) return "auto";
     const int number = isBefore() || isAfter() ? kMostPuts + 1 : put;
     return "faulty:raise=" + std::to_string(number) + ":" + std::to_string(victim) + "-" +
            std::to_string(signal);
@@ -93,7 +101,8 @@ struct Point {
 std::string describe(const Point& p) {
   return std::string(p.scene->name) + " of " + std::to_string(p.scene->count) + ", " +
          std::to_string(p.ranks) + " ranks, rank " + std::to_string(p.victim) + " at put " +
-         std::to_string(p.put) + " of " + std::to_string(p.puts) + ":\n";
+         std::to_string(p.put) + " of " + std::to_string(p.puts) +
+         (p.step != 0 ? ", at instruction " + std::to_string(p.step) : "") + ":\n";
 }
 
 std::atomic<int> signals{0};
@@ -158,6 +167,9 @@ std::string callUntilTold(const Rank& r, const Point& p, weftResult_t wanted, in
   if (isVictim && p.isBefore()) suffer();
   weftResult_t result = call.make(nullptr, timeoutMs);
   if (isVictim && p.isAfter()) suffer();
+  // Nobody else is there who has come further and tells it; and an abort is told at once.
+  if (p.isAfter() && p.ranks == 2 && wanted != weftAborted && result != weftSuccess)
+    return "had all it needs: " + outcome(result, r.comm);
   if (result == weftSuccess) {
     if (p.isBefore() && p.scene->form != Form::Shift) return "success without the victim";
     if (std::string wrong = call.check(); !wrong.empty()) return wrong;
@@ -166,6 +178,43 @@ std::string callUntilTold(const Rank& r, const Point& p, weftResult_t wanted, in
     result = weftBarrier(r.comm, nullptr, &opts);
   }
   return blames(r, result, wanted, p.victim);
+}
+
+// ---- Instructions -----------------------------------------------------------------------------
+
+#if defined(__x86_64__)
+constexpr unsigned long long kTrapFlag = 0x100;  // of the processor: a trap after each instruction
+void trapSteps() { __writeeflags(__readeflags() | kTrapFlag); }
+void trapNoMore() { __writeeflags(__readeflags() & ~kTrapFlag); }
+#else
+void trapSteps() {}
+void trapNoMore() {}
+#endif
+
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
+volatile std::uint64_t stepsTaken = 0, lastStep = 0;
+
+void countStep(int) {
+  stepsTaken = stepsTaken + 1;
+  if (stepsTaken == lastStep) ::raise(SIGKILL);
+}
+
+// The call for the second time, so that it is all communication, until the victim's step. If there
+// are fewer the victim stores how many, and dies then.
+std::string callInSteps(const Rank& r, const Point& p, std::atomic<std::uint64_t>& taken) {
+  const Case c = caseOf(*p.scene, p.ranks);
+  CheckedCall first(c, r), second(c, r);
+  if (const weftResult_t result = first.make(); result != weftSuccess)
+    return blames(r, result, weftRemoteError, p.victim);  // told by one that was faster
+  if (r.rank != p.victim) return callUntilTold(r, p, weftRemoteError, kTimeoutMs, [] {});
+  lastStep = p.step;
+  ::signal(SIGTRAP, countStep);
+  trapSteps();
+  const weftResult_t result = second.make();
+  trapNoMore();
+  taken = stepsTaken;
+  if (result == weftSuccess) ::raise(SIGKILL);
+  return outcome(result, r.comm);
 }
 
 // ---- A process dies, or stops -----------------------------------------------------------------
@@ -191,11 +240,14 @@ class Harm {
     return failed.empty() ? "" : describe(point_) + failed;
   }
 
+  std::uint64_t instructions() const { return taken_->load(); }
+
  private:
   std::string body(const Rank& r) {
     const bool stops = signal_ == SIGSTOP;
     joined_->fetch_add(1);  // who dies earlier is missed while the world is made
     while (joined_->load() < r.ranks) sleepMs(0.1);
+    if (point_.step != 0) return callInSteps(r, point_, *taken_);
     std::string wrong =
         callUntilTold(r, point_, stops ? weftTimeout : weftRemoteError,
                       stops ? kStoppedMs : kTimeoutMs, [this] { ::raise(signal_); });
@@ -207,18 +259,27 @@ class Harm {
   const int signal_;
   const std::string transport_;
   Shared<std::atomic<int>> joined_, told_;
+  Shared<std::atomic<std::uint64_t>> taken_;
   Processes processes_;
 };
 
-// Several worlds at once, as they wait more than they work.
-void harmAll(const std::vector<Point>& points, int signal, std::size_t atOnce) {
-  for (std::size_t from = 0; from < points.size(); from += atOnce) {
+// Several worlds at once, as they wait more than they work. What instructions() says of each.
+std::vector<std::uint64_t> harmAll(const std::vector<Point>& points, int signal,
+                                   std::size_t atOnce) {
+  std::vector<std::uint64_t> instructions;
+  std::string failed;
+  for (std::size_t from = 0; from < points.size() && failed.empty(); from += atOnce) {
     std::vector<std::unique_ptr<Harm>> worlds;
     for (std::size_t i = from; i < std::min(from + atOnce, points.size()); ++i)
       worlds.push_back(std::make_unique<Harm>(points[i], signal));
-    for (const std::unique_ptr<Harm>& world : worlds) ASSERT_EQ(world->end(), "");
+    for (const std::unique_ptr<Harm>& world : worlds) {
+      failed += world->end();
+      instructions.push_back(world->instructions());
+    }
   }
+  EXPECT_EQ(failed, "");
   report(points.size());
+  return instructions;
 }
 
 class FaultPoints : public ::testing::TestWithParam<int> {
@@ -243,6 +304,27 @@ TEST_P(FaultPoints, ARankStops) {
     return p.victim != static_cast<int>(p.scene - kScenes) % p.ranks;
   });
   harmAll(points, SIGSTOP, 16);
+}
+
+// More of them at the beginning, where the call is told to the others. Steps of three ranks only
+// when they are asked for: a trap takes long in a virtual machine.
+TEST_P(FaultPoints, ARankDiesAtAnInstruction) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "instructions are counted by x86's trap flag";
+#endif
+  const char* const wanted = std::getenv("RANKS_TEST_STEPS");
+  if (kSanitized || (GetParam() > 2 && wanted == nullptr)) GTEST_SKIP() << "takes long";
+  const std::uint64_t steps = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 4;
+  std::vector<Point> whole, points;
+  for (const Scene& scene : kScenes) whole.push_back({&scene, GetParam(), 0, 1, 1, kNoStep});
+  const std::vector<std::uint64_t> all = harmAll(whole, SIGKILL, 4);
+  ASSERT_EQ(all.size(), whole.size());
+  for (std::size_t w = 0; w < whole.size(); ++w)
+    for (int victim = 0; victim < GetParam(); ++victim)
+      for (std::uint64_t i = 0; i < steps; ++i)
+        points.push_back(
+            {whole[w].scene, GetParam(), victim, 1, 1, 1 + all[w] * i * i / (steps * steps)});
+  harmAll(points, SIGKILL, 4);
 }
 
 // ---- A communicator is aborted -----------------------------------------------------------------
