@@ -18,7 +18,7 @@ TEST(FaultySpec, ReadsAllKeys) {
   faulty::Faults faults;
   ASSERT_TRUE(
       faulty::parseFaults("seed=7,hold=0.5,depth=16,delay=3,again=0.2,late=0.3,scribble=1,check=1,"
-                          "cut=1000:2,cut=9:0-3,lag=500:1,corrupt=2:1-0",
+                          "cut=1000:2,cut=9:0-3,lag=500:1,corrupt=2:1-0,raise=4:1-9",
                           &faults)
           .ok());
   EXPECT_EQ(faults.seed, 7u);
@@ -39,6 +39,8 @@ TEST(FaultySpec, ReadsAllKeys) {
   EXPECT_EQ(faults.lags[0].number, 500u);
   ASSERT_EQ(faults.corrupts.size(), 1u);
   EXPECT_EQ(faults.corrupts[0].from, 1u);
+  ASSERT_EQ(faults.raises.size(), 1u);
+  EXPECT_EQ(faults.raises[0].peer, 9u);
   EXPECT_TRUE(faulty::parseFaults("", &faults).ok());
   EXPECT_EQ(faults.hold, 0.0);
 }

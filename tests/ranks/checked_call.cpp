@@ -28,6 +28,11 @@ bool Guarded::isIntact() const {
          std::all_of(begin + static_cast<std::ptrdiff_t>(at_ + bytes_), all_.end(), isGuard);
 }
 
+void Guarded::close() {
+  bytes_ = 0;
+  std::fill(all_.begin(), all_.end(), kGuard);
+}
+
 CheckedCall::CheckedCall(const Case& c, const Rank& r)
     : c_(c),
       r_(r),
@@ -125,7 +130,12 @@ std::string CheckedCall::check() {
   for (std::size_t i = 0; apart_ && i < sendCount(c_, r_.rank); ++i)
     if (load(in_ + i * sizeOf(c_.type), c_.type) != inputAt(c_, r_.rank, i))
       return "the input was changed";
-  return send_.isIntact() && recv_.isIntact() ? "" : "guard bytes were written";
+  return isUntouched() ? "" : "guard bytes were written";
+}
+
+void CheckedCall::takeBack() {
+  send_.close();
+  recv_.close();
 }
 
 }  // namespace weft::testing

@@ -16,6 +16,8 @@ class Guarded {
   Guarded(std::size_t bytes, std::size_t shift);
   std::byte* data() { return all_.data() + at_; }
   bool isIntact() const;
+  // From now on nobody may write to any of it.
+  void close();
 
  private:
   std::size_t bytes_, at_;
@@ -31,6 +33,9 @@ class CheckedCall {
   weftResult_t make(weftStream_t stream = nullptr, int timeoutMs = WEFT_UNDEF_INT);
   // After its success: every element and every byte around them. "" or what is wrong.
   std::string check();
+  // After its failure, when the buffers are the caller's again.
+  void takeBack();
+  bool isUntouched() const { return send_.isIntact() && recv_.isIntact(); }
 
  private:
   weftResult_t call(weftRedOp_t op, weftStream_t stream, const weftOpts_t* opts);
