@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "checked_call.h"
+#include "steps.h"
 
 namespace weft::testing {
 namespace {
@@ -33,8 +34,9 @@ constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // ---- Calls ------------------------------------------------------------------------------------
 
-// With segments of 1 KiB: inlined, one segment, several of them in all lanes and more.
-constexpr std::size_t kInline = 4, kOne = 50, kSeveral = 550;
+// With segments of 1 KiB: inlined, one segment, several of them in all lanes and more. And a message
+// of two pieces, or one that its receiver reads where it lies.
+constexpr std::size_t kInline = 4, kOne = 50, kSeveral = 550, kPieces = 20000;
 
 struct Scene {
   const char* name;
@@ -63,7 +65,11 @@ constexpr Scene kScenes[] = {
     {"alltoall, direct", Form::AlltoAll, kOne, "direct:direct"},
     {"barrier", Form::Barrier, 0, "dissemination"},
     {"shift", Form::Shift, kInline, ""},
+    {"shift", Form::Shift, kPieces, ""},
+    {"all_reduce shared", Form::AllReduce, kOne, "shared"},
+    {"all_gather shared", Form::AllGather, kSeveral, "shared"},
 };
+constexpr const Scene& kBarrier = kScenes[17];
 
 Case caseOf(const Scene& scene, int ranks) {
   return {.form = scene.form,
@@ -105,18 +111,19 @@ std::string describe(const Point& p) {
          (p.step != 0 ? ", at instruction " + std::to_string(p.step) : "") + ":\n";
 }
 
-std::atomic<int> signals{0};
-void countSignal(int) { signals.fetch_add(1); }
+std::atomic<int>* signals = nullptr;  // in memory that processes share
+void countSignal(int) { signals->fetch_add(1); }
 
 // How many puts the rank makes in the call: a signal at each of them, counted.
-int putsOf(const Scene& scene, int ranks, int rank) {
+int putsOf(Kind kind, const Scene& scene, int ranks, int rank) {
   std::string transport = "faulty:seed=1";
   for (int k = 1; k <= kMostPuts; ++k)
     transport +=
         ",raise=" + std::to_string(k) + ":" + std::to_string(rank) + "-" + std::to_string(SIGUSR2);
+  Shared<std::atomic<int>> counted;
+  signals = &*counted;
   ::signal(SIGUSR2, countSignal);
-  signals = 0;
-  const World world{Kind::Threads, ranks, transport.c_str(), kTimeoutMs};
+  const World world{kind, ranks, transport.c_str(), kTimeoutMs};
   const std::string failed = failures(world, [&](const Rank& r) {
     const Case c = caseOf(scene, ranks);
     CheckedCall call(c, r);
@@ -124,16 +131,16 @@ int putsOf(const Scene& scene, int ranks, int rank) {
     return result == weftSuccess ? call.check() : outcome(result, r.comm);
   });
   EXPECT_EQ(failed, "") << scene.name;
-  EXPECT_LT(signals.load(), kMostPuts) << scene.name;
-  return signals.load();
+  EXPECT_LT(counted->load(), kMostPuts) << scene.name;
+  return counted->load();
 }
 
 // All points of all scenes; in a sanitizer's run some of them.
-std::vector<Point> pointsOf(int ranks) {
+std::vector<Point> pointsOf(Kind kind, int ranks) {
   std::vector<Point> all, some;
   for (const Scene& scene : kScenes) {
     for (int victim = 0; victim < ranks; ++victim) {
-      const int puts = putsOf(scene, ranks, victim);
+      const int puts = putsOf(kind, scene, ranks, victim);
       for (int put = 0; put <= puts + 1; ++put) all.push_back({&scene, ranks, victim, put, puts});
     }
   }
@@ -164,15 +171,26 @@ std::string afterFailure(const Rank& r, CheckedCall& call, weftResult_t failed) 
   return call.isUntouched() ? "" : "a buffer was written after the failure";
 }
 
-// The call, then a barrier, which meets the fault at the latest. `suffer` is what the victim does
-// to itself before or after the call.
+// On a stream or without one.
+weftResult_t finish(CheckedCall& call, bool onStream, int timeoutMs) {
+  if (!onStream) return call.make(nullptr, timeoutMs);
+  Steps steps;
+  const Stream stream(steps);
+  const weftResult_t made = call.make(stream, timeoutMs);
+  const weftResult_t ended = weftStreamSynchronize(stream);
+  return made != weftSuccess ? made : ended;
+}
+
+// The call, every other one on a stream, then a barrier, which meets the fault at the latest.
+// `suffer` is what the victim does to itself before or after the call.
 std::string callUntilTold(const Rank& r, const Point& p, weftResult_t wanted, int timeoutMs,
                           const std::function<void()>& suffer) {
   const Case c = caseOf(*p.scene, p.ranks);
   CheckedCall call(c, r);
   const bool isVictim = r.rank == p.victim;
   if (isVictim && p.isBefore()) suffer();
-  const weftResult_t result = call.make(nullptr, timeoutMs);
+  const bool onStream = p.put % 2 != 0 && wanted != weftAborted;  // whose thread takes no signals
+  const weftResult_t result = finish(call, onStream, timeoutMs);
   if (isVictim && p.isAfter()) suffer();
   if (result != weftSuccess) {
     std::string wrong = blames(r, result, wanted, p.victim);
@@ -302,11 +320,11 @@ class FaultPoints : public ::testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, FaultPoints, ::testing::Values(2, 3));
 
-TEST_P(FaultPoints, ARankDies) { harmAll(pointsOf(GetParam()), SIGKILL, 4); }
+TEST_P(FaultPoints, ARankDies) { harmAll(pointsOf(Kind::Processes, GetParam()), SIGKILL, 4); }
 
 // Of each scene one victim: every point takes as long as the deadline.
 TEST_P(FaultPoints, ARankStops) {
-  std::vector<Point> points = pointsOf(GetParam());
+  std::vector<Point> points = pointsOf(Kind::Processes, GetParam());
   std::erase_if(points, [](const Point& p) {
     return p.victim != static_cast<int>(p.scene - kScenes) % p.ranks;
   });
@@ -350,21 +368,25 @@ void askForAbort(int) {
 
 std::string callAndAbort(const Rank& r, const Point& p) {
   if (r.rank != p.victim) return callUntilTold(r, p, weftAborted, kTimeoutMs, [] {});
+  ::sem_init(&aborting.asked, 0, 0);
+  ::sem_init(&aborting.done, 0, 0);
+  std::atomic<bool> over{false};
   std::thread aborter([&] {
     ::sem_wait(&aborting.asked);
+    if (over) return;
     weftCommAbort(r.comm);
     ::sem_post(&aborting.done);
   });
   std::string wrong = callUntilTold(r, p, weftAborted, kTimeoutMs, [] { askForAbort(SIGUSR1); });
+  over = true;  // should nobody have asked
+  ::sem_post(&aborting.asked);
   aborter.join();
   return wrong;
 }
 
 TEST_P(FaultPoints, ARankAborts) {
   ::signal(SIGUSR1, askForAbort);
-  ::sem_init(&aborting.asked, 0, 0);
-  ::sem_init(&aborting.done, 0, 0);
-  const std::vector<Point> points = pointsOf(GetParam());
+  const std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
   for (const Point& p : points) {
     const std::string transport = p.transport(SIGUSR1);
     const World world{Kind::Threads, p.ranks, transport.c_str(), kTimeoutMs};
@@ -442,7 +464,8 @@ TEST_P(FaultPoints, ALinkIsCut) {
 // One more element, or another collective.
 std::string callSomethingElse(const Rank& r, const Point& p, bool other) {
   Case c = caseOf(*p.scene, p.ranks);
-  if (r.rank == p.victim && other) c = caseOf(kScenes[c.form == Form::Barrier ? 0 : 17], p.ranks);
+  if (r.rank == p.victim && other)
+    c = caseOf(c.form == Form::Barrier ? kScenes[0] : kBarrier, p.ranks);
   if (r.rank == p.victim && !other) ++c.count;
   CheckedCall call(c, r);
   const weftResult_t result = call.make();
