@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <utility>
 
 namespace weft::testing {
 namespace {
@@ -17,10 +19,51 @@ std::size_t shiftOf(const Case& c, const Rank& r) {
   return static_cast<std::size_t>(c.seed) + static_cast<std::size_t>(r.rank) * 5;
 }
 
+bool isShared(const Case& c, const Rank& r) {
+  return c.memory == Memory::Shared || (c.memory == Memory::Mixed && r.rank % 2 == 0);
+}
+
+// Memory of weftMemAlloc that this thread has used before: to allocate it takes longer than a call.
+class Spare {
+ public:
+  ~Spare() {
+    for (const std::span<std::byte> piece : pieces_) weftMemFree(piece.data());
+  }
+  std::span<std::byte> take(std::size_t bytes) {
+    for (std::span<std::byte>& piece : pieces_) {
+      if (piece.size() < bytes) continue;
+      const std::span<std::byte> taken = std::exchange(piece, pieces_.back());
+      pieces_.pop_back();
+      return taken;
+    }
+    const std::size_t more = std::max<std::size_t>(2 * bytes, 1 << 16);
+    void* memory = nullptr;
+    if (weftMemAlloc(&memory, more) != weftSuccess) std::abort();
+    return {static_cast<std::byte*>(memory), more};
+  }
+  void give(std::span<std::byte> piece) { pieces_.push_back(piece); }
+
+ private:
+  std::vector<std::span<std::byte>> pieces_;
+};
+thread_local Spare spare;
+
 }  // namespace
 
-Guarded::Guarded(std::size_t bytes, std::size_t shift)
-    : bytes_(bytes), at_(kGuardBytes + shift), all_(at_ + bytes + kGuardBytes, kGuard) {}
+Guarded::Guarded(std::size_t bytes, std::size_t shift, bool shared)
+    : bytes_(bytes), at_(kGuardBytes + shift) {
+  const std::size_t all = at_ + bytes + kGuardBytes;
+  if (shared)
+    shared_ = spare.take(all);
+  else
+    own_.resize(all);
+  all_ = (shared ? shared_ : std::span(own_)).first(all);
+  std::fill(all_.begin(), all_.end(), kGuard);
+}
+
+Guarded::~Guarded() {
+  if (!shared_.empty()) spare.give(shared_);
+}
 
 bool Guarded::isIntact() const {
   const auto begin = all_.begin();
@@ -36,8 +79,8 @@ void Guarded::close() {
 CheckedCall::CheckedCall(const Case& c, const Rank& r)
     : c_(c),
       r_(r),
-      send_(sendCount(c, r.rank) * sizeOf(c.type), shiftOf(c, r) % 13),
-      recv_(recvCount(c, r.rank) * sizeOf(c.type), shiftOf(c, r) % 17) {
+      send_(sendCount(c, r.rank) * sizeOf(c.type), shiftOf(c, r) % 13, isShared(c, r)),
+      recv_(recvCount(c, r.rank) * sizeOf(c.type), shiftOf(c, r) % 17, isShared(c, r)) {
   const std::size_t sent = sendCount(c, r.rank), received = recvCount(c, r.rank);
   in_ = sent ? send_.data() : nullptr;
   out_ = received ? recv_.data() : nullptr;

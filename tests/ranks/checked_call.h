@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,14 @@
 
 namespace weft::testing {
 
-// Memory of any alignment between guard bytes.
+// Memory of any alignment between guard bytes; `shared`: of weftMemAlloc.
 class Guarded {
  public:
-  Guarded(std::size_t bytes, std::size_t shift);
+  Guarded(std::size_t bytes, std::size_t shift, bool shared);
+  ~Guarded();
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
   std::byte* data() { return all_.data() + at_; }
   bool isIntact() const;
   // From now on nobody may write to any of it.
@@ -21,7 +26,9 @@ class Guarded {
 
  private:
   std::size_t bytes_, at_;
-  std::vector<std::byte> all_;
+  std::vector<std::byte> own_;
+  std::span<std::byte> shared_;
+  std::span<std::byte> all_;
 };
 
 // One rank's part of a Case: its buffers, apart or one within the other, the call, and what came of

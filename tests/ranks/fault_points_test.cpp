@@ -43,6 +43,7 @@ struct Scene {
   Form form;
   std::size_t count;
   const char* algorithm;
+  Memory memory = Memory::Own;
 };
 
 constexpr Scene kScenes[] = {
@@ -66,8 +67,9 @@ constexpr Scene kScenes[] = {
     {"barrier", Form::Barrier, 0, "dissemination"},
     {"shift", Form::Shift, kInline, ""},
     {"shift", Form::Shift, kPieces, ""},
-    {"all_reduce shared", Form::AllReduce, kOne, "shared"},
-    {"all_gather shared", Form::AllGather, kSeveral, "shared"},
+    {"all_reduce shared", Form::AllReduce, kOne, "shared", Memory::Shared},
+    {"all_gather shared", Form::AllGather, kSeveral, "shared", Memory::Shared},
+    {"reduce_scatter shared by some", Form::ReduceScatter, kOne, "shared", Memory::Mixed},
 };
 constexpr const Scene& kBarrier = kScenes[17];
 
@@ -78,7 +80,8 @@ Case caseOf(const Scene& scene, int ranks) {
           .root = scene.form == Form::Shift ? 1 : 0,
           .algorithm = scene.algorithm,
           .ranks = ranks,
-          .seed = 3};
+          .seed = 3,
+          .memory = scene.memory};
 }
 
 // ---- Points -----------------------------------------------------------------------------------

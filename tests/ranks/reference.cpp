@@ -132,9 +132,8 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
 
 const char* nameOf(Form form) {
   static constexpr const char* kNames[] = {
-      "all_reduce", "all_gather", "reduce_scatter", "broadcast",  "reduce",
-      "gather",     "scatter",    "alltoall",       "all_gather", "reduce_scatter",
-      "barrier",    "shift"};
+      "all_reduce", "all_gather", "reduce_scatter", "broadcast",      "reduce",  "gather",
+      "scatter",    "alltoall",   "all_gather",     "reduce_scatter", "barrier", "shift"};
   return kNames[static_cast<int>(form)];
 }
 
@@ -173,7 +172,8 @@ std::string describe(const Case& c) {
   std::ostringstream line;
   line << nameOf(c.form) << " count " << c.count << " type " << c.type << " op " << c.op
        << (c.preMul ? " preMul" : "") << " root " << c.root << (c.inPlace ? " in place" : "")
-       << " ranks " << c.ranks << " algorithm '" << c.algorithm << "'";
+       << " ranks " << c.ranks << " algorithm '" << c.algorithm << "' memory "
+       << static_cast<int>(c.memory);
   for (const std::size_t n : c.counts) line << " c" << n;
   for (const std::size_t n : c.displs) line << " d" << n;
   return line.str();

@@ -30,6 +30,9 @@ enum class Form {
 inline constexpr unsigned kFormsWithData = 10;  // of collectives: those before Barrier
 const char* nameOf(Form form);                  // as weftAlgorithms knows the collective
 
+// Whose buffers are of weftMemAlloc: nobody's, all ranks', or those of even ranks.
+enum class Memory { Own, Shared, Mixed };
+
 // Equal on all ranks.
 struct Case {
   Form form = Form::AllReduce;
@@ -43,6 +46,7 @@ struct Case {
   std::string algorithm{};
   int ranks = 1;
   std::uint64_t seed = 0;
+  Memory memory = Memory::Own;
 
   bool isRooted() const;
   bool reduces() const;
