@@ -29,7 +29,8 @@ namespace {
 constexpr int kMostPuts = 64;
 constexpr int kTimeoutMs = 30000 * kSlowdown;
 // Of calls that wait for a stopped rank: long enough for all others to come.
-constexpr int kStoppedMs = 700 * kSlowdown;
+constexpr int kStoppedMs = kSanitized ? 3000 : 2000;
+constexpr std::size_t kStoppedAtOnce = kSanitized ? 12 : 32;
 constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // ---- Calls ------------------------------------------------------------------------------------
@@ -82,6 +83,28 @@ Case caseOf(const Scene& scene, int ranks) {
           .ranks = ranks,
           .seed = 3,
           .memory = scene.memory};
+}
+
+// Not every container lets processes write into each other's memory.
+bool hasDirectPuts() {
+  static const bool has = failures({Kind::Processes, 2}, [](const Rank& r) {
+                            weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+                            opts.algorithm = "ring:direct";
+                            char line[500];
+                            return outcome(weftCommExplain(r.comm, "all_reduce", 1, weftFloat,
+                                                           weftSum, &opts, line, sizeof(line)),
+                                           r.comm);
+                          }).empty();
+  return has;
+}
+
+std::vector<const Scene*> scenesFor(Kind kind) {
+  std::vector<const Scene*> scenes;
+  for (const Scene& scene : kScenes) {
+    const bool direct = std::string(scene.algorithm).find(":direct") != std::string::npos;
+    if (!direct || kind == Kind::Threads || hasDirectPuts()) scenes.push_back(&scene);
+  }
+  return scenes;
 }
 
 // ---- Points -----------------------------------------------------------------------------------
@@ -141,10 +164,10 @@ int putsOf(Kind kind, const Scene& scene, int ranks, int rank) {
 // All points of all scenes; in a sanitizer's run some of them.
 std::vector<Point> pointsOf(Kind kind, int ranks) {
   std::vector<Point> all, some;
-  for (const Scene& scene : kScenes) {
+  for (const Scene* scene : scenesFor(kind)) {
     for (int victim = 0; victim < ranks; ++victim) {
-      const int puts = putsOf(kind, scene, ranks, victim);
-      for (int put = 0; put <= puts + 1; ++put) all.push_back({&scene, ranks, victim, put, puts});
+      const int puts = putsOf(kind, *scene, ranks, victim);
+      for (int put = 0; put <= puts + 1; ++put) all.push_back({scene, ranks, victim, put, puts});
     }
   }
   for (std::size_t i = 0; i < all.size(); i += kStride) some.push_back(all[i]);
@@ -247,6 +270,13 @@ std::string callInSteps(const Rank& r, const Point& p, std::atomic<std::uint64_t
 
 // ---- A process dies, or stops -----------------------------------------------------------------
 
+// False: some have not come in a minute.
+bool awaitAll(const std::atomic<int>& come, int wanted) {
+  for (const double start = nowMs(); come.load() < wanted; sleepMs(0.2))
+    if (nowMs() - start > 60000) return false;
+  return true;
+}
+
 // A world at one of the points, whose victim gets `signal`.
 class Harm {
  public:
@@ -259,8 +289,10 @@ class Harm {
 
   // "" or what was not as it should be.
   std::string end() {
-    while (signal_ == SIGSTOP && told_->load() < point_.ranks - 1) sleepMs(1);
-    if (signal_ == SIGSTOP) processes_.signal(point_.victim, SIGCONT);
+    if (signal_ == SIGSTOP) {
+      awaitAll(*told_, point_.ranks - 1);
+      processes_.signal(point_.victim, SIGCONT);
+    }
     std::vector<std::string> texts = processes_.join();
     std::string& victim = texts[static_cast<std::size_t>(point_.victim)];
     if (signal_ == SIGKILL) victim = victim == "killed by signal 9" ? "" : "lives: " + victim;
@@ -274,7 +306,7 @@ class Harm {
   std::string body(const Rank& r) {
     const bool stops = signal_ == SIGSTOP;
     joined_->fetch_add(1);  // who dies earlier is missed while the world is made
-    while (joined_->load() < r.ranks) sleepMs(0.1);
+    if (!awaitAll(*joined_, r.ranks)) return "the others did not come";
     if (point_.step != 0) return callInSteps(r, point_, *taken_);
     std::string wrong =
         callUntilTold(r, point_, stops ? weftTimeout : weftRemoteError,
@@ -331,7 +363,7 @@ TEST_P(FaultPoints, ARankStops) {
   std::erase_if(points, [](const Point& p) {
     return p.victim != static_cast<int>(p.scene - kScenes) % p.ranks;
   });
-  harmAll(points, SIGSTOP, 16);
+  harmAll(points, SIGSTOP, kStoppedAtOnce);
 }
 
 // More of them at the beginning, where the call is told to the others. Steps of three ranks only
@@ -342,9 +374,10 @@ TEST_P(FaultPoints, ARankDiesAtAnInstruction) {
 #endif
   const char* const wanted = std::getenv("RANKS_TEST_STEPS");
   if (kSanitized || (GetParam() > 2 && wanted == nullptr)) GTEST_SKIP() << "takes long";
-  const std::uint64_t steps = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 4;
+  const std::uint64_t steps = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 3;
   std::vector<Point> whole, points;
-  for (const Scene& scene : kScenes) whole.push_back({&scene, GetParam(), 0, 1, 1, kNoStep});
+  for (const Scene* scene : scenesFor(Kind::Processes))
+    whole.push_back({scene, GetParam(), 0, 1, 1, kNoStep});
   const std::vector<std::uint64_t> all = harmAll(whole, SIGKILL, 4);
   ASSERT_EQ(all.size(), whole.size());
   for (std::size_t w = 0; w < whole.size(); ++w)
@@ -464,6 +497,13 @@ TEST_P(FaultPoints, ALinkIsCut) {
 
 // ---- A rank calls something else --------------------------------------------------------------
 
+// Of two ranks nobody knows which is wrong; nor of three one of which has not come soon enough.
+bool isOddOneOut(const Rank& r, int victim) {
+  weftErrorInfo_t info = WEFT_ERROR_INFO_INITIALIZER;
+  weftGetLastErrorInfo(r.comm, &info);
+  return info.rank < 0 ? r.ranks == 2 || info.missingCount != 0 : info.rank == victim;
+}
+
 // One more element, or another collective.
 std::string callSomethingElse(const Rank& r, const Point& p, bool other) {
   Case c = caseOf(*p.scene, p.ranks);
@@ -472,9 +512,9 @@ std::string callSomethingElse(const Rank& r, const Point& p, bool other) {
   if (r.rank == p.victim && !other) ++c.count;
   CheckedCall call(c, r);
   const weftResult_t result = call.make();
-  const std::string wrong = blames(r, result, weftMismatch, p.ranks > 2 ? p.victim : -1);
-  if (!wrong.empty()) return wrong;
-  return weftBarrier(r.comm, nullptr, nullptr) == weftMismatch ? "" : "the error did not stay";
+  if (result != weftMismatch || !isOddOneOut(r, p.victim))
+    return result == weftSuccess ? "success" : outcome(result, r.comm);
+  return afterFailure(r, call, weftMismatch);
 }
 
 TEST_P(FaultPoints, ARankCallsSomethingElse) {
