@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small worlds, exhaustively: every collective, count around the limits of the engine, type, root,
 // place, stream and group, and every algorithm, against a serial reference. Nothing is drawn by
-// chance. Of more than two ranks, which have to take turns on small machines, each case is called in
-// one of its four ways, in turn, and algorithms get one of the types; RANKS_TEST_ENUMERATED=1 takes
+// chance. More than two ranks have to take turns on small machines: of them, each case is called in
+// one of its four ways, in turn, and algorithms get one of the types. RANKS_TEST_ENUMERATED=1 takes
 // all. A sanitizer's run takes every twentieth case, and one type for algorithms.
 #include <gtest/gtest.h>
 

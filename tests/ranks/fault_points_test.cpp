@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th put, for
-// all k, before the first and after the last, or has called something else. Whoever gets a result
-// gets the right one, all others the name of the culprit, and all of them in the end the name.
-// Without a transport that counts puts, a rank dies at its k-th instruction; RANKS_TEST_STEPS says at
-// how many of them for each call.
+// Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th put,
+// for all k, before the first and after the last, or has called something else. Whoever gets a
+// result gets the right one, all others the name of the culprit, and all of them in the end the
+// name. Without a transport that counts puts, a rank dies at its k-th instruction;
+// RANKS_TEST_STEPS says at how many of them in each call.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -35,8 +35,8 @@ constexpr std::size_t kStride = kSanitized ? 7 : 1;
 
 // ---- Calls ------------------------------------------------------------------------------------
 
-// With segments of 1 KiB: inlined, one segment, several of them in all lanes and more. And a message
-// of two pieces, or one that its receiver reads where it lies.
+// With segments of 1 KiB: inlined, one segment, several of them in all lanes and more. And a
+// message of two pieces, or one that its receiver reads where it lies.
 constexpr std::size_t kInline = 4, kOne = 50, kSeveral = 550, kPieces = 20000;
 
 struct Scene {
