@@ -196,9 +196,24 @@ void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
     toldTo_[op.peer] = std::max(toldTo_[op.peer], transport::completedOf(put.flag));
 }
 
+// A direct put may be as long as the message. All of it but the last piece, unless the call ends.
+bool Executor::copyAhead(transport::Put* put) {
+  for (; put->bytes > kUninterrupted; put->bytes -= kUninterrupted) {
+    broken_ = progress_.interruption();
+    if (broken_.ok() && !transport_.putTo(put->peer, put->target, put->src, kUninterrupted))
+      broken_ = transport_.lastError();
+    if (!broken_.ok()) return false;
+    count(kUninterrupted);
+    put->src += kUninterrupted;
+    put->target += kUninterrupted;
+  }
+  return true;
+}
+
 Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
   if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
-  const transport::Put put = messageOf(lane, op);
+  transport::Put put = messageOf(lane, op);
+  if (put.direct && !copyAhead(&put)) return Step::Broken;
   switch (transport_.put(put)) {
     case transport::PutResult::Pending:
       ++lane.pending;

@@ -70,6 +70,7 @@ class Executor {
   Step advance(Lane& lane);
   Step runOp(Lane& lane, const plan::BoundOp& op);
   Step put(Lane& lane, const plan::BoundOp& op);
+  bool copyAhead(transport::Put* put);
   transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
   void noteSent(const plan::BoundOp& op, const transport::Put& put);
   Step wait(Lane& lane, const plan::BoundOp& op);

@@ -104,8 +104,11 @@ Status Pairs::copyToSelf() {
     if (t.op.peer == rank_) (t.op.isSend ? sends : receives).push_back(&t);
   WEFT_TRY(checkSelf(sends, receives));
   for (std::size_t k = 0; k < sends.size(); ++k) {
-    if (sends[k]->bytes != 0)
-      std::memmove(receives[k]->op.data, sends[k]->op.data, sends[k]->bytes);
+    for (std::uint64_t at = 0; at < sends[k]->bytes; at += kReadAtOnce) {
+      WEFT_TRY(progress_.interruption());
+      std::memmove(receives[k]->op.data + at, sends[k]->op.data + at,
+                   std::min(kReadAtOnce, sends[k]->bytes - at));
+    }
     sends[k]->finished = receives[k]->finished = true;
   }
   return {};

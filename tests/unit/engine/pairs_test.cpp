@@ -154,12 +154,15 @@ TEST(Pairs, OffersAreOutTogether) {
 // Whoever has failed counts on nobody touching its buffers.
 TEST(Pairs, NothingStartsAfterAFailure) {
   TwoRanks ranks({.readMin = 1000, .cmaMin = kNever, .streamMin = kNever});
-  std::vector<std::byte> from(5000, std::byte{7}), to(5000);
+  std::vector<std::byte> from(5000, std::byte{7}), to(5000), self(5000);
   const Status late = ranks[0].run({{true, 1, from.data(), 5000, reduce::DType::U8}}, 50);
   EXPECT_EQ(late.code(), Code::Timeout) << late.text();
-  const Status after = ranks[1].run({{false, 0, to.data(), 5000, reduce::DType::U8}});
+  const Status after = ranks[1].run({{false, 0, to.data(), 5000, reduce::DType::U8},
+                                     {true, 1, from.data(), 5000, reduce::DType::U8},
+                                     {false, 1, self.data(), 5000, reduce::DType::U8}});
   EXPECT_EQ(after.text(), late.text());
   EXPECT_EQ(to, std::vector<std::byte>(5000));
+  EXPECT_EQ(self, std::vector<std::byte>(5000));
 }
 
 TEST(TunePairs, ReadsWhereThatIsCheaper) {
