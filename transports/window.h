@@ -99,7 +99,7 @@ struct WindowLayout {
   std::uint32_t ranks = 0;
   std::uint32_t arrivalSlots = 0;      // of collectives, per lane
   std::uint32_t pairArrivalSlots = 0;  // of point-to-point, for all peers together
-  std::uint32_t spare = 0;             // no gap, as ranks send each other their layouts
+  std::uint32_t apart = 0;             // 1: each rank keeps to its parts of the others' windows
   std::size_t arenaBytes = 0;          // staging arena per lane
   std::size_t pairBytes = 0;           // point-to-point staging, for all peers together
   std::uint64_t epochsBefore = 0;      // tests begin late, as after months: counters begin here
@@ -113,6 +113,19 @@ struct WindowLayout {
   }
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t size() const { return roundUp(pairArena() + pairBytes, kPage); }
+
+  // Whose part it is to write: of the staging arenas, a byte counted from arena() on; of the arrival
+  // slots, one counted over both kinds. `ranks` or more: nobody's.
+  std::uint64_t stagedBy(std::uint64_t at) const {
+    const std::uint64_t ofLanes = kMaxLanes * arenaBytes;
+    return at < ofLanes ? at % arenaBytes / (arenaBytes / ranks / kLine * kLine)
+                        : (at - ofLanes) / (pairBytes / ranks);
+  }
+  std::uint64_t raisedBy(std::uint64_t arrival) const {
+    const std::uint64_t ofLanes = std::uint64_t{kMaxLanes} * arrivalSlots;
+    return arrival < ofLanes ? arrival % arrivalSlots / (arrivalSlots / ranks)
+                             : (arrival - ofLanes) / (pairArrivalSlots / ranks);
+  }
 
   bool operator==(const WindowLayout&) const = default;
 };

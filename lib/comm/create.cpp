@@ -41,6 +41,7 @@ transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
   const std::uint32_t ranks = tuning.ranks;
   transport::WindowLayout layout;
   layout.ranks = ranks;
+  layout.apart = 1;
   layout.arrivalSlots = ranks * plan::arrivalsPerPeer(tuning);
   layout.pairArrivalSlots = ranks * engine::Pairs::kArrivalsPerPeer;
   layout.arenaBytes = kArenaBytes;
@@ -226,7 +227,8 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
                    .arrivalSlots = setup.layout.arrivalSlots,
-                   .budget = {costs.arenaBytes, costs.stagingBytes},
+                   .budget = {setup.layout.arenaBytes, costs.stagingBytes},
+                   .maxPut = maxPut,
                    .streamMin = static_cast<std::uint64_t>(costs.machine.streamMin)};
   return {};
 }

@@ -23,7 +23,7 @@ class Binder {
         target_(target),
         staging_(schedule, target.rank),
         layout_(schedule, call,
-                {target.bytesPerRegion(), target.budget.stagingBytes, staging_.slotsPerRegion()}),
+                {target.usedPerRegion(), target.budget.stagingBytes, staging_.slotsPerRegion()}),
         program_(schedule.program(target.rank)),
         plan_(plan),
         lastSignal_(schedule.ranks, kNobody) {}
@@ -49,7 +49,7 @@ class Binder {
                            " ranks; there are ", has, "; fix: choose another algorithm");
     };
     WEFT_TRY(check(staging_.arrivalsPerRegion(), target_.arrivalsPerRegion(), "arrival slots"));
-    return check(staging_.slotsPerRegion() * layout_.stride(), target_.bytesPerRegion(),
+    return check(staging_.slotsPerRegion() * layout_.stride(), target_.usedPerRegion(),
                  "bytes of staging memory");
   }
 

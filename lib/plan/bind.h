@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "base/status.h"
@@ -19,6 +20,7 @@ struct BindTarget {
   std::uint32_t ranks = 1;
   std::uint32_t arrivalSlots = 0;  // per lane, for all peers together
   Budget budget;
+  std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation
   // Results of messages from this size on go past the cache: they would not stay in it until the
   // caller reads them, and a plain store first reads the line that it overwrites.
   std::uint64_t streamMin = ~std::uint64_t{0};
@@ -28,6 +30,7 @@ struct BindTarget {
   std::uint64_t bytesPerRegion() const {
     return budget.arenaBytes / ranks / transport::kLine * transport::kLine;
   }
+  std::uint64_t usedPerRegion() const { return std::min(bytesPerRegion(), maxPut); }
 };
 
 // Compiles `schedule` for one rank and one call: slots become offsets, runs become one op each

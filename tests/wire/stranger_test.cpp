@@ -156,5 +156,49 @@ TEST(Messages, OutsideOfTheMemoryAreRefused) {
     });
 }
 
+constexpr transport::WindowLayout kApart{.ranks = 3,
+                                         .arrivalSlots = 3,
+                                         .pairArrivalSlots = 3,
+                                         .apart = 1,
+                                         .arenaBytes = 3 * 1024,
+                                         .pairBytes = 3 * 1024};
+
+Status makeApart(const WireSetup& setup, std::unique_ptr<Wire>* out) {
+  WireSetup apart = setup;
+  apart.layout = kApart;
+  return ofi::makeOfiWire(apart, out);
+}
+
+// Rank 1 first writes into its own part of rank 0's memory, then into that of rank 2.
+TEST(Messages, IntoAnotherRanksPartAreRefused) {
+  WireCase wire{{.name = "tcp", .processes = true, .wire = makeApart}, "msg"};
+  for (const auto& [region, part] : {std::pair(WireRegion::Window, std::uint64_t{1024}),
+                                     std::pair(WireRegion::Bounce, std::uint64_t{64})})
+    runStations(wire, 3, [region = region, part = part](Station& me) {
+      const WireWrite write{.peer = 0,
+                            .src = me.sources().data(),
+                            .bytes = 64,
+                            .region = region,
+                            .target = part,
+                            .immediate = 3};
+      me.meet();
+      if (me.self() == 1) {
+        me.send(write);
+        WireWrite hostile = write;
+        hostile.target = 2 * part;
+        (void)me.attempt(hostile);
+      }
+      if (me.self() == 0) {
+        me.until("the end of the link", [&] { return me.down.contains(1); });
+        REQUIRE(me.downText.find("rank 1") != std::string::npos, me.downText);
+        REQUIRE(me.down.size() == 1, "and of no other");
+        REQUIRE(me.heard() == 1);
+        for (const std::byte byte : me.memory(region).subspan(2 * part))
+          REQUIRE(byte == Station::kBlank);
+      }
+      me.meet();
+    });
+}
+
 }  // namespace
 }  // namespace weft::wire

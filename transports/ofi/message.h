@@ -7,6 +7,8 @@
 #include <cstring>
 #include <span>
 
+#include "transports/window.h"
+
 namespace weft::ofi {
 
 // In front of each payload that travels as a message.
@@ -27,12 +29,22 @@ inline bool readHeader(std::span<const std::byte> message, std::uint64_t secret,
   return header->secret == secret;
 }
 
-// Where the payload of such a message goes; empty with a null pointer if it does not fit in there.
+// Where the payload of such a message goes; empty with a null pointer if it does not fit in there,
+// or is not for its sender to write.
 inline std::span<std::byte> placeOf(const Header& header, std::size_t messageBytes,
-                                    std::span<const std::span<std::byte>> regions) {
+                                    std::span<const std::span<std::byte>> regions,
+                                    const transport::WindowLayout& layout) {
   if (header.region >= regions.size() || header.bytes != messageBytes - sizeof(Header)) return {};
   const std::span<std::byte> region = regions[header.region];
   if (header.bytes > region.size() || header.target > region.size() - header.bytes) return {};
+  const auto isSenders = [&](std::uint64_t at) {
+    return header.rank == (header.region == 0
+                               ? layout.stagedBy(at)
+                               : layout.raisedBy(at / sizeof(transport::ArrivalSlot)));
+  };
+  const bool checked = layout.apart != 0 && header.bytes != 0;
+  if (checked && !(isSenders(header.target) && isSenders(header.target + header.bytes - 1)))
+    return {};
   return region.subspan(header.target, header.bytes);
 }
 

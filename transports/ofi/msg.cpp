@@ -34,10 +34,11 @@ bool OfiWire::received(std::uint32_t rail, Slot* slot, std::size_t bytes, WireEv
   if (!readHeader(message, rails_[rail]->contact().secret, &header) ||
       header.rank >= peers_.size() || peers_[header.rank].rails == 0) {
     drop(rail, bytes);
-  } else if (const auto place = placeOf(header, bytes, regions_); place.data() == nullptr) {
+  } else if (const auto place = placeOf(header, bytes, regions_, layout_);
+             place.data() == nullptr) {
     linkDown(header.rank, rail,
              text("ofi: a message of ", bytes, " bytes for offset ", header.target,
-                  " does not fit the memory here"));
+                  " is not for memory that it may write here"));
   } else if (peers_[header.rank].fate.ok()) {
     std::ranges::copy(message.subspan(sizeof(header)), place.begin());
     event = completed(rail, header.rank, header.immediate, out);

@@ -16,6 +16,7 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
       names_(setup.names),
       wanted_(setup.peers),
       regions_(setup.regions),
+      layout_(setup.layout),
       remoteCompletions_(setup.completionsPerPeer),
       timeoutMs_(setup.timeoutMs),
       peers_(setup.ranks) {

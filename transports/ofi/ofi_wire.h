@@ -98,6 +98,7 @@ class OfiWire final : public Wire {
   const std::vector<PeerName> names_;
   const std::vector<bool> wanted_;
   const Regions regions_;
+  const WindowLayout layout_;
   const std::size_t remoteCompletions_;
   const int timeoutMs_;
   Mode mode_ = Mode::Rdma;

@@ -29,8 +29,11 @@ class Inbox {
     arrival.flag.store(record.flag, std::memory_order_release);
     return &arrival;
   }
-  // No peer of this weft sends others.
-  bool makesSense(ImmediateData immediate) const { return immediate.value < bounce_.arrivals(); }
+  // `peer` of this weft sends no other.
+  bool makesSense(ImmediateData immediate, std::uint32_t peer, const WindowLayout& layout) const {
+    return immediate.value < bounce_.arrivals() &&
+           (layout.apart == 0 || layout.raisedBy(immediate.value) == peer);
+  }
 
  private:
   BounceBuffer bounce_;

@@ -141,7 +141,7 @@ void WireTransport::hear(std::uint32_t peer, ImmediateData immediate) {
     left_[peer] = true;
     return;
   }
-  if (!inbox_.makesSense(immediate))
+  if (!inbox_.makesSense(immediate, peer, parts_.layout))
     return breakLink(
         peer, Status::error(Code::RemoteError, "rank ", peer,
                             " sent immediate data for arrival slot ", immediate.value, " of ",
