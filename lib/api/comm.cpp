@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -30,16 +31,21 @@ Status initRank(weftComm_t* comm, int nranks, const weftUniqueId& handle, int ra
   WEFT_TRY(checkPointer(comm, "comm"));
   *comm = nullptr;
   WEFT_TRY(checkWorld(nranks, rank));
-  comm::CommConfig wanted;
-  WEFT_TRY(readConfig(config, &wanted));
   bootstrap::UniqueId id;
   std::memcpy(id.bytes.data(), &handle, sizeof(handle));
-  return submitCreation([=]() -> Status {
-    std::shared_ptr<comm::Communicator> made;
-    WEFT_TRY(comm::joinCommunicator(id, nranks, rank, wanted, Deadline::in(wanted.initTimeoutMs),
-                                    &made));
-    return publish(commHandles(), std::move(made), kWhat, comm);
+  std::function<Status()> create;
+  const Status ready = tryingTwice([&]() -> Status {
+    comm::CommConfig wanted;
+    WEFT_TRY(readConfig(config, &wanted));
+    create = [=]() -> Status {
+      std::shared_ptr<comm::Communicator> made;
+      WEFT_TRY(comm::joinCommunicator(id, nranks, rank, wanted, Deadline::in(wanted.initTimeoutMs),
+                                      &made));
+      return publish(commHandles(), std::move(made), kWhat, comm);
+    };
+    return {};
   });
+  return ready.ok() ? submitCreation(std::move(create)) : ready;
 }
 
 Status initAll(weftComm_t* comms, int n, const weftConfig_t* config) {
@@ -75,12 +81,15 @@ Status split(weftComm_t handle, int color, int key, weftComm_t* newcomm,
   return failingAll(*parent, [&]() -> Status {
     comm::CommConfig wanted;
     WEFT_TRY(readConfig(config, parent->config(), &wanted));
-    return submitCreation([=]() -> Status {
-      std::shared_ptr<comm::Communicator> made;
-      WEFT_TRY(runInTurn(
-          *parent, [&] { return comm::splitCommunicator(*parent, color, key, wanted, &made); }));
-      return made ? publish(commHandles(), std::move(made), kWhat, newcomm) : Status();
-    });
+    return submitCreation(
+        [=]() -> Status {
+          std::shared_ptr<comm::Communicator> made;
+          WEFT_TRY(runInTurn(*parent, [&] {
+            return comm::splitCommunicator(*parent, color, key, wanted, &made);
+          }));
+          return made ? publish(commHandles(), std::move(made), kWhat, newcomm) : Status();
+        },
+        parent);
   });
 }
 

@@ -27,9 +27,12 @@ struct Pending {
   std::shared_ptr<engine::StreamBarrier> barrier;
 };
 
+// And the communicator that is split.
+using Creation = std::pair<std::function<Status()>, std::shared_ptr<comm::Communicator>>;
+
 struct Group {
   std::vector<Pending> operations;
-  std::vector<std::function<Status()>> creations;
+  std::vector<Creation> creations;
 };
 
 Group& group() {
@@ -133,9 +136,13 @@ void mergePairs(std::vector<Pending>* pending) {
   pending->resize(kept);
 }
 
-Status inParallel(std::vector<std::function<Status()>> jobs) {
-  if (jobs.size() == 1) return jobs[0]();
-  return onThreads(jobs.size(), [&](std::size_t i) { return jobs[i](); });
+// *began: one of them has, so all will.
+Status inParallel(std::size_t n, const std::function<Status(std::size_t)>& job, bool* began) {
+  const auto run = [&](std::size_t i) {
+    std::atomic_ref(*began).store(true);
+    return job(i);
+  };
+  return n == 0 ? Status() : n == 1 ? run(0) : onThreads(n, run);
 }
 
 // Tickets that were taken together. One that is never used would block its communicator.
@@ -199,19 +206,15 @@ void distribute(std::vector<Pending> pending, Direct* direct) {
 
 // Communicators run side by side: with several ranks in one thread, each waits for the others.
 Status runDirect(const Direct& direct, bool* began) {
-  std::vector<std::function<Status()>> jobs;
-  for (const auto& [comm, operations] : direct) {
-    jobs.push_back([&operations = operations, began] {
-      std::atomic_ref(*began).store(true);
-      Status first;
-      for (const auto& p : operations) {
-        const Status status = runInTurn(*p);
-        if (first.ok()) first = status;
-      }
-      return first;
-    });
-  }
-  return jobs.empty() ? Status() : inParallel(std::move(jobs));
+  const auto run = [&](std::size_t i) {
+    Status first;
+    for (const auto& p : std::next(direct.begin(), static_cast<std::ptrdiff_t>(i))->second) {
+      const Status status = runInTurn(*p);
+      if (first.ok()) first = status;
+    }
+    return first;
+  };
+  return inParallel(direct.size(), run, began);
 }
 
 Status runTicketed(std::vector<Pending> pending, Tickets& tickets) {
@@ -269,6 +272,20 @@ Status awaitOwnTurn(comm::Communicator& comm, const OwnTurn& turn, int* timeoutM
   return {};
 }
 
+Status createAll(const std::vector<Creation>& creations) {
+  bool began = false;
+  const auto create = [&](std::size_t i) {
+    const auto& [make, parent] = creations[i];
+    return parent ? failingAll(*parent, make) : make();
+  };
+  const auto run = [&] { return inParallel(creations.size(), create, &began); };
+  Status status = withoutExceptions(run);
+  if (!began) status = withoutExceptions(run);  // as tryingTwice
+  for (const auto& [make, parent] : creations)
+    if (!began && parent) (void)parent->fail(status);
+  return status;
+}
+
 }  // namespace
 
 constinit thread_local int groupDepth = 0;
@@ -283,9 +300,7 @@ Status groupEnd() {
     return Status::error(Code::InvalidUsage, "weftGroupEnd without weftGroupStart on this thread");
   if (--groupDepth > 0) return {};
   Group ended = std::exchange(group(), {});
-  Status status;
-  if (!ended.creations.empty())
-    status = withoutExceptions([&] { return inParallel(std::move(ended.creations)); });
+  const Status status = createAll(ended.creations);
   const Status ran = runGroup(std::move(ended.operations));
   return status.ok() ? ran : status;
 }
@@ -329,10 +344,12 @@ Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::
   return runGroup(std::move(alone));
 }
 
-Status submitCreation(std::function<Status()> create) {
+Status submitCreation(std::function<Status()> create, std::shared_ptr<comm::Communicator> parent) {
   if (!inGroup()) return create();
-  group().creations.push_back(std::move(create));
-  return {};
+  return tryingTwice([&]() -> Status {
+    group().creations.emplace_back(std::move(create), std::move(parent));
+    return {};
+  });
 }
 
 }  // namespace weft::api

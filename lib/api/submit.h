@@ -45,6 +45,8 @@ Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::
               comm::Operation operation);
 
 // Creations meet in a group: each would wait for the others. Outside of one, `create` runs now.
-Status submitCreation(std::function<Status()> create);
+// The ranks of `parent`, if there is one, hear of it where there is no memory to begin.
+Status submitCreation(std::function<Status()> create,
+                      std::shared_ptr<comm::Communicator> parent = nullptr);
 
 }  // namespace weft::api

@@ -33,18 +33,25 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// The exception that is being handled.
+// Made while there is memory, and never destroyed.
+inline const Status& outOfMemory = *new Status(Status::error(
+    Code::OutOfMemory, "out of memory; fix: raise the limit of memory (ulimit -v, cgroup)"));
+
+// The exception that is being handled. Its sentence may find no memory, either.
 inline Status statusOfException() noexcept {
   try {
-    throw;
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return outOfMemory;
+    } catch (const std::system_error& e) {
+      return Status::error(Code::SystemError, e.what(),
+                           "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)");
+    } catch (const std::exception& e) {
+      return Status::error(Code::InternalError, "unexpected: ", e.what());
+    }
   } catch (const std::bad_alloc&) {
-    return Status::error(Code::OutOfMemory,
-                         "out of memory; fix: raise the limit of memory (ulimit -v, cgroup)");
-  } catch (const std::system_error& e) {
-    return Status::error(Code::SystemError, e.what(),
-                         "; fix: raise the limits of threads (ulimit -u) and memory (ulimit -v)");
-  } catch (const std::exception& e) {
-    return Status::error(Code::InternalError, "unexpected: ", e.what());
+    return outOfMemory;
   } catch (...) {
     return Status::error(Code::InternalError, "unexpected: an exception of no known type");
   }
@@ -58,6 +65,14 @@ Status withoutExceptions(Body&& body) noexcept {
   } catch (...) {
     return statusOfException();
   }
+}
+
+// Of a step after which other ranks wait for this one, and before which nothing can tell them of an
+// error: without memory it is tried again, once.
+template <class Body>
+Status tryingTwice(Body&& body) {
+  const Status first = withoutExceptions(body);
+  return first.code() == Code::OutOfMemory ? body() : first;
 }
 
 // Runs body(0) ... body(n - 1) side by side, each on a thread of its own, and waits for them; the

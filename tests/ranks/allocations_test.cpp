@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <string_view>
 
 #include "failing_allocator.h"
 #include "shard_training.h"
@@ -21,6 +22,7 @@ constexpr int kRanks = 2;
 constexpr int kTimeoutMs = 40000 * kSlowdown;
 constexpr double kPromptMs = kTimeoutMs / 4.0;
 constexpr std::size_t kCount = 1000;
+constexpr std::int64_t kAllOf = kSanitized ? 12 : 30;  // of the first: a call's own, on this thread
 
 // ---- What ranks call -------------------------------------------------------------------------------
 
@@ -37,8 +39,7 @@ struct Numbers {
 // A rank and what it has made; everything is destroyed by the end of a round.
 struct Actor {
   Rank r;
-  const weftUniqueId* id = nullptr;
-  bool mayFailToCreate = false;  // who fails before it has connected has told nobody
+  const weftUniqueId* ids = nullptr;  // two
   Numbers numbers{r};
   std::vector<weftParam_t> model = smallModel();
   Steps steps{};  // of what must not fail
@@ -51,10 +52,15 @@ struct Actor {
   }
 };
 
-weftResult_t create(Actor& a, const char* transport = "auto") {
+weftResult_t create(Actor& a, const weftUniqueId& id, weftComm_t* comm,
+                    const char* transport = "auto") {
   weftConfig_t config = configOf({Kind::Processes, a.r.ranks, transport, kTimeoutMs});
-  if (a.mayFailToCreate) config.initTimeoutMs = kSanitized ? 10000 : 5000;
-  return weftCommInitRankConfig(&a.r.comm, a.r.ranks, *a.id, a.r.rank, &config);
+  if (std::string_view(transport) == "ofi")  // who greets a rank that has failed waits for it
+    config.initTimeoutMs = kSanitized ? 10000 : 5000;
+  return weftCommInitRankConfig(comm, a.r.ranks, id, a.r.rank, &config);
+}
+weftResult_t create(Actor& a, const char* transport = "auto") {
+  return create(a, a.ids[0], &a.r.comm, transport);
 }
 
 void allReduce(Actor& a, weftComm_t comm, weftStream_t stream = nullptr) {
@@ -119,6 +125,39 @@ void playSplit(Actor& a, const Armed& armed) {
   weftCommDestroy(half);
 }
 
+// Of several communicators: a rank that has not got all of them makes no call on those it has.
+void useOrAbort(Actor& a, weftComm_t comm) {
+  if (a.act == weftSuccess)
+    allReduce(a, comm);
+  else if (comm != nullptr)
+    weftCommAbort(comm);
+}
+
+// Side by side, for which there must be threads.
+void playCreationsInGroup(Actor& a, const Armed& armed) {
+  weftComm_t second = nullptr;
+  armed();
+  a.does(weftGroupStart());
+  a.does(create(a));
+  a.does(create(a, a.ids[1], &second));
+  a.does(weftGroupEnd());
+  useOrAbort(a, a.r.comm);
+  useOrAbort(a, second);
+  weftCommDestroy(second);
+}
+
+void playSplitsInGroup(Actor& a, const Armed& armed) {
+  const Twin twin(a.steps, a.r);
+  weftComm_t halves[] = {nullptr, nullptr};
+  armed();
+  a.does(weftGroupStart());
+  a.does(weftCommSplit(a.r.comm, 0, a.r.rank, &halves[0], nullptr));
+  a.does(weftCommSplit(twin, 0, a.r.rank, &halves[1], nullptr));
+  a.does(weftGroupEnd());
+  for (const weftComm_t half : halves) useOrAbort(a, half);
+  for (const weftComm_t half : halves) weftCommDestroy(half);
+}
+
 void playEveryCollective(Actor& a, const Armed& armed) {
   const weftComm_t comm = a.r.comm;
   const auto* in = a.numbers.in.data();
@@ -163,6 +202,7 @@ const std::vector<Scene>& scenes() {
          armed();
          if (a.does(create(a, "ofi"))) allReduce(a, a.r.comm);
        }},
+      {"creations_in_group", 83, true, playCreationsInGroup},
       {"first_call", 3, false,
        [](Actor& a, const Armed& armed) { armed(), allReduce(a, a.r.comm); }},
       {"cached_call", 1, false,
@@ -177,6 +217,7 @@ const std::vector<Scene>& scenes() {
       {"stream", 3, false, [](Actor& a, const Armed& armed) { playStreams(a, armed, false); }},
       {"two_streams", 1, false, [](Actor& a, const Armed& armed) { playStreams(a, armed, true); }},
       {"split", 41, false, playSplit},
+      {"splits_in_group", 83, false, playSplitsInGroup},
       {"mismatch", 3, false, playMismatch},
       {"shard", 61, false, playShard},
   };
@@ -189,7 +230,7 @@ const std::vector<Scene>& scenes() {
 struct Meeting {
   std::atomic<int> arrived{0};
   std::atomic<bool> injected{false}, over{false};
-  weftUniqueId id{};
+  weftUniqueId ids[2] = {};
 
   bool meet(int round) {  // rounds count from 1
     arrived.fetch_add(1);
@@ -211,7 +252,8 @@ class Trial {
     const char* const from = std::getenv("RANKS_TEST_ALLOCATIONS");
     const int some = scene_.stride * (kSanitized && scene_.stride > 1 ? 4 : 1);
     const int stride = from != nullptr ? 1 : some;
-    for (std::int64_t n = from != nullptr ? std::atoi(from) : 1; !meeting_.over; n += stride) {
+    for (std::int64_t n = from != nullptr ? std::atoi(from) : 1; !meeting_.over;
+         n += n < kAllOf ? 1 : stride - (n - 1) % stride) {
       const std::string failed = round(victim == rank_ ? n : 0);
       if (!failed.empty()) return "allocation " + std::to_string(n) + ": " + failed;
       rounds_ = static_cast<int>(n);
@@ -222,9 +264,9 @@ class Trial {
 
  private:
   std::string round(std::int64_t n) {
-    Actor a{.r = {rank_, kRanks, nullptr}, .id = &meeting_.id, .mayFailToCreate = scene_.creates};
+    Actor a{.r = {rank_, kRanks, nullptr}, .ids = meeting_.ids};
     if (rank_ == 0) {
-      a.steps.ok(weftGetUniqueId(&meeting_.id), "make an id");
+      for (weftUniqueId& id : meeting_.ids) a.steps.ok(weftGetUniqueId(&id), "make an id");
       meeting_.injected = false;
     }
     if (!meet()) return "the other rank did not come";
@@ -268,6 +310,25 @@ TEST_P(Allocations, AnyMayFail) {
                                  })),
             "");
   RecordProperty("allocations", allocations->load());
+}
+
+// One rank alone has no memory from its n-th allocation on: what it called says so, and it can go on
+// when there is some again.
+TEST(LastingLack, IsToldWithoutMemory) {
+  for (std::int64_t n = 1; n <= 10; ++n) {
+    weftComm_t comm = nullptr;
+    weftStream_t stream = nullptr;
+    weftUniqueId id;
+    failAllocationsFrom(n);
+    const weftResult_t results[] = {weftGetUniqueId(&id), weftCommInitAll(&comm, 1, nullptr),
+                                    weftStreamCreate(&stream)};
+    ASSERT_TRUE(stopFailing());
+    EXPECT_EQ(std::ranges::count(results, weftOutOfMemory), 3) << "from " << n << " on";
+    EXPECT_STRNE(weftGetLastError(nullptr), "");
+    weftStreamDestroy(stream);
+    EXPECT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess) << weftGetLastError(nullptr);
+    weftCommDestroy(comm);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenes, Allocations,

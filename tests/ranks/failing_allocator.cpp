@@ -10,8 +10,13 @@ namespace {
 
 std::atomic<std::int64_t> countdown{0};  // to the one that fails; 0 or less: none
 
+std::atomic<bool> lasting{false};  // and all after it
+
 bool failsNow() {
-  return countdown.load(std::memory_order_relaxed) > 0 && countdown.fetch_sub(1) == 1;
+  if (countdown.load(std::memory_order_relaxed) <= 0) return false;
+  const std::int64_t left = countdown.fetch_sub(1);
+  if (left == 1 && lasting) countdown = 1;
+  return left == 1;
 }
 void* allocate(std::size_t bytes) {
   return failsNow() ? nullptr : ::malloc(bytes == 0 ? 1 : bytes);
@@ -32,7 +37,14 @@ void* orThrow(void* memory) {
 namespace weft::testing {
 
 void failAllocation(std::int64_t n) { countdown = n; }
-bool stopFailing() { return countdown.exchange(0) <= 0; }
+void failAllocationsFrom(std::int64_t n) {
+  lasting = true;
+  countdown = n;
+}
+bool stopFailing() {
+  const std::int64_t next = lasting.exchange(false) ? 1 : 0;
+  return countdown.exchange(0) <= next;
+}
 
 }  // namespace weft::testing
 

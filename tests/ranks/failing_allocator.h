@@ -8,6 +8,8 @@ namespace weft::testing {
 
 // The n-th allocation from now on fails, whichever thread makes it, and no other; none if n is 0.
 void failAllocation(std::int64_t n);
+// That one and all that follow.
+void failAllocationsFrom(std::int64_t n);
 // No more of that. Whether one has failed.
 bool stopFailing();
 
