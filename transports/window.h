@@ -114,13 +114,15 @@ struct WindowLayout {
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t size() const { return roundUp(pairArena() + pairBytes, kPage); }
 
-  // Whose part it is to write: of the staging arenas, a byte counted from arena() on; of the arrival
-  // slots, one counted over both kinds. `ranks` or more: nobody's.
-  std::uint64_t stagedBy(std::uint64_t at) const {
+  // Do these bytes of the staging arenas, counted from arena() on, lie in one part of `writer`'s?
+  bool isStagedBy(std::uint32_t writer, std::uint64_t from, std::uint64_t bytes) const {
     const std::uint64_t ofLanes = kMaxLanes * arenaBytes;
-    return at < ofLanes ? at % arenaBytes / (arenaBytes / ranks / kLine * kLine)
-                        : (at - ofLanes) / (pairBytes / ranks);
+    const bool ofLane = from < ofLanes;
+    const std::uint64_t part = ofLane ? arenaBytes / ranks / kLine * kLine : pairBytes / ranks;
+    const std::uint64_t at = (ofLane ? from % arenaBytes : from - ofLanes) - writer * part;
+    return at < part && bytes <= part - at;
   }
+  // Who raises that arrival slot, counted over both kinds.
   std::uint64_t raisedBy(std::uint64_t arrival) const {
     const std::uint64_t ofLanes = std::uint64_t{kMaxLanes} * arrivalSlots;
     return arrival < ofLanes ? arrival % arrivalSlots / (arrivalSlots / ranks)

@@ -34,17 +34,17 @@ inline bool readHeader(std::span<const std::byte> message, std::uint64_t secret,
 inline std::span<std::byte> placeOf(const Header& header, std::size_t messageBytes,
                                     std::span<const std::span<std::byte>> regions,
                                     const transport::WindowLayout& layout) {
-  if (header.region >= regions.size() || header.bytes != messageBytes - sizeof(Header)) return {};
+  constexpr std::uint32_t kOpen = 2;  // of the regions; behind them lies what is sent from here
+  if (header.region >= kOpen || header.bytes != messageBytes - sizeof(Header)) return {};
   const std::span<std::byte> region = regions[header.region];
   if (header.bytes > region.size() || header.target > region.size() - header.bytes) return {};
-  const auto isSenders = [&](std::uint64_t at) {
-    return header.rank == (header.region == 0
-                               ? layout.stagedBy(at)
-                               : layout.raisedBy(at / sizeof(transport::ArrivalSlot)));
-  };
-  const bool checked = layout.apart != 0 && header.bytes != 0;
-  if (checked && !(isSenders(header.target) && isSenders(header.target + header.bytes - 1)))
-    return {};
+  if (layout.apart != 0 && header.bytes != 0) {
+    constexpr std::size_t kRecord = sizeof(transport::ArrivalSlot);
+    const bool ofRecord = layout.raisedBy(header.target / kRecord) == header.rank &&
+                          header.target % kRecord + header.bytes <= kRecord;
+    const bool staged = layout.isStagedBy(header.rank, header.target, header.bytes);
+    if (!(header.region == 0 ? staged : ofRecord)) return {};
+  }
   return region.subspan(header.target, header.bytes);
 }
 

@@ -16,8 +16,9 @@ class OfiMessage : public testing::Test {
     return placeOf(header, sizeof(Header) + payload, regions_, {}).data() != nullptr;
   }
   std::vector<std::byte> window_ = std::vector<std::byte>(100),
-                         bounce_ = std::vector<std::byte>(50);
-  std::vector<std::span<std::byte>> regions_{window_, bounce_};
+                         bounce_ = std::vector<std::byte>(50),
+                         outgoing_ = std::vector<std::byte>(50);
+  std::vector<std::span<std::byte>> regions_{window_, bounce_, outgoing_};
 };
 
 TEST_F(OfiMessage, FitsToTheLastByte) {
@@ -27,7 +28,8 @@ TEST_F(OfiMessage, FitsToTheLastByte) {
 }
 
 TEST_F(OfiMessage, GoesNowhereElse) {
-  EXPECT_FALSE(fits(2, 0, 1, 1)) << "no such region";
+  EXPECT_FALSE(fits(2, 0, 1, 1)) << "what this rank sends from";
+  EXPECT_FALSE(fits(3, 0, 1, 1)) << "no such region";
   EXPECT_FALSE(fits(0, 100, 1, 1)) << "behind it";
   EXPECT_FALSE(fits(1, 0, 51, 51)) << "longer than it";
   EXPECT_FALSE(fits(0, ~std::uint64_t{0}, 1, 1)) << "around the end of all memory";
@@ -76,6 +78,7 @@ TEST_P(OfiMessageOfRank, MayGoIntoItsStaging) {
   }
   EXPECT_EQ(writers(0, kPairArena + rank * 256, 256), alone);
   EXPECT_EQ(writers(0, kPairArena + rank * 256 + 1, 256), 0u);
+  EXPECT_EQ(writers(0, rank * 128, kLayout.arenaBytes + 1), 0u) << "from one lane to the next";
   EXPECT_EQ(writers(0, rank, 0), 7u) << "immediate data alone";
 }
 
@@ -84,6 +87,7 @@ TEST_P(OfiMessageOfRank, MayGoIntoItsRecords) {
   for (std::uint64_t lane = 0; lane < transport::kMaxLanes; ++lane)
     for (std::uint64_t k = 0; k < 2; ++k)
       EXPECT_EQ(writers(1, (lane * 6 + rank * 2 + k) * kLine, 64), alone);
+  EXPECT_EQ(writers(1, rank * 2 * kLine, 7 * kLine), 0u) << "from one lane to the next";
   for (std::uint64_t k = 0; k < 4; ++k)
     EXPECT_EQ(writers(1, kPairRecords + (rank * 4 + k) * kLine, 64), alone);
   EXPECT_EQ(writers(1, (rank * 2 + 1) * kLine + 1, 64), 0u) << "ends in the next one's";
