@@ -12,13 +12,15 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdio>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "checked_call.h"
 #include "steps.h"
