@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstring>
 #include <random>
-#include <sstream>
 
 #include "checked_call.h"
 #include "world.h"
