@@ -190,6 +190,13 @@ transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) co
   return put;
 }
 
+// Once a call has failed, buffers belong to their callers again: a rank that was stopped since then
+// must leave them alone when it goes on.
+bool Executor::mayTouchPeers() {
+  broken_ = progress_.interruption();
+  return broken_.ok();
+}
+
 void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
   if (op.kind != plan::BoundOp::Kind::Signal) count(put.bytes);
   if (toldTo_[op.peer] != kNoNeed)
@@ -198,16 +205,16 @@ void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
 
 // A direct put may be as long as the message. All of it but the last piece, unless the call ends.
 bool Executor::copyAhead(transport::Put* put) {
-  for (; put->bytes > kUninterrupted; put->bytes -= kUninterrupted) {
-    broken_ = progress_.interruption();
-    if (broken_.ok() && !transport_.putTo(put->peer, put->target, put->src, kUninterrupted))
+  for (; put->bytes > kUninterrupted && mayTouchPeers(); put->bytes -= kUninterrupted) {
+    if (!transport_.putTo(put->peer, put->target, put->src, kUninterrupted)) {
       broken_ = transport_.lastError();
-    if (!broken_.ok()) return false;
+      return false;
+    }
     count(kUninterrupted);
     put->src += kUninterrupted;
     put->target += kUninterrupted;
   }
-  return true;
+  return mayTouchPeers();
 }
 
 Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
@@ -245,7 +252,10 @@ Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
 Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
   const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
   const std::uint64_t bytes = length(lane, op);
-  if (op.crossings != 0) count(op.crossings * bytes);
+  if (op.crossings != 0) {
+    if (!mayTouchPeers()) return Step::Broken;
+    count(op.crossings * bytes);
+  }
   for (std::uint64_t from = 0; from < bytes; from += kUninterrupted) {
     if (from != 0) broken_ = progress_.interruption();
     if (broken_.ok() && !compute_.run(frame, op, from, std::min(bytes, from + kUninterrupted)))

@@ -72,6 +72,7 @@ class Executor {
   Step put(Lane& lane, const plan::BoundOp& op);
   bool copyAhead(transport::Put* put);
   transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
+  bool mayTouchPeers();
   void noteSent(const plan::BoundOp& op, const transport::Put& put);
   Step wait(Lane& lane, const plan::BoundOp& op);
   Step compute(const Lane& lane, const plan::BoundOp& op);
