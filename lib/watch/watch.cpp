@@ -165,6 +165,7 @@ Status Watch::disagreement(std::uint32_t peer) {
   Callers callers;
   do {
     if (remote_) remote_->refresh(kAskAgain);
+    std::this_thread::yield();  // they may be waiting for this core
     callers.clear();
     for (std::uint32_t r = 0; r < names_.size(); ++r) {
       std::uint64_t fingerprint = 0;

@@ -28,6 +28,10 @@ struct Script {
     const SimulatedCall* call = nullptr;
     std::uint64_t salt = 0;
     std::uint32_t inPlace = 0;  // a bit for each rank
+    std::uint32_t stray = ~0u;  // the rank that makes another call
+    const SimulatedCall* other = nullptr;
+
+    const SimulatedCall& of(std::uint32_t rank) const { return rank == stray ? *other : *call; }
   };
   std::vector<Step> steps;
 };
@@ -44,6 +48,7 @@ Script writeScript(Random& random) {
                     .copies = random.chance(20)};
   script.weather.usual = random.oneOf<Time>({1, 5, 20}) * kMicrosecond;
   script.weather.longest = random.oneOf<Time>({20, 200, 1000}) * kMicrosecond;
+  if (random.chance(10)) script.weather.clogged = random.between(2, 40) * kMillisecond;
   script.waiting.eager = random.oneOf<std::uint32_t>({0, 2});
   script.waiting.spins = script.waiting.eager + random.oneOf<std::uint32_t>({0, 3});
   script.waiting.respins = std::min(script.waiting.spins, 1u);
@@ -53,7 +58,7 @@ Script writeScript(Random& random) {
   script.timeoutMs = random.oneOf({400, 1000});
   const std::uint64_t calls = 1 + random.below(4);
   for (std::uint64_t i = 0; i < calls; ++i) {
-    Script::Step step{&randomCall(script.setting, random), random.next() & 0xffffff, 0};
+    Script::Step step{&randomCall(script.setting, random), random.next() & 0xffffff};
     if (i != 0 && random.chance(30)) step.call = script.steps[i - 1].call;
     step.inPlace = static_cast<std::uint32_t>(random.below(16));
     script.steps.push_back(step);
@@ -107,10 +112,11 @@ class EngineWorld {
               const Script::Step& step);
   void doHarm();
   void harm(std::uint32_t kind);
+  void stray(std::uint32_t victim);
   void judge();
+  void judgeStrays();
   void judgeVerdict();
   void judgeCulprit(const Status& error);
-  void judgeHealthy();
   void dismissTheDead();
   std::string story() const;
   void blame(const std::string& what) {
@@ -161,8 +167,8 @@ void EngineWorld::live(std::uint32_t rank) {
 Status EngineWorld::call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
                          const Script::Step& step) {
   Rank& self = ranks_[rank];
-  Buffers& buffers =
-      self.buffers.emplace_back(*step.call, rank, step.salt, (step.inPlace >> rank & 1) != 0);
+  Buffers& buffers = self.buffers.emplace_back(step.of(rank), rank, step.salt,
+                                               (step.inPlace >> rank & 1) != 0);
   const Time start = scheduler_.now();
   const engine::Launch launch = buffers.launch();
   watch.enter(*launch.plan, script_.timeoutMs, nullptr);
@@ -179,17 +185,31 @@ Status EngineWorld::call(std::uint32_t rank, engine::Executor& executor, watch::
 }
 
 void EngineWorld::doHarm() {
-  if (!scheduler_.random().chance(40)) return;
+  if (!scheduler_.random().chance(60)) return;
   outcome_.harmed = true;
-  harm(static_cast<std::uint32_t>(scheduler_.random().below(10)));
-  if (scheduler_.random().chance(15)) harm(static_cast<std::uint32_t>(scheduler_.random().below(10)));
+  do {
+    harm(static_cast<std::uint32_t>(scheduler_.random().below(11)));
+  } while (scheduler_.random().chance(20));
+}
+
+// It calls something else, once.
+void EngineWorld::stray(std::uint32_t victim) {
+  Script::Step& step = script_.steps[scheduler_.random().below(script_.steps.size())];
+  const SimulatedCall& other = randomCall(script_.setting, scheduler_.random());
+  if (step.other || other.plans[0]->fingerprint == step.call->plans[0]->fingerprint) return;
+  step.stray = victim;
+  step.other = &other;
+  harms_.push_back(text("rank ", victim, " makes another call: ", other.text()));
 }
 
 void EngineWorld::harm(std::uint32_t kind) {
   const std::uint32_t victim = anyRank();
-  const auto steps = static_cast<std::uint32_t>(1 + scheduler_.random().below(120));
+  const auto steps = static_cast<std::uint32_t>(
+      1 + scheduler_.random().below(scheduler_.random().oneOf<std::uint64_t>({8, 30, 100})));
   harmed_.insert(static_cast<int>(victim));
-  if (kind < 5) {
+  if (kind == 10) {
+    stray(victim);
+  } else if (kind < 5) {
     harms_.push_back(text("rank ", victim, " dies at step ", steps));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim] { network_->kill(victim); });
   } else if (kind < 7) {
@@ -225,7 +245,17 @@ void EngineWorld::judge() {
       if (!network_->isDead(r) || &buffers != &ranks_[r].buffers.back())
         if (const std::string wrong = buffers.check(); !wrong.empty())
           blame(text("rank ", r, ", call ", &buffers - &ranks_[r].buffers.front() + 1, ": ", wrong));
+  judgeStrays();
   judgeVerdict();
+}
+
+// A call that not all have made alike succeeds nowhere.
+void EngineWorld::judgeStrays() {
+  for (std::uint32_t i = 0; i < script_.steps.size(); ++i)
+    for (std::uint32_t r = 0; script_.steps[i].other && r < ranks_.size(); ++r)
+      if (ranks_[r].done > i)
+        blame(text("rank ", r, " succeeded in call ", i + 1, ", of which rank ",
+                   script_.steps[i].stray, " made another"));
 }
 
 // One first error, and nobody gets further than one call beyond whoever failed first.
@@ -253,6 +283,8 @@ void EngineWorld::judgeCulprit(const Status& error) {
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
   if (error.code() == Code::Timeout) return;
+  // Of two, or of calls that differ in what has no words, nobody knows which is wrong.
+  if (error.code() == Code::Mismatch && error.data().who.rank == -1) return;
   if (!harmed_.contains(error.data().who.rank)) blame("an innocent is named: " + error.text());
 }
 

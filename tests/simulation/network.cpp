@@ -164,6 +164,7 @@ std::byte* Network::targetOf(const Parcel& parcel) const {
 // Mostly short, sometimes long, so that later puts overtake.
 Time Network::delay() {
   Random& random = scheduler_.random();
+  if (weather_.clogged != 0 && random.chance(2)) return random.between(0, weather_.clogged);
   return random.between(0, random.chance(85) ? weather_.usual : weather_.longest);
 }
 

@@ -21,6 +21,7 @@ struct Weather {
   bool copies = false;  // the source of every put is free at once
   Time usual = 5 * kMicrosecond;
   Time longest = 200 * kMicrosecond;
+  Time clogged = 0;  // what one in fifty takes; 0: none
 };
 
 // Ranks joined by a network that keeps the contract of transports/transport.h and gives nothing
