@@ -151,9 +151,10 @@ std::string Watch::currentCall() const {
   return line;
 }
 
-// The rank that made another call than all others, who agree; of two nobody knows.
+// The rank that made another call than all others, who agree; of two nobody knows, nor as long as
+// there is no word of some.
 PeerName Watch::oddOneOut(const Callers& callers) const {
-  if (callers.size() != 2 || names_.size() < 3) return {};
+  if (callers.size() != 2 || names_.size() < 3 || callers.contains("")) return {};
   for (const auto& [words, ranks] : callers)
     if (ranks.size() == 1) return names_[ranks[0]];
   return {};

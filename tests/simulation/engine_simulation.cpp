@@ -10,6 +10,7 @@
 #include "engine/executor.h"
 #include "tests/simulation/caller.h"
 #include "tests/simulation/network.h"
+#include "tests/simulation/settle.h"
 
 namespace weft::simulation {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // A call returns by its deadline, and what the watch takes to find and tell the reason.
 constexpr Time kPatience = 1100 * kMillisecond;
 
-// Everything that the seed decides beforehand.
+// What the seed decides beforehand.
 struct Script {
   Setting setting;
   Weather weather;
@@ -80,7 +81,7 @@ class EngineWorld {
       names_.push_back({static_cast<int>(r), "h", 1000 + static_cast<int>(r)});
     ranks_.resize(layout_.ranks);
     for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
-      ranks_[r].fiber = scheduler_.spawn([this, r] { live(r); });
+      ranks_[r].fiber = scheduler_.spawn([this, r] { live(r); }, r);
       network_->serve(r, ranks_[r].fiber);
     }
     doHarm();
@@ -104,6 +105,7 @@ class EngineWorld {
     std::uint32_t done = 0;         // calls that succeeded
     Status error;
     Time stoppedFor = 0;
+    bool aborting = false;  // by another thread
     std::deque<Buffers> buffers;
   };
 
@@ -137,16 +139,6 @@ class EngineWorld {
   Outcome outcome_;
 };
 
-// As comm/communicator.cpp does it.
-Status settle(watch::Watch& watch, const Status& status) {
-  watch.leave();
-  if (status.ok()) return status;
-  const Status firstError =
-      status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
-  watch.awaitOthers();
-  return firstError;
-}
-
 void EngineWorld::live(std::uint32_t rank) {
   Rank& self = ranks_[rank];
   watch::Watch watch(network_->transport(rank), rank, names_, "w");
@@ -162,6 +154,7 @@ void EngineWorld::live(std::uint32_t rank) {
   }
   watch::leaveForGood(network_->transport(rank), nullptr);
   self.watch = nullptr;
+  while (self.aborting) scheduler_.sleepUntil(scheduler_.now() + kMillisecond);
 }
 
 Status EngineWorld::call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
@@ -217,7 +210,7 @@ void EngineWorld::harm(std::uint32_t kind) {
     harms_.push_back(text("rank ", victim, " stops at step ", steps, " for ", span / kMillisecond, " ms"));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim, span] {
       ranks_[victim].stoppedFor += span;
-      scheduler_.freeze(ranks_[victim].fiber, scheduler_.now() + span);
+      scheduler_.freeze(victim, scheduler_.now() + span);
     });
   } else if (kind < 9) {
     const std::uint32_t other = (victim + 1 + static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks - 1))) % layout_.ranks;
@@ -232,8 +225,12 @@ void EngineWorld::harm(std::uint32_t kind) {
     harms_.push_back(text("rank ", victim, " aborts at step ", steps));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim] {
       scheduler_.spawn([this, victim] {
-        if (ranks_[victim].watch) (void)ranks_[victim].watch->abort();
-      });
+        Rank& rank = ranks_[victim];
+        if (rank.watch == nullptr) return;
+        rank.aborting = true;
+        (void)rank.watch->abort();
+        rank.aborting = false;
+      }, victim);
     });
   }
 }
@@ -292,7 +289,7 @@ void EngineWorld::dismissTheDead() {
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     if (!network_->isDead(r)) continue;
     network_->dismiss(r);
-    scheduler_.thaw(ranks_[r].fiber);
+    scheduler_.freeze(r, 0);
   }
   if (!scheduler_.run(scheduler_.now() + 20 * (script_.timeoutMs * kMillisecond + kPatience)))
     blame("somebody hangs who is alone");

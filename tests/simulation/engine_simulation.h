@@ -2,18 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+
+#include "tests/simulation/outcome.h"
 
 namespace weft::simulation {
-
-// What came of one seed.
-struct Outcome {
-  std::string fault;         // "" if all invariants held
-  std::string story;         // what the seed did, and what the ranks said
-  std::uint64_t trace = 0;   // equal if all that happened was equal
-  bool harmed = false;       // a rank died, stopped, aborted, or a link was cut
-  std::uint32_t failed = 0;  // ranks whose calls ended with an error
-};
 
 // Two to four ranks make a few calls over a simulated network with the real engine and watch.
 Outcome simulateEngine(std::uint64_t seed);

@@ -285,7 +285,7 @@ void Network::cut(std::uint32_t from, std::uint32_t to) {
 void Network::kill(std::uint32_t rank) {
   Port& port = ports_[rank];
   port.dead = true;
-  scheduler_.freeze(port.fiber);
+  scheduler_.freeze(rank);
   // Copied by the network, a put is out of its hands; else its memory is gone.
   for (std::uint32_t to = 0; to < ports_.size(); ++to)
     for (const ParcelRef& parcel : link(rank, to).parcels)

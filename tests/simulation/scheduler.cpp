@@ -11,7 +11,7 @@ namespace weft::simulation {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
-constexpr std::uint32_t kMostIdle = 9;
+constexpr std::uint32_t kMostIdle = 13;
 
 Scheduler* theOne = nullptr;
 
@@ -36,7 +36,12 @@ Scheduler::~Scheduler() = default;
 Scheduler* Scheduler::running() { return theOne; }
 
 Scheduler::FiberId Scheduler::spawn(std::function<void()> body) {
+  return spawn(std::move(body), process());
+}
+
+Scheduler::FiberId Scheduler::spawn(std::function<void()> body, std::uint32_t process) {
   auto fiber = std::make_unique<Fiber>();
+  fiber->process = process;
   fiber->body = std::move(body);
   fiber->stack = static_cast<std::uint32_t>(fibers_.size());
   fiber->wakeAt = now_ + random_.between(0, kMicrosecond);
@@ -166,7 +171,10 @@ void Scheduler::hurry(FiberId id) {
   fiber.wakeAt = std::min(fiber.wakeAt, now_ + random_.between(0, 2 * kMicrosecond));
 }
 
-void Scheduler::freeze(FiberId fiber, Time until) { fibers_[fiber]->frozenUntil = until; }
+void Scheduler::freeze(std::uint32_t process, Time until) {
+  for (const auto& fiber : fibers_)
+    if (fiber->process == process) fiber->frozenUntil = until;
+}
 
 void Scheduler::afterSteps(FiberId fiber, std::uint32_t steps, std::function<void()> action) {
   fibers_[fiber]->steps = steps;

@@ -32,7 +32,9 @@ class Scheduler {
   // The one that runs a fiber or an event now; null outside of run().
   static Scheduler* running();
 
+  // The new fiber is of the process of the one that runs, or of `process`.
   FiberId spawn(std::function<void()> body);
+  FiberId spawn(std::function<void()> body, std::uint32_t process);
   // Until every fiber has ended or is frozen for good. False: some still went on at `limit`.
   bool run(Time limit);
   void at(Time when, std::function<void()> event);
@@ -44,6 +46,7 @@ class Scheduler {
 
   // ---- of the fiber that runs ----
   FiberId self() const { return current_; }
+  std::uint32_t process() const { return fibers_[current_]->process; }
   void sleepUntil(Time when);
   // It found nothing to do: the longer that is so, the longer until it looks again.
   void spin();
@@ -54,15 +57,15 @@ class Scheduler {
   void wake(const void* what);
   // Something came for it.
   void hurry(FiberId fiber);
-  void freeze(FiberId fiber, Time until = kNever);
-  void thaw(FiberId fiber) { fibers_[fiber]->frozenUntil = 0; }
-  bool hasEnded(FiberId fiber) const { return fibers_[fiber]->ended; }
+  // All fibers of that process stand still.
+  void freeze(std::uint32_t process, Time until = kNever);
   // Calls it when the fiber waits for the `steps`-th time from now.
   void afterSteps(FiberId fiber, std::uint32_t steps, std::function<void()> action);
 
  private:
   struct Fiber {
     std::function<void()> body;
+    std::uint32_t process = 0;
     std::uint32_t stack = 0;
     jmp_buf state;
     bool started = false;

@@ -3,17 +3,24 @@
 // the scheduler, outside of it the system. The linker takes these before libc's, also for libstdc++.
 #include <dlfcn.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstring>
 
 #include "tests/simulation/descriptors.h"
 #include "tests/simulation/scheduler.h"
+#include "tests/simulation/sockets.h"
 
 namespace weft::simulation {
 namespace {
@@ -42,6 +49,14 @@ long futex(Scheduler& scheduler, const std::uint32_t* word, int operation, std::
   errno = ETIMEDOUT;
   return -1;
 }
+
+// The sockets of the simulation that runs; null outside of it, and for descriptors of the system.
+Sockets* socketsOf(int fd) {
+  return Scheduler::running() && fd >= Descriptors::kFirst ? Sockets::running() : nullptr;
+}
+
+// Threads are fibers, of which these are the handles.
+constexpr pthread_t kFirstThread = 0x77656674;
 
 }  // namespace
 }  // namespace weft::simulation
@@ -105,6 +120,144 @@ int poll(pollfd* entries, nfds_t count, int timeoutMs) {
     return descriptors().poll(*scheduler, {entries, count}, timeoutMs);
   static const auto real = systems<int (*)(pollfd*, nfds_t, int)>("poll");
   return real(entries, count, timeoutMs);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) noexcept {
+  if (Scheduler* const scheduler = Scheduler::running()) {
+    *thread = kFirstThread + scheduler->spawn([run, argument] { run(argument); });
+    return 0;
+  }
+  static const auto real =
+      systems<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  return real(thread, attributes, run, argument);
+}
+
+// Only those that have ended are joined.
+int pthread_join(pthread_t thread, void** result) {
+  if (thread >= kFirstThread && thread < kFirstThread + 1000) return 0;
+  static const auto real = systems<int (*)(pthread_t, void**)>("pthread_join");
+  return real(thread, result);
+}
+
+int pthread_setname_np(pthread_t thread, const char* name) noexcept {
+  if (Scheduler::running()) return 0;
+  static const auto real = systems<int (*)(pthread_t, const char*)>("pthread_setname_np");
+  return real(thread, name);
+}
+
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* until) {
+  if (Scheduler* const scheduler = Scheduler::running()) {
+    pthread_mutex_unlock(mutex);
+    const bool woken = scheduler->waitFor(condition, nanoseconds(*until));
+    pthread_mutex_lock(mutex);
+    return woken ? 0 : ETIMEDOUT;
+  }
+  static const auto real =
+      systems<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>(
+          "pthread_cond_clockwait");
+  return real(condition, mutex, clock, until);
+}
+
+int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  if (Scheduler* const scheduler = Scheduler::running()) {
+    scheduler->wake(condition);
+    return 0;
+  }
+  static const auto real = systems<int (*)(pthread_cond_t*)>("pthread_cond_broadcast");
+  return real(condition);
+}
+
+int eventfd(unsigned count, int flags) noexcept {
+  if (Scheduler::running()) {
+    return descriptors().add(std::make_shared<EventCounter>());
+  }
+  static const auto real = systems<int (*)(unsigned, int)>("eventfd");
+  return real(count, flags);
+}
+
+ssize_t write(int fd, const void* bytes, std::size_t size) {
+  if (Scheduler::running() && fd >= Descriptors::kFirst) {
+    if (auto* const counter = dynamic_cast<EventCounter*>(descriptors().find(fd))) ++counter->count;
+    Scheduler::running()->wake(&descriptors());
+    return static_cast<ssize_t>(size);
+  }
+  static const auto real = systems<ssize_t (*)(int, const void*, std::size_t)>("write");
+  return real(fd, bytes, size);
+}
+
+ssize_t read(int fd, void* bytes, std::size_t size) {
+  if (Scheduler::running() && fd >= Descriptors::kFirst) {
+    auto* const counter = dynamic_cast<EventCounter*>(descriptors().find(fd));
+    if (counter != nullptr) counter->count = 0;
+    return static_cast<ssize_t>(size);
+  }
+  static const auto real = systems<ssize_t (*)(int, void*, std::size_t)>("read");
+  return real(fd, bytes, size);
+}
+
+int close(int fd) {
+  if (fd >= Descriptors::kFirst) {
+    if (Sockets* const sockets = socketsOf(fd)) sockets->close(fd);
+    return 0;
+  }
+  static const auto real = systems<int (*)(int)>("close");
+  return real(fd);
+}
+
+int socket(int domain, int type, int protocol) noexcept {
+  if (Scheduler::running()) return Sockets::running()->socket();
+  static const auto real = systems<int (*)(int, int, int)>("socket");
+  return real(domain, type, protocol);
+}
+
+int connect(int fd, const sockaddr* address, socklen_t size) {
+  if (Sockets* const sockets = socketsOf(fd))
+    return sockets->connect(fd, ntohs(reinterpret_cast<const sockaddr_in*>(address)->sin_port));
+  static const auto real = systems<int (*)(int, const sockaddr*, socklen_t)>("connect");
+  return real(fd, address, size);
+}
+
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  if (Sockets* const sockets = socketsOf(fd)) {
+    address->sa_family = AF_INET;
+    return sockets->accept(fd);
+  }
+  static const auto real = systems<int (*)(int, sockaddr*, socklen_t*, int)>("accept4");
+  return real(fd, address, size, flags);
+}
+
+ssize_t send(int fd, const void* bytes, std::size_t size, int flags) {
+  if (Sockets* const sockets = socketsOf(fd))
+    return sockets->send(fd, {static_cast<const std::byte*>(bytes), size});
+  static const auto real = systems<ssize_t (*)(int, const void*, std::size_t, int)>("send");
+  return real(fd, bytes, size, flags);
+}
+
+ssize_t recv(int fd, void* bytes, std::size_t size, int flags) {
+  if (Sockets* const sockets = socketsOf(fd))
+    return sockets->receive(fd, {static_cast<std::byte*>(bytes), size});
+  static const auto real = systems<ssize_t (*)(int, void*, std::size_t, int)>("recv");
+  return real(fd, bytes, size, flags);
+}
+
+int setsockopt(int fd, int level, int name, const void* value, socklen_t size) noexcept {
+  if (socketsOf(fd)) return 0;
+  static const auto real = systems<int (*)(int, int, int, const void*, socklen_t)>("setsockopt");
+  return real(fd, level, name, value, size);
+}
+
+int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
+  if (Sockets* const sockets = socketsOf(fd)) {
+    std::memset(value, 0, *size);  // SO_ERROR: none
+    if (level == IPPROTO_TCP && name == TCP_INFO)
+      static_cast<tcp_info*>(value)->tcpi_last_ack_recv =
+          static_cast<std::uint32_t>(sockets->silenceOf(fd) / kMillisecond);
+    return 0;
+  }
+  static const auto real = systems<int (*)(int, int, int, void*, socklen_t*)>("getsockopt");
+  return real(fd, level, name, value, size);
 }
 
 }  // extern "C"
