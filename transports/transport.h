@@ -127,6 +127,8 @@ class Transport {
   virtual bool tell(std::uint32_t /*peer*/, std::uint64_t /*completed*/) { return true; }
   virtual int poll(Event* out, int max) = 0;
   virtual std::size_t outstanding() const = 0;
+  // A put to that peer is Pending.
+  virtual bool isPending(std::uint32_t /*peer*/) const { return false; }
   // Wakes the peer if it sleeps on its doorbell; put() does so by itself.
   virtual void wake(std::uint32_t /*peer*/) {}
   // Cuts this end of the link: later puts to the peer fail, nothing more of ours arrives there.

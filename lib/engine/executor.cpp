@@ -38,6 +38,11 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
 
 Status Executor::run(const Launch& launch) {
   const transport::ProgressOwnership ownership(transport_);
+  const Status status = runEither(launch);
+  return status.ok() ? status : progress_.abandon(status);
+}
+
+Status Executor::runEither(const Launch& launch) {
   launch_ = &launch;
   refused_ = false;
   entry_ = peers_.enter(*launch.plan, launch.in, launch.out);

@@ -61,6 +61,7 @@ class Executor {
     std::byte* base[4] = {};  // by Base, shifted; the peers' are in peers_
   };
 
+  Status runEither(const Launch& launch);
   Status runPlan(const plan::Plan& plan, const Launch& launch);
   Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);

@@ -120,6 +120,11 @@ Status Pairs::run(std::span<const PairOp> ops) {
   WEFT_TRY(watch_.firstError());
   for (const PairOp& op : ops) ++(op.isSend ? sends_ : receives_)[op.peer];
   const transport::ProgressOwnership ownership(transport_);
+  const Status status = runLoaded();
+  return status.ok() ? status : progress_.abandon(status);
+}
+
+Status Pairs::runLoaded() {
   const auto forget = [](std::uint64_t) {};
   progress_.begin();
   while (std::ranges::any_of(transfers_, [](const Transfer& t) { return !t.finished; })) {

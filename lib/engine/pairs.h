@@ -79,6 +79,7 @@ class Pairs {
   friend class Progress;
 
   Status load(std::span<const PairOp> ops);
+  Status runLoaded();
   Status copyToSelf();
   Status checkSelf(std::span<Transfer* const> sends, std::span<Transfer* const> receives) const;
   Status passOnce(bool* moved);

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <thread>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "engine/waiter.h"
 #include "transports/doorbell.h"
@@ -81,7 +83,21 @@ class Progress {
     return {};
   }
 
+  // After a failure, whose `status` it gives back: the sources belong to the caller again. A put
+  // that does not end soon never will: its link is cut.
+  Status abandon(Status status) {
+    const Deadline limit = Deadline::in(kAbandonMs);
+    for (std::uint32_t r = 0; r < transport_.layout().ranks; ++r) {
+      for (; transport_.isPending(r) && !limit.expired(); std::this_thread::yield())
+        (void)poll([](std::uint64_t) {});
+      if (transport_.isPending(r)) transport_.sever(r);
+    }
+    return status;
+  }
+
  private:
+  static constexpr std::int64_t kAbandonMs = 10;
+
   transport::Transport& transport_;
   watch::Watch& watch_;
   const bool polls_;

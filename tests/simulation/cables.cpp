@@ -98,7 +98,8 @@ void Cables::deliver(std::uint32_t from, const WireWrite& write) {
   Port& target = ports_[write.peer];
   if (link(from, write.peer).cut || !ports_[from].plugged || !target.plugged) return;
   if (target.dead || (ports_[from].dead && scheduler_.random().chance(50))) return;
-  std::byte* const to = target.regions[static_cast<std::size_t>(write.region)].data() + write.target;
+  std::byte* const to =
+      target.regions[static_cast<std::size_t>(write.region)].data() + write.target;
   std::copy_n(write.src, write.bytes, to);
   scheduler_.note(write.immediate ^ std::uint64_t{from} << 32);
   if (!write.quiet)

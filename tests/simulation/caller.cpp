@@ -14,7 +14,8 @@ Buffers::Buffers(const SimulatedCall& call, std::uint32_t rank, std::uint64_t sa
   inPlace_ = inPlace && in != 0 && out != 0 && schedule::allowsInPlace(call.collective);
   const std::size_t second = inPlace_ ? 0 : kGuard + in;  // where Out begins, or the larger of both
   memory_.assign(kGuard + (inPlace_ ? std::max(in, out) : second + out) + kGuard, kUntouched);
-  if (out != 0) out_ = memory_.data() + kGuard + second + (in > out && inPlace_ ? call.aliasAt(rank) : 0);
+  if (out != 0)
+    out_ = memory_.data() + kGuard + second + (in > out && inPlace_ ? call.aliasAt(rank) : 0);
   if (in != 0) in_ = memory_.data() + kGuard + (out > in && inPlace_ ? call.aliasAt(rank) : 0);
   for (std::size_t i = 0; i < in / call.elementBytes(); ++i) {
     const std::uint64_t value = call.inputAt(salt, rank, i);
@@ -44,7 +45,8 @@ std::string Buffers::checkGuards() const {
   if (!std::all_of(memory_.begin(), memory_.begin() + kGuard, untouched) ||
       !std::all_of(memory_.end() - kGuard, memory_.end(), untouched))
     return "bytes outside of the buffers were written";
-  for (std::size_t i = 0; in_ && !inPlace_ && i < call_.inBytes(rank_) / call_.elementBytes(); ++i) {
+  for (std::size_t i = 0; in_ && !inPlace_ && i < call_.inBytes(rank_) / call_.elementBytes();
+       ++i) {
     const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * call_.elementBytes());
     if (elementAt(in_, i) != (call_.inputAt(salt_, rank_, i) & mask))
       return text("element ", i, " of the send buffer was written");

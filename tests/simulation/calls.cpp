@@ -164,13 +164,13 @@ const SimulatedCall& randomCall(const Setting& setting, Random& random) {
         known[{setting.ranks, setting.direct, setting.shares, setting.cramped, kind, bytes,
                schedule::isRooted(kCollectives[kind]) ? root : 0, count, name}];
     if (!made) {
-      made = std::make_unique<SimulatedCall>(SimulatedCall{
-          .collective = kCollectives[kind],
-          .type = bytes ? reduce::DType::U8 : reduce::DType::U32,
-          .root = schedule::isRooted(kCollectives[kind]) ? root : 0,
-          .count = kCollectives[kind] == Collective::Barrier ? 0 : count,
-          .algorithm = names[name],
-          .plans = {}});
+      made = std::make_unique<SimulatedCall>(
+          SimulatedCall{.collective = kCollectives[kind],
+                        .type = bytes ? reduce::DType::U8 : reduce::DType::U32,
+                        .root = schedule::isRooted(kCollectives[kind]) ? root : 0,
+                        .count = kCollectives[kind] == Collective::Barrier ? 0 : count,
+                        .algorithm = names[name],
+                        .plans = {}});
       if (!makePlans(setting, made.get())) made->plans.clear();
     }
     if (!made->plans.empty()) return *made;

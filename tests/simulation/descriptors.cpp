@@ -21,8 +21,7 @@ Descriptor* Descriptors::find(int fd) const {
 }
 
 int Descriptors::poll(Scheduler& scheduler, std::span<pollfd> entries, int timeoutMs) const {
-  const Time until =
-      timeoutMs < 0 ? kNever / 2 : scheduler.now() + Time{timeoutMs} * kMillisecond;
+  const Time until = timeoutMs < 0 ? kNever / 2 : scheduler.now() + Time{timeoutMs} * kMillisecond;
   for (;;) {
     int ready = 0;
     for (pollfd& entry : entries) {

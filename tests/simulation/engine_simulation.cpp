@@ -55,7 +55,8 @@ Script writeScript(Random& random) {
   script.waiting.respins = std::min(script.waiting.spins, 1u);
   script.waiting.crowded = random.chance(50);
   script.waiting.yieldFor = std::chrono::microseconds(random.oneOf({0, 50, 500}));
-  script.epochsBefore = random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
+  script.epochsBefore =
+      random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
   script.timeoutMs = random.oneOf({400, 1000});
   const std::uint64_t calls = 1 + random.below(4);
   for (std::uint64_t i = 0; i < calls; ++i) {
@@ -134,7 +135,7 @@ class EngineWorld {
   std::unique_ptr<Network> network_;
   std::vector<PeerName> names_;
   std::vector<Rank> ranks_;
-  std::set<int> harmed_;        // ranks that an error may name
+  std::set<int> harmed_;  // ranks that an error may name
   std::vector<std::string> harms_;
   Outcome outcome_;
 };
@@ -160,8 +161,8 @@ void EngineWorld::live(std::uint32_t rank) {
 Status EngineWorld::call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
                          const Script::Step& step) {
   Rank& self = ranks_[rank];
-  Buffers& buffers = self.buffers.emplace_back(step.of(rank), rank, step.salt,
-                                               (step.inPlace >> rank & 1) != 0);
+  Buffers& buffers =
+      self.buffers.emplace_back(step.of(rank), rank, step.salt, (step.inPlace >> rank & 1) != 0);
   const Time start = scheduler_.now();
   const engine::Launch launch = buffers.launch();
   watch.enter(*launch.plan, script_.timeoutMs, nullptr);
@@ -207,16 +208,20 @@ void EngineWorld::harm(std::uint32_t kind) {
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim] { network_->kill(victim); });
   } else if (kind < 7) {
     const Time span = scheduler_.random().between(1, 3000) * kMillisecond;
-    harms_.push_back(text("rank ", victim, " stops at step ", steps, " for ", span / kMillisecond, " ms"));
+    harms_.push_back(
+        text("rank ", victim, " stops at step ", steps, " for ", span / kMillisecond, " ms"));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim, span] {
       ranks_[victim].stoppedFor += span;
       scheduler_.freeze(victim, scheduler_.now() + span);
     });
   } else if (kind < 9) {
-    const std::uint32_t other = (victim + 1 + static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks - 1))) % layout_.ranks;
+    const std::uint32_t other =
+        (victim + 1 + static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks - 1))) %
+        layout_.ranks;
     const bool bothWays = scheduler_.random().chance(50);
     harmed_.insert(static_cast<int>(other));
-    harms_.push_back(text("the link ", victim, bothWays ? " <-> " : " -> ", other, " is cut at step ", steps));
+    harms_.push_back(
+        text("the link ", victim, bothWays ? " <-> " : " -> ", other, " is cut at step ", steps));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim, other, bothWays] {
       network_->cut(victim, other);
       if (bothWays) network_->cut(other, victim);
@@ -224,13 +229,15 @@ void EngineWorld::harm(std::uint32_t kind) {
   } else {
     harms_.push_back(text("rank ", victim, " aborts at step ", steps));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim] {
-      scheduler_.spawn([this, victim] {
-        Rank& rank = ranks_[victim];
-        if (rank.watch == nullptr) return;
-        rank.aborting = true;
-        (void)rank.watch->abort();
-        rank.aborting = false;
-      }, victim);
+      scheduler_.spawn(
+          [this, victim] {
+            Rank& rank = ranks_[victim];
+            if (rank.watch == nullptr) return;
+            rank.aborting = true;
+            (void)rank.watch->abort();
+            rank.aborting = false;
+          },
+          victim);
     });
   }
 }
@@ -241,7 +248,8 @@ void EngineWorld::judge() {
     for (const Buffers& buffers : ranks_[r].buffers)
       if (!network_->isDead(r) || &buffers != &ranks_[r].buffers.back())
         if (const std::string wrong = buffers.check(); !wrong.empty())
-          blame(text("rank ", r, ", call ", &buffers - &ranks_[r].buffers.front() + 1, ": ", wrong));
+          blame(
+              text("rank ", r, ", call ", &buffers - &ranks_[r].buffers.front() + 1, ": ", wrong));
   judgeStrays();
   judgeVerdict();
 }
@@ -272,7 +280,8 @@ void EngineWorld::judgeVerdict() {
   if (first == nullptr) return;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
     if (!network_->isDead(r) && ranks_[r].done > least + 1)
-      blame(text("rank ", r, " succeeded in call ", ranks_[r].done, ", which rank failed in ", least + 1));
+      blame(text("rank ", r, " succeeded in call ", ranks_[r].done, ", which rank failed in ",
+                 least + 1));
   judgeCulprit(*first);
 }
 
@@ -296,15 +305,15 @@ void EngineWorld::dismissTheDead() {
 }
 
 std::string EngineWorld::story() const {
-  std::string lines = text(layout_.ranks, " ranks", script_.weather.polls ? ", polled" : "",
-                           script_.setting.direct ? ", direct" : "",
-                           script_.setting.shares ? ", shared" : "", ", epochs from ",
-                           script_.epochsBefore, ", timeout ", script_.timeoutMs, " ms");
+  std::string lines =
+      text(layout_.ranks, " ranks", script_.weather.polls ? ", polled" : "",
+           script_.setting.direct ? ", direct" : "", script_.setting.shares ? ", shared" : "",
+           ", epochs from ", script_.epochsBefore, ", timeout ", script_.timeoutMs, " ms");
   for (const Script::Step& step : script_.steps) lines += "\n  " + step.call->text();
   for (const std::string& one : harms_) lines += "\n  " + one;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-    lines += text("\n  rank ", r, network_->isDead(r) ? " (dead)" : "", ": ", ranks_[r].done, " calls, ",
-                  ranks_[r].error.ok() ? "OK" : ranks_[r].error.text());
+    lines += text("\n  rank ", r, network_->isDead(r) ? " (dead)" : "", ": ", ranks_[r].done,
+                  " calls, ", ranks_[r].error.ok() ? "OK" : ranks_[r].error.text());
   return lines;
 }
 

@@ -43,6 +43,10 @@ class SimulatedTransport final : public Transport {
   PutResult put(const Put& put) override;
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override { return mine().dismissed ? 0 : mine().outstanding; }
+  bool isPending(std::uint32_t peer) const override {
+    return !mine().dismissed && std::ranges::any_of(network_.link(rank_, peer).parcels,
+                                                    [](const auto& p) { return p->pending; });
+  }
   void wake(std::uint32_t peer) override { doorbellRing(*control(peer)); }
   void sever(std::uint32_t peer) override { network_.cut(rank_, peer); }
   bool isDown(std::uint32_t peer) const override { return network_.link(rank_, peer).told; }
@@ -186,8 +190,8 @@ void Network::check(const Parcel& parcel) {
     complain(parcel, "outside of the staging arena");
   const ControlPage& page = *reinterpret_cast<const ControlPage*>(ports_[put.peer].window);
   if (page.completed.load() + kMaxLanes < epochOf(put.flag))
-    complain(parcel, base::text("its slots are in use, the peer has completed ",
-                                page.completed.load()));
+    complain(parcel,
+             base::text("its slots are in use, the peer has completed ", page.completed.load()));
 }
 
 void Network::scribble(std::byte* at, std::size_t bytes) {
@@ -199,7 +203,8 @@ void Network::send(const ParcelRef& parcel) {
   Time last = scheduler_.now();
   const bool lies = put.bytes != 0 && put.target != kInlined && !put.direct;
   if (lies && scheduler_.random().chance(50)) scribble(targetOf(*parcel), put.bytes);
-  const std::size_t pieces = lies ? std::min<std::size_t>(put.bytes, 1 + scheduler_.random().below(3)) : 0;
+  const std::size_t pieces =
+      lies ? std::min<std::size_t>(put.bytes, 1 + scheduler_.random().below(3)) : 0;
   for (std::size_t i = 0; i < pieces; ++i) {
     const Time when = scheduler_.now() + delay();
     last = std::max(last, when);
@@ -235,8 +240,7 @@ void Network::arrive(const ParcelRef& parcel) {
 void Network::raise(const Parcel& parcel) {
   ArrivalSlot& slot = slotOf(parcel);
   scribble(slot.inlined, kInlineBytes);
-  if (parcel.put.target == kInlined)
-    std::copy_n(parcel.inlined, parcel.put.bytes, slot.inlined);
+  if (parcel.put.target == kInlined) std::copy_n(parcel.inlined, parcel.put.bytes, slot.inlined);
   slot.tag = parcel.put.tag;
   slot.flag.store(parcel.put.flag, std::memory_order_release);
 }
@@ -290,10 +294,9 @@ void Network::kill(std::uint32_t rank) {
   for (std::uint32_t to = 0; to < ports_.size(); ++to)
     for (const ParcelRef& parcel : link(rank, to).parcels)
       parcel->lost = parcel->lost || (parcel->pending && scheduler_.random().chance(50));
-  scheduler_.at(scheduler_.now() + scheduler_.random().between(0, 3 * kMillisecond),
-                [fd = port.deathFd] {
-                  dynamic_cast<Death&>(*descriptors().find(fd)).known = true;
-                });
+  scheduler_.at(
+      scheduler_.now() + scheduler_.random().between(0, 3 * kMillisecond),
+      [fd = port.deathFd] { dynamic_cast<Death&>(*descriptors().find(fd)).known = true; });
 }
 
 }  // namespace weft::simulation

@@ -73,7 +73,7 @@ class Network {
   };
   struct Link {
     bool cut = false;
-    bool told = false;             // its sender has been told
+    bool told = false;               // its sender has been told
     std::vector<ParcelRef> parcels;  // on their way
   };
 

@@ -2,6 +2,8 @@
 #include "tests/simulation/remote_simulation.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <set>
@@ -12,8 +14,8 @@
 #include "control/bodies.h"
 #include "control/control_client.h"
 #include "control/control_server.h"
-#include "net/service_threads.h"
 #include "engine/executor.h"
+#include "net/service_threads.h"
 #include "tests/simulation/cables.h"
 #include "tests/simulation/caller.h"
 #include "tests/simulation/settle.h"
@@ -26,15 +28,24 @@ namespace {
 // A call returns by its deadline, and what the watch takes to find and tell the reason.
 constexpr Time kPatience = 1200 * kMillisecond;
 constexpr std::uint16_t kPort = 7;
+constexpr std::uint32_t kMostRanks = 4;
 
-// Memory that is as large as on a network, made once for all seeds.
-std::shared_ptr<transport::Mapping> bounceOf(std::uint32_t rank, std::size_t bytes) {
-  static std::vector<std::shared_ptr<transport::Mapping>> all(8);
-  static std::vector<std::size_t> sizes(8);
-  if (sizes[rank] < bytes) all[rank] = std::make_shared<transport::Mapping>(bytes, -1, 0);
-  sizes[rank] = std::max(sizes[rank], bytes);
-  return all[rank];
-}
+// Memory made once for all seeds: that of a network is large.
+class Pool {
+ public:
+  std::shared_ptr<transport::Mapping> get(std::uint32_t rank, std::size_t bytes) {
+    Piece& piece = pieces_[rank];
+    if (piece.bytes < bytes) piece = {std::make_shared<transport::Mapping>(bytes, -1, 0), bytes};
+    return piece.memory;
+  }
+
+ private:
+  struct Piece {
+    std::shared_ptr<transport::Mapping> memory;
+    std::size_t bytes = 0;
+  };
+  std::array<Piece, kMostRanks> pieces_;
+};
 
 struct Script {
   Setting setting;
@@ -55,7 +66,7 @@ struct Script {
 
 Script writeScript(Random& random) {
   Script script;
-  script.setting.ranks = 2 + static_cast<std::uint32_t>(random.below(3));
+  script.setting.ranks = 2 + static_cast<std::uint32_t>(random.below(kMostRanks - 1));
   script.setting.cramped = random.chance(30);
   script.weather.maxWrite = random.oneOf<std::size_t>({256, 1024, 1 << 20});
   script.weather.anySource = random.chance(50);
@@ -64,7 +75,8 @@ Script writeScript(Random& random) {
   if (random.chance(20)) script.weather.clogged = random.between(2, 40) * kMillisecond;
   script.waiting.eager = script.waiting.spins = script.waiting.respins = 0;
   script.waiting.crowded = random.chance(50);
-  script.epochsBefore = random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
+  script.epochsBefore =
+      random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
   script.timeoutMs = random.oneOf({600, 2000});
   const std::uint64_t calls = 1 + random.below(4);
   for (std::uint64_t i = 0; i < calls; ++i)
@@ -121,7 +133,8 @@ class RemoteWorld {
   void live(std::uint32_t rank);
   transport::TransportSetup setupOf(std::uint32_t rank) const;
   std::unique_ptr<wire::WireTransport> makeTransport(std::uint32_t rank);
-  std::shared_ptr<control::ControlClient> openLink(std::uint32_t rank, transport::Transport& transport);
+  std::shared_ptr<control::ControlClient> openLink(std::uint32_t rank,
+                                                   transport::Transport& transport);
   void awaitOthers();
   void makeCalls(std::uint32_t rank, transport::Transport& transport, watch::RemoteRanks& remote);
   Status call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
@@ -156,7 +169,7 @@ class RemoteWorld {
   std::vector<Rank> ranks_;
   std::uint32_t ready_ = 0;
   std::set<int> harmed_;  // ranks that an error may name
-  std::set<std::uint32_t> leavers_;  // of these, those that only left
+  std::set<int> broken_;  // of these, those that did not only leave early
   std::vector<std::string> harms_;
   Outcome outcome_;
 };
@@ -174,18 +187,21 @@ std::unique_ptr<wire::WireTransport> RemoteWorld::makeTransport(std::uint32_t ra
   wire::WireTransport::Parts parts;
   parts.rank = rank;
   parts.layout = layout_;
-  parts.windowMemory = std::make_shared<transport::Mapping>(layout_.size(), -1);
+  static Pool windows, bounces;
+  parts.windowMemory = windows.get(rank, layout_.size());
   parts.window = parts.windowMemory->base();
+  std::memset(parts.window, 0, layout_.arena());
+  std::memset(parts.window + layout_.arena(), 0x5a, layout_.size() - layout_.arena());
   new (parts.window) transport::ControlPage();
   const std::size_t bytes = wire::BounceBuffer::bytes(layout_);
-  parts.bounceMemory = bounceOf(rank, bytes);
+  parts.bounceMemory = bounces.get(rank, bytes);
   for (std::uint32_t r = 0; r < layout_.ranks; ++r)
     parts.mirrors.push_back(r == rank ? nullptr : std::make_unique<transport::ControlPage>());
   const std::span<std::byte> bounce(parts.bounceMemory->base(), bytes);
   const std::size_t records = wire::BounceBuffer::recordBytes(layout_);
-  parts.wire = cables_.plugIn(
-      rank, {std::span(parts.window, layout_.size()).subspan(layout_.arena()),
-             bounce.first(records), bounce.subspan(records)});
+  parts.wire =
+      cables_.plugIn(rank, {std::span(parts.window, layout_.size()).subspan(layout_.arena()),
+                            bounce.first(records), bounce.subspan(records)});
   return std::make_unique<wire::WireTransport>(std::move(parts));
 }
 
@@ -202,12 +218,9 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
   content.origin = bootstrap::IdContent::Origin::Address;
   content.addresses = {net::Address{.ip = {10, 0, 0, 1}, .port = kPort}};
   content.secret = secret_;
-  const bootstrap::Hello hello{{},
-                               bootstrap::idTag(secret_),
-                               static_cast<int>(rank),
-                               static_cast<int>(layout_.ranks),
-                               {},
-                               bootstrap::libraryVersion()};
+  const bootstrap::Hello hello{
+      {}, bootstrap::idTag(secret_),  static_cast<int>(rank), static_cast<int>(layout_.ranks),
+      {}, bootstrap::libraryVersion()};
   std::unique_ptr<net::Stream> stream;
   std::string server;
   Status status = bootstrap::Joiner(content, hello, deadline)
@@ -222,7 +235,8 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
     blame(text("rank ", rank, " gets no control link: ", status.text()));
     return nullptr;
   }
-  auto client = std::make_shared<control::ControlClient>(setupOf(rank), transport, std::move(stream));
+  auto client =
+      std::make_shared<control::ControlClient>(setupOf(rank), transport, std::move(stream));
   (void)net::ServiceThreads::get().start(
       "weft-control", [client](const net::StopSignal& stop) { client->run(stop); });
   return client;
@@ -271,8 +285,8 @@ void RemoteWorld::makeCalls(std::uint32_t rank, transport::Transport& transport,
 Status RemoteWorld::call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
                          const Script::Step& step) {
   Rank& self = ranks_[rank];
-  Buffers& buffers = self.buffers.emplace_back(step.of(rank), rank, step.salt,
-                                               scheduler_.random().chance(50));
+  Buffers& buffers =
+      self.buffers.emplace_back(step.of(rank), rank, step.salt, scheduler_.random().chance(50));
   const Time start = scheduler_.now();
   const engine::Launch launch = buffers.launch();
   watch.enter(*launch.plan, script_.timeoutMs, nullptr);
@@ -299,18 +313,20 @@ void RemoteWorld::harm() {
   const auto victim = static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks));
   const std::uint64_t kind = scheduler_.random().below(100);
   harmed_.insert(static_cast<int>(victim));
+  if (kind < 90) broken_.insert(static_cast<int>(victim));
   if (kind < 35) return die(victim);
   if (kind < 45) return stop(victim);
   if (kind < 65) return cutLinks(victim);
   if (kind < 80) return abort(victim);
   if (kind < 90) return stray(victim);
   // It destroys its end too early.
-  ranks_[victim].steps = static_cast<std::uint32_t>(scheduler_.random().below(script_.steps.size()));
-  leavers_.insert(victim);
+  ranks_[victim].steps =
+      static_cast<std::uint32_t>(scheduler_.random().below(script_.steps.size()));
   harms_.push_back(text("rank ", victim, " leaves after ", ranks_[victim].steps, " calls"));
 }
 
-void RemoteWorld::later(std::uint32_t victim, const std::string& what, std::function<void()> action) {
+void RemoteWorld::later(std::uint32_t victim, const std::string& what,
+                        std::function<void()> action) {
   const auto steps = static_cast<std::uint32_t>(
       1 + scheduler_.random().below(scheduler_.random().oneOf<std::uint64_t>({8, 40, 150})));
   harms_.push_back(text(what, " at step ", steps));
@@ -328,20 +344,25 @@ void RemoteWorld::die(std::uint32_t victim) {
 
 void RemoteWorld::stop(std::uint32_t victim) {
   const Time span = scheduler_.random().between(1, 4000) * kMillisecond;
-  later(victim, text("rank ", victim, " stops for ", span / kMillisecond, " ms"), [this, victim, span] {
-    ranks_[victim].stoppedFor += span;
-    scheduler_.freeze(victim, scheduler_.now() + span);
-  });
+  later(victim, text("rank ", victim, " stops for ", span / kMillisecond, " ms"),
+        [this, victim, span] {
+          ranks_[victim].stoppedFor += span;
+          scheduler_.freeze(victim, scheduler_.now() + span);
+        });
 }
 
 // Of the data, of the control link, or of both; one way or both ways.
 void RemoteWorld::cutLinks(std::uint32_t victim) {
-  const std::uint32_t other = (victim + 1 + static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks - 1))) % layout_.ranks;
+  const std::uint32_t other =
+      (victim + 1 + static_cast<std::uint32_t>(scheduler_.random().below(layout_.ranks - 1))) %
+      layout_.ranks;
   const std::uint64_t what = scheduler_.random().below(3);
   const bool data = what != 0, control = what != 1, bothWays = scheduler_.random().chance(50);
   harmed_.insert(static_cast<int>(other));
+  broken_.insert(static_cast<int>(other));
   later(victim,
-        text("the ", data ? control ? "links" : "data link" : "control link", " of ranks ", victim, bothWays ? " <-> " : " -> ", other, " cut"),
+        text("the ", data ? control ? "links" : "data link" : "control link", " of ranks ", victim,
+             bothWays ? " <-> " : " -> ", other, " cut"),
         [=, this] {
           if (data) cables_.cut(victim, other);
           if (data && bothWays) cables_.cut(other, victim);
@@ -357,13 +378,15 @@ void RemoteWorld::cutControl(std::uint32_t from, std::uint32_t to) {
 
 void RemoteWorld::abort(std::uint32_t victim) {
   later(victim, text("rank ", victim, " aborts"), [this, victim] {
-    scheduler_.spawn([this, victim] {
+    scheduler_.spawn(
+        [this, victim] {
           Rank& rank = ranks_[victim];
-        if (rank.watch == nullptr) return;
-        rank.aborting = true;
-        (void)rank.watch->abort();
-        rank.aborting = false;
-        }, victim);
+          if (rank.watch == nullptr) return;
+          rank.aborting = true;
+          (void)rank.watch->abort();
+          rank.aborting = false;
+        },
+        victim);
   });
 }
 
@@ -418,9 +441,12 @@ void RemoteWorld::judgeCulprit(const Status& error) {
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
   if (error.code() == Code::Timeout) return;
   if (error.code() == Code::Mismatch && who.rank == -1) return;
+  if (who.rank >= 0 && !broken_.contains(who.rank) &&
+      error.text().find("destroyed its end") == std::string::npos)
+    blame("who said good-bye is called dead: " + error.text());
   const bool host = who.rank == -1 && std::ranges::any_of(harmed_, [&](int r) {
-    return names_[static_cast<std::size_t>(r)].host == who.host;
-  });
+                      return names_[static_cast<std::size_t>(r)].host == who.host;
+                    });
   if (!host && !harmed_.contains(who.rank)) blame("an innocent is named: " + error.text());
 }
 

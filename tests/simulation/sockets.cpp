@@ -62,8 +62,7 @@ int Sockets::listen(std::uint16_t port) {
 int Sockets::connect(int fd, std::uint16_t port) {
   const auto listener = std::ranges::find(listeners_, port, &Listener::port);
   if (listener == listeners_.end()) return fails(ECONNREFUSED);
-  const auto mine =
-      *std::ranges::find(ends_, find(fd), [](const auto& end) { return end.get(); });
+  const auto mine = *std::ranges::find(ends_, find(fd), [](const auto& end) { return end.get(); });
   auto theirs = std::make_shared<Endpoint>();
   theirs->process = (*listener)->process;
   theirs->connected = true;
@@ -95,12 +94,12 @@ ssize_t Sockets::send(int fd, std::span<const std::byte> bytes) {
   if (scheduler_.random().chance(20)) taken = 1 + scheduler_.random().below(taken);
   const std::shared_ptr<Endpoint> peer = end.peer.lock();
   if (!peer || peer->closed) {  // the answer is a reset
-    const auto self =
-        *std::ranges::find(ends_, &end, [](const auto& one) { return one.get(); });
+    const auto self = *std::ranges::find(ends_, &end, [](const auto& one) { return one.get(); });
     scheduler_.at(scheduler_.now() + delay(), [this, self] { fail(self, ECONNRESET); });
     return static_cast<ssize_t>(taken);
   }
-  auto data = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(taken));
+  auto data = std::make_shared<std::vector<std::byte>>(
+      bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(taken));
   end.inFlight += taken;
   end.lastArrival = std::max(end.lastArrival, scheduler_.now() + delay());
   scheduler_.at(end.lastArrival, [this, peer, taken, data] { deliver(peer, taken, data); });
@@ -165,7 +164,8 @@ void Sockets::cut(std::uint32_t from, std::uint32_t to) {
     if (!peer) continue;
     const auto ways = std::minmax(end->process, peer->process);
     if (ways != std::minmax(from, to)) continue;
-    const Time when = scheduler_.now() + scheduler_.random().between(kSilenceMs, kSilenceMs + 2000) * kMillisecond;
+    const Time when = scheduler_.now() +
+                      scheduler_.random().between(kSilenceMs, kSilenceMs + 2000) * kMillisecond;
     scheduler_.at(when, [this, end] { fail(end, ETIMEDOUT); });
   }
 }

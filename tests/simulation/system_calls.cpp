@@ -129,7 +129,8 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
     return 0;
   }
   static const auto real =
-      systems<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+      systems<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>(
+          "pthread_create");
   return real(thread, attributes, run, argument);
 }
 

@@ -61,6 +61,7 @@ class RoutedTransport final : public Transport {
   }
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;
+  bool isPending(std::uint32_t p) const override { return of(p).isPending(at(p)); }
   void wake(std::uint32_t p) override { of(p).wake(at(p)); }
   void sever(std::uint32_t p) override { of(p).sever(at(p)); }
   bool isDown(std::uint32_t p) const override { return of(p).isDown(at(p)); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -33,6 +34,9 @@ class Outbox {
   // Forgets the puts to that peer up to the next Pending one, given as Failed; false: all of them.
   bool forget(std::uint32_t peer, Event* failed);
   std::size_t outstanding() const { return BounceBuffer::kSlots - free_.size(); }
+  bool isPending(std::uint32_t peer) const {
+    return std::ranges::any_of(slots_, [&](const Slot& s) { return s.pending && s.peer == peer; });
+  }
 
  private:
   struct Slot {

@@ -53,6 +53,7 @@ class WireTransport final : public Transport {
   bool tell(std::uint32_t peer, std::uint64_t completed) override;
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override { return outbox_.outstanding() + answers_.size(); }
+  bool isPending(std::uint32_t peer) const override { return outbox_.isPending(peer); }
   void sever(std::uint32_t peer) override;
   bool isDown(std::uint32_t peer) const override { return !down_[peer].ok(); }
   const Status& lastError() const override { return lastError_; }
