@@ -135,7 +135,8 @@ class EngineWorld {
   std::unique_ptr<Network> network_;
   std::vector<PeerName> names_;
   std::vector<Rank> ranks_;
-  std::set<int> harmed_;  // ranks that an error may name
+  std::set<int> harmed_;    // ranks that an error may name
+  bool mayBeLate_ = false;  // by what the seed does; all else is noticed before a deadline
   std::vector<std::string> harms_;
   Outcome outcome_;
 };
@@ -207,6 +208,7 @@ void EngineWorld::harm(std::uint32_t kind) {
     harms_.push_back(text("rank ", victim, " dies at step ", steps));
     scheduler_.afterSteps(ranks_[victim].fiber, steps, [this, victim] { network_->kill(victim); });
   } else if (kind < 7) {
+    mayBeLate_ = true;
     const Time span = scheduler_.random().between(1, 3000) * kMillisecond;
     harms_.push_back(
         text("rank ", victim, " stops at step ", steps, " for ", span / kMillisecond, " ms"));
@@ -288,7 +290,7 @@ void EngineWorld::judgeVerdict() {
 void EngineWorld::judgeCulprit(const Status& error) {
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
-  if (error.code() == Code::Timeout) return;
+  if (error.code() == Code::Timeout && mayBeLate_) return;
   // Of two, or of calls that differ in what has no words, nobody knows which is wrong.
   if (error.code() == Code::Mismatch && error.data().who.rank == -1) return;
   if (!harmed_.contains(error.data().who.rank)) blame("an innocent is named: " + error.text());

@@ -55,6 +55,7 @@ class SimulatedTransport final : public Transport {
  private:
   Network::Port& mine() const { return network_.ports_[rank_]; }
   PutResult fail(std::uint32_t peer);
+  void copyDirect(const Put& put);
 
   Network& network_;
   const std::uint32_t rank_;
@@ -66,6 +67,14 @@ PutResult SimulatedTransport::fail(std::uint32_t peer) {
                                     .what = "the link to {who} was cut",
                                     .fix = "none"});
   return PutResult::Failed;
+}
+
+// A copy by the sender's own core takes a while.
+void SimulatedTransport::copyDirect(const Put& put) {
+  std::byte* const to = reinterpret_cast<std::byte*>(put.target);
+  std::copy_n(put.src, put.bytes / 2, to);
+  network_.scheduler_.compute(network_.scheduler_.random().between(0, 300 * kMicrosecond));
+  std::copy(put.src + put.bytes / 2, put.src + put.bytes, to + put.bytes / 2);
 }
 
 PutResult SimulatedTransport::put(const Put& put) {
@@ -85,8 +94,8 @@ PutResult SimulatedTransport::put(const Put& put) {
       lies && network_.weather_.polls && !network_.weather_.copies && random.chance(70);
   parcel->twice = parcel->pending && random.chance(10);
   network_.check(*parcel);
-  if (put.direct)  // only memory that is shared, or CMA
-    std::copy_n(put.src, put.bytes, network_.targetOf(*parcel));
+  if (put.direct)
+    copyDirect(put);
   else if (put.target == kInlined)
     std::copy_n(put.src, put.bytes, parcel->inlined);
   else if (!parcel->pending)
@@ -161,7 +170,6 @@ ArrivalSlot& Network::slotOf(const Parcel& parcel) const {
 }
 
 std::byte* Network::targetOf(const Parcel& parcel) const {
-  if (parcel.put.direct) return reinterpret_cast<std::byte*>(parcel.put.target);
   return ports_[parcel.put.peer].window + parcel.put.target;
 }
 

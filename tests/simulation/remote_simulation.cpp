@@ -168,8 +168,9 @@ class RemoteWorld {
   std::vector<PeerName> names_;
   std::vector<Rank> ranks_;
   std::uint32_t ready_ = 0;
-  std::set<int> harmed_;  // ranks that an error may name
-  std::set<int> broken_;  // of these, those that did not only leave early
+  std::set<int> harmed_;    // ranks that an error may name
+  std::set<int> broken_;    // of these, those that did not only leave early
+  bool mayBeLate_ = false;  // by what the seed does; all else is noticed before a deadline
   std::vector<std::string> harms_;
   Outcome outcome_;
 };
@@ -343,6 +344,7 @@ void RemoteWorld::die(std::uint32_t victim) {
 }
 
 void RemoteWorld::stop(std::uint32_t victim) {
+  mayBeLate_ = true;
   const Time span = scheduler_.random().between(1, 4000) * kMillisecond;
   later(victim, text("rank ", victim, " stops for ", span / kMillisecond, " ms"),
         [this, victim, span] {
@@ -359,6 +361,7 @@ void RemoteWorld::cutLinks(std::uint32_t victim) {
   const std::uint64_t what = scheduler_.random().below(3);
   const bool data = what != 0, control = what != 1, bothWays = scheduler_.random().chance(50);
   harmed_.insert(static_cast<int>(other));
+  mayBeLate_ = mayBeLate_ || control;
   broken_.insert(static_cast<int>(other));
   later(victim,
         text("the ", data ? control ? "links" : "data link" : "control link", " of ranks ", victim,
@@ -439,7 +442,7 @@ void RemoteWorld::judgeCulprit(const Status& error) {
   const PeerName& who = error.data().who;
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
-  if (error.code() == Code::Timeout) return;
+  if (error.code() == Code::Timeout && mayBeLate_) return;
   if (error.code() == Code::Mismatch && who.rank == -1) return;
   if (who.rank >= 0 && !broken_.contains(who.rank) &&
       error.text().find("destroyed its end") == std::string::npos)

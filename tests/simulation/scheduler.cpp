@@ -99,6 +99,11 @@ void Scheduler::runEvent() {
 void Scheduler::pause() {
   Fiber& fiber = *fibers_[current_];
   if (fiber.steps != 0 && --fiber.steps == 0) std::exchange(fiber.action, {})();
+  yield();
+}
+
+void Scheduler::yield() {
+  Fiber& fiber = *fibers_[current_];
   const FiberId next = pick();
   if (next == current_) return;
   // NOLINTNEXTLINE: the fiber comes back here
@@ -136,6 +141,12 @@ void Scheduler::main() {
 void Scheduler::sleepUntil(Time when) {
   fibers_[current_]->wakeAt = std::max(when, now_) + random_.between(0, kMicrosecond);
   pause();
+}
+
+void Scheduler::compute(Time span) {
+  fibers_[current_]->wakeAt = now_ + span;
+  fibers_[current_]->idle = 0;
+  yield();
 }
 
 void Scheduler::spin() {

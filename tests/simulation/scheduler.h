@@ -48,6 +48,8 @@ class Scheduler {
   FiberId self() const { return current_; }
   std::uint32_t process() const { return fibers_[current_]->process; }
   void sleepUntil(Time when);
+  // It computes for so long, and nothing is done to it meanwhile.
+  void compute(Time span);
   // It found nothing to do: the longer that is so, the longer until it looks again.
   void spin();
   // Until somebody wakes those that wait for `what`; false: `until` came first.
@@ -91,6 +93,7 @@ class Scheduler {
   FiberId pick();
   void runEvent();
   void pause();
+  void yield();
   void switchTo(FiberId fiber);
   void start(Fiber& fiber);
   static void main();
