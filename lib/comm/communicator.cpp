@@ -49,14 +49,19 @@ Status Communicator::end() const {
   return watch::isRecoverable(firstError) ? Status() : firstError;
 }
 
-// An error of usage had no effect; any other is the end of the communicator, for all ranks.
+// An error of usage had no effect; any other is the end of the communicator, for all ranks. Whoever
+// dies before it has told that must not look like one that has done its part: it leaves after that.
 Status Communicator::settle(const Status& status) {
   watch::Watch& watch = core_->watch;
-  watch.leave();
-  if (status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage)
+  const bool harmless = status.ok() || status.code() == Code::InvalidArgument ||
+                        status.code() == Code::InvalidUsage;
+  if (harmless) {
+    watch.leave();
     return status;
+  }
   const Status firstError =
       status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
+  watch.leave();
   watch.awaitOthers();
   return firstError;
 }

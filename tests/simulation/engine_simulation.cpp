@@ -290,7 +290,10 @@ void EngineWorld::judgeVerdict() {
 void EngineWorld::judgeCulprit(const Status& error) {
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
-  if (error.code() == Code::Timeout && mayBeLate_) return;
+  if (error.code() == Code::Timeout) {
+    if (!mayBeLate_) blame("not noticed before the deadline: " + error.text());
+    return;
+  }
   // Of two, or of calls that differ in what has no words, nobody knows which is wrong.
   if (error.code() == Code::Mismatch && error.data().who.rank == -1) return;
   if (!harmed_.contains(error.data().who.rank)) blame("an innocent is named: " + error.text());

@@ -432,6 +432,8 @@ void RemoteWorld::judgeVerdict() {
     ++outcome_.failed;
     judgeCulprit(rank.verdict);
     if (rank.apart || rank.stoppedFor != 0 || !canAgree()) continue;
+    if (!watch::isRecoverable(rank.error) && rank.error.text() != rank.verdict.text())
+      blame(text("rank ", r, "'s first error was overwritten"));
     if (first && first->text() != rank.verdict.text())
       blame(text("two verdicts: \"", first->text(), "\" and \"", rank.verdict.text(), "\""));
     first = &rank.verdict;
@@ -442,7 +444,10 @@ void RemoteWorld::judgeCulprit(const Status& error) {
   const PeerName& who = error.data().who;
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
-  if (error.code() == Code::Timeout && mayBeLate_) return;
+  if (error.code() == Code::Timeout) {
+    if (!mayBeLate_) blame("not noticed before the deadline: " + error.text());
+    return;
+  }
   if (error.code() == Code::Mismatch && who.rank == -1) return;
   if (who.rank >= 0 && !broken_.contains(who.rank) &&
       error.text().find("destroyed its end") == std::string::npos)
