@@ -53,8 +53,8 @@ Status Communicator::end() const {
 // dies before it has told that must not look like one that has done its part: it leaves after that.
 Status Communicator::settle(const Status& status) {
   watch::Watch& watch = core_->watch;
-  const bool harmless = status.ok() || status.code() == Code::InvalidArgument ||
-                        status.code() == Code::InvalidUsage;
+  const bool harmless =
+      status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
   if (harmless) {
     watch.leave();
     return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls with which the library waits and asks for the time: inside a simulation they ask
-// the scheduler, outside of it the system. The linker takes these before libc's, also for libstdc++.
+// The system calls with which the library waits, asks for the time and talks to other hosts: inside
+// a simulation they ask that, outside of it the system. The linker takes these before libc's, also
+// for libstdc++.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <netinet/in.h>

@@ -82,9 +82,8 @@ class FaultyTransport final : public Transport {
   int poll(Event* out, int max) override;
   std::size_t outstanding() const override;
   bool isPending(std::uint32_t peer) const override {
-    return inner_->isPending(peer) || std::ranges::count(held_, peer, [](const Held& held) {
-             return held.put.peer;
-           }) != 0;
+    return inner_->isPending(peer) ||
+           std::ranges::count(held_, peer, [](const Held& held) { return held.put.peer; }) != 0;
   }
   void wake(std::uint32_t peer) override { inner_->wake(peer); }
   void sever(std::uint32_t peer) override { breakLink(peer, "severed"); }
