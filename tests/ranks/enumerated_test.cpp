@@ -270,7 +270,8 @@ TEST_P(EveryCall, IsRight) { expectRight(GetParam(), runEveryWay); }
 class EveryAlgorithm : public ::testing::TestWithParam<World> {};
 TEST_P(EveryAlgorithm, IsRight) { expectRight(GetParam(), runEveryAlgorithm); }
 
-constexpr const char* kFaults = "faulty:seed=11,hold=0.4,again=0.2,late=0.4,delay=3,scribble=1,check=1";
+constexpr const char* kFaults =
+    "faulty:seed=11,hold=0.4,again=0.2,late=0.4,delay=3,scribble=1,check=1";
 
 std::string nameOfWorld(const ::testing::TestParamInfo<World>& p) {
   const bool faulty = p.param.transport == std::string(kFaults);
