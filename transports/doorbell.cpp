@@ -9,6 +9,7 @@
 
 #include <climits>
 
+#include "base/mark.h"
 #include "base/no_fork.h"
 
 namespace weft::transport {
@@ -29,6 +30,7 @@ bool registerForBarriers() {
   const NoFork noFork;
   static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0 &&
                                  membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
+  (void)WEFT_MARK(registered ? "membarrier" : "no membarrier");
   return registered;
 }
 

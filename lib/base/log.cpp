@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/knobs.h"
+#include "base/mark.h"
 #include "base/no_fork.h"
 
 namespace weft::inline base {
@@ -69,6 +70,7 @@ Log::Log(Level level, int fd) : level_(level), fd_(fd), host_(hostName()) {}
 Log& Log::process() { return processWide<Log>(makeProcessLog); }
 
 void Log::write(Level level, std::string_view message) const {
+  (void)WEFT_MARK(message);
   const std::string rank = threadRank < 0 ? "-" : std::to_string(threadRank);
   std::string line = text(host_, ':', getpid(), " [", rank, "] WEFT ", nameOf(level), ' ', message);
   std::replace(line.begin(), line.end(), '\n', ' ');

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::inline base {
@@ -47,6 +48,7 @@ std::string hostName();
 
 template <class... Parts>
 void logAt(Level level, const Parts&... parts) {
+  (void)WEFT_MARK(text(parts...));
   if (const Log& log = Log::process(); log.enabled(level)) log.write(level, text(parts...));
 }
 template <class... Parts>

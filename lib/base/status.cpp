@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/mark.h"
 #include "base/no_fork.h"
 #include "base/number.h"
 #include "base/rank_list.h"
@@ -132,6 +133,7 @@ Status Status::error(ErrorData data) {
   Status status;
   const std::string message = messageOf(data);
   const std::string line = sentenceOf(message, data.fix);
+  (void)WEFT_MARK(line);
   status.error_ = std::make_shared<const Error>(Error{std::move(data), message, line});
   return status;
 }

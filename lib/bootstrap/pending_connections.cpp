@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mark.h"
 #include "bootstrap/root_service.h"
 #include "net/fd_limit.h"
 
@@ -54,7 +55,7 @@ void PendingConnections::acceptWaiting() {
       net::Address peer;
       bool exhausted = false;
       net::Socket socket = net::acceptFrom(listener, &peer, &exhausted);
-      if (exhausted) {
+      if (exhausted && WEFT_MARK("accept later")) {
         // Ranks that are threads of this process may have taken the last descriptors before the
         // first of them could be let in. Where the hard limit is reached, only waiting helps.
         (void)net::reserveFds(kMaxUnauthenticated);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/invalid.h"
+#include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::checkpoint {
@@ -82,7 +83,7 @@ Status OutputFile::append(const void* data, std::size_t bytes) {
     hash_.add(from, piece);
     for (std::size_t done = 0; done < piece;) {
       const ssize_t n = ::write(file_.get(), from + done, piece - done);
-      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno == EINTR && WEFT_MARK("file: write again")) continue;
       if (n <= 0) return systemError("cannot write", path_);
       done += static_cast<std::size_t>(n);
     }
@@ -119,7 +120,7 @@ Status InputFile::read(std::uint64_t offset, void* to, std::size_t bytes) const 
   auto* at = static_cast<std::byte*>(to);
   while (bytes > 0) {
     const ssize_t n = ::pread(file_.get(), at, bytes, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINTR && WEFT_MARK("file: read again")) continue;
     if (n < 0) return systemError("cannot read", path_);
     if (n == 0)
       return Status::error(Code::SystemError, "'", path_, "' ends at byte ", offset,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/folder.h"
+#include "base/mark.h"
 #include "base/text.h"
 #include "checkpoint/durable_file.h"
 
@@ -48,7 +49,8 @@ Status CheckpointFolder::prepare(std::int64_t steps) const {
   std::error_code error;
   WEFT_TRY(makeFolders(path_));
   for (const std::string& name : namesIn(path_))
-    if (liesAside(name)) fs::remove_all(text(path_, "/", name), error);
+    if (liesAside(name) && WEFT_MARK("a leftover is removed"))
+      fs::remove_all(text(path_, "/", name), error);
   CheckpointIndex last;
   const std::string name = nameOfLatest();
   // Where the last one is not to be read any other may be the one to keep.
@@ -90,6 +92,7 @@ Status CheckpointFolder::commit(CheckpointIndex index) const {
   if (std::rename(from.c_str(), to.c_str()) != 0) return systemError("cannot rename", from);
   WEFT_TRY(syncFolder(path_));
   if (const Status named = replaceFile(path_ + "/latest", name + "\n"); !named.ok()) {
+    (void)WEFT_MARK("a checkpoint is taken back");
     (void)std::rename(to.c_str(), from.c_str());  // aside again, to be dropped
     return named;
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::engine {
@@ -139,7 +140,7 @@ Executor::Step Executor::openBuffers(Lane& lane) {
       return Step::Broken;
     }
   }
-  if (refused_) lane.next = end;
+  if (refused_ && WEFT_MARK("a buffer is not shared: staged")) lane.next = end;
   return Step::Moved;
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/mark.h"
 #include "base/no_fork.h"
 #include "base/text.h"
 #include "net/fd_limit.h"
@@ -125,7 +126,7 @@ Socket acceptFrom(const Socket& listener, Address* peer, bool* exhausted) {
   int fd;
   do {
     fd = accept4(listener.fd(), asSockaddr(&storage), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+  } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED) && WEFT_MARK("net: accept again"));
   *exhausted = fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
   if (fd < 0) return Socket();
   tune(fd);
@@ -144,7 +145,7 @@ Status connectTo(const Address& address, Deadline deadline, Socket* out, int* er
   tune(socket.fd());
   *error = connect(socket.fd(), asSockaddr(&storage), size) == 0 ? 0 : errno;
   // EINTR does not undo a connect: it goes on like one in progress.
-  if (*error == EINPROGRESS || *error == EINTR) {
+  if (*error == EINPROGRESS || (*error == EINTR && WEFT_MARK("net: connect goes on"))) {
     if (!waitWritable(socket, deadline))
       return Status::error(Code::Timeout, "no answer from ", address.text());
     *error = connectError(socket);

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::watch {
@@ -21,7 +22,7 @@ Liveness::Liveness(transport::Transport& transport, const std::vector<PeerName>&
   for (std::uint32_t i = 0; i < names.size(); ++i) {
     const int deathFd = transport.deathFd(i);
     const int statFd = transport.statFd(i);
-    if (deathFd < 0 && statFd < 0) continue;
+    if (deathFd < 0 && statFd < 0 && WEFT_MARK("a peer that cannot be watched")) continue;
     peers_.push_back({.index = i, .name = names[i], .statFd = statFd, .stoppedAt = {}});
     deaths_.push_back({deathFd, POLLIN, 0});
   }

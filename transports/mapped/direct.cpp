@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/mark.h"
 
 namespace weft::mapped {
 namespace {
@@ -54,7 +55,7 @@ Status transfer(const char* call, Attach attach, const Process& process, std::ui
     const iovec here{local, bytes};
     const iovec there{reinterpret_cast<void*>(address), bytes};
     const ssize_t moved = attach(process.pid, &here, 1, &there, 1, 0);
-    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0 && errno == EINTR && WEFT_MARK("CMA again")) continue;
     if (moved <= 0) return failure(call, process.pid, address, moved < 0 ? errno : EFAULT);
     const auto done = static_cast<std::size_t>(moved);
     local += done;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::ofi {
@@ -54,13 +55,13 @@ WireResult OfiWire::write(const WireWrite& write) {
   if (!peer.fate.ok()) return fail(peer.fate);
   Rail& rail = *rails_[write.rail];
   Slot* slot = rail.take();
-  if (slot == nullptr) return WireResult::Again;
+  if (slot == nullptr && WEFT_MARK("ofi: no slot, again")) return WireResult::Again;
   slot->kind = Slot::Write;
   slot->cookie = write.cookie;
   const ssize_t result = post(write, slot);
   if (result == 0) return WireResult::Accepted;
   rail.giveBack(slot);
-  if (result == -FI_EAGAIN) return WireResult::Again;
+  if (result == -FI_EAGAIN && WEFT_MARK("ofi: again")) return WireResult::Again;
   linkDown(write.peer, write.rail, rail.failure("posting a write", result));
   return fail(peer.fate);
 }

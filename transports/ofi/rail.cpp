@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/mark.h"
 #include "base/text.h"
 #include "transports/setup.h"
 
@@ -180,7 +181,7 @@ Status Rail::prepare(std::size_t writes, std::size_t receives, std::size_t buffe
     slot->kind = Slot::Receive;
     slot->buffer = slabPages_.get() + slotBytes + i * bufferBytes;
     const ssize_t result = tryPost(slot);
-    if (result == -FI_EAGAIN) waiting_.push_back(slot);
+    if (result == -FI_EAGAIN && WEFT_MARK("ofi: receive later")) waiting_.push_back(slot);
     if (result != 0 && result != -FI_EAGAIN) return check("fi_recv", result);
   }
   return {};

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/mark.h"
 #include "base/text.h"
 #include "transports/shm/receive.h"
 
@@ -186,7 +187,7 @@ Status FdExchange::call(std::uint32_t peer, bool* busy) {
   if (!link.socket) return socketError(text("cannot make a socket to ", nameOf(info)));
   if (!connectTo(link.socket.get(), info.token)) {
     *busy = transient(errno);
-    if (*busy) return {};
+    if (*busy && WEFT_MARK("shm: a peer is called again")) return {};
     return ended(peer, text("does not answer: ", std::strerror(errno),
                             "; it has failed or ended during set-up"));
   }
@@ -204,7 +205,8 @@ Status FdExchange::call(std::uint32_t peer, bool* busy) {
 Status FdExchange::acceptAll() {
   for (;;) {
     Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!socket && (errno == EINTR || errno == ECONNABORTED) && WEFT_MARK("shm: accept again"))
+      continue;
     if (!socket) return errno == EAGAIN ? Status() : socketError("cannot accept a peer");
     const pid_t pid = trustedPid(socket.get());
     if (pid >= 0 && links_.size() < 2 * infos_->size() + 16)
@@ -243,7 +245,7 @@ Status FdExchange::hear(Link& link) {
   const bool sound = bytes == sizeof(Hello) && hello.magic == kWindowMagic &&
                      hello.secret == info_.secret && hello.rank < infos_->size() &&
                      (link.known ? hello.rank == link.peer : hello.rank > info_.rank);
-  if (!sound && !link.known) {
+  if (!sound && !link.known && WEFT_MARK("shm: a foreign caller is hung up on")) {
     link.socket.reset();
     return {};
   }
@@ -313,7 +315,7 @@ Status FdExchange::checkMissing() {
     const Fd socket = newSocket();
     if (!socket || connectTo(socket.get(), (*infos_)[peer].token) || errno != ECONNREFUSED)
       continue;
-    if (std::exchange(missed_, peer) != peer) return {};
+    if (std::exchange(missed_, peer) != peer && WEFT_MARK("shm: a peer is missed once")) return {};
     return ended(peer, "has failed or ended during set-up");
   }
   return {};

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/mark.h"
 #include "base/text.h"
 #include "transports/shm/available.h"
 
@@ -39,7 +40,7 @@ int allocate(int memory, int mode, std::size_t offset, std::size_t bytes) {
   int result = 0;
   do {
     result = ::fallocate(memory, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
+  } while (result != 0 && errno == EINTR && WEFT_MARK("shm: fallocate again"));
   return result;
 }
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/mark.h"
+
 namespace weft::wire {
 namespace {
 
@@ -133,7 +135,7 @@ void Outbox::writePut(const Put& put, const Cut& cut, std::uint32_t slot, std::u
 void Outbox::write(const WireWrite& write) {
   if (failed_) return;
   const WireResult result = refused_.empty() ? wire_.write(write) : WireResult::Again;
-  if (result == WireResult::Again) refused_.push_back(write);
+  if (result == WireResult::Again && WEFT_MARK("a write waits")) refused_.push_back(write);
   failed_ = result == WireResult::Failed;
 }
 
