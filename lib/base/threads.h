@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mark.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -67,12 +68,13 @@ Status withoutExceptions(Body&& body) noexcept {
   }
 }
 
-// Of a step after which other ranks wait for this one, and before which nothing can tell them of an
-// error: without memory it is tried again, once.
+// For a step before which nothing can tell other ranks of an error, while they wait for this one:
+// without memory, or a file or thread, it is tried again, once.
 template <class Body>
 Status tryingTwice(Body&& body) {
   const Status first = withoutExceptions(body);
-  return first.code() == Code::OutOfMemory ? body() : first;
+  const bool lacking = first.code() == Code::OutOfMemory || first.code() == Code::SystemError;
+  return lacking && WEFT_MARK("tried again") ? body() : first;
 }
 
 // Runs body(0) ... body(n - 1) side by side, each on a thread of its own, and waits for them; the

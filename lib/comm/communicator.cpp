@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "base/mark.h"
 #include "base/rank_list.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -55,14 +56,11 @@ Status Communicator::settle(const Status& status) {
   watch::Watch& watch = core_->watch;
   const bool harmless =
       status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
-  if (harmless) {
-    watch.leave();
-    return status;
-  }
-  const Status firstError =
-      status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
+  Status firstError = status;
+  if (!harmless)
+    firstError = status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
   watch.leave();
-  watch.awaitOthers();
+  if (!harmless) watch.awaitOthers();
   return firstError;
 }
 
@@ -105,7 +103,7 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
                                    const char* label) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
   Core& core = *core_;
-  if (core.watch.calls() < core.failedUpTo) {
+  if (core.watch.calls() < core.failedUpTo && WEFT_MARK("a call failed before recovery")) {
     core.watch.passOver();
     return core.failure;
   }

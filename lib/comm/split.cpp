@@ -35,9 +35,9 @@ Status splitCommunicator(Communicator& parent, int color, int key, const CommCon
   bootstrap::UniqueId mine;
   Status made;
   if (color >= 0 && members[0] == parent.rank()) made = bootstrap::createUniqueId(&mine);
+  WEFT_TRY(agreeOn(&parent, made, deadline.pollTimeoutMs(), "split"));
   std::vector<bootstrap::UniqueId> ids;
   WEFT_TRY(gatherRecords(&parent, mine, &ids, deadline.pollTimeoutMs(), "split"));
-  WEFT_TRY(made);
   if (color < 0) return {};
   const auto me = std::ranges::find(members, parent.rank());
   return joinCommunicator(ids[members[0]], static_cast<int>(members.size()),

@@ -30,10 +30,10 @@ void writeRecord(const PageReport::Call& call, transport::CallRecord* record) {
 PageReport readPage(const transport::ControlPage& page) {
   PageReport report;
   report.left = page.left.load(std::memory_order_acquire) != 0;
-  // Read before the number: a rank that goes on meanwhile is reported one call behind, never as
-  // outside of a call that it is still in.
-  report.inCall = page.inCall.load(std::memory_order_acquire) != 0;
+  // The number first: a rank that goes on meanwhile is reported one call behind, never as outside of
+  // a call that it is still in.
   report.callSeq = page.callSeq.load(std::memory_order_acquire);
+  report.inCall = page.inCall.load(std::memory_order_acquire) != 0;
   for (std::size_t i = 0; i < PageReport::kCalls && i < report.callSeq; ++i) {
     const std::uint64_t seq = report.callSeq - i;
     report.calls[PageReport::kCalls - 1 - i] =

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 
+#include "base/mark.h"
+
 namespace weft::net {
 namespace {
 
@@ -37,7 +39,7 @@ bool Stream::fill() {
   ssize_t got;
   do {
     got = recv(socket_.fd(), buffer.data(), buffer.size(), 0);
-  } while (got < 0 && errno == EINTR);
+  } while (got < 0 && errno == EINTR && WEFT_MARK("net: recv again"));
   error_ = got < 0 ? errno : 0;
   if (got < 0) return wouldBlock(error_);
   channel_.feed(ByteView(buffer).first(static_cast<std::size_t>(got)));
@@ -73,7 +75,8 @@ Status Stream::awaitMessage(Deadline deadline, Message* message) {
 Status Stream::ask(MessageType type, Bytes body, Deadline deadline, Message* answer) {
   channel_.send(type, std::move(body));
   // A connection that takes nothing more may still hold the message that explains it: always read.
-  (void)awaitFlushed(deadline);
+  // The peer need not wait for what will not come.
+  if (!awaitFlushed(deadline).ok()) ::shutdown(socket_.fd(), SHUT_WR);
   return awaitMessage(deadline, answer);
 }
 

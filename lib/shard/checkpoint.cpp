@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/invalid.h"
+#include "base/mark.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "checkpoint/folder.h"
@@ -166,7 +167,11 @@ Status CheckpointWriter::connect() {
   if (world == nullptr || ranks_ != nullptr) return {};
   comm::CommConfig config = world->config();
   config.name = text(shard_.name(), ".checkpoint");
-  return comm::splitCommunicator(*world, 0, static_cast<int>(world->rank()), config, &ranks_);
+  const Status made =
+      comm::splitCommunicator(*world, 0, static_cast<int>(world->rank()), config, &ranks_);
+  const Status agreed = agree(shard_, made, shard_.timeoutMs());
+  if (!agreed.ok()) ranks_.reset();  // where it was made, as well: all ranks try again next time
+  return agreed;
 }
 
 Status CheckpointWriter::save(const std::string& dir, const std::string& meta) {
@@ -179,10 +184,13 @@ Status CheckpointWriter::save(const std::string& dir, const std::string& meta) {
     });
     WEFT_TRY(agree(shard_, made, shard_.timeoutMs()));
     WEFT_TRY(connect());
-    const SignalsBlocked blocked;
-    thread_ = std::thread([this, copied] {
+    const auto write = [this, copied] {
       result_ = withoutExceptions([&] { return copied->job.run(ranks_.get()); });
-    });
+    };
+    const SignalsBlocked blocked;
+    const auto start = [&] { return thread_ = std::thread(write), Status(); };
+    // Without a thread it is written at once: the other ranks wait for this one's part.
+    if (!withoutExceptions(start).ok() && WEFT_MARK("a checkpoint is written at once")) write();
     return {};
   });
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -20,8 +19,9 @@ std::string firstLine(const std::string& path) {
 }
 
 std::string content(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream all;  // an iterator over the file would throw what a failing read says
+  all << std::ifstream(path).rdbuf();
+  return all.str();
 }
 
 // "/a/b", "/a" and "", each with `root` before it.
