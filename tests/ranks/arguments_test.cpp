@@ -356,6 +356,21 @@ TEST_F(Arguments, OfStreamsEventsAndMemory) {
   stillWorks();
 }
 
+TEST_F(Arguments, BuffersAtTheEndOfMemory) {
+  auto* const last = reinterpret_cast<float*>(~std::uintptr_t{0} - 15);
+  refuses(weftAllReduce(last, out_, 64, weftFloat, weftSum, comms_[0], nullptr, nullptr),
+          "runs past the end of the address space");
+  stillWorks();
+}
+
+// Threads are out of reach for one of them, so each rank says it of itself.
+TEST(Transports, LocalIsForThreads) {
+  const std::string said = failures({Kind::Processes, 2, "local"}, [](const Rank&) { return ""; });
+  EXPECT_NE(said.find("transport 'local' is for ranks that are threads of one process"),
+            std::string::npos)
+      << said;
+}
+
 TEST(ResultNames, AreNeverNull) {
   for (int code = 0; code < 16; ++code)
     EXPECT_STRNE(weftGetErrorString(static_cast<weftResult_t>(code)), "");

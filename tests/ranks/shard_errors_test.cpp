@@ -67,6 +67,17 @@ const std::vector<BadConfig>& badConfigs() {
       {"rounding is 2", [](weftShardConfig_t* c) { c->rounding = 2; }},
       {"LAMB", [](weftShardConfig_t* c) { c->eager = 1, c->optimizer = weftOptLamb; }},
       {"eager", [](weftShardConfig_t* c) { c->eager = 1, c->gradDegree = 0; }},
+      {"eager steps are not reproducible",
+       [](weftShardConfig_t* c) { c->eager = c->reproducible = 1; }},
+      {"wire type as long as",
+       [](weftShardConfig_t* c) { c->eager = 1, c->wireType = weftBfloat16; }},
+      {"fp32 weights; fix: master = 1",
+       [](weftShardConfig_t* c) {
+         c->optimizer = weftOptCustom;
+         c->custom = [](const weftRun_t*, void*) { return 0; };
+         c->paramType = weftBfloat16;
+         c->master = 0;
+       }},
       {"SHARD_CONFIG is not initialized", [](weftShardConfig_t* c) { c->magic = 0; }},
       {"SHARD_CONFIG is not initialized", [](weftShardConfig_t* c) { c->size = 1; }},
   };
@@ -132,6 +143,12 @@ TEST_P(ShardErrors, ModelsThatCannotBe) {
         {"no elements", {"weight", "no elements"}, [](Model* m) { (*m)[3].elements = 0; }},
         {"too long", {"weight", "too long"}, [](Model* m) { (*m)[3].elements = SIZE_MAX; }},
         {"flags", {"weight", "flags"}, [](Model* m) { (*m)[3].flags = 64; }},
+        {"dimensions",
+         {"weight", "dimensions is 0"},
+         [](Model* m) {
+           static const std::size_t shape = 5001;
+           (*m)[3].shape = &shape;
+         }},
         {"tied ahead", {"norm", "earlier"}, [](Model* m) { (*m)[1].tiedTo = 3; }},
         {"tied to itself", {"norm", "earlier"}, [](Model* m) { (*m)[1].tiedTo = 1; }},
         {"tied below", {"norm", "-2"}, [](Model* m) { (*m)[1].tiedTo = -2; }},
@@ -511,6 +528,43 @@ TEST_P(ShardErrors, CustomOptimizerThatFails) {
       shard.step(1, args);
       steps.expect(areSame(steps, r, shard.collect()), "ranks have other weights later");
     }
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST_P(ShardErrors, FoldersThatCannotBe) {
+  const std::string failed = failures(world(), [](const Rank& r) -> std::string {
+    Steps steps;
+    Shard shard(steps, r, shardConfig(weftFloat32));
+    if (!shard.start()) return steps.failed();
+    fails(steps, weftInvalidArgument, weftShardSave(shard, "", nullptr, 0), {"need a folder"},
+          "save");
+    fails(steps, weftInvalidArgument, weftShardLoad(shard, "/nowhere", nullptr, 0),
+          {"no checkpoint in '/nowhere'"}, "load");
+    trainsAsEver(steps, r, shard, shardConfig(weftFloat32));
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST_P(ShardErrors, ReshardingToWhatIsAnother) {
+  const std::string failed = failures(world(), [](const Rank& r) -> std::string {
+    Steps steps;
+    weftShardConfig_t momentum = shardConfig(weftFloat32);
+    momentum.optimizer = weftOptSgd;
+    Shard from(steps, r, shardConfig(weftFloat32)), other(steps, r, momentum);
+    const std::vector<weftParam_t> more = {param("embedding", 3000, 0)};
+    weftShard_t smaller = nullptr;
+    const weftShardConfig_t config = shardConfig(weftFloat32);
+    steps.ok(weftShardCreate(&smaller, r.comm, more.data(), more.size(), &config), "smaller");
+    if (!from.start() || !other.start()) return steps.failed();
+    steps.ok(weftShardStart(smaller, 0), "start");
+    fails(steps, weftInvalidArgument, weftShardReshard(from, other), {"another optimizer"}, "one");
+    fails(steps, weftInvalidArgument, weftShardReshard(from, smaller),
+          {"the new shard has 1 parameters, the old one 6"}, "two");
+    steps.ok(weftShardDestroy(smaller), "destroy");
+    trainsAsEver(steps, r, from, shardConfig(weftFloat32));
     return steps.failed();
   });
   EXPECT_EQ(failed, "");

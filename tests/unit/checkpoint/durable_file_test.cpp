@@ -45,5 +45,25 @@ TEST(DurableFile, FoldersAreMadeWhereTheyAreNot) {
   fs::remove_all(top);
 }
 
+TEST(DurableFile, WhatCannotBeReadOrReplacedIsNamed) {
+  const fs::path folder = fs::path(testing::TempDir()) / "weft-durable-bad";
+  fs::remove_all(folder);
+  ASSERT_TRUE(makeFolders((folder / "taken/inside").string()).ok());
+  const std::string file = folder / "file";
+  ASSERT_TRUE(writeFile(file, "12345678").ok());
+  std::string content;
+  EXPECT_EQ(readFile(folder, 100, &content).text(), "'" + folder.string() + "' is not a file");
+  EXPECT_EQ(readFile(file, 7, &content).text(), "'" + file + "' is too long: 8 bytes");
+  const Status taken = replaceFile(folder / "taken", "x");
+  EXPECT_NE(taken.text().find("cannot replace"), std::string::npos) << taken.text();
+  InputFile open;
+  ASSERT_TRUE(InputFile::open(file, &open).ok());
+  fs::resize_file(file, 3);
+  char bytes[8];
+  const Status cut = open.read(0, bytes, sizeof(bytes));
+  EXPECT_EQ(cut.text(), "'" + file + "' ends at byte 3, earlier than it did");
+  fs::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace weft::checkpoint

@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <deque>
 #include <fstream>
@@ -391,6 +393,29 @@ TEST(PmiWire, OddServersAreErrorsNotHangs) {
             "no name of the key-value space");
   expectHas(askPmi({"what?\n"}).text(), "expected response_to_init");
   expectHas(askPmi({std::string(20000, 'x')}).text(), "without end");
+}
+
+TEST(PmiWire, AServerThatIsGoneIsNamed) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  shutdown(ends[1], SHUT_WR);
+  expectHas(PmiClient(ends[0]).initialize(Deadline::in(5000)).text(), "mpiexec closed PMI_FD");
+  close(ends[1]);
+  expectHas(PmiClient(ends[0]).initialize(Deadline::in(5000)).text(), "cannot write to PMI_FD");
+  close(ends[0]);
+}
+
+TEST(Launcher, WithoutARootNobodyMeets) {
+  const Environment environment({{"WEFT_RANK", "0"}, {"WEFT_SIZE", "2"}});
+  bootstrap::UniqueId id;
+  expectHas(rendezvousId(identified(), &id, Deadline::in(5000)).text(), "WEFT_ROOT is not");
+}
+
+TEST(Launcher, APmiThatIsNoSocketIsNamed) {
+  const Environment environment({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_FD", "9999"}});
+  bootstrap::UniqueId id;
+  expectHas(rendezvousId(identified(), &id, Deadline::in(5000)).text(),
+            "PMI_FD=9999 is not an open socket");
 }
 
 // ---- under real launchers ----

@@ -197,6 +197,11 @@ TEST(Fabric, AFileThatCannotBeReadIsNamed) {
             std::string::npos);
   EXPECT_NE(readFabric("/tmp", &f).text().find("/tmp"), std::string::npos);
   EXPECT_FALSE(readFabric("/tmp", &f).ok());
+  const std::string large = ::testing::TempDir() + "weft-large-fabric";
+  std::ofstream(large) << "nodes 1\n";
+  std::filesystem::resize_file(large, (16 << 20) + 1);
+  EXPECT_EQ(readFabric(large, &f).text(), large + " is larger than 16 MiB");
+  std::filesystem::remove(large);
 }
 
 TEST(Fabric, TheKnobNamesTheFile) {
