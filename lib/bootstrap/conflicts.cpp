@@ -31,20 +31,16 @@ auto groupBy(const Members& members, ValueOf valueOf) {
 Status mismatch(std::string message) { return Status::error(Code::Mismatch, std::move(message)); }
 
 Status findVersionConflict(const Members& members) {
-  struct Version {
-    std::string library;
-    int min, max;
-    auto operator<=>(const Version&) const = default;
-  };
   const auto groups = groupBy(members, [](const Member& member) {
-    return Version{member.hello.version, member.hello.wire.min, member.hello.wire.max};
+    return std::tuple(member.hello.version, member.hello.wire.min, member.hello.wire.max);
   });
   if (groups.size() < 2) return {};
   const auto libraryOf = [](const auto& group) {
-    return text(rankList(group.second), ": libweft ", group.first.library);
+    return text(rankList(group.second), ": libweft ", std::get<0>(group.first));
   };
   const auto protocolsOf = [](const auto& group) {
-    return text(group.first.min, '-', group.first.max);
+    const auto& [library, min, max] = group.first;
+    return text(min, '-', max);
   };
   return mismatch(text(joined(groups, ", ", libraryOf), ": protocols ",
                        joined(groups, " vs ", protocolsOf),

@@ -58,7 +58,7 @@ std::vector<std::vector<uint32_t>> lastReadersOf(const Schedule& s) {
 
 // Puts in place of each rank's program what `rewrite(me, old, new)` makes of it.
 template <class Rewrite>
-void rewritePrograms(Schedule& s, Rewrite&& rewrite) {
+void rewritePrograms(Schedule& s, Rewrite rewrite) {
   s.program = [inner = std::move(s.program), rewrite = std::move(rewrite)](uint32_t me) {
     Program program;
     rewrite(me, inner(me), program);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/export.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <ranges>
+#include <span>
 #include <vector>
 
 #include "base/text.h"
@@ -53,8 +54,9 @@ class Export {
       const std::vector<std::uint64_t> flat = {spec(p).elements};
       tensors.push_back({spec(p).name, type(), spec(p).shape.empty() ? flat : spec(p).shape});
     };
-    for (const Layout::Bucket& b : layout().buckets() | std::views::reverse)
-      for (const std::uint32_t p : b.parameters | std::views::reverse) add(p);
+    const std::span<const Layout::Bucket> buckets = layout().buckets();
+    for (auto b = buckets.rbegin(); b != buckets.rend(); ++b)
+      std::for_each(b->parameters.rbegin(), b->parameters.rend(), add);
     for (const std::uint32_t p : layout().frozen()) add(p);
     for (const ParameterSpec& p : layout().parameters())
       if (p.isTied()) metadata[p.name] = spec(static_cast<std::uint32_t>(p.tiedTo)).name;
@@ -69,11 +71,11 @@ class Export {
                    : shard_.acquire(b));
     const Status written = together([&]() -> Status {
       const Layout::Bucket& bucket = layout().buckets()[b];
-      for (const std::uint32_t p : bucket.parameters | std::views::reverse) {
+      for (auto p = bucket.parameters.rbegin(); p != bucket.parameters.rend(); ++p) {
         const void* const data =
-            full_ ? static_cast<const void*>(&weights_[layout().slot(p).offset - bucket.offset])
-                  : shard_.state().parameter(p);
-        WEFT_TRY(file_.append(data, spec(p).elements * reduce::sizeOf(type())));
+            full_ ? static_cast<const void*>(&weights_[layout().slot(*p).offset - bucket.offset])
+                  : shard_.state().parameter(*p);
+        WEFT_TRY(file_.append(data, spec(*p).elements * reduce::sizeOf(type())));
       }
       return {};
     });

@@ -117,7 +117,7 @@ std::uint64_t Layout::fingerprint(std::uint32_t parameter) const {
       .add(p.elements)
       .add(p.frozen ? 1u : 0u)
       .add(p.noDecay ? 1u : 0u)
-      .add(static_cast<std::uint64_t>(p.tiedTo + 1))
+      .add(static_cast<std::uint64_t>(p.tiedTo) + 1)
       .value();
 }
 

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <ranges>
 
 #include "base/hash.h"
 #include "base/invalid.h"
@@ -23,10 +22,10 @@ std::uint64_t fingerprint(const MicroStepArgs& args, std::uint64_t microSteps) {
 // Who brought it, seen by the last sum: that of the outermost group.
 std::int32_t badRankOf(const GradientReport& report, const Mesh& mesh) {
   if (report.badMember < 0) return -1;
-  for (const Level level : kAllLevels | std::views::reverse)
-    if (mesh.size(level) > 1)
+  for (auto level = kAllLevels.rbegin(); level != kAllLevels.rend(); ++level)
+    if (mesh.size(*level) > 1)
       return static_cast<std::int32_t>(
-          mesh.rankOf(level, static_cast<std::uint32_t>(report.badMember)));
+          mesh.rankOf(*level, static_cast<std::uint32_t>(report.badMember)));
   return 0;
 }
 

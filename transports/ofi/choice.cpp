@@ -60,7 +60,7 @@ std::vector<std::uint64_t> commonSubnets(std::span<const Offering> offerings) {
   const bool local = oneHost(offerings);
   std::vector<Way> ways(waysOf(leader).begin(), waysOf(leader).end());
   if (local && leader.named == 0)
-    std::ranges::stable_partition(ways, [](const Way& way) { return way.loopback; });
+    std::stable_partition(ways.begin(), ways.end(), [](const Way& way) { return way.loopback; });
   std::vector<std::uint64_t> subnets;
   std::set<std::uint64_t> devices;
   for (const Way& way : ways)
