@@ -3,7 +3,8 @@
 
 RECORD is what the tests of the build asan have met, a line each (tests/house/mark.cpp). marks.unreached lists what they
 cannot meet: "[never] why" or "[sometimes] why", and below it the texts, as this prints them. Said of each violation, a line
-each: a text that no test meets and that is not in the list; an entry of [never] that is met; an entry that is no text.
+each: a text that no test meets and that is not in the list; an entry that is no text. An entry of [never] that is met is
+only noted, as a starved machine may meet it by chance.
 """
 
 import pathlib
@@ -18,6 +19,7 @@ TOKEN = re.compile(
 PLACES = re.compile(r"\\\{(?:who|call|missing|ranges)\\\}")  # which base/status.cpp fills in
 JOINS = re.compile(r"(\w+::)*(text|error|log\w+)")  # calls whose arguments follow each other in one text
 SILENT = ("KnobInfo", "static_assert")  # whose literals nobody is told
+NOTE = "note: "  # begins what is no violation
 CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -126,7 +128,7 @@ def violations(root, record, unreached):
     for (path, text), line in texts.items():
         met, (number, sometimes) = is_met(text, record), entries.get((path, text), (0, False))
         if met and number and not sometimes:
-            yield f"tests/house/marks.unreached:{number}: a test meets this, so it needs no entry: {path}: {text}"
+            yield f"{NOTE}tests/house/marks.unreached:{number}: a test meets this, so it needs no entry: {path}: {text}"
         elif not met and not number:
             yield f"{path}:{line}: no test meets: {path}: {text}"
     for (path, text), (number, _) in entries.items():
@@ -138,7 +140,7 @@ def main(root, record):
     unreached = pathlib.Path(__file__).with_name("marks.unreached").read_text().splitlines()
     found = list(violations(pathlib.Path(root).resolve(), pathlib.Path(record).read_text(errors="replace"), unreached))
     print("\n".join(found) or f"tests meet all texts but the {len(read_list(unreached))} in marks.unreached")
-    return 1 if found else 0
+    return 0 if all(line.startswith(NOTE) for line in found) else 1
 
 
 if __name__ == "__main__":

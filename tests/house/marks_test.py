@@ -67,7 +67,7 @@ class Marks(unittest.TestCase):
 
     def test_an_entry_that_is_met(self):
         said = self.found("1 sent 2 bytes\ncount is 0\n", ["[never] why", "", "lib/a.cpp: count is 0"])
-        self.assertEqual(said, ["tests/house/marks.unreached:3: a test meets this, so it needs no entry: lib/a.cpp: count is 0"])
+        self.assertEqual(said, ["note: tests/house/marks.unreached:3: a test meets this, so it needs no entry: lib/a.cpp: count is 0"])
 
     def test_an_entry_that_is_met_at_times(self):
         self.assertEqual(self.found("1 sent 2 bytes\ncount is 0\n", ["[sometimes] why", "lib/a.cpp: count is 0"]), [])
