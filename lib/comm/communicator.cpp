@@ -50,20 +50,6 @@ Status Communicator::end() const {
   return watch::isRecoverable(firstError) ? Status() : firstError;
 }
 
-// An error of usage had no effect; any other is the end of the communicator, for all ranks. Whoever
-// dies before it has told that must not look like one that has done its part: it leaves after that.
-Status Communicator::settle(const Status& status) {
-  watch::Watch& watch = core_->watch;
-  const bool harmless =
-      status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
-  Status firstError = status;
-  if (!harmless)
-    firstError = status.code() == Code::RemoteError ? watch.lost(status) : watch.declare(status);
-  watch.leave();
-  if (!harmless) watch.awaitOthers();
-  return firstError;
-}
-
 // Before a call on a communicator that has failed: recovers it, or returns its first error again.
 Status Communicator::repair(int timeoutMs) {
   const Status firstError = core_->watch.firstError();
@@ -90,7 +76,7 @@ Status Communicator::failingAll(Body&& body) {
   try {
     return body();
   } catch (...) {
-    return settle(statusOfException());
+    return core_->watch.settle(statusOfException());
   }
 }
 
@@ -112,8 +98,8 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   core.watch.enter(*launch->plan, timeoutMs, label);
   // A rank that has failed in the meantime relies on nobody touching its buffers.
   if (const Status firstError = core.watch.firstError(); !firstError.ok())
-    return settle(firstError);
-  return settle(runObserved(core, *launch));
+    return core.watch.settle(firstError);
+  return core.watch.settle(runObserved(core, *launch));
 }
 
 // Rank 0's calibration is that of all, so rank 0 doubts it.
@@ -155,7 +141,7 @@ Status Communicator::run(const Operation& operation) {
   return failingAll([&]() -> Status {
     if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
     core_->watch.enterPairs(operation.timeoutMs, label);
-    return settle(core_->pairs.run(operation.pairs));
+    return core_->watch.settle(core_->pairs.run(operation.pairs));
   });
 }
 

@@ -100,7 +100,6 @@ class Communicator {
   Status failingAll(Body&& body);
   Status runObserved(Core& core, const engine::Launch& launch) const;
   Status explain(const plan::Call& call, std::string* line, plan::Decision* decision);
-  Status settle(const Status& status);
   Status repair(int timeoutMs);
   std::shared_ptr<Core> core() const;
 

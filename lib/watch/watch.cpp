@@ -97,6 +97,16 @@ void Watch::leave() {
   inside.store(0, std::memory_order_release);
 }
 
+Status Watch::settle(const Status& status) {
+  const bool harmless =
+      status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
+  Status firstError = status;
+  if (!harmless) firstError = status.code() == Code::RemoteError ? lost(status) : declare(status);
+  leave();
+  if (!harmless) awaitOthers();
+  return firstError;
+}
+
 // May the peer still touch buffers of this rank? One whose page is a mirror never does.
 bool Watch::isInside(std::uint32_t peer) const {
   const transport::ControlPage* page = transport_.control(peer);

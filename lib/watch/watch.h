@@ -37,6 +37,10 @@ class Watch {
   // compare.
   void enterPairs(int timeoutMs, const char* label);
   void leave();
+  // The end of a call: what it returns. An error of usage had no effect; any other is the end of the
+  // communicator, for all ranks. Whoever dies before it has told that must not look like one that has
+  // done its part: it leaves after that, and then awaits the others.
+  Status settle(const Status& status);
   // After a call that failed: the ranks that share memory with this one may still be reading and
   // writing its buffers. Waits until they have left the call as well, for half a second at most,
   // and not for those that are dead or stopped.

@@ -10,7 +10,6 @@
 #include "engine/executor.h"
 #include "tests/simulation/caller.h"
 #include "tests/simulation/network.h"
-#include "tests/simulation/settle.h"
 
 namespace weft::simulation {
 namespace {
@@ -169,7 +168,7 @@ Status EngineWorld::call(std::uint32_t rank, engine::Executor& executor, watch::
   watch.enter(*launch.plan, script_.timeoutMs, nullptr);
   Status status = watch.firstError();
   if (status.ok()) status = executor.run(launch);
-  status = settle(watch, status);
+  status = watch.settle(status);
   if (network_->isDead(rank)) return status;
   const Time took = scheduler_.now() - start - self.stoppedFor;
   if (took > script_.timeoutMs * kMillisecond + kPatience)

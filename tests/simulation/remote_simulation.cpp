@@ -18,7 +18,6 @@
 #include "net/service_threads.h"
 #include "tests/simulation/cables.h"
 #include "tests/simulation/caller.h"
-#include "tests/simulation/settle.h"
 #include "tests/simulation/sockets.h"
 #include "transports/wire/wire_transport.h"
 
@@ -100,8 +99,7 @@ class RemoteWorld {
       ranks_[r].steps = static_cast<std::uint32_t>(script_.steps.size());
       ranks_[r].fiber = scheduler_.spawn([this, r] { live(r); }, r);
     }
-    for (net::Key* key : {&secret_})
-      for (std::byte& byte : *key) byte = static_cast<std::byte>(scheduler_.random().below(256));
+    for (std::byte& byte : secret_) byte = static_cast<std::byte>(scheduler_.random().below(256));
   }
 
   Outcome run() {
@@ -293,7 +291,7 @@ Status RemoteWorld::call(std::uint32_t rank, engine::Executor& executor, watch::
   watch.enter(*launch.plan, script_.timeoutMs, nullptr);
   Status status = watch.firstError();
   if (status.ok()) status = executor.run(launch);
-  status = settle(watch, status);
+  status = watch.settle(status);
   if (self.dead) return status;
   const Time took = scheduler_.now() - start - self.stoppedFor;
   if (took > script_.timeoutMs * kMillisecond + kPatience)
