@@ -2,18 +2,34 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <rdma/fabric.h>
+
+#include <cstdlib>
 
 namespace weft::test {
 
-// Not a call of libfabric: tests fork after it. ThreadSanitizer does not see the locks of a library
-// that is not built with it.
-inline bool hasLibfabric() {
+// Null where there is none, and for ThreadSanitizer, which does not see the locks of a library that
+// is not built with it.
+inline void* libfabric() {
 #if defined(__SANITIZE_THREAD__)
-  return false;
+  return nullptr;
 #else
   static void* const library = ::dlopen("libfabric.so.1", RTLD_LAZY | RTLD_LOCAL);
-  return library != nullptr;
+  return library;
 #endif
+}
+
+inline bool hasLibfabric() { return libfabric() != nullptr; }
+
+// At its first call libfabric reads all symbols of the kernel, twice: 90 ms of a core that ranks
+// which are forked afterwards need not spend. A device that a rig preloads is each rank's own.
+inline void warmLibfabric() {
+  if (!hasLibfabric() || std::getenv("LD_PRELOAD") != nullptr) return;
+  const auto ask = reinterpret_cast<decltype(&::fi_getinfo)>(::dlsym(libfabric(), "fi_getinfo"));
+  const auto free = reinterpret_cast<decltype(&::fi_freeinfo)>(::dlsym(libfabric(), "fi_freeinfo"));
+  fi_info* providers = nullptr;
+  if (ask(FI_VERSION(1, 17), nullptr, nullptr, FI_PROV_ATTR_ONLY, nullptr, &providers) == 0)
+    free(providers);
 }
 
 }  // namespace weft::test

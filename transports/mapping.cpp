@@ -3,29 +3,20 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 
 namespace weft::transport {
 
 namespace {
 
-void* mapNow(std::size_t bytes, int fd, std::size_t atOnce) {
+void* map(std::size_t bytes, int fd) {
   const int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, fd, 0);
-  if (at == MAP_FAILED || atOnce == 0) return at;
-  const int again = kind | MAP_FIXED | MAP_POPULATE;
-  if (::mmap(at, std::min(atOnce, bytes), PROT_READ | PROT_WRITE, again, fd, 0) == at) return at;
-  const int error = errno;
-  ::munmap(at, bytes);
-  errno = error;
-  return nullptr;
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind, fd, 0);
 }
 
 }  // namespace
 
-Mapping::Mapping(std::size_t bytes, int fd, std::size_t atOnce)
-    : Mapping(mapNow(bytes, fd, atOnce), bytes) {}
+Mapping::Mapping(std::size_t bytes, int fd) : Mapping(map(bytes, fd), bytes) {}
 
 Mapping::Mapping(void* at, std::size_t bytes) : bytes_(bytes), owner_(::getpid()) {
   if (at == nullptr || at == MAP_FAILED) return;

@@ -13,9 +13,9 @@ namespace weft::transport {
 // every store of the parent would first copy the page. So the destructor does nothing in a child.
 class Mapping {
  public:
-  // A null base with errno set when mmap or madvise fails. fd < 0: private anonymous memory. The
-  // first `atOnce` bytes have their pages now, the others when they are touched.
-  Mapping(std::size_t bytes, int fd, std::size_t atOnce = ~std::size_t{0});
+  // A null base with errno set when mmap or madvise fails. fd < 0: private anonymous memory. Pages
+  // come when they are touched: most ranks touch little of a window of megabytes.
+  Mapping(std::size_t bytes, int fd);
   // Takes over what is mapped already; null or MAP_FAILED is nothing.
   Mapping(void* at, std::size_t bytes);
   Mapping(const Mapping&) = delete;

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <new>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "transports/doorbell.h"
@@ -105,18 +105,17 @@ Status checkControlPage(const PeerInfo& info, const std::byte* base) {
 }
 
 Status mapPrivate(const TransportSetup& setup, const char* what, std::size_t bytes,
-                  std::size_t atOnce, std::shared_ptr<Mapping>* out) {
-  *out = std::make_shared<Mapping>(bytes, -1, atOnce);
+                  std::shared_ptr<Mapping>* out) {
+  *out = std::make_shared<Mapping>(bytes, -1);
   if ((*out)->base() != nullptr) return {};
   return Status::error(Code::OutOfMemory, "cannot map ", bytes, " bytes for the ", what,
                        " of rank ", setup.rank, ": ", std::strerror(errno),
                        "; fix: fewer ranks, a smaller WEFT_SEGMENT_KB or more memory");
 }
 
-Status makeWindow(const TransportSetup& setup, std::size_t atOnce, PeerInfo* info,
-                  std::shared_ptr<Mapping>* out) {
+Status makeWindow(const TransportSetup& setup, PeerInfo* info, std::shared_ptr<Mapping>* out) {
   WEFT_TRY(randomToken(&info->token));
-  WEFT_TRY(mapPrivate(setup, "window", setup.layout.size(), atOnce, out));
+  WEFT_TRY(mapPrivate(setup, "window", setup.layout.size(), out));
   initControlPage(*info, (*out)->base());
   return {};
 }
@@ -130,11 +129,7 @@ void chooseBarriers(const std::vector<PeerInfo>& infos, std::byte* window) {
     relieveRingers(*reinterpret_cast<ControlPage*>(window));
 }
 
-std::string bootId() {
-  std::string id;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
-  return id;
-}
+std::string bootId() { return firstLine("/proc/sys/kernel/random/boot_id"); }
 
 std::uint64_t netNamespace() {
   struct stat info {};

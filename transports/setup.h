@@ -52,11 +52,11 @@ Status checkPeers(const char* transport, const std::vector<PeerInfo>& infos,
 
 PeerName nameOf(const PeerInfo&);
 
-// Private memory of `setup.rank`; `what` it is for goes into the error. `atOnce`: see Mapping.
+// Private memory of `setup.rank`; `what` it is for goes into the error.
 Status mapPrivate(const TransportSetup& setup, const char* what, std::size_t bytes,
-                  std::size_t atOnce, std::shared_ptr<Mapping>*);
+                  std::shared_ptr<Mapping>*);
 // This rank's window in private memory, and its token.
-Status makeWindow(const TransportSetup&, std::size_t atOnce, PeerInfo*, std::shared_ptr<Mapping>*);
+Status makeWindow(const TransportSetup&, PeerInfo*, std::shared_ptr<Mapping>*);
 // Writes the header of one's own control page.
 void initControlPage(const PeerInfo&, std::byte* base);
 // Is this mapping the window of that rank?

@@ -152,7 +152,8 @@ class ProgressOwnership {
   Transport& transport_;
 };
 
-// All-gather of a small blob over the control plane (bootstrap or a parent communicator).
+// All-gather of a small blob over the control plane (bootstrap or a parent communicator). Without
+// `all` nothing is exchanged and nobody waits: has a rank given up, as far as is known here?
 using Exchange = std::function<Status(std::span<const std::byte> mine,
                                       std::vector<std::vector<std::byte>>* all)>;
 

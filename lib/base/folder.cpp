@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include <cerrno>
+#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -20,6 +21,13 @@ int listFolder(const std::string& path, std::vector<std::string>* names) {
     if (name != "." && name != "..") names->emplace_back(name);
   }
   return errno;
+}
+
+std::string firstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 }  // namespace weft::inline base

@@ -10,4 +10,7 @@ namespace weft::inline base {
 // directory_iterator ends the process where it should throw bad_alloc.)
 int listFolder(const std::string& path, std::vector<std::string>* names);
 
+// Of a file, such as one of /sys; empty if it cannot be read.
+std::string firstLine(const std::string& path);
+
 }  // namespace weft::inline base

@@ -202,11 +202,6 @@ std::string describeUnknown(std::string_view name) {
   return distanceTo(nearest) <= 4 ? text(said, "; did you mean ", nearest.name, "?") : said;
 }
 
-const char* typeName(KnobType type) {
-  static constexpr std::array names = {"integer", "bytes", "flag", "choice", "text"};
-  return names[static_cast<std::size_t>(type)];
-}
-
 }  // namespace
 
 bool equalIgnoringCase(std::string_view a, std::string_view b) {
@@ -265,17 +260,6 @@ std::vector<std::string> unknownKnobs() {
       lines.push_back(describeUnknown(name));
   }
   return lines;
-}
-
-std::string knobsAsMarkdown() {
-  std::string page = "| Variable | Type | Default | Meaning |\n|---|---|---|---|\n";
-  for (const KnobInfo& info : kTable) {
-    const std::string type =
-        info.type == KnobType::Choice ? replaced(info.choices, '|', ", ") : typeName(info.type);
-    const std::string fallback = *info.fallback ? text('`', info.fallback, '`') : "(none)";
-    page += text("| `", info.name, "` | ", type, " | ", fallback, " | ", info.doc, " |\n");
-  }
-  return page;
 }
 
 }  // namespace weft::inline base

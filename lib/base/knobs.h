@@ -88,7 +88,4 @@ std::vector<std::string> unknownKnobs();
 
 bool equalIgnoringCase(std::string_view a, std::string_view b);
 
-// The table as Markdown: name, type, default, meaning.
-std::string knobsAsMarkdown();
-
 }  // namespace weft::inline base

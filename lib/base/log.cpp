@@ -81,7 +81,10 @@ void Log::write(Level level, std::string_view message) const {
   } while (written < 0 && errno == EINTR);
 }
 
-void setLogRank(int rank) { threadRank = rank; }
+SpeaksFor::SpeaksFor(std::uint32_t rank)
+    : before_(std::exchange(threadRank, static_cast<int>(rank))) {}
+
+SpeaksFor::~SpeaksFor() { threadRank = before_; }
 
 bool parseLevel(std::string_view name, Level* level) {
   static constexpr std::array<std::pair<const char*, Level>, 7> names = {{

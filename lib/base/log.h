@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -35,8 +36,17 @@ class Log {
   std::string host_;
 };
 
-// The rank that this thread speaks for in the prefix; -1 (the initial value) shows as `-`.
-void setLogRank(int rank);
+// While it lives, the lines of this thread tell of `rank`; those of nobody in particular show `-`.
+class SpeaksFor {
+ public:
+  explicit SpeaksFor(std::uint32_t rank);
+  ~SpeaksFor();
+  SpeaksFor(const SpeaksFor&) = delete;
+  SpeaksFor& operator=(const SpeaksFor&) = delete;
+
+ private:
+  const int before_;
+};
 
 // "warn", "INFO", ...: NCCL_DEBUG's names (NONE VERSION WARN INFO TRACE) besides ours, case
 // ignored. False if unknown. NONE and VERSION still let errors through.
@@ -66,10 +76,6 @@ void logInfo(const Parts&... parts) {
 template <class... Parts>
 void logDebug(const Parts&... parts) {
   logAt(Level::Debug, parts...);
-}
-template <class... Parts>
-void logTrace(const Parts&... parts) {
-  logAt(Level::Trace, parts...);
 }
 
 }  // namespace weft::inline base

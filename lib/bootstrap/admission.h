@@ -22,6 +22,7 @@ class Admission {
 
   // Its first message named our id, so it is worth more patience than others.
   bool knowsOurId() const { return stage_ != Stage::Hello; }
+  const Hello& hello() const { return hello_; }
   // It has proved to hold the secret; only its Info is missing.
   bool proven() const { return stage_ == Stage::Info; }
 

@@ -101,26 +101,34 @@ Status Bootstrap::exchange(net::MessageType type, net::Bytes body, net::MessageT
   if (!stream_)
     return Status::error(Code::InvalidUsage, "set-up round after the bootstrap was closed");
   net::Message message{};
-  failure_ = ask(type, std::move(body), &message, withGrace(deadline));
-  WEFT_TRY(failure_);
-  Status said;
-  if (message.type == net::MessageType::Error && decode(message.body, &said))
-    failure_ = said;
-  else if (message.type != answerType)
-    failure_ = Status::error(Code::InternalError, "unexpected bootstrap message");
+  const Status answered = stream_->ask(type, std::move(body), withGrace(deadline), &message);
+  failure_ = read(answered, message, answerType);
   *answer = std::move(message.body);
   return failure_;
 }
 
-Status Bootstrap::ask(net::MessageType type, net::Bytes body, net::Message* answer,
-                      Deadline deadline) {
-  const Status answered = stream_->ask(type, std::move(body), deadline, answer);
-  if (answered.ok()) return {};
-  if (answered.code() == Code::Timeout)
+Status Bootstrap::heard() {
+  net::Message message{};
+  if (!failure_.ok()) return failure_;
+  const Status received = stream_->awaitMessage(Deadline::in(0), &message);
+  if (received.code() == Code::Timeout) return {};
+  return failure_ = read(received, message, net::MessageType::Error);
+}
+
+Status Bootstrap::read(const Status& received, const net::Message& message,
+                       net::MessageType expected) const {
+  if (received.code() == Code::Timeout)
     return Status::error(Code::Timeout, "rank ", rank_, " heard nothing from the bootstrap root (",
                          rootName_, ") by its deadline. fix: check that process and host");
-  return Status::error(Code::RemoteError, "the communicator's bootstrap root (", rootName_,
-                       ") died or closed: ", answered.text(), ". fix: see what ended that process");
+  if (!received.ok())
+    return Status::error(Code::RemoteError, "the communicator's bootstrap root (", rootName_,
+                         ") died or closed: ", received.text(),
+                         ". fix: see what ended that process");
+  Status said;
+  if (message.type == net::MessageType::Error && decode(message.body, &said)) return said;
+  return message.type == expected
+             ? Status()
+             : Status::error(Code::InternalError, "unexpected bootstrap message");
 }
 
 // Heard or not: nobody waits for an answer.

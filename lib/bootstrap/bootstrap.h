@@ -64,6 +64,9 @@ class Bootstrap {
   Status allGather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
                    Deadline deadline);
 
+  // Between rounds, at once: why there will be no other one, as far as is known.
+  Status heard();
+
   // Says good-bye. Allowed as soon as this rank needs no further round; the others may go on
   // waiting for rounds that have begun, so all ranks must make the same number. Idempotent.
   void close();
@@ -77,7 +80,7 @@ class Bootstrap {
   // Sends one message and waits for the answer, a table or an error.
   Status exchange(net::MessageType type, net::Bytes body, net::MessageType answerType,
                   net::Bytes* answer, Deadline deadline);
-  Status ask(net::MessageType type, net::Bytes body, net::Message* answer, Deadline deadline);
+  Status read(const Status& received, const net::Message& message, net::MessageType expected) const;
   void say(net::MessageType type, net::Bytes body);
 
   std::unique_ptr<net::Stream> stream_;

@@ -82,13 +82,13 @@ Joiner::Attempt Joiner::prove(net::Stream* stream, Deadline limit) {
   const Status answered = stream->ask(net::MessageType::Hello, hello, limit, &answer);
   if (!answered.ok()) return {Result::Failed, answered.text()};
   const Attempt attempt = answerChallenge(stream, hello, answer, limit);
-  return attempt.result == Result::Joined ? awaitWelcome(stream, limit) : attempt;
+  return attempt.result == Result::Joined ? awaitWelcome(stream) : attempt;
 }
 
-// Only a welcomed rank may not start over: the root has not seen it before.
-Joiner::Attempt Joiner::awaitWelcome(net::Stream* stream, Deadline limit) {
+// The root that has seen our proof misses us if we start over, however slow it is.
+Joiner::Attempt Joiner::awaitWelcome(net::Stream* stream) {
   net::Message welcome{};
-  const bool answered = stream->awaitMessage(limit, &welcome).ok();
+  const bool answered = stream->awaitMessage(deadline_, &welcome).ok();
   if (answered && welcome.type == net::MessageType::Welcome) return {Result::Joined, ""};
   if (answered && welcome.type == net::MessageType::Refusal)
     return {Result::Foreign, "it refused our proof of the secret"};

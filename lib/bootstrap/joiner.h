@@ -36,7 +36,7 @@ class Joiner {
   Attempt prove(net::Stream* stream, Deadline limit);
   Attempt answerChallenge(net::Stream* stream, const net::Bytes& hello, const net::Message& message,
                           Deadline limit);
-  Attempt awaitWelcome(net::Stream* stream, Deadline limit);
+  Attempt awaitWelcome(net::Stream* stream);
   Status hopeless(const std::vector<Attempt>& attempts) const;
   Status outOfTime() const;
   std::string where() const;

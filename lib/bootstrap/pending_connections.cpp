@@ -102,6 +102,7 @@ void PendingConnections::serve(Connection& connection) {
 
 void PendingConnections::drop(Connection& connection, std::string_view why) {
   connection.open = false;
+  if (connection.admission.proven()) lost_.push_back(connection.admission.hello().rank);
   (void)connection.stream.flush();  // a refusal may be waiting
   log_.note(connection.peer, connection.stream.channel().unread(), why);
 }

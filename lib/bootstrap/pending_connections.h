@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <list>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.h"
@@ -34,6 +35,8 @@ class PendingConnections {
   Deadline nextWake() const;
   // Never blocks; gives back those that have been authenticated since.
   std::vector<Authenticated> serve();
+  // Ranks that were lost since they had proved themselves, before their Info.
+  std::vector<std::int32_t> takeLost() { return std::exchange(lost_, {}); }
   // Takes nobody any more.
   void close();
 
@@ -57,6 +60,7 @@ class PendingConnections {
   const std::int64_t handshakeMs_;
   std::optional<Deadline> acceptAgain_;  // set while connections cannot be taken
   std::list<Connection> connections_;
+  std::vector<std::int32_t> lost_;
   net::RejectionLog log_;
 };
 

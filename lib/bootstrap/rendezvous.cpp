@@ -120,10 +120,15 @@ void Rendezvous::refuseToWaitForTheGone() {
 }
 
 void Rendezvous::lose(Seat seat) {
-  if (left_[seat] || !failure_.ok() || settled_) return;
-  left_[seat] = true;
+  if (left_[seat]) return;
+  lose(members_[seat].info.who);
+  left_[seat] = !settled_;
+}
+
+void Rendezvous::lose(const PeerName& who) {
+  if (!failure_.ok() || settled_) return;
   decide(Status::error({.code = Code::RemoteError,
-                        .who = members_[seat].info.who,
+                        .who = who,
                         .what = "{who} died or closed its connection while the communicator was "
                                 "being created.",
                         .fix = "see what ended that process"}));

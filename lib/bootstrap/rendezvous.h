@@ -35,6 +35,7 @@ class Rendezvous {
   void gather(Seat seat, GatherMessage message);
   void leave(Seat seat);                    // said good-bye
   void lose(Seat seat);                     // the connection ended without one
+  void lose(const PeerName& who);           // nor will it join
   void fail(Seat seat, const Status& why);  // cannot go on
   void tick();                              // time has passed
 

@@ -38,6 +38,8 @@ class RootService {
     while (!finished() && !(stop.raised() && handedOver())) {
       wait(stop);
       for (PendingConnections::Authenticated& joined : pending_.serve()) seat(std::move(joined));
+      for (const std::int32_t rank : pending_.takeLost())
+        if (!rendezvous_.complete()) rendezvous_.lose(PeerName{rank, ""});
       for (Connection& connection : connections_)
         if (connection.ready) serve(connection);
       rendezvous_.tick();

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
 
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "weft/weft.h"
@@ -23,8 +23,7 @@ std::string networkNamespace() {
 std::string libraryVersion() { return text(WEFT_MAJOR, '.', WEFT_MINOR, '.', WEFT_PATCH); }
 
 PeerName nameOfThisProcess(int rank) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const std::string boot = firstLine("/proc/sys/kernel/random/boot_id");
   const std::string host = hostName();
   return {rank, host, getpid(), text(boot.empty() ? host : boot, ' ', networkNamespace())};
 }

@@ -186,18 +186,6 @@ void announce(const Core::Parts& parts) {
           " cores");
 }
 
-}  // namespace
-
-std::string semanticConfig(const CommConfig& config) {
-  std::string line =
-      text("transport=", config.transport, ";reproducible=", config.reproducible ? 1 : 0);
-  for (const Knob knob : {Knob::Algo, Knob::SegmentKb, Knob::OneShotMax, Knob::DirectMin})
-    line += text(";", knobInfo(knob).name, "=", environment(knobInfo(knob).name));
-  return line;
-}
-
-namespace {
-
 Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, Deadline deadline,
                transport::TransportSetup* setup) {
   std::string cma;
@@ -250,8 +238,17 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
 
 }  // namespace
 
+std::string semanticConfig(const CommConfig& config) {
+  std::string line =
+      text("transport=", config.transport, ";reproducible=", config.reproducible ? 1 : 0);
+  for (const Knob knob : {Knob::Algo, Knob::SegmentKb, Knob::OneShotMax, Knob::DirectMin})
+    line += text(";", knobInfo(knob).name, "=", environment(knobInfo(knob).name));
+  return line;
+}
+
 Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadline deadline,
                   Core::Parts* parts) {
+  const SpeaksFor rank(basis.rank);
   static_cast<Core::Basis&>(*parts) = std::move(basis);
   const std::vector<std::uint32_t> hosts = hostsOf(parts->names);
   transport::TransportSetup setup;

@@ -75,16 +75,6 @@ wire::WireMaker makerOf(std::string_view name) {
   return name == "verbs" ? verbs::makeVerbsWire : ofi::makeOfiWire;
 }
 
-Status makeMapped(std::string_view name, bool oneProcess, const transport::TransportSetup& setup,
-                  std::unique_ptr<transport::Transport>* out) {
-  if (name == "local" && !oneProcess)
-    return Status::error(
-        Code::InvalidUsage,
-        "transport 'local' is for ranks that are threads of one process; fix: use shm or auto");
-  return name == "local" || (name == kAuto && oneProcess) ? local::makeLocal(setup, out)
-                                                          : shm::makeShm(setup, out);
-}
-
 // EFA devices are libfabric's.
 bool hasRoceDevice() {
   namespace fs = std::filesystem;
@@ -221,11 +211,16 @@ void Opening::chooseWires() {
   for (const auto& [pair, times] : selection_.lost) use(ways_.now(pair));
 }
 
+// Of ranks for which a wire was wanted, or nothing, as fits them.
 Status Opening::makeMemory(const transport::TransportSetup& setup,
                            std::unique_ptr<transport::Transport>* out) const {
-  const std::string_view inside = ways_.wish().inside;
-  const std::string_view name = isWire(inside) ? kAuto : inside;
-  return makeMapped(name, isOneProcess(setup_.names, setup_.rank), setup, out);
+  const std::string& inside = ways_.wish().inside;
+  const bool threads = isOneProcess(setup_.names, setup_.rank);
+  if (inside == "local" && !threads)
+    return Status::error(
+        Code::InvalidUsage,
+        "transport 'local' is for ranks that are threads of one process; fix: use shm or auto");
+  return threads && inside != "shm" ? local::makeLocal(setup, out) : shm::makeShm(setup, out);
 }
 
 Status Opening::makeWire(const std::string& name, const transport::TransportSetup& setup,

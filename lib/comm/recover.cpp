@@ -108,10 +108,11 @@ void announce(const Core& made, const std::set<RankPair>& pairs, const Status& l
 }  // namespace
 
 Status recover(const Core& broken, Deadline deadline, std::unique_ptr<Core>* out) {
+  const SpeaksFor rank(broken.parts.rank);
   const Status lost = broken.watch.firstError();
   watch::RemoteRanks& link = *broken.parts.remoteRanks;
   const transport::Exchange exchange = [&](std::span<const std::byte> mine, auto* all) {
-    return link.gather(mine, all, deadline);
+    return all == nullptr ? Status() : link.gather(mine, all, deadline);
   };
   std::vector<Standing> all;
   WEFT_TRY(gatherStandings(broken, exchange, &all));

@@ -24,6 +24,7 @@ class ThreadExchange {
   Status gather(std::size_t rank, std::span<const std::byte> mine,
                 std::vector<std::vector<std::byte>>* all) {
     std::unique_lock lock(mutex_);
+    if (all == nullptr) return failure_;
     const std::uint64_t round = round_;
     std::vector<std::vector<std::byte>>& blobs = blobs_[round % 2];
     if (arrived_.empty()) blobs.assign(ranks_, {});

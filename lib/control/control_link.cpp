@@ -23,7 +23,7 @@ Status openServer(const transport::TransportSetup& setup, Deadline deadline,
                   bootstrap::UniqueId* id) {
   bootstrap::IdContent content;
   std::vector<net::Socket> listeners;
-  content.origin = bootstrap::IdContent::Origin::Address;  // a refusal may be temporary: be patient
+  content.origin = bootstrap::IdContent::Origin::Created;  // so who is refused comes after its end
   WEFT_TRY(bootstrap::listenForRanks(bootstrap::IdScope::Network, &listeners, &content.addresses));
   WEFT_TRY(net::reserveFds(setup.ranks + bootstrap::kMaxUnauthenticated));
   WEFT_TRY(net::randomBytes(content.secret));
@@ -46,7 +46,14 @@ Status connect(const transport::TransportSetup& setup, transport::Transport& tra
   const std::size_t maxMessage = maxNewsBytes(setup.ranks) + net::Channel::kMaxFrameAfter;
   std::unique_ptr<net::Stream> stream;
   std::string serverName;
-  WEFT_TRY(bootstrap::Joiner(content, hello, deadline).run(maxMessage, &stream, &serverName));
+  const Status joined =
+      bootstrap::Joiner(content, hello, deadline).run(maxMessage, &stream, &serverName);
+  if (joined.code() == Code::InvalidUsage)
+    return Status::error({.code = Code::RemoteError,
+                          .who = setup.names[0],
+                          .what = "the control server of {who} has ended",
+                          .fix = "see the log of that process"});
+  WEFT_TRY(joined);
   net::Message seated{};
   const Status answered = stream->ask(
       net::MessageType::Info,

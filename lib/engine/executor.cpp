@@ -9,11 +9,6 @@
 #include "base/text.h"
 
 namespace weft::engine {
-namespace {
-
-constexpr std::uint64_t kUninterrupted = 4 << 20;  // bytes of an op; half a millisecond
-
-}  // namespace
 
 Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
                    const WaitTuning& tuning, std::uint32_t lanes)
@@ -211,14 +206,15 @@ void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
 
 // A direct put may be as long as the message. All of it but the last piece, unless the call ends.
 bool Executor::copyAhead(transport::Put* put) {
-  for (; put->bytes > kUninterrupted && mayTouchPeers(); put->bytes -= kUninterrupted) {
-    if (!transport_.putTo(put->peer, put->target, put->src, kUninterrupted)) {
+  const std::uint64_t piece = tuning_.uninterrupted;
+  for (; put->bytes > piece && mayTouchPeers(); put->bytes -= piece) {
+    if (!transport_.putTo(put->peer, put->target, put->src, piece)) {
       broken_ = transport_.lastError();
       return false;
     }
-    count(kUninterrupted);
-    put->src += kUninterrupted;
-    put->target += kUninterrupted;
+    count(piece);
+    put->src += piece;
+    put->target += piece;
   }
   return mayTouchPeers();
 }
@@ -262,9 +258,10 @@ Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
     if (!mayTouchPeers()) return Step::Broken;
     count(op.crossings * bytes);
   }
-  for (std::uint64_t from = 0; from < bytes; from += kUninterrupted) {
+  const std::uint64_t piece = tuning_.uninterrupted;
+  for (std::uint64_t from = 0; from < bytes; from += piece) {
     if (from != 0) broken_ = progress_.interruption();
-    if (broken_.ok() && !compute_.run(frame, op, from, std::min(bytes, from + kUninterrupted)))
+    if (broken_.ok() && !compute_.run(frame, op, from, std::min(bytes, from + piece)))
       broken_ = transport_.lastError();
     if (!broken_.ok()) return Step::Broken;
   }

@@ -65,7 +65,6 @@ class Executor {
   Status runPlan(const plan::Plan& plan, const Launch& launch);
   Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);
-  bool admit(const Lane& lane, const plan::BoundOp& wait);
   void open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
   Status drain();
   Step advance(Lane& lane);

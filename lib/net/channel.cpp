@@ -42,13 +42,8 @@ void Channel::secure(const Key& sendKey, const Key& receiveKey, std::size_t maxM
 }
 
 void Channel::feed(ByteView bytes) {
-  dropRead();
+  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(std::exchange(inUsed_, 0)));
   in_.insert(in_.end(), bytes.begin(), bytes.end());
-}
-
-void Channel::dropRead() {
-  in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(inUsed_));
-  inUsed_ = 0;
 }
 
 Status Channel::parseHeader(ByteView bytes, FrameHeader* header) const {

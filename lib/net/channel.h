@@ -64,7 +64,6 @@ class Channel {
   bool isRefusal(const FrameHeader& header) const;
   Status openFrame(const FrameHeader& header);
   void sealFrame(Outgoing* message);
-  void dropRead();
 
   bool secured_ = false;
   Key sendKey_{}, receiveKey_{};

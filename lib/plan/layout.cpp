@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::uint64_t kAlign = 64;  // a multiple of every element size
 
-std::uint64_t roundUp(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 std::uint64_t divideUp(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
 // How many pieces of at most `most` bytes; at least one.
 std::uint64_t piecesOf(std::uint64_t bytes, std::uint64_t most) {
@@ -48,9 +47,9 @@ std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budg
 void ByteLayout::cutVector(std::uint64_t count, std::uint64_t elementBytes, const Budget& budget) {
   total_ = count * elementBytes;
   const std::uint64_t even = divideUp(count, chunks_) * elementBytes;
-  segments_ = piecesOf(total_, largestStride(roundUp(even, kAlign), budget) * chunks_);
+  segments_ = piecesOf(total_, largestStride(transport::roundUp(even, kAlign), budget) * chunks_);
   const std::uint64_t chunk = divideUp(count, segments_ * chunks_) * elementBytes;
-  stride_ = chunk >= 4 * kAlign || segments_ > 1 ? roundUp(chunk, kAlign) : chunk;
+  stride_ = chunk >= 4 * kAlign || segments_ > 1 ? transport::roundUp(chunk, kAlign) : chunk;
   segmentBytes_ = stride_ * chunks_;
   segments_ = piecesOf(total_, segmentBytes_);
 }
@@ -70,7 +69,7 @@ void ByteLayout::cutBlocks(const Call& call, std::uint32_t ranks, const Budget& 
   }
   const std::uint64_t longest = *std::max_element(blockBytes_.begin(), blockBytes_.end());
   segments_ = piecesOf(longest, largestStride(longest, budget));
-  stride_ = segments_ == 1 ? longest : roundUp(divideUp(longest, segments_), kAlign);
+  stride_ = segments_ == 1 ? longest : transport::roundUp(divideUp(longest, segments_), kAlign);
   segmentBytes_ = stride_;
   vector_ = even && segments_ == 1;
   total_ = packed;

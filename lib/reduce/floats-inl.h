@@ -9,12 +9,13 @@
 
 #include <hwy/highway.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
+#include "reduce/optimizer.h"
 #include "reduce/packet-inl.h"
-#include "reduce/reduce.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace weft::reduce::HWY_NAMESPACE {
@@ -65,6 +66,29 @@ struct FromF16 {
     return Float16<D>::load(static_cast<const std::byte*>(from) + i * sizeof(uint16_t));
   }
 };
+
+// Sums of gradients of any type.
+template <class D, size_t kCount>
+using Vectors = std::array<hn::Vec<D>, kCount>;
+
+// sum += n vectors of an addend from element i on.
+template <class From, class D, size_t kCount>
+HWY_INLINE void addTo(Vectors<D, kCount>& sum, D d, const void* from, size_t i) {
+  for (size_t k = 0; k < kCount; ++k)
+    sum[k] = hn::Add(sum[k], From::load(d, from, i + k * hn::MaxLanes(d)));
+}
+
+template <class D, size_t kCount>
+HWY_INLINE void addAddend(Vectors<D, kCount>& sum, D d, const Addend& addend, size_t i) {
+  switch (addend.type) {
+    case DType::BF16:
+      return addTo<FromBF16, D, kCount>(sum, d, addend.data, i);
+    case DType::F16:
+      return addTo<FromF16, D, kCount>(sum, d, addend.data, i);
+    default:
+      return addTo<FromF32, D, kCount>(sum, d, addend.data, i);
+  }
+}
 
 // Calls step(d, i) for all i < n, by vectors and then one by one.
 template <class Step>

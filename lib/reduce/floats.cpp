@@ -14,7 +14,16 @@ template <class T>
 using Floats = Native<hn::ScalableTag<T>>;
 
 Kernels resolveFloats(DType type, RedOp op) {
-  return type == DType::F32 ? kernelsOf<Floats<float>>(op) : kernelsOf<Floats<double>>(op);
+  switch (type) {
+    case DType::F16:
+      return kernelsOf<Float16<hn::ScalableTag<float>>>(op);
+    case DType::BF16:
+      return kernelsOf<BFloat16<hn::ScalableTag<uint32_t>>>(op);
+    case DType::F32:
+      return kernelsOf<Floats<float>>(op);
+    default:
+      return kernelsOf<Floats<double>>(op);
+  }
 }
 
 }  // namespace weft::reduce::HWY_NAMESPACE

@@ -7,7 +7,6 @@
 #include <hwy/highway.h>
 
 #include "reduce/adam-inl.h"
-#include "reduce/addends-inl.h"
 #include "reduce/fused.h"
 #include "reduce/rounding-inl.h"
 #include "reduce/squares-inl.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reduce/addends-inl.h"
+#include "reduce/floats-inl.h"
 #include "reduce/grid.h"
 
 HWY_BEFORE_NAMESPACE();

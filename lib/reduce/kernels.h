@@ -12,7 +12,6 @@ struct Kernels {
   ScaleFn scale;
 };
 Kernels integerKernels(DType type, RedOp op);
-Kernels floatKernels(DType type, RedOp op);  // F32, F64
-Kernels halfKernels(DType type, RedOp op);   // F16, BF16
+Kernels floatKernels(DType type, RedOp op);
 
 }  // namespace weft::reduce

@@ -51,8 +51,7 @@ void changePieces(const StepSlice& slice, const Step& step) {
   });
 }
 
-template <class Settings>
-AdamFactors factorsOf(const Settings& s, double learningRate) {
+AdamFactors factorsOf(const AdamW& s, double learningRate) {
   const auto step = static_cast<double>(s.step);
   const double root = std::sqrt(1 - std::pow(s.beta2, step));
   return {.gradientScale = static_cast<float>(s.gradientScale),
@@ -149,7 +148,7 @@ void stepSgd(const Sgd& s, const StepSlice& slice, float* buffer) {
   });
 }
 
-void updateLamb(const Lamb& s, const StepSlice& slice, float* m, float* v, float* update,
+void updateLamb(const AdamW& s, const StepSlice& slice, float* m, float* v, float* update,
                 ExactSum* weightSquares, ExactSum* updateSquares) {
   const AdamFactors c = factorsOf(s, 1);
   forPieces(slice, [&](const float* w, size_t at, size_t count) {

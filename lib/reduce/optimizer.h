@@ -117,19 +117,11 @@ struct Sgd {
 void stepSgd(const Sgd& settings, const StepSlice& slice, float* buffer);
 
 // LAMB (You et al.), in two phases around the norms of each parameter tensor. m and v are those of
-// AdamW, then
+// AdamW, whose settings it has, then
 //   update = (m * (1 / (1 - beta1^step) * root)) / (sqrt(v) + epsilon * root) + w * weightDecay
 // The first phase changes m and v and adds up the squares of w and of the update (null: not). It
-// reads of the slice neither `out` nor `rounding`.
-struct Lamb {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-6;
-  double weightDecay = 0.01;
-  double gradientScale = 1;
-  int64_t step = 1;  // from 1
-};
-void updateLamb(const Lamb& settings, const StepSlice& slice, float* m, float* v, float* update,
+// reads neither the learning rate nor, of the slice, `out` and `rounding`.
+void updateLamb(const AdamW& settings, const StepSlice& slice, float* m, float* v, float* update,
                 ExactSum* weightSquares, ExactSum* updateSquares);
 
 // The second phase: w = w - update * rate, where rate is the learning rate times the trust ratio

@@ -20,10 +20,10 @@ constexpr std::array<Traits, 10> kTypes{{{"int8", 1, integerKernels},
                                          {"uint32", 4, integerKernels},
                                          {"int64", 8, integerKernels},
                                          {"uint64", 8, integerKernels},
-                                         {"half", 2, halfKernels},
+                                         {"half", 2, floatKernels},
                                          {"float", 4, floatKernels},
                                          {"double", 8, floatKernels},
-                                         {"bfloat16", 2, halfKernels}}};
+                                         {"bfloat16", 2, floatKernels}}};
 
 constexpr std::array<const char*, 7> kOps{"sum", "prod", "max", "min", "avg", "mulsum", "kernel"};
 

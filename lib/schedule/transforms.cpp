@@ -13,18 +13,25 @@ namespace {
 
 bool landsInOut(const Op& op) { return op.kind == OpKind::Put && op.dst.buf == Buf::Out; }
 
-// [rank]: the ranks that put into its Out, starting with the next one.
+using Acts = std::vector<std::vector<bool>>;  // [rank][peer]: does it do something to the peer?
+
+// [rank]: those who do it to that rank, starting with the next one.
+std::vector<std::vector<uint32_t>> actorsOn(const Acts& acts) {
+  const auto ranks = static_cast<uint32_t>(acts.size());
+  std::vector<std::vector<uint32_t>> actors(ranks);
+  for (uint32_t r = 0; r < ranks; ++r)
+    for (const uint32_t actor : after(r, ranks))
+      if (acts[actor][r]) actors[r].push_back(actor);
+  return actors;
+}
+
+// The ranks that put into each one's Out.
 std::vector<std::vector<uint32_t>> writersOf(const Schedule& s) {
-  std::vector<std::vector<uint32_t>> writers(s.ranks);
+  Acts puts(s.ranks, std::vector<bool>(s.ranks, false));
   for (uint32_t w = 0; w < s.ranks; ++w)
     for (const Op& op : s.program(w).ops)
-      if (landsInOut(op) && (writers[op.peer].empty() || writers[op.peer].back() != w))
-        writers[op.peer].push_back(w);
-  for (uint32_t r = 0; r < s.ranks; ++r) {
-    const auto next = std::lower_bound(writers[r].begin(), writers[r].end(), r);
-    std::rotate(writers[r].begin(), next, writers[r].end());
-  }
-  return writers;
+      if (landsInOut(op)) puts[w][op.peer] = true;
+  return actorsOn(puts);
 }
 
 // [peer]: does `program` end its use of the peer's In with a read, so that nothing tells the peer
@@ -45,15 +52,11 @@ std::vector<bool> lastReads(const Program& program, uint32_t ranks) {
   return reads;
 }
 
-// [rank]: those who read its In last of all, starting with the next one.
+// Those who read each one's In last of all.
 std::vector<std::vector<uint32_t>> lastReadersOf(const Schedule& s) {
-  std::vector<std::vector<bool>> reads;
+  Acts reads;
   for (uint32_t r = 0; r < s.ranks; ++r) reads.push_back(lastReads(s.program(r), s.ranks));
-  std::vector<std::vector<uint32_t>> readers(s.ranks);
-  for (uint32_t r = 0; r < s.ranks; ++r)
-    for (const uint32_t reader : after(r, s.ranks))
-      if (reads[reader][r]) readers[r].push_back(reader);
-  return readers;
+  return actorsOn(reads);
 }
 
 // Puts in place of each rank's program what `rewrite(me, old, new)` makes of it.

@@ -6,31 +6,9 @@
 namespace weft::shard {
 
 std::vector<std::string> stateNames(const OptimizerSettings& settings) {
-  switch (settings.kind) {
-    case Optimizer::Sgd:
-      if (settings.momentum == 0) return {};
-      return {"momentum"};
-    default:
-      return {"m", "v"};
-  }
-}
-
-void prepareLamb(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
-                 TrustSums* sums) {
-  const reduce::Lamb lamb{.beta1 = o.beta1,
-                          .beta2 = o.beta2,
-                          .epsilon = o.epsilon,
-                          .weightDecay = run.weightDecay,
-                          .gradientScale = step.gradientScale,
-                          .step = step.step};
-  reduce::updateLamb(lamb, run.slice, run.state[0], run.state[1], run.gradients, &sums->weights,
-                     &sums->update);
-}
-
-double trustRatio(const OptimizerSettings& o, const TrustSums& sums, double weightDecay) {
-  if (weightDecay == 0 && !o.lambOnAll) return 1;
-  const double weights = std::sqrt(sums.weights.value()), update = std::sqrt(sums.update.value());
-  return weights > 0 && update > 0 ? weights / update : 1;
+  if (settings.kind != Optimizer::Sgd) return {"m", "v"};
+  if (settings.momentum == 0) return {};
+  return {"momentum"};
 }
 
 reduce::AdamW adamWOf(const OptimizerSettings& o, const StepSettings& step, const StateRun& run) {
@@ -41,6 +19,18 @@ reduce::AdamW adamWOf(const OptimizerSettings& o, const StepSettings& step, cons
           .weightDecay = run.weightDecay,
           .gradientScale = step.gradientScale,
           .step = step.step};
+}
+
+void prepareLamb(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
+                 TrustSums* sums) {
+  reduce::updateLamb(adamWOf(o, step, run), run.slice, run.state[0], run.state[1], run.gradients,
+                     &sums->weights, &sums->update);
+}
+
+double trustRatio(const OptimizerSettings& o, const TrustSums& sums, double weightDecay) {
+  if (weightDecay == 0 && !o.lambOnAll) return 1;
+  const double weights = std::sqrt(sums.weights.value()), update = std::sqrt(sums.update.value());
+  return weights > 0 && update > 0 ? weights / update : 1;
 }
 
 Status stepRun(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,

@@ -23,23 +23,19 @@ void Updater::run(void* result, std::span<const void* const> addends, std::uint6
   } else {
     gradients = state_.finalSums(bucket_) + first;
   }
-  stepTile(first, count, gradients, static_cast<std::byte*>(result));
+  const auto step = [&](const StateRun& run) {
+    const Status status =
+        stepRun(state_.config().optimizer, settings_, run, ratios_[run.parameter]);
+    if (failure_.status.ok() && !status.ok()) failure_ = {status, run.parameter};
+  };
+  state_.visitRuns(bucket_, own_.offset + first, count, gradients, static_cast<std::byte*>(result),
+                   step);
 }
 
+// In one pass, from gradients to the parameters of all ranks.
 bool Updater::runToAll(std::span<void* const> results, std::span<const void* const> addends,
                        std::uint64_t first, std::size_t count) {
-  if (!isFused()) return false;
-  stepFused(results, addends, first, count);
-  return true;
-}
-
-// In one pass, from gradients to the parameters of all ranks?
-bool Updater::isFused() const {
-  return state_.config().optimizer.kind == Optimizer::AdamW && !state_.aliasesWeights();
-}
-
-void Updater::stepFused(std::span<void* const> results, std::span<const void* const> gradients,
-                        std::uint64_t first, std::size_t count) {
+  if (state_.config().optimizer.kind != Optimizer::AdamW || state_.aliasesWeights()) return false;
   state_.visitRuns(bucket_, own_.offset + first, count, nullptr, nullptr, [&](const StateRun& run) {
     targets_.clear();
     for (void* result : results)
@@ -48,10 +44,11 @@ void Updater::stepFused(std::span<void* const> results, std::span<const void* co
     addends_.clear();
     if (!folds_) addends_ = {{state_.finalSums(bucket_) + first + run.at, reduce::DType::F32}};
     const reduce::DType wire = state_.config().wireType;
-    for (std::size_t i = 0; folds_ && i < gradients.size(); ++i)
-      addends_.push_back(reduce::Addend{gradients[i], wire}.from(run.at));
+    for (std::size_t i = 0; folds_ && i < addends.size(); ++i)
+      addends_.push_back(reduce::Addend{addends[i], wire}.from(run.at));
     stepFused(run, first + run.at);
   });
+  return true;
 }
 
 // The run whose gradients and results are `addends_` and `targets_`.
@@ -83,16 +80,6 @@ void Updater::reportAnew(std::uint64_t first, std::size_t count) {
     for (const reduce::Addend& a : addends_) inputs_.push_back(a.from(at).data);
     fold_.fold(reduced_.data(), inputs_, first + at, std::min(kFoldTile, count - at));
   }
-}
-
-void Updater::stepTile(std::uint64_t first, std::size_t count, float* gradients,
-                       std::byte* result) {
-  state_.visitRuns(bucket_, own_.offset + first, count, gradients, result,
-                   [&](const StateRun& run) {
-                     const Status status =
-                         stepRun(state_.config().optimizer, settings_, run, ratios_[run.parameter]);
-                     if (failure_.status.ok() && !status.ok()) failure_ = {status, run.parameter};
-                   });
 }
 
 void Updater::aim(std::uint32_t bucket) {

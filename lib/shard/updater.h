@@ -43,10 +43,6 @@ class Updater : private plan::Epilogue {
   bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
                 std::uint64_t first, std::size_t count) override;
 
-  void stepTile(std::uint64_t first, std::size_t count, float* gradients, std::byte* result);
-  bool isFused() const;
-  void stepFused(std::span<void* const> results, std::span<const void* const> gradients,
-                 std::uint64_t first, std::size_t count);
   void stepFused(const StateRun& run, std::uint64_t first);
   void reportAnew(std::uint64_t first, std::size_t count);
   void aim(std::uint32_t bucket);

@@ -6,17 +6,12 @@
 #include <sstream>
 #include <thread>
 
+#include "base/folder.h"
+
 namespace weft::topology {
 namespace {
 
 constexpr const char* kRoot = "/sys/fs/cgroup";
-
-std::string firstLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::string content(const std::string& path) {
   std::ostringstream all;  // an iterator over the file would throw what a failing read says

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "base/folder.h"
@@ -12,13 +11,6 @@ namespace weft::topology {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string firstLine(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::vector<std::string> entries(const fs::path& folder) {
   std::vector<std::string> names;

@@ -24,9 +24,6 @@ namespace weft::topology {
 // Errors name `file`, the line and what is wrong with it.
 Status parseFabric(std::string_view lines, const std::string& file, Fabric* out);
 Status readFabric(const std::string& file, Fabric* out);
-// A text that parseFabric() reads back as the same fabric.
-std::string formatFabric(const Fabric& fabric);
-
 // The fabric in WEFT_TOPO_FILE; nothing if that is not set.
 Status fabricFromKnob(std::optional<Fabric>* out);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/number.h"
+#include "base/text.h"
 
 namespace weft::tune {
 namespace {
@@ -114,11 +115,7 @@ std::string toText(const Machine& machine) {
   return text;
 }
 
-std::string figureNames() {
-  std::string names;
-  for (const Field& field : kFields) names += (names.empty() ? "" : ", ") + std::string(field.name);
-  return names;
-}
+std::string figureNames() { return joined(kFields, ", ", &Field::name); }
 
 bool parse(std::string_view text, Machine* machine) {
   Machine read;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/folder.h"
 #include "base/text.h"
 
 namespace weft::tune {
@@ -16,19 +17,12 @@ namespace {
 
 constexpr const char* kCpus = "/sys/devices/system/cpu/cpu";
 
-std::string lineOf(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 long configured(int level) {
   return level == 2 ? sysconf(_SC_LEVEL2_CACHE_SIZE) : sysconf(_SC_LEVEL3_CACHE_SIZE);
 }
 
 std::string siblingsOf(int core) {
-  return lineOf(text(kCpus, core, "/topology/thread_siblings_list"));
+  return firstLine(text(kCpus, core, "/topology/thread_siblings_list"));
 }
 
 bool isIn(const cpu_set_t& set, int core) {
@@ -49,8 +43,8 @@ std::size_t bytesOfCacheSize(const std::string& text) {
 std::size_t cacheBytes(int level) {
   for (int index = 0; index < 8; ++index) {
     const std::string cache = text(kCpus, "0/cache/index", index, "/");
-    if (lineOf(cache + "level") != std::to_string(level)) continue;
-    if (const std::size_t bytes = bytesOfCacheSize(lineOf(cache + "size")); bytes != 0)
+    if (firstLine(cache + "level") != std::to_string(level)) continue;
+    if (const std::size_t bytes = bytesOfCacheSize(firstLine(cache + "size")); bytes != 0)
       return bytes;
   }
   const long bytes = configured(level);

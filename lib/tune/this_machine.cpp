@@ -2,6 +2,7 @@
 #include "tune/this_machine.h"
 
 #include <ctime>
+#include <iterator>
 #include <mutex>
 
 #include "base/knobs.h"
@@ -37,19 +38,11 @@ void measure(Calibration* calibration) {
 }
 
 const char* nameOf(Origin origin) {
-  switch (origin) {
-    case Origin::Nowhere:
-      break;
-    case Origin::Measured:
-      return "a measurement";
-    case Origin::File:
-      return "its file";
-    case Origin::Peer:
-      return "an earlier communicator";
-    case Origin::Recorded:
-      return "the recorded machine of WEFT_TUNE_FILE";
-  }
-  return "nowhere";
+  constexpr const char* kNames[] = {"nowhere", "a measurement", "its file",
+                                    "an earlier communicator",
+                                    "the recorded machine of WEFT_TUNE_FILE"};
+  const auto number = static_cast<std::size_t>(origin);  // a peer may have told any
+  return kNames[number < std::size(kNames) ? number : 0];
 }
 
 }  // namespace

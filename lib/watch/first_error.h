@@ -32,11 +32,11 @@ inline Status statusOf(const transport::FirstError& firstError) {
 
 // False if somebody else has published one, or is just doing it.
 inline bool publishFirstError(const Status& cause, transport::FirstError* firstError) {
+  const std::string packed = pack(cause, transport::kFirstErrorBytes);  // while nobody waits for it
   std::uint32_t none = transport::FirstError::None;
   if (!firstError->state.compare_exchange_strong(none, transport::FirstError::Writing,
                                                  std::memory_order_acq_rel))
     return false;
-  const std::string packed = pack(cause, transport::kFirstErrorBytes);
   std::memcpy(firstError->packed, packed.data(), packed.size());
   firstError->length = static_cast<std::uint32_t>(packed.size());
   firstError->state.store(transport::FirstError::Published, std::memory_order_release);

@@ -43,6 +43,8 @@ Status Liveness::check(const Matters& matters) {
 Status Liveness::look(Peer& peer, bool dead, Clock::time_point now) {
   ProcStat stat;
   const bool known = peer.statFd >= 0 && readProcStat(peer.statFd, &stat);
+  // The kernel fetches the exit code before the flags; a process may have ended in between.
+  if (known && stat.dying() && stat.exitCode == 0) (void)readProcStat(peer.statFd, &stat);
   if (dead || (known && stat.dying())) return ended(peer, known ? &stat : nullptr, now);
   if (known) noteStop(peer, stat, now);
   return {};

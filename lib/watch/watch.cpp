@@ -126,6 +126,7 @@ void Watch::awaitOthers() const {
 }
 
 Status Watch::firstError() const {
+  if (unshared_.load(std::memory_order_acquire)) return unsharedError_;
   const Status first = statusOf(*firstError_);
   if (remote_ == nullptr || !isRecoverable(first)) return first;
   const Status overruled = remote_->overruled();
@@ -133,13 +134,20 @@ Status Watch::firstError() const {
 }
 
 Status Watch::declare(const Status& cause) {
-  broken_.store(true, std::memory_order_relaxed);
   if (remote_ && (!published() || overrules(cause, firstError()))) remote_->propose(cause);
   if (publishFirstError(cause, firstError_))
     for (std::uint32_t r = 0; r < names_.size(); ++r) transport_.wake(r);
   const Clock::time_point until = Clock::now() + kFirstErrorPatience;
-  while (!published() && Clock::now() < until) std::this_thread::yield();
-  return published() ? firstError() : cause;  // whoever was writing it died
+  while (!isBroken() && Clock::now() < until) std::this_thread::yield();
+  if (!isBroken()) keep(cause);
+  return firstError();
+}
+
+void Watch::keep(const Status& cause) {
+  const std::lock_guard lock(sharing_);
+  if (unshared_.load(std::memory_order_relaxed)) return;
+  unsharedError_ = cause;
+  unshared_.store(true, std::memory_order_release);
 }
 
 Status Watch::abort() {
@@ -285,6 +293,7 @@ void Watch::warnIfLong(std::uint32_t waitingFor) {
 
 Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   const std::lock_guard lock(looking_);
+  const SpeaksFor rank(rank_);
   const Clock::time_point now = Clock::now();
   if (!waiting_) {
     waiting_ = true;
@@ -294,7 +303,7 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
     askEvery_ = kAskFirst;
     warnAfter_ = std::chrono::seconds(10);
   }
-  if (published()) return declare(firstError());
+  if (isBroken()) return declare(firstError());
   if (remote_) askRemoteRanks(now);
   WEFT_TRY(compareCalls());
   if (now >= nextLook_) {
@@ -370,7 +379,7 @@ Status Watch::lost(const Status& symptom) {
   const std::lock_guard lock(looking_);
   const Clock::time_point until = Clock::now() + kDeathPatience;
   do {
-    if (published()) return declare(firstError());
+    if (isBroken()) return declare(firstError());
     WEFT_TRY(lookForDead(true));
     std::this_thread::sleep_for(milliseconds(1));
   } while (Clock::now() < until);
@@ -382,7 +391,7 @@ Status Watch::lost(const Status& symptom) {
 }
 
 Status Watch::lookAround() {
-  if (published()) return declare(firstError());
+  if (isBroken()) return declare(firstError());
   const std::unique_lock lock(looking_, std::try_to_lock);
   if (!lock.owns_lock()) return {};
   WEFT_TRY(lookForDead(false));

@@ -61,7 +61,8 @@ class Watch {
   Status declare(const Status& cause);
   // The first error so far; OK if there is none. Any thread.
   Status firstError() const;
-  bool isBroken() const { return broken_.load(std::memory_order_relaxed) || published(); }
+  // From when on firstError() tells why.
+  bool isBroken() const { return unshared_.load(std::memory_order_acquire) || published(); }
   // Looks now for peers that are dead, outside of any call. Any thread: if another is looking, it
   // leaves that to it.
   Status lookAround();
@@ -84,6 +85,7 @@ class Watch {
   // Ranks by what they called; "" of those that have not yet.
   using Callers = std::map<std::string, std::vector<std::uint32_t>>;
   PeerName oddOneOut(const Callers& callers) const;
+  void keep(const Status& cause);
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls();
   Status lookForDead(bool inCall, const Needs& needs = {});
@@ -110,7 +112,10 @@ class Watch {
   RemoteRanks* const remote_;
   transport::FirstError* firstError_;
   Liveness liveness_;
-  std::atomic<bool> broken_{false};
+  // An error that could not be published: a rank died while it wrote the first one.
+  std::atomic<bool> unshared_{false};
+  Status unsharedError_;  // written under sharing_ before unshared_ is set, never after
+  std::mutex sharing_;
   // Held while somebody checks whether peers have ended: guards liveness_, endSeen_, looks_.
   mutable std::mutex looking_;
 

@@ -121,6 +121,7 @@ Outcome collect(pid_t child, int report) {
 
 std::vector<Outcome> runProcesses(const Fabric& fabric, std::uint32_t ranks,
                                   const std::function<void(Rank&)>& body) {
+  if (fabric.wire) test::warmLibfabric();
   std::vector<pid_t> children;
   std::vector<Fd> reports;
   {
@@ -235,6 +236,7 @@ std::vector<std::byte> Rank::receive(int link) {
 
 // Messages begin with one byte of ours, so that none is empty (which would read as a hang-up).
 Status Rank::exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
+  if (all == nullptr) return {};
   std::vector<std::byte> framed(1);
   framed.insert(framed.end(), mine.begin(), mine.end());
   all->assign(ranks, {});

@@ -44,10 +44,10 @@ class AnyWire final : public wire::Wire {
 wire::WireTransport::Parts parts(std::unique_ptr<wire::Wire> wire) {
   wire::WireTransport::Parts made;
   made.layout = layout();
-  made.windowMemory = std::make_shared<transport::Mapping>(made.layout.size(), -1, 0);
+  made.windowMemory = std::make_shared<transport::Mapping>(made.layout.size(), -1);
   made.window = made.windowMemory->base();
   made.bounceMemory =
-      std::make_unique<transport::Mapping>(wire::BounceBuffer::bytes(made.layout), -1, 0);
+      std::make_unique<transport::Mapping>(wire::BounceBuffer::bytes(made.layout), -1);
   require(made.window != nullptr && made.bounceMemory->base() != nullptr, "there is memory");
   for (std::uint32_t rank = 0; rank < kRanks; ++rank)
     made.mirrors.push_back(rank == 0 ? nullptr : std::make_unique<transport::ControlPage>());

@@ -41,6 +41,7 @@ if mknod "$folder/full" c 1 7 2>/dev/null && (: >"$folder/full") 2>/dev/null; th
   test $code = 73
   grep -q 'cannot write standard output' "$folder/said"
 fi
+WEFT_DEBUG=INFO expect 0 '\[1\] WEFT INFO communicator' --ranks 2 --time 4 --no-host
 expect 0 '"verdict"' --ranks 2 --time 4 --no-host --json -
 WEFT_TRANSPORT=faulty:corrupt=2:0-1 expect 69 'link from rank 0 .* to rank 1 .*data-corrupt' --ranks 2 --time 4 --no-host
 WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:29753 WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1 \

@@ -117,7 +117,7 @@ const std::vector<Scene>& scenes() {
          armed();
          if (a.does(create(a))) allReduce(a, a.r.comm);
        },
-       "ofi", kShortMs},  // who greets a rank that has failed waits for it
+       "ofi"},
       {"creations_in_group", 83, true, playCreationsInGroup},
       {"first_call", 3, false,
        [](Actor& a, const Armed& armed) { armed(), allReduce(a, a.r.comm); }},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th put,
-// for all k, before the first and after the last, or has called something else. Whoever gets a
-// result gets the right one, all others the name of the culprit, and all of them in the end the
-// name. Without a transport that counts puts, a rank dies at its k-th instruction;
-// RANKS_TEST_STEPS says at how many of them in each call.
+// Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th
+// put, for all k, before the first and after the last, is destroyed at its first, or has called
+// something else. Whoever gets a result gets the right one, all others the name of the culprit,
+// and all of them in the end the name. Without a transport that counts puts, a rank dies at its
+// k-th instruction; RANKS_TEST_STEPS says at how many of them in each call.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -390,40 +390,50 @@ TEST_P(FaultPoints, ARankDiesAtAnInstruction) {
   harmAll(points, SIGKILL, 4);
 }
 
-// ---- A communicator is aborted -----------------------------------------------------------------
+// ---- A communicator is aborted, or destroyed ---------------------------------------------------
 
-// The victim's signal handler asks another thread to abort and waits for it, so that the call goes
-// on when the abort is done.
-struct Abort {
+// The victim's signal handler asks another thread to end its communicator and waits for it, so that
+// the call goes on when that is done.
+struct Ending {
   sem_t asked, done;
 };
-Abort aborting;
+thread_local Ending* ending = nullptr;  // of the victim's thread
 
-void askForAbort(int) {
-  ::sem_post(&aborting.asked);
-  ::sem_wait(&aborting.done);
+void askForEnd(int) {
+  ::sem_post(&ending->asked);
+  ::sem_wait(&ending->done);
+}
+
+// `body` on the victim's thread, and on another one, when it is asked for, `end`.
+std::string endWithin(const Rank& r, weftResult_t (*end)(weftComm_t),
+                      const std::function<std::string()>& body) {
+  Ending mine;
+  ending = &mine;
+  ::sem_init(&mine.asked, 0, 0);
+  ::sem_init(&mine.done, 0, 0);
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    ::sem_wait(&mine.asked);
+    if (over) return;
+    end(r.comm);
+    ::sem_post(&mine.done);
+  });
+  std::string wrong = body();
+  over = true;  // should nobody have asked
+  ::sem_post(&mine.asked);
+  other.join();
+  return wrong;
 }
 
 std::string callAndAbort(const Rank& r, const Point& p) {
   if (r.rank != p.victim) return callUntilTold(r, p, weftAborted, kTimeoutMs, [] {});
-  ::sem_init(&aborting.asked, 0, 0);
-  ::sem_init(&aborting.done, 0, 0);
-  std::atomic<bool> over{false};
-  std::thread aborter([&] {
-    ::sem_wait(&aborting.asked);
-    if (over) return;
-    weftCommAbort(r.comm);
-    ::sem_post(&aborting.done);
+  return endWithin(r, weftCommAbort, [&] {
+    return callUntilTold(r, p, weftAborted, kTimeoutMs, [] { askForEnd(SIGUSR1); });
   });
-  std::string wrong = callUntilTold(r, p, weftAborted, kTimeoutMs, [] { askForAbort(SIGUSR1); });
-  over = true;  // should nobody have asked
-  ::sem_post(&aborting.asked);
-  aborter.join();
-  return wrong;
 }
 
 TEST_P(FaultPoints, ARankAborts) {
-  ::signal(SIGUSR1, askForAbort);
+  ::signal(SIGUSR1, askForEnd);
   const std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
   for (const Point& p : points) {
     const std::string transport = p.transport(SIGUSR1);
@@ -431,6 +441,44 @@ TEST_P(FaultPoints, ARankAborts) {
     ASSERT_EQ(failures(world, [&](const Rank& r) { return callAndAbort(r, p); }), "")
         << describe(p);
   }
+  report(points.size());
+}
+
+// The call ends, right or aborted, although its communicator is gone.
+std::string callAndLose(const Rank& r, const Point& p) {
+  const Case c = caseOf(*p.scene, p.ranks);
+  CheckedCall call(c, r);
+  const weftResult_t result = call.make();
+  if (result == weftSuccess) return call.check();
+  call.takeBack();
+  if (result != weftAborted) return outcome(result, nullptr);
+  return call.isUntouched() ? "" : "a buffer was written after the failure";
+}
+
+std::string callAndDestroy(const Rank& r, const Point& p) {
+  if (r.rank != p.victim) return callUntilTold(r, p, weftAborted, kTimeoutMs, [] {});
+  std::string wrong = endWithin(r, weftCommDestroy, [&] { return callAndLose(r, p); });
+  if (wrong.empty() && weftBarrier(r.comm, nullptr, nullptr) != weftInvalidArgument)
+    wrong = "it was not destroyed";
+  return wrong;
+}
+
+// At each rank's first put of each scene, side by side: the destruction waits a second for a call.
+TEST_P(FaultPoints, ARankIsDestroyed) {
+  ::signal(SIGUSR1, askForEnd);
+  std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
+  std::erase_if(points, [](const Point& p) { return p.put != 1 || p.isAfter(); });
+  std::vector<std::string> failed(points.size());
+  std::vector<std::thread> worlds;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    worlds.emplace_back([&, i] {
+      const std::string transport = points[i].transport(SIGUSR1);
+      const World world{Kind::Threads, points[i].ranks, transport.c_str(), kTimeoutMs};
+      failed[i] = failures(world, [&](const Rank& r) { return callAndDestroy(r, points[i]); });
+    });
+  }
+  for (std::thread& world : worlds) world.join();
+  for (std::size_t i = 0; i < points.size(); ++i) EXPECT_EQ(failed[i], "") << describe(points[i]);
   report(points.size());
 }
 

@@ -14,21 +14,6 @@ namespace {
 
 constexpr double kPromptMs = 2000 * kSlowdown;
 
-// Holds a stream up until it is opened.
-class Gate {
- public:
-  void holdUp(Steps& steps, weftStream_t stream) {
-    steps.ok(weftStreamCallback(stream, &Gate::wait, this), "queue a gate");
-  }
-  void open() { open_ = true; }
-
- private:
-  static void wait(void* self) {
-    while (!static_cast<Gate*>(self)->open_) sleepMs(0.1);
-  }
-  std::atomic<bool> open_{false};
-};
-
 void raise(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
 void nap(void*) { sleepMs(2); }
 

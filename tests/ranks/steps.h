@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "world.h"
@@ -66,6 +67,24 @@ class Event {
 
  private:
   weftEvent_t event_ = nullptr;
+};
+
+// Holds a stream up until it is opened, or for so long at most.
+class Gate {
+ public:
+  explicit Gate(double mostMs = 60000) : until_(nowMs() + mostMs) {}
+  void holdUp(Steps& steps, weftStream_t stream) {
+    steps.ok(weftStreamCallback(stream, &Gate::wait, this), "queue a gate");
+  }
+  void open() { open_ = true; }
+
+ private:
+  static void wait(void* self) {
+    Gate& gate = *static_cast<Gate*>(self);
+    while (!gate.open_ && nowMs() < gate.until_) sleepMs(0.1);
+  }
+  const double until_;
+  std::atomic<bool> open_{false};
 };
 
 }  // namespace weft::testing

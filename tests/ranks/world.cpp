@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "../has_libfabric.h"
+
 namespace weft::testing {
 namespace {
 
@@ -108,6 +110,11 @@ void awaitOtherThreadsAsleep() {
   }
 }
 
+const World& prepared(const World& world) {
+  if (std::string(world.transport).find("ofi") != std::string::npos) test::warmLibfabric();
+  return world;
+}
+
 }  // namespace
 
 std::string nameOf(Kind kind) { return kind == Kind::Threads ? "threads" : "processes"; }
@@ -145,7 +152,7 @@ Processes::Processes(int n, const std::function<std::string(int)>& body) {
 }
 
 Processes::Processes(const World& world, const Body& body)
-    : Processes(world.ranks, [&world, &body, courier = IdCourier(world.ranks)](int rank) {
+    : Processes(prepared(world).ranks, [&world, &body, courier = IdCourier(world.ranks)](int rank) {
         return runProcess(world, courier, rank, body);
       }) {}
 

@@ -83,6 +83,16 @@ part_collectives() {
   done
   grep -q 'rank 1: shm' "$work/0" && grep -q 'rank.*: tcp;ofi_rxm' "$work/0"
   result "shm inside, libfabric between" $?
+  places
+}
+
+# What weft-perf prints as the device of a rank is its place on its host, as weftCommLocalRank gives it.
+places() {
+  local rank wrong=0
+  for ((rank = 0; rank < ranks; rank++)); do
+    grep -Eq "^# +Rank +$rank .* device +$((rank % each)) " "$work/0" || wrong=1
+  done
+  result "local ranks" $wrong
 }
 
 # fault SEED NAME PATTERN COMMAND...: while an all-reduce runs, COMMAND; all ranks end with an error within 20 s, and

@@ -54,6 +54,8 @@ Script writeScript(Random& random) {
   script.waiting.respins = std::min(script.waiting.spins, 1u);
   script.waiting.crowded = random.chance(50);
   script.waiting.yieldFor = std::chrono::microseconds(random.oneOf({0, 50, 500}));
+  script.waiting.uninterrupted = script.weather.longestCopy =
+      random.oneOf<std::uint64_t>({64, 256, 4096});
   script.epochsBefore =
       random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
   script.timeoutMs = random.oneOf({400, 1000});

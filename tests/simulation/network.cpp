@@ -55,6 +55,7 @@ class SimulatedTransport final : public Transport {
  private:
   Network::Port& mine() const { return network_.ports_[rank_]; }
   PutResult fail(std::uint32_t peer);
+  bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
   void copyDirect(const Put& put);
 
   Network& network_;
@@ -71,10 +72,26 @@ PutResult SimulatedTransport::fail(std::uint32_t peer) {
 
 // A copy by the sender's own core takes a while.
 void SimulatedTransport::copyDirect(const Put& put) {
+  network_.checkCopy(rank_, put);
   std::byte* const to = reinterpret_cast<std::byte*>(put.target);
   std::copy_n(put.src, put.bytes / 2, to);
   network_.scheduler_.compute(network_.scheduler_.random().between(0, 300 * kMicrosecond));
   std::copy(put.src + put.bytes / 2, put.src + put.bytes, to + put.bytes / 2);
+}
+
+bool SimulatedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* from,
+                               std::size_t bytes) {
+  if (mine().dismissed || network_.link(rank_, peer).cut) {
+    fail(peer);
+    return false;
+  }
+  Put piece;
+  piece.peer = peer;
+  piece.src = static_cast<const std::byte*>(from);
+  piece.bytes = bytes;
+  piece.target = to;
+  copyDirect(piece);
+  return true;
 }
 
 PutResult SimulatedTransport::put(const Put& put) {
@@ -200,6 +217,18 @@ void Network::check(const Parcel& parcel) {
   if (page.completed.load() + kMaxLanes < epochOf(put.flag))
     complain(parcel,
              base::text("its slots are in use, the peer has completed ", page.completed.load()));
+}
+
+// A copy into a peer's memory is short, and none begins when the call has failed.
+void Network::checkCopy(std::uint32_t from, const Put& put) {
+  Parcel parcel;
+  parcel.from = from;
+  parcel.put = put;
+  if (put.bytes > weather_.longestCopy)
+    complain(parcel, base::text("copies ", put.bytes, " bytes without a look for an abort"));
+  const ControlPage& page = *reinterpret_cast<const ControlPage*>(ports_[0].window);
+  if (page.firstError.state.load() == FirstError::Published && !ports_[from].dead)
+    complain(parcel, "copies although the call has failed");
 }
 
 void Network::scribble(std::byte* at, std::size_t bytes) {

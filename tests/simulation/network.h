@@ -21,7 +21,8 @@ struct Weather {
   bool copies = false;  // the source of every put is free at once
   Time usual = 5 * kMicrosecond;
   Time longest = 200 * kMicrosecond;
-  Time clogged = 0;  // what one in fifty takes; 0: none
+  Time clogged = 0;                   // what one in fifty takes; 0: none
+  std::size_t longestCopy = 4 << 20;  // into a peer's own memory
 };
 
 // Ranks joined by a network that keeps the contract of transports/transport.h and gives nothing
@@ -82,6 +83,7 @@ class Network {
   std::byte* targetOf(const Parcel& parcel) const;
   Time delay();
   void check(const Parcel& parcel);
+  void checkCopy(std::uint32_t from, const transport::Put& put);
   void send(const ParcelRef& parcel);
   void writePiece(const Parcel& parcel, std::size_t from, std::size_t to);
   void arrive(const ParcelRef& parcel);

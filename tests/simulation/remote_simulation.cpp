@@ -34,7 +34,7 @@ class Pool {
  public:
   std::shared_ptr<transport::Mapping> get(std::uint32_t rank, std::size_t bytes) {
     Piece& piece = pieces_[rank];
-    if (piece.bytes < bytes) piece = {std::make_shared<transport::Mapping>(bytes, -1, 0), bytes};
+    if (piece.bytes < bytes) piece = {std::make_shared<transport::Mapping>(bytes, -1), bytes};
     return piece.memory;
   }
 

@@ -140,6 +140,7 @@ void Scheduler::main() {
 
 void Scheduler::sleepUntil(Time when) {
   fibers_[current_]->wakeAt = std::max(when, now_) + random_.between(0, kMicrosecond);
+  fibers_[current_]->idle = 0;  // nothing that it sees changes this
   pause();
 }
 

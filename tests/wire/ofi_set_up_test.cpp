@@ -92,6 +92,28 @@ TEST(OfiSetUp, NamedInterfacesAreRails) {
   });
 }
 
+// Rank 2 leaves before it has greeted anybody.
+TEST(OfiSetUp, ARankThatLeavesIsNotGreeted) {
+  if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
+  const Board board;
+  transport::runAllWell(kRanks, 3, [&](transport::Rank& rank) {
+    ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
+    const Station::Memory memory;
+    WireSetup setup = Station::setupOf(rank, memory);
+    std::atomic<std::uint32_t>& left = board.arrivals(0);
+    setup.exchange = [&, inner = setup.exchange, calls = 0](auto mine, auto* all) mutable {
+      if (left == 0 && all != nullptr) WEFT_TRY(inner(mine, all));
+      left += all != nullptr && ++calls == 3 && rank.rank == 2;
+      return left == 0 ? Status() : Status::error(Code::RemoteError, "rank 2 left");
+    };
+    std::unique_ptr<Wire> wire;
+    const Deadline soon = Deadline::in(setup.timeoutMs / 2);
+    const Status status = rank.fabric.wire(setup, &wire);
+    REQUIRE(status.text().find("rank 2 left") != std::string::npos, status.text());
+    REQUIRE(!soon.expired());
+  });
+}
+
 // Also a rank that reaches nobody takes part, without libfabric's help.
 TEST(OfiSetUp, ARankThatReachesNobody) {
   if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;

@@ -27,8 +27,7 @@ Board::Board() {
 }
 Board::~Board() { ::munmap(shared_, sizeof(Shared)); }
 
-Status Station::makeWire(transport::Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
-                         std::vector<bool> members) {
+WireSetup Station::setupOf(transport::Rank& rank, const Memory& memory, std::vector<bool> members) {
   WireSetup setup{rank.setup({}), {}, kCompletions};
   if (members.empty()) members.assign(rank.ranks, true);
   for (std::uint32_t r = 0; r < rank.ranks; ++r) {
@@ -39,7 +38,7 @@ Status Station::makeWire(transport::Rank& rank, const Memory& memory, std::uniqu
   setup.regions[1] = {memory.bounce.base(), kBounce};
   setup.regions[kOutgoing] = {memory.outgoing.base(), kOutgoingBytes};
   setup.timeoutMs = kPatienceMs;
-  return rank.fabric.wire(setup, out);
+  return setup;
 }
 
 Station::Station(transport::Rank& rank, const Board& board) : rank_(rank), board_(board) {

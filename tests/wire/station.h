@@ -58,8 +58,12 @@ class Station {
     transport::Mapping outgoing{kOutgoingBytes, -1};
   };
   // By the rank's fabric, with the ranks that `members` names (all).
+  static WireSetup setupOf(transport::Rank& rank, const Memory& memory,
+                           std::vector<bool> members = {});
   static Status makeWire(transport::Rank& rank, const Memory& memory, std::unique_ptr<Wire>* out,
-                         std::vector<bool> members = {});
+                         std::vector<bool> members = {}) {
+    return rank.fabric.wire(setupOf(rank, memory, std::move(members)), out);
+  }
 
   Station(transport::Rank& rank, const Board& board);
 

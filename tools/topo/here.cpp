@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "topology/fabric_file.h"
+#include "tools/topo/format.h"
 
 namespace weft::topo {
 namespace {
@@ -53,7 +53,7 @@ topology::Fabric fabricOf(const topology::HostDescription& host, std::uint32_t r
 }
 
 std::string exportOf(const topology::HostDescription& host, std::uint32_t ranks) {
-  std::string lines = topology::formatFabric(fabricOf(host, ranks));
+  std::string lines = formatFabric(fabricOf(host, ranks));
   for (const topology::HostDevice& device : host.devices) {
     if (isRail(host, device) && device.gbit <= 0)
       lines += "# rail " + device.name + " gbit ? us ? ranks all    its rate is not known\n";

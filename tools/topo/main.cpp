@@ -10,6 +10,7 @@
 #include "perf/common/command_line.h"
 #include "perf/common/exit_code.h"
 #include "perf/common/report_file.h"
+#include "tools/topo/format.h"
 #include "tools/topo/here.h"
 #include "tools/topo/print.h"
 #include "tools/topo/svg.h"
@@ -53,7 +54,7 @@ int showFile(const Options& options, std::FILE* out) {
     return tools::kExitMismatch;
   }
   fmt::print(out, "{}", describe(fabric));
-  write(options, topology::formatFabric(fabric), drawSvg(fabric));
+  write(options, formatFabric(fabric), drawSvg(fabric));
   return tools::kExitHealthy;
 }
 

@@ -29,7 +29,7 @@ Status findPeers(const std::vector<PeerInfo>& infos, std::vector<mapped::MappedP
 Status makeLocal(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   PeerInfo info = describe(setup);
   std::shared_ptr<Mapping> window;
-  const Status created = makeWindow(setup, setup.layout.pairArena(), &info, &window);
+  const Status created = makeWindow(setup, &info, &window);
   const mapped::Offer offer(info.token, window);
   std::vector<PeerInfo> infos;
   WEFT_TRY(gather(setup, created, info, &infos));

@@ -52,8 +52,9 @@ class OfiWire final : public Wire {
   Status open(const std::vector<Candidate>& devices);
   Offer offer() const;
   Status join(const std::vector<Offer>& offers, Mode mode);
-  // Every edge carries a remote completion each way, or the error names the first that does not.
-  Status greet();
+  // Every edge carries a remote completion each way, or the error names the first that does not, or
+  // a rank that has failed meanwhile.
+  Status greet(const Exchange&);
 
   const char* name() const override { return "ofi"; }
   WireCaps caps() const override { return {maxWrite_, false, true}; }

@@ -214,10 +214,13 @@ void OfiWire::eachEdge(const Visit& visit) {
 }
 
 // Connections are made by the first message, which a provider refuses until then: so try and poll.
-Status OfiWire::greet() {
+Status OfiWire::greet(const Exchange& exchange) {
   const Deadline deadline = Deadline::in(timeoutMs_);
+  constexpr int kPollsUnheard = 64;
+  int polls = 0;
   for (bool done = false; !done; ::sched_yield()) {
     done = true;
+    if (++polls % kPollsUnheard == 0) WEFT_TRY(exchange({}, nullptr));
     eachEdge([&](std::uint32_t rank, std::uint32_t rail, PeerRail& edge) {
       if (!edge.told) sayHello(rank, rail);
       done &= edge.sent && edge.heard;
@@ -250,7 +253,8 @@ Status OfiWire::ungreeted() {
 
 namespace {
 
-// The steps, each followed by an agreement, so that no rank waits for one that has failed.
+// The steps, each followed by an agreement, so that no rank waits for one that has failed. Who
+// greets hears of that, too, but only of a rank that is gone.
 Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   const bool takesPart = std::ranges::count(setup.peers, true) != 0;
   Findings found;
@@ -271,7 +275,8 @@ Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   Status joined = takesPart ? chooseMode(found.mode, offers, &mode) : Status();
   if (takesPart && joined.ok()) joined = (*wire)->join(offers, mode);
   WEFT_TRY(agree(setup, joined));
-  return agree(setup, takesPart ? (*wire)->greet() : Status());
+  if (takesPart) WEFT_TRY((*wire)->greet(setup.exchange));
+  return agree(setup, {});
 }
 
 }  // namespace

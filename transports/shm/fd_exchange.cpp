@@ -63,11 +63,12 @@ bool connectTo(int socket, const Token& token) {
   return ::connect(socket, reinterpret_cast<const sockaddr*>(&to.name), to.bytes) == 0;
 }
 
-// The peer's pid, or -1 if it does not run as our user.
+// The peer's pid, or -1 with errno: EPERM if it does not run as our user.
 pid_t trustedPid(int socket) {
   ucred peer{};
   socklen_t bytes = sizeof(peer);
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return -1;
+  errno = EPERM;
   return peer.uid == ::geteuid() ? peer.pid : -1;
 }
 
@@ -192,10 +193,7 @@ Status FdExchange::call(std::uint32_t peer, bool* busy) {
                             "; it has failed or ended during set-up"));
   }
   link.pid = trustedPid(link.socket.get());
-  if (link.pid < 0)
-    return Status::error(Code::InvalidUsage, "shm transport: ", nameOf(info),
-                         " runs as another user (uid ", info.uid, ", here ", ::geteuid(),
-                         "); fix: the same user for all");
+  if (link.pid < 0) return socketError(text("cannot see that our user runs ", nameOf(info)));
   links_.push_back(std::move(link));
   ++nextCall_;
   return {};

@@ -57,6 +57,13 @@ Status noSpace(std::size_t bytes) {
                        "; fix: ulimit -v unlimited");
 }
 
+struct Views {
+  ForkSafeMutex mutex;
+  std::map<Token, std::weak_ptr<Mapping>> byToken;
+};
+
+Views& views() { return processWide<Views>(); }
+
 }  // namespace
 
 Heap::Heap(std::size_t bytes, Fd fd, std::byte* base)
@@ -179,17 +186,6 @@ Status Heap::release(void* memory) {
   (void)withoutExceptions([&] { return free_.give(offset, bytes), Status(); });
   return {};
 }
-
-namespace {
-
-struct Views {
-  ForkSafeMutex mutex;
-  std::map<Token, std::weak_ptr<Mapping>> byToken;
-};
-
-Views& views() { return processWide<Views>(); }
-
-}  // namespace
 
 Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
                 std::shared_ptr<Mapping>* view) {

@@ -65,7 +65,7 @@ struct Abilities {
 
 Status mapMemory(const Fd& memory, const WindowLayout& layout, std::shared_ptr<Mapping>* window) {
   const std::size_t bytes = layout.size();
-  *window = std::make_shared<Mapping>(bytes, memory.get(), layout.pairArena());
+  *window = std::make_shared<Mapping>(bytes, memory.get());
   if ((*window)->base() != nullptr) return {};
   return Status::error(Code::OutOfMemory, "cannot map ", bytes,
                        " bytes of shared memory: ", std::strerror(errno),

@@ -183,9 +183,7 @@ std::string describeState(const PortInfo& port) {
 }
 
 std::string portsOf(const Fabric& fabric, std::uint32_t rank) {
-  std::string list;
-  for (const PortInfo& port : fabric.ports[rank])
-    list += text(list.empty() ? "" : ", ", describeState(port));
+  const std::string list = joined(fabric.ports[rank], ", ", describeState);
   return text(fabric.names[rank], ": ", list.empty() ? "no RDMA port" : list);
 }
 

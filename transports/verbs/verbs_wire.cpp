@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace weft::verbs {
@@ -17,6 +18,52 @@ constexpr int kCompletions = 32;          // taken from a queue at once
 constexpr std::uint32_t kIdlePolls = 64;  // until the clock is looked at
 constexpr int kLookEveryMs = 5;           // for asynchronous events
 constexpr int kDrainMs = 500;
+
+// An asynchronous event of a device that ends something.
+struct DeviceEvent {
+  std::uint32_t port = 0;                  // 0: of all ports
+  const Connection* connection = nullptr;  // of that one only
+  std::string what;
+};
+
+// False: an event that ends nothing.
+bool understand(const Library& verbs, const Device& device, const ibv_async_event& event,
+                DeviceEvent* out) {
+  *out = {};
+  const char* const what = verbs.event_type_str(event.event_type);
+  switch (event.event_type) {
+    case IBV_EVENT_PORT_ERR:
+      out->port = static_cast<std::uint32_t>(event.element.port_num);
+      out->what = text("port ", device.name(), ':', out->port, " went down");
+      return true;
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_CQ_ERR:
+      out->what = text("device ", device.name(), " failed: ", what);
+      return true;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      out->connection = static_cast<const Connection*>(event.element.qp->qp_context);
+      out->what =
+          text("queue pair ", event.element.qp->qp_num, " of ", device.name(), " failed: ", what);
+      return true;
+    default:
+      logDebug("verbs: ", device.name(), ": ", what);
+      return false;
+  }
+}
+
+// The next one; false: none. Never blocks. Nothing else reads the events, so none is lost.
+bool nextEvent(const Device& device, DeviceEvent* out) {
+  const Library& verbs = device.verbs();
+  ibv_async_event event{};
+  while (verbs.get_async_event(device.context(), &event) == 0) {
+    const bool matters = understand(verbs, device, event, out);
+    verbs.ack_async_event(&event);  // last: until then its queue pair cannot go
+    if (matters) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -30,12 +77,11 @@ Domain& VerbsWire::add(std::unique_ptr<Domain> domain) {
   return *domains_.back();
 }
 
-Connection& VerbsWire::add(std::unique_ptr<Connection> connection, std::size_t maxMessage) {
+void VerbsWire::add(std::unique_ptr<Connection> connection, std::size_t maxMessage) {
   maxWrite_ = std::min(maxWrite_, maxMessage);
   links_[connection->peer()].connections.push_back(connection.get());
   connections_.push_back(std::move(connection));
   ready_.reserve(ready_.capacity() + 2 * Connection::kDepth);
-  return *connections_.back();
 }
 
 Status VerbsWire::verify(Deadline deadline) {

@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "transports/verbs/connection.h"
 #include "transports/verbs/domain.h"
-#include "transports/verbs/events.h"
 #include "transports/wire/wire.h"
 
 namespace weft::verbs {
@@ -22,7 +21,7 @@ class VerbsWire final : public Wire {
 
   // Set-up: a domain, and connections in the order of their indices.
   Domain& add(std::unique_ptr<Domain> domain);
-  Connection& add(std::unique_ptr<Connection> connection, std::size_t maxMessage);
+  void add(std::unique_ptr<Connection> connection, std::size_t maxMessage);
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }
   // Sends one empty write over each connection and waits until one has come over each.
   Status verify(Deadline deadline);

@@ -22,11 +22,11 @@ Status allocate(const TransportSetup& setup, std::byte* window, PeerInfo* info,
   parts->layout = setup.layout;
   parts->window = window;
   if (window == nullptr) {
-    WEFT_TRY(makeWindow(setup, setup.layout.size(), info, &parts->windowMemory));
+    WEFT_TRY(makeWindow(setup, info, &parts->windowMemory));
     parts->window = parts->windowMemory->base();
   }
-  const std::size_t bytes = BounceBuffer::bytes(setup.layout);
-  return mapPrivate(setup, "bounce buffer", bytes, bytes, &parts->bounceMemory);
+  return mapPrivate(setup, "bounce buffer", BounceBuffer::bytes(setup.layout),
+                    &parts->bounceMemory);
 }
 
 // Neither control page nor arrival slots: this rank fills those itself.

@@ -129,15 +129,5 @@ TEST(Knobs, KnownNamesAreNotComplainedAbout) {
   EXPECT_EQ(unknownKnobs().size(), before);
 }
 
-TEST(Knobs, MarkdownHasARowForEach) {
-  const std::string page = knobsAsMarkdown();
-  for (const KnobInfo& info : knobTable()) {
-    EXPECT_NE(page.find(std::string("| `") + info.name + "` |"), std::string::npos);
-    EXPECT_NE(page.find(info.doc), std::string::npos);
-  }
-  EXPECT_EQ(static_cast<std::size_t>(std::count(page.begin(), page.end(), '\n')),
-            knobTable().size() + 2);
-}
-
 }  // namespace
 }  // namespace weft::base

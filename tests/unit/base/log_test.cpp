@@ -56,14 +56,20 @@ class PipeLog {
 TEST(Log, OneLineWithHostPidRankLevel) {
   PipeLog pipe(Level::Info);
   pipe.log().write(Level::Warn, "first\nsecond");
-  setLogRank(7);
-  pipe.log().write(Level::Info, "with rank");
-  setLogRank(-1);
+  {
+    const SpeaksFor outer(7);
+    pipe.log().write(Level::Info, "with rank");
+    { const SpeaksFor inner(8); }
+    pipe.log().write(Level::Info, "again");
+  }
+  pipe.log().write(Level::Info, "without");
   const std::vector<std::string> lines = pipe.lines();
-  ASSERT_EQ(lines.size(), 2u);
+  ASSERT_EQ(lines.size(), 4u);
   const std::string prefix = text(hostName(), ':', getpid());
   EXPECT_EQ(lines[0], prefix + " [-] WEFT WARN first second");
   EXPECT_EQ(lines[1], prefix + " [7] WEFT INFO with rank");
+  EXPECT_EQ(lines[2], prefix + " [7] WEFT INFO again");
+  EXPECT_EQ(lines[3], prefix + " [-] WEFT INFO without");
 }
 
 TEST(Log, EnabledUpToItsLevel) {
@@ -75,21 +81,21 @@ TEST(Log, EnabledUpToItsLevel) {
 
 TEST(Log, LinesOfThreadsDoNotMix) {
   PipeLog pipe(Level::Info);
-  constexpr int kThreads = 4, kLines = 50;
+  constexpr std::uint32_t kThreads = 4, kLines = 50;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < kThreads; ++rank) {
+  for (std::uint32_t rank = 0; rank < kThreads; ++rank) {
     threads.emplace_back([&, rank] {
-      setLogRank(rank);
-      for (int i = 0; i < kLines; ++i) pipe.log().write(Level::Info, text("line ", i));
+      const SpeaksFor speaker(rank);
+      for (std::uint32_t i = 0; i < kLines; ++i) pipe.log().write(Level::Info, text("line ", i));
     });
   }
   for (std::thread& thread : threads) thread.join();
   const std::vector<std::string> lines = pipe.lines();
-  EXPECT_EQ(lines.size(), std::size_t{kThreads * kLines});
+  EXPECT_EQ(lines.size(), kThreads * kLines);
   // Each line comes out whole, exactly once.
   std::set<std::string> expected;
-  for (int rank = 0; rank < kThreads; ++rank) {
-    for (int i = 0; i < kLines; ++i) {
+  for (std::uint32_t rank = 0; rank < kThreads; ++rank) {
+    for (std::uint32_t i = 0; i < kLines; ++i) {
       expected.insert(text(hostName(), ':', getpid(), " [", rank, "] WEFT INFO line ", i));
     }
   }
@@ -131,7 +137,7 @@ std::string childLog(const char* level, const char* file) {
     dup2(fd, STDERR_FILENO);
     logWarn("a warning");
     logInfo("an info ", 42);
-    logTrace("a trace");
+    logAt(Level::Trace, "a trace");
     _exit(0);
   }
   waitpid(child, nullptr, 0);

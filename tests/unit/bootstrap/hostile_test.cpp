@@ -199,6 +199,24 @@ TEST(Hostile, ARankThatStopsBeforeItsInfoIsNobody) {
   expectAllJoined(joinAll(id, healthyParts(2)));
 }
 
+TEST(Hostile, ARankThatIsLostBeforeItsInfoIsNamedAtOnce) {
+  const UniqueId id = newId();
+  Joined other;
+  std::thread first([&] { other = join(id, {.rank = 0, .size = 2}); });
+  {
+    HandMadeRank half(id, 1, 2);
+    ASSERT_TRUE(half.greet());
+    half.prove();
+    EXPECT_TRUE(half.awaits(net::MessageType::Welcome));
+  }
+  const auto lost = Deadline::Clock::now();
+  first.join();
+  EXPECT_LT(Deadline::Clock::now() - lost, kSoon);
+  EXPECT_EQ(other.status.code(), Code::RemoteError);
+  EXPECT_NE(other.status.text().find("rank 1 died or closed"), std::string::npos)
+      << other.status.text();
+}
+
 // ---- impostors on the other side ----
 
 class FakeRoot {

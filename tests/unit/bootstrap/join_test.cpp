@@ -148,6 +148,17 @@ TEST(AllGather, AbandonTellsTheOthersWhy) {
   expectHas(text, "): no memory for the staging slots");
 }
 
+TEST(AllGather, AnAbandonIsHeardBetweenRounds) {
+  std::vector<Joined> results = joinAll(newId(), healthyParts(2));
+  EXPECT_TRUE(results[0].bootstrap->heard().ok());
+  results[1].bootstrap->abandon(Status::error(Code::SystemError, "no memory left"));
+  Status heard;
+  for (const Deadline soon = Deadline::in(3000); heard.ok() && !soon.expired(); ::usleep(100))
+    heard = results[0].bootstrap->heard();
+  EXPECT_NE(heard.text().find("no memory left"), std::string::npos) << heard.text();
+  EXPECT_EQ(results[0].bootstrap->heard().text(), heard.text());
+}
+
 TEST(JoinFailure, WorldSizesDiffer) {
   std::vector<Part> parts = healthyParts(4);
   parts[3].size = 8;

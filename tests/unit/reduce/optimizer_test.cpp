@@ -186,7 +186,7 @@ struct Model {
 };
 
 constexpr AdamW kAdamW{.learningRate = 1e-2, .weightDecay = 0.1, .gradientScale = 0.5, .step = 3};
-constexpr Lamb kLamb{.weightDecay = 0.1, .gradientScale = 0.5, .step = 3};
+constexpr AdamW kLamb{.epsilon = 1e-6, .weightDecay = 0.1, .gradientScale = 0.5, .step = 3};
 
 TEST_P(OptimizerTest, AdamWIsTheFormula) {
   for (size_t n : kCounts) {

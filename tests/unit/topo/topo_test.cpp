@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "tools/topo/format.h"
 #include "tools/topo/here.h"
 #include "tools/topo/print.h"
 #include "tools/topo/svg.h"
@@ -56,7 +57,7 @@ TEST(Here, DevicesThatAreUpAndKnownAreRails) {
   EXPECT_EQ(f.rails[1].name, "mlx5_0") << "and not eth1, which is the same port";
   EXPECT_EQ(f.rails[0].ranks.size(), 4u);
   topology::Fabric again;
-  ASSERT_TRUE(topology::parseFabric(topology::formatFabric(f), "f", &again).ok());
+  ASSERT_TRUE(topology::parseFabric(formatFabric(f), "f", &again).ok());
   EXPECT_EQ(again, f);
 }
 

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "tools/topo/format.h"
 #include "topology/fabric_file.h"
 
 namespace weft::topology {
@@ -75,7 +76,7 @@ TEST(Fabric, WhatIsWrittenIsReadAsTheSame) {
   for (const char* lines : {kSmall, "weft-topology 1\nnodes 3 ranks 8\nmesh all gbit 12.5 us 3\n",
                             "weft-topology 1\nnodes a b ranks 4\nnodes c ranks 2\n"}) {
     const Fabric f = parsed(lines);
-    EXPECT_EQ(parsed(formatFabric(f)), f) << formatFabric(f);
+    EXPECT_EQ(parsed(topo::formatFabric(f)), f) << topo::formatFabric(f);
   }
 }
 
@@ -88,7 +89,7 @@ TEST(Fabric, LinksKeepTheirOrder) {
   const std::string links = "mesh 1-2 gbit 1 us 1\nmesh 0-1 gbit 1 us 1\nmesh 0-2 gbit 1 us 1\n";
   Fabric first, second;
   ASSERT_TRUE(parseFabric("weft-topology 1\nnodes a ranks 3\n" + links, "f", &first).ok());
-  ASSERT_TRUE(parseFabric(formatFabric(first), "f", &second).ok());
+  ASSERT_TRUE(parseFabric(topo::formatFabric(first), "f", &second).ok());
   EXPECT_EQ(first, second);
 }
 
@@ -171,7 +172,7 @@ TEST(Fabric, NoiseHarmsNothing) {
     Fabric f;
     if (parseFabric(lines, "f", &f).ok()) {
       Fabric again;
-      EXPECT_TRUE(parseFabric(formatFabric(f), "f", &again).ok()) << lines;
+      EXPECT_TRUE(parseFabric(topo::formatFabric(f), "f", &again).ok()) << lines;
       EXPECT_EQ(again, f) << lines;
     }
   }
