@@ -23,17 +23,20 @@ namespace {
 using Clock = Liveness::Clock;
 using std::chrono::milliseconds;
 
-// A process to watch, and to do harm to. Tells through a pipe that it runs.
+// A process to watch, and to do harm to. Tells through a pipe that it runs; does what it is given
+// before or after that.
 class Victim {
  public:
-  explicit Victim(const std::function<void()>& life = [] {}) {
+  explicit Victim(
+      const std::function<void()>& before = [] {}, const std::function<void()>& after = [] {}) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
     const Fd out(ends[0]);
     pid_ = ::fork();
     if (pid_ == 0) {
-      life();
+      before();
       (void)!::write(ends[1], "x", 1);
+      after();
       for (;;) ::pause();
     }
     ::close(ends[1]);
@@ -143,12 +146,21 @@ TEST(Liveness, KnowsTheEndOfAReapedProcess) {
 // code, as the kernel fetches them one after the other.
 TEST(Liveness, TellsAnExitCode) {
   for (int trial = 0; trial < 200 && !HasFailure(); ++trial) {
-    const Victim victim([] { ::signal(SIGUSR1, [](int) { ::_exit(3); }); });
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const Fd in(ends[0]);
+    const Fd out(ends[1]);
+    const Victim victim([] {},
+                        [&in, word = '-']() mutable {
+                          if (::read(in.get(), &word, 1) == 1) ::_exit(3);
+                        });
     Watched watched({&victim});
     Liveness liveness = watched.liveness();
-    victim.kill(SIGUSR1);
+    ASSERT_EQ(::write(out.get(), "x", 1), 1);
     Status status;
-    while (status.ok()) status = liveness.check();
+    for (const auto until = Clock::now() + milliseconds(20000);
+         status.ok() && Clock::now() < until;)
+      status = liveness.check();
     expectText(status, {"exited with code 3"});
   }
 }
