@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstErrorPatience{250};
 constexpr std::int64_t kGoodbyeMs = 1000;
+constexpr milliseconds kOrphanPatience{250};  // for what ranks had sent before the server died
 
 }  // namespace
 
@@ -128,7 +129,14 @@ void ControlClient::refresh(milliseconds patience) {
 
 Status ControlClient::ended(std::uint32_t rank) const {
   const std::lock_guard lock(mutex_);
-  return ended_[rank];
+  const bool orphaned = orphanedSince_ && Clock::now() - *orphanedSince_ > kOrphanPatience;
+  if (!ended_[rank].ok() || !orphaned || mirrors_[rank] == nullptr) return ended_[rank];
+  return Status::error({.code = Code::RemoteError,
+                        .who = names_[0],
+                        .missing = {rank},
+                        .what = "{who}, who tells ranks of each other, has ended: its connection "
+                                "closed; whether {missing} is still there nobody can tell",
+                        .fix = "look at the output of both"});
 }
 
 // While the server owes an answer, nobody knows of the others whether they would answer.
@@ -268,6 +276,7 @@ void ControlClient::lose() {
 void ControlClient::noteLossOfServer(const ControlState::Loss& loss) {
   if (loss.kind == ControlState::Loss::Closed) {
     ended_[0] = hasEnded(names_[0]);
+    orphanedSince_ = Clock::now();
     return;
   }
   const std::string& here = names_[rank_].host;

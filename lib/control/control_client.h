@@ -77,8 +77,9 @@ class ControlClient final : public watch::RemoteRanks {
     std::optional<Status> cause;
     std::vector<net::Bytes> parts;
   } wishes_;
-  bool gone_ = false;                            // nobody is there to ask any more
-  std::optional<Clock::time_point> askedSince_;  // an answer of the server is due
+  bool gone_ = false;                               // nobody is there to ask any more
+  std::optional<Clock::time_point> orphanedSince_;  // the server died
+  std::optional<Clock::time_point> askedSince_;     // an answer of the server is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the server told
   std::vector<Status> ended_;

@@ -166,6 +166,33 @@ TEST(FarDeath, AnExitAfterOnesPartIsNotMissedInThatCall) {
   EXPECT_EQ(oneError(p, 1), "");
 }
 
+// Rank 0 had done its part and is not missed itself; but of rank 1 nobody can tell any more.
+TEST(FarDeath, OfTwoDeathsThatOfRankZeroIsNoticed) {
+  const Processes p(3, [](Member& m) {
+    if (m.rank == 0) m.call(planOf(10));
+    if (m.rank != 2) {
+      m.reached(1);
+      return (void)m.awaitGo(1);
+    }
+    m.watch->enter(planOf(10), 20000, nullptr);
+    const transport::ControlPage& zero = *m.pages.control(0);
+    Status status;
+    while (status.ok()) {
+      if (zero.callSeq.load() == 1 && zero.inCall.load() == 0) m.reached(1);
+      status = m.watch->trouble(1);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    m.note(status);
+    m.reached(2);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(0, SIGKILL);
+  p.harm(1, SIGKILL);
+  ASSERT_TRUE(p.reached(2, 2));
+  expectHas(p.said(2), text("rank 0 (host h0, pid ", p.pids[0], "), who tells"));
+  expectHas(p.said(2), "whether rank 1 is still there nobody can tell");
+}
+
 TEST(ControlLinkDeath, WhoHasDiedIsNotAwaitedInAGathering) {
   Processes p(3, [](Member& m) {
     m.reached(1);
