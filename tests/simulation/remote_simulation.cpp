@@ -428,6 +428,8 @@ void RemoteWorld::judgeVerdict() {
     const Rank& rank = ranks_[r];
     if (rank.dead || rank.error.ok()) continue;
     ++outcome_.failed;
+    // Cut off from the server, a rank knows of a lost cable and not why it was lost.
+    if (rank.apart && watch::isRecoverable(rank.verdict)) continue;
     judgeCulprit(rank.verdict);
     if (rank.apart || rank.stoppedFor != 0 || !canAgree()) continue;
     if (!watch::isRecoverable(rank.error) && rank.error.text() != rank.verdict.text())
