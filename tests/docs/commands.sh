@@ -9,5 +9,6 @@ commands=$(sed -n "/^## $2\$/,/^## /{/^\`\`\`sh\$/,/^\`\`\`\$/p}" "$1" | grep -v
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+export TMPDIR="$folder" # mpirun's, too
 cd "$folder"
 printf '%s\n' "$commands" | sh -ex

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "../temporary_folder.h"
 #include "steps.h"
 #include "world.h"
 
@@ -67,14 +68,9 @@ void expectCalls(Steps& steps, const Rank& rank) {
 // Those that fork come first: children know what their parent has measured.
 class Tuning : public ::testing::Test {
  protected:
-  Tuning() {
-    char name[] = "/tmp/weft-tuning-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~Tuning() override { std::filesystem::remove_all(folder_); }
-  std::string fileOf(int rank) const { return folder_ + "/machine-" + std::to_string(rank); }
+  std::string fileOf(int rank) const { return folder_ / ("machine-" + std::to_string(rank)); }
 
-  std::string folder_;
+  test::TemporaryFolder folder_;
 };
 
 // Each process has measured by itself, and so has numbers and a file of its own.

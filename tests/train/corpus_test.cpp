@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "tools/train/failure.h"
 
 namespace weft::train {
 namespace {
+
+using test::TemporaryFolder;
 
 std::string text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -25,7 +27,7 @@ TEST(Corpus, JoinsTheFilesOfAFolderInOrderOfTheirPaths) {
   folder.write("b", "2");
   folder.write("a/z", "1");
   folder.write("c/a", "3");
-  std::filesystem::create_symlink("b", folder.path("link"));
+  std::filesystem::create_symlink("b", folder / "link");
   EXPECT_EQ(text(readCorpus(folder.path())), "123");
 }
 

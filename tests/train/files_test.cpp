@@ -5,12 +5,14 @@
 
 #include <filesystem>
 
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "tools/train/attention_memory.h"
 #include "tools/train/failure.h"
 
 namespace weft::train {
 namespace {
+
+using test::TemporaryFolder;
 
 // How it is refused, or 0.
 int refusalOf(const Options& options) {
@@ -27,12 +29,12 @@ TEST(Files, WhatCannotBeWrittenIsFoundBefore) {
   for (std::string Options::*file :
        {&Options::csv, &Options::json, &Options::svg, &Options::exportTo, &Options::save}) {
     Options options;
-    options.*file = folder.path("new");
+    options.*file = folder / "new";
     EXPECT_EQ(refusalOf(options), 0);
     options.*file = folder.write("file", "") + "/below";
     EXPECT_EQ(refusalOf(options), 73);
   }
-  EXPECT_FALSE(std::filesystem::exists(folder.path("checkpoint")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
 }
 
 TEST(Files, AnExportNeedsARegularFile) {
@@ -44,7 +46,7 @@ TEST(Files, AnExportNeedsARegularFile) {
 TEST(Files, ResumeNeedsACheckpointUnlessItIsWhereTheRunSaves) {
   const TemporaryFolder folder;
   Options options;
-  options.resume = folder.path("typo");
+  options.resume = folder / "typo";
   EXPECT_EQ(refusalOf(options), 64);
   options.resume = folder.path();
   EXPECT_EQ(refusalOf(options), 64) << "no checkpoint";

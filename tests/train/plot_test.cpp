@@ -8,15 +8,17 @@
 #include <string>
 
 #include "perf/common/report_file.h"
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace weft::train {
 namespace {
 
+using test::TemporaryFolder;
+
 std::string drawn(const Plot& plot) {
   const TemporaryFolder folder;
-  writeSvg(folder.path("plot.svg"), plot);
-  std::ifstream file(folder.path("plot.svg"));
+  writeSvg(folder / "plot.svg", plot);
+  std::ifstream file(folder / "plot.svg");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

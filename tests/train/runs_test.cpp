@@ -25,7 +25,7 @@ class Runs : public SmallRuns {
  protected:
   // The steps in the file, the last of which may be cut off, are those of the whole run.
   void expectPart(const Curve& whole, const std::string& output) const {
-    std::ifstream csv(folder_.path("csv"));
+    std::ifstream csv(folder_ / "csv");
     std::string line;
     std::getline(csv, line);
     while (std::getline(csv, line) && !csv.eof()) {
@@ -35,7 +35,7 @@ class Runs : public SmallRuns {
       ASSERT_EQ(loss, whole.losses.at(step)) << "step " << step << "\n" << output;
       ASSERT_EQ(norm, whole.norms.at(step)) << "step " << step;
     }
-    std::remove(folder_.path("csv").c_str());
+    std::remove((folder_ / "csv").c_str());
   }
 
   // The points of the first line of that picture.
@@ -163,22 +163,21 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
                               "--grad-accum 4"};
   std::mt19937 random(4711);
   for (int done = 0, round = 0; done < kills; ++round) {
-    const std::string folder = folder_.path(fmt::format("checkpoints{}", round));
+    const std::string folder = folder_ / fmt::format("checkpoints{}", round);
     for (int run = 0;; ++run) {
       ASSERT_LT(run, 100) << "never ends";
       const double seconds = 0.3 + 0.1 * static_cast<double>(random() % 20) + 0.3 * run;
       const Outcome outcome = shell(fmt::format(
           "timeout -s KILL {:.1f} {}", seconds,
           command(fmt::format("--csv {} --json {} --save {} --save-every 3 --resume {} {} {}",
-                              folder_.path("csv"), folder_.path("json"), folder, folder, flags,
+                              folder_ / "csv", folder_ / "json", folder, folder, flags,
                               ways[random() % 3]))));
       expectPart(whole, outcome.output);
       if (outcome.exitCode == 0) break;
       ASSERT_EQ(outcome.exitCode, 137) << outcome.output;
       ++done;
     }
-    EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_.path("json"))).at("weights"),
-              whole.weights);
+    EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("weights"), whole.weights);
   }
 }
 
@@ -223,16 +222,16 @@ TEST_F(Runs, BadInputIsOneSentence) {
 }
 
 TEST_F(Runs, AFullDiskUnderTheCurveIsToldAndCostsNothingElse) {
-  const std::string disk = folder_.path("disk");
+  const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=8k") != 0) GTEST_SKIP() << "only root mounts";
-  const Outcome outcome = shell(command(
-      fmt::format("--steps 200 --batch 1 --csv {}/csv --json {}", disk, folder_.path("json"))));
+  const Outcome outcome = shell(
+      command(fmt::format("--steps 200 --batch 1 --csv {}/csv --json {}", disk, folder_ / "json")));
   ::umount(disk.c_str());
   EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
   EXPECT_NE(outcome.output.find("disk/csv': No space left on device"), std::string::npos)
       << outcome.output;
-  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_.path("json"))).at("steps"), 200);
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("steps"), 200);
 }
 
 TEST_F(Runs, ReportsMayGoToStandardOutput) {
@@ -244,10 +243,10 @@ TEST_F(Runs, ReportsMayGoToStandardOutput) {
 }
 
 TEST_F(Runs, AnExportFollowsALink) {
-  std::filesystem::create_symlink("model", folder_.path("link"));
-  EXPECT_EQ(shell(command("--steps 1 --batch 1 --export " + folder_.path("link"))).exitCode, 0);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder_.path("link")));
-  EXPECT_TRUE(std::filesystem::is_regular_file(folder_.path("model")));
+  std::filesystem::create_symlink("model", folder_ / "link");
+  EXPECT_EQ(shell(command("--steps 1 --batch 1 --export " + folder_ / "link")).exitCode, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder_ / "model"));
 }
 
 TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
@@ -265,16 +264,16 @@ TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {
 }
 
 TEST_F(Runs, ThePictureHasThePointOfEachStep) {
-  train("--steps 3 --batch 2 --ranks 2 --svg " + folder_.path("loss.svg"));
-  const std::string points = firstLineOf(folder_.path("loss.svg"));
+  train("--steps 3 --batch 2 --ranks 2 --svg " + folder_ / "loss.svg");
+  const std::string points = firstLineOf(folder_ / "loss.svg");
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 3) << points;
 }
 
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
-  const Outcome outcome = shell(command("--scaling 1,2 --scaling-seconds 0.5 --batch 2 --svg " +
-                                        folder_.path("scaling.svg")));
+  const Outcome outcome = shell(
+      command("--scaling 1,2 --scaling-seconds 0.5 --batch 2 --svg " + folder_ / "scaling.svg"));
   EXPECT_EQ(outcome.exitCode, 0);
-  const std::string points = firstLineOf(folder_.path("scaling.svg"));
+  const std::string points = firstLineOf(folder_ / "scaling.svg");
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 2) << points;
   std::istringstream lines(outcome.output);
   std::vector<std::string> rows;

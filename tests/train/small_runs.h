@@ -11,8 +11,8 @@
 #include <string>
 
 #include "tests/command.h"
+#include "tests/temporary_folder.h"
 #include "tests/train/curve.h"
-#include "tests/train/temporary_folder.h"
 
 namespace weft::train {
 
@@ -26,6 +26,7 @@ inline std::string someText() {
 }
 
 using test::Outcome;
+using test::TemporaryFolder;
 
 // Standard output and error.
 inline Outcome shell(const std::string& command) { return test::runCommand(command + " 2>&1"); }
@@ -38,12 +39,12 @@ class SmallRuns : public testing::Test {
     return fmt::format(
         "{} --data {} --layers 2 --hidden 32 --heads 2 --seq 32 --warmup 5 --threads 1 "
         "--bucket-mb 0.02 --quiet {}",
-        WEFT_TRAIN, folder_.path("text"), flags);
+        WEFT_TRAIN, folder_ / "text", flags);
   }
 
   Curve train(const std::string& flags) const {
-    const Outcome outcome = shell(command(
-        fmt::format("--csv {} --json {} {}", folder_.path("csv"), folder_.path("json"), flags)));
+    const Outcome outcome = shell(
+        command(fmt::format("--csv {} --json {} {}", folder_ / "csv", folder_ / "json", flags)));
     EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
     EXPECT_EQ(outcome.output, "");
     return readCurve();
@@ -51,7 +52,7 @@ class SmallRuns : public testing::Test {
 
   Curve readCurve() const {
     Curve curve;
-    std::ifstream csv(folder_.path("csv"));
+    std::ifstream csv(folder_ / "csv");
     std::string line;
     std::getline(csv, line);
     EXPECT_EQ(line, "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes");
@@ -62,7 +63,7 @@ class SmallRuns : public testing::Test {
       curve.losses.push_back(loss);
       curve.norms.push_back(norm);
     }
-    std::ifstream json(folder_.path("json"));
+    std::ifstream json(folder_ / "json");
     if (json) curve.weights = nlohmann::json::parse(json).at("weights");
     return curve;
   }

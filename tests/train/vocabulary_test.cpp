@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/train/temporary_folder.h"
+#include "tests/temporary_folder.h"
 #include "tools/train/failure.h"
 
 namespace weft::train {
 namespace {
+
+using test::TemporaryFolder;
 
 std::vector<int32_t> encode(const Vocabulary& vocabulary, const std::string& text) {
   std::vector<int32_t> tokens;

@@ -126,7 +126,7 @@ Status makeMisled(const WireSetup& setup, std::unique_ptr<Wire>* out) {
   WireSetup misled = setup;
   misled.exchange = [&](std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
     WEFT_TRY(setup.exchange(mine, all));
-    if (setup.rank == 1) enlarge(&(*all)[0]);
+    if (setup.rank == 1 && all != nullptr) enlarge(&(*all)[0]);
     return Status();
   };
   return ofi::makeOfiWire(misled, out);

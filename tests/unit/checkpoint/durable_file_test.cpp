@@ -2,10 +2,11 @@
 #include "checkpoint/durable_file.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
+
+#include "tests/temporary_folder.h"
 
 namespace weft::checkpoint {
 namespace {
@@ -19,21 +20,18 @@ std::string contentOf(const std::string& path) {
 }
 
 TEST(DurableFile, ALinkInItsPlaceIsNotFollowed) {
-  const fs::path folder = fs::path(testing::TempDir()) / "weft-durable-link";
-  fs::remove_all(folder);
-  ASSERT_TRUE(makeFolders(folder.string()).ok());
+  const test::TemporaryFolder folder;
   const std::string victim = folder / "victim", file = folder / "file";
   ASSERT_TRUE(writeFile(victim, "precious").ok());
   fs::create_symlink(victim, file + ".tmp");
   ASSERT_TRUE(replaceFile(file, "new").ok());
   EXPECT_EQ(contentOf(victim), "precious");
   EXPECT_EQ(contentOf(file), "new");
-  fs::remove_all(folder);
 }
 
 TEST(DurableFile, FoldersAreMadeWhereTheyAreNot) {
-  const fs::path top = fs::path(testing::TempDir()) / "weft-durable-folders";
-  fs::remove_all(top);
+  const test::TemporaryFolder folder;
+  const fs::path top = folder / "top";
   for (int twice = 0; twice < 2; ++twice) EXPECT_TRUE(makeFolders((top / "a//b/c/").string()).ok());
   EXPECT_TRUE(fs::is_directory(top / "a/b/c"));
   ASSERT_TRUE(writeFile(top / "a/file", "x").ok());
@@ -42,17 +40,15 @@ TEST(DurableFile, FoldersAreMadeWhereTheyAreNot) {
     EXPECT_EQ(status.code(), Code::SystemError) << bad;
     EXPECT_NE(status.text().find("cannot make folder"), std::string::npos) << status.text();
   }
-  fs::remove_all(top);
 }
 
 TEST(DurableFile, WhatCannotBeReadOrReplacedIsNamed) {
-  const fs::path folder = fs::path(testing::TempDir()) / "weft-durable-bad";
-  fs::remove_all(folder);
-  ASSERT_TRUE(makeFolders((folder / "taken/inside").string()).ok());
+  const test::TemporaryFolder folder;
+  ASSERT_TRUE(makeFolders(folder / "taken/inside").ok());
   const std::string file = folder / "file";
   ASSERT_TRUE(writeFile(file, "12345678").ok());
   std::string content;
-  EXPECT_EQ(readFile(folder, 100, &content).text(), "'" + folder.string() + "' is not a file");
+  EXPECT_EQ(readFile(folder.path(), 100, &content).text(), "'" + folder.path() + "' is not a file");
   EXPECT_EQ(readFile(file, 7, &content).text(), "'" + file + "' is too long: 8 bytes");
   const Status taken = replaceFile(folder / "taken", "x");
   EXPECT_NE(taken.text().find("cannot replace"), std::string::npos) << taken.text();
@@ -62,7 +58,6 @@ TEST(DurableFile, WhatCannotBeReadOrReplacedIsNamed) {
   char bytes[8];
   const Status cut = open.read(0, bytes, sizeof(bytes));
   EXPECT_EQ(cut.text(), "'" + file + "' ends at byte 3, earlier than it did");
-  fs::remove_all(folder);
 }
 
 }  // namespace

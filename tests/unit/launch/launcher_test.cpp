@@ -14,6 +14,7 @@
 #include "launch/launcher_source.h"
 #include "launch/pmi_wire.h"
 #include "tests/command.h"
+#include "tests/temporary_folder.h"
 #include "tests/unit/base/scoped_env.h"
 #include "tests/unit/bootstrap/helpers.h"
 
@@ -450,9 +451,12 @@ void expectLaunched(const std::string& command, const std::string& expected, int
   const std::string program = command.substr(0, command.find(' '));
   if (std::system(("command -v " + program + " > /dev/null").c_str()) != 0)
     GTEST_SKIP() << program << " is not here";
-  // libpmix itself leaves a few bytes behind.
-  const Environment environment(
-      {{"EXPECTED_LAUNCH", expected.c_str()}, {"ASAN_OPTIONS", "detect_leaks=0"}});
+  // libpmix itself leaves a few bytes behind. Of two mpiruns that share a folder, one that ends can
+  // take it from the other that begins.
+  const TemporaryFolder folder;
+  const Environment environment({{"EXPECTED_LAUNCH", expected.c_str()},
+                                 {"ASAN_OPTIONS", "detect_leaks=0"},
+                                 {"TMPDIR", folder.path().c_str()}});
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string line =
       "timeout 60 " + command + " " + self + " --gtest_filter=AsLaunched.* 2>&1 < /dev/null";

@@ -2,14 +2,12 @@
 #include "perf/weft-perf/json.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "tests/temporary_folder.h"
 
 namespace weft::perf {
 namespace {
@@ -18,9 +16,8 @@ class JsonFile : public testing::Test {
  protected:
   JsonFile() {
     options_.collective = &parseCollective("all_reduce");
-    options_.json = testing::TempDir() + "weft_perf_json_test.json";
+    options_.json = folder_ / "report.json";
   }
-  ~JsonFile() override { std::filesystem::remove(options_.json); }
 
   nlohmann::json written() const {
     std::ifstream file(options_.json);
@@ -39,6 +36,7 @@ class JsonFile : public testing::Test {
     return row;
   }
 
+  test::TemporaryFolder folder_;
   Options options_;
   char program_[10] = "weft-perf";
   char* argv_[2] = {program_, nullptr};

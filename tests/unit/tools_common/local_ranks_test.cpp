@@ -12,6 +12,8 @@
 #include <set>
 #include <string>
 
+#include "tests/temporary_folder.h"
+
 namespace weft::tools {
 namespace {
 
@@ -89,14 +91,13 @@ struct Identity {
 };
 
 TEST(LocalRanks, EachRankKnowsWhoItIs) {
-  char folder[] = "/tmp/local_ranks_XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  ASSERT_EQ(run("report", 3, folder), 0);
+  const test::TemporaryFolder folder;
+  ASSERT_EQ(run("report", 3, folder.path().c_str()), 0);
   std::set<std::string> roots, secrets;
   for (int rank = 0; rank < 3; ++rank) {
-    const std::string file = std::string(folder) + "/" + std::to_string(rank);
     Identity me;
-    std::ifstream(file) >> me.size >> me.localRank >> me.localSize >> me.root >> me.secret;
+    std::ifstream(folder / std::to_string(rank)) >> me.size >> me.localRank >> me.localSize >>
+        me.root >> me.secret;
     EXPECT_EQ(me.size, 3);
     EXPECT_EQ(me.localRank, rank);
     EXPECT_EQ(me.localSize, 3);
@@ -104,11 +105,9 @@ TEST(LocalRanks, EachRankKnowsWhoItIs) {
     EXPECT_EQ(me.secret.size(), 64u);
     roots.insert(me.root);
     secrets.insert(me.secret);
-    unlink(file.c_str());
   }
   EXPECT_EQ(roots.size(), 1u);
   EXPECT_EQ(secrets.size(), 1u);
-  rmdir(folder);
 }
 
 TEST(LocalRanks, TheFailureOfOneEndsAll) {

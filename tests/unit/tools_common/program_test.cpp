@@ -14,6 +14,7 @@
 
 #include "perf/common/exit_code.h"
 #include "perf/common/report_file.h"
+#include "tests/temporary_folder.h"
 
 namespace weft::tools {
 namespace {
@@ -40,9 +41,8 @@ void expectLoss(const std::string& path, const std::function<int()>& work) {
 }
 
 TEST(Program, WhatItPrintsArrivesOrIsMissed) {
-  std::string folder = testing::TempDir() + "weft-program-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string full = folder + "/full";
+  const test::TemporaryFolder folder;
+  const std::string full = folder / "full";
   const bool made =
       ::mknod(full.c_str(), S_IFCHR | 0666, ::makedev(1, 7)) == 0 && std::ofstream(full).is_open();
   if (made) {
@@ -52,8 +52,6 @@ TEST(Program, WhatItPrintsArrivesOrIsMissed) {
       throw std::runtime_error("as of fmt::print");
     });
   }
-  std::remove(full.c_str());
-  ::rmdir(folder.c_str());
   if (!made) GTEST_SKIP() << "only root makes devices";
 }
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/temporary_folder.h"
+
 namespace weft::tools {
 namespace {
 
@@ -40,13 +42,8 @@ std::string complaintOf(Action action) {
 
 class Report : public testing::Test {
  protected:
-  Report() : folder_(testing::TempDir() + "weft-report-XXXXXX") {
-    if (::mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  }
-  ~Report() override { fs::remove_all(folder_); }
-
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  long files() const { return std::distance(fs::directory_iterator(folder_), {}); }
+  std::string at(const std::string& name) const { return folder_ / name; }
+  long files() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
   // A device of our own, as those of the machine are everybody's: 1:3 is the null device, 1:7 the
   // full one.
   bool makeDevice(const std::string& name, unsigned minor) const {
@@ -54,7 +51,7 @@ class Report : public testing::Test {
     return std::ofstream(at(name)).is_open();  // some folders have no devices
   }
 
-  std::string folder_;
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(Report, AppearsWholeOrNotAtAll) {
@@ -76,11 +73,13 @@ TEST_F(Report, KeepsThePermissionsOfTheOneBefore) {
 }
 
 TEST_F(Report, ThatCannotBeIsSeenAtOnce) {
-  for (const std::string& path : {at("nowhere/report"), folder_}) {
+  for (const std::string& path : {at("nowhere/report"), folder_.path()}) {
     EXPECT_NE(complaintOf([&] { ReportFile tried(path); }), "") << path;
     EXPECT_NE(complaintOf([&] { ReportStream tried(path); }), "") << path;
   }
-  EXPECT_EQ(complaintOf([&] { ReportFile tried(folder_); }).find("cannot write '" + folder_ + "'"),
+  EXPECT_EQ(complaintOf([&] {
+              ReportFile tried(folder_.path());
+            }).find("cannot write '" + folder_.path() + "'"),
             0u);
   EXPECT_EQ(files(), 0);
 }
@@ -180,7 +179,7 @@ TEST_F(Report, AFileWithoutANameIsWrittenTo) {
 }
 
 TEST_F(Report, MinusIsStandardOutput) {
-  fs::current_path(folder_);
+  fs::current_path(folder_.path());
   testing::internal::CaptureStdout();
   ReportFile("-").write("one ");
   ReportStream("-").write("two");

@@ -2,7 +2,6 @@
 #include "topology/fabric.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <random>
 
 #include "base/text.h"
+#include "tests/temporary_folder.h"
 #include "tools/topo/format.h"
 #include "topology/fabric_file.h"
 
@@ -198,11 +198,11 @@ TEST(Fabric, AFileThatCannotBeReadIsNamed) {
             std::string::npos);
   EXPECT_NE(readFabric("/tmp", &f).text().find("/tmp"), std::string::npos);
   EXPECT_FALSE(readFabric("/tmp", &f).ok());
-  const std::string large = ::testing::TempDir() + "weft-large-fabric";
+  const test::TemporaryFolder folder;
+  const std::string large = folder / "large";
   std::ofstream(large) << "nodes 1\n";
   std::filesystem::resize_file(large, (16 << 20) + 1);
   EXPECT_EQ(readFabric(large, &f).text(), large + " is larger than 16 MiB");
-  std::filesystem::remove(large);
 }
 
 TEST(Fabric, TheKnobNamesTheFile) {
@@ -210,13 +210,12 @@ TEST(Fabric, TheKnobNamesTheFile) {
   std::optional<Fabric> f;
   ASSERT_TRUE(fabricFromKnob(&f).ok());
   EXPECT_FALSE(f.has_value());
-  const std::string path = ::testing::TempDir() + text("weft_topo_", ::getpid());
-  std::ofstream(path) << kSmall;
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("topo", kSmall);
   ::setenv("WEFT_TOPO_FILE", path.c_str(), 1);
   ASSERT_TRUE(fabricFromKnob(&f).ok());
   EXPECT_EQ(f.value().ranks(), 8u);
   ::unsetenv("WEFT_TOPO_FILE");
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <limits>
 #include <sstream>
 
+#include "tests/temporary_folder.h"
 #include "tests/unit/plan/sample_machine.h"
 
 namespace weft::tune {
@@ -31,13 +32,6 @@ Calibration sample(double exchange = 130.25) {
 
 class MachineFile : public testing::Test {
  protected:
-  MachineFile() {
-    char name[] = "/tmp/weft-tune-XXXXXX";
-    folder_ = mkdtemp(name);
-    path_ = folder_ + "/weft/machine";
-  }
-  ~MachineFile() override { std::filesystem::remove_all(folder_); }
-
   bool load(Calibration* read) const { return loadCalibration(path_, kKey, read); }
   void write(const std::string& content) const { std::ofstream(path_) << content; }
   std::string content() const {
@@ -47,10 +41,11 @@ class MachineFile : public testing::Test {
   }
   std::size_t files() const {
     using Files = std::filesystem::directory_iterator;
-    return static_cast<std::size_t>(std::distance(Files(folder_ + "/weft"), Files()));
+    return static_cast<std::size_t>(std::distance(Files(folder_ / "weft"), Files()));
   }
 
-  std::string folder_, path_;
+  test::TemporaryFolder folder_;
+  std::string path_ = folder_ / "weft/machine";
 };
 
 TEST_F(MachineFile, ComesBackBitByBit) {
@@ -96,16 +91,16 @@ TEST_F(MachineFile, WhatOthersMayWriteIsNotTrusted) {
   std::filesystem::rename(path_, path_ + ".real");
   std::filesystem::create_symlink(path_ + ".real", path_);
   EXPECT_FALSE(load(&read)) << "a link";
-  ASSERT_EQ(chmod((folder_ + "/weft").c_str(), 0777), 0);
+  ASSERT_EQ(chmod((folder_ / "weft").c_str(), 0777), 0);
   EXPECT_FALSE(saveCalibration(path_, kKey, sample()));
 }
 
 TEST_F(MachineFile, APlaceThatCannotBeWrittenIsLeftAlone) {
-  EXPECT_FALSE(saveCalibration(folder_ + "/no/such/folder", kKey, sample()));
+  EXPECT_FALSE(saveCalibration(folder_ / "no/such/folder", kKey, sample()));
   EXPECT_FALSE(saveCalibration("/proc/weft/machine", kKey, sample()));
   EXPECT_FALSE(saveCalibration("/dev/null/machine", kKey, sample()));
   Calibration read;
-  EXPECT_FALSE(loadCalibration(folder_, kKey, &read));
+  EXPECT_FALSE(loadCalibration(folder_.path(), kKey, &read));
 }
 
 // A wrong file in WEFT_TUNE_FILE is kept, and so is a recorded machine that could not be opened for
@@ -129,12 +124,12 @@ TEST_F(MachineFile, FilesOfOtherKindsAreNotReplaced) {
 TEST_F(MachineFile, OnlyPlainFilesAreReplaced) {
   Calibration read;
   ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
-  const std::string pipe = folder_ + "/weft/pipe", link = folder_ + "/weft/link";
+  const std::string pipe = folder_ / "weft/pipe", link = folder_ / "weft/link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::filesystem::create_symlink(path_, link);
   EXPECT_FALSE(saveCalibration(pipe, kKey, sample(1)));
   EXPECT_FALSE(saveCalibration(link, kKey, sample(1)));
-  EXPECT_FALSE(saveCalibration(folder_ + "/weft", kKey, sample(1)));
+  EXPECT_FALSE(saveCalibration(folder_ / "weft", kKey, sample(1)));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_FALSE(loadCalibration(pipe, kKey, &read)) << "without waiting for a writer";
@@ -178,7 +173,7 @@ TEST_F(MachineFile, LiesInTheUsersCache) {
 
 // Comments and blanks are for people; what follows the first line is checked to the last figure.
 TEST_F(MachineFile, ARecordedMachineHoldsForEveryMachineOrIsAnError) {
-  std::filesystem::create_directory(folder_ + "/weft");
+  std::filesystem::create_directory(folder_ / "weft");
   EXPECT_FALSE(isRecorded(path_)) << "there is none yet";
   ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
   EXPECT_FALSE(isRecorded(path_)) << "a calibration of this machine";
