@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "base/no_fork.h"
 
 namespace weft::api {
@@ -94,7 +95,8 @@ class Handles {
  private:
   // The object changes only while the handle is 0 and there is no pin. A pin is set before the
   // handle is read, and the handle is cleared before the pins are read, so one sees the other.
-  struct Slot {
+  // Every call writes the pins of its communicator, which is one thread's: no two share a line.
+  struct alignas(base::kCacheAligned) Slot {
     std::atomic<std::uintptr_t> handle{0};
     std::atomic<std::uint32_t> pins{0};
     std::uint32_t generation = 0;

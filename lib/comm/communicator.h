@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "base/status.h"
 #include "comm/core.h"
 #include "engine/turns.h"
@@ -31,7 +32,7 @@ struct Operation {
 
 // One rank's end of a communicator. See weft.h for what callers may do; run() and runPairs() are
 // called in turn (turns()), the rest from any thread.
-class Communicator {
+class alignas(base::kCacheAligned) Communicator {
  public:
   explicit Communicator(std::unique_ptr<Core> core);
 

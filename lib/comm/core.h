@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "base/status.h"
 #include "comm/transport_selection.h"
 #include "engine/executor.h"
@@ -30,7 +31,7 @@ struct CommConfig {
 
 // The machinery of one rank's end of a communicator: what ends with a lost link, and is made anew
 // to recover from it (comm/recover.h).
-struct Core {
+struct alignas(base::kCacheAligned) Core {
   // What a core is made from, and its successor after a lost link.
   struct Basis {
     std::uint32_t rank = 0;

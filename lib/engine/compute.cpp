@@ -27,18 +27,20 @@ Compute::Compute(PeerBuffers& peers, std::uint32_t ranks)
 bool Compute::run(const Frame& frame, const plan::BoundOp& op, std::uint64_t from,
                   std::uint64_t end) {
   const bool whole = peers_.mapped() && !(op.finish && frame.plan.callsEpilogue);
-  const std::uint64_t most = whole ? end - from : plan::kTileBytes;
-  for (; from < end; from += most) {
-    const Piece piece{frame, op, from, std::min(most, end - from)};
-    findTargets(piece);
-    if (!findSources(piece)) return false;
-    if (op.kind == plan::BoundOp::Kind::Fold)
-      fold(piece);
-    else
-      copy(piece);
-    if (!storeFar(piece)) return false;
-  }
+  if (whole) return runPiece({frame, op, from, end - from});
+  for (; from < end; from += plan::kTileBytes)
+    if (!runPiece({frame, op, from, std::min(plan::kTileBytes, end - from)})) return false;
   return true;
+}
+
+inline bool Compute::runPiece(const Piece& piece) {
+  findTargets(piece);
+  if (!findSources(piece)) return false;
+  if (piece.op.kind == plan::BoundOp::Kind::Fold)
+    fold(piece);
+  else
+    copy(piece);
+  return far_.empty() || storeFar(piece);
 }
 
 void Compute::findTarget(const Piece& piece, const plan::Place& place) {
@@ -83,15 +85,17 @@ bool Compute::storeFar(const Piece& piece) {
   });
 }
 
+bool Compute::isInPlace(const plan::BoundOp& op) const {
+  return std::any_of(sources_.begin(), sources_.begin() + op.operands, [this](const void* source) {
+    return std::ranges::find(targets_, source) != targets_.end();
+  });
+}
+
 void Compute::fold(const Piece& piece) {
   const plan::Plan& plan = piece.frame.plan;
   const plan::BoundOp& op = piece.op;
   if (op.finish && plan.callsEpilogue) return runEpilogue(piece);
-  // In place, the target's lines are in the cache already.
-  const bool inPlace = std::any_of(
-      sources_.begin(), sources_.begin() + op.operands,
-      [this](const void* source) { return std::ranges::find(targets_, source) != targets_.end(); });
-  if (streams(piece) && !inPlace && plan.spread != nullptr)
+  if (streams(piece) && plan.spread != nullptr && !isInPlace(op))
     plan.spread(targets_.data(), targets_.size(), sources_.data(), op.operands, piece.count(),
                 piece.divisor());
   else if (targets_.size() > 1)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "engine/peer_buffers.h"
 #include "plan/epilogue.h"
 #include "plan/plan.h"
@@ -47,6 +48,7 @@ class Compute {
     }
   };
 
+  bool runPiece(const Piece& piece);
   bool findSources(const Piece& piece);
   bool findSource(const Piece& piece, const plan::Place& place, std::uint32_t k);
   void findTargets(const Piece& piece);
@@ -54,6 +56,7 @@ class Compute {
   bool storeFar(const Piece& piece);
 
   bool streams(const Piece& piece) const { return piece.op.stream && far_.empty(); }
+  bool isInPlace(const plan::BoundOp& op) const;  // then the target is in the cache already
   void fold(const Piece& piece);
   void copy(const Piece& piece);
   void runEpilogue(const Piece& piece);
@@ -62,10 +65,10 @@ class Compute {
   void copyToAll(const std::byte* made, std::uint64_t at, std::uint64_t bytes);
 
   PeerBuffers& peers_;
-  std::vector<const void*> sources_;
-  std::vector<void*> targets_;           // that are mapped here, the op's own first
-  std::vector<const plan::Place*> far_;  // that are not
-  std::vector<std::byte> tile_;          // of an epilogue's results
+  base::CacheAlignedVector<const void*> sources_;
+  base::CacheAlignedVector<void*> targets_;           // that are mapped here, the op's own first
+  base::CacheAlignedVector<const plan::Place*> far_;  // that are not
+  std::vector<std::byte> tile_;                       // of an epilogue's results
 };
 
 }  // namespace weft::engine

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "base/status.h"
 #include "engine/compute.h"
 #include "engine/peer_buffers.h"
@@ -114,11 +115,11 @@ class Executor {
   transport::WindowView own_;
   Progress progress_;
   transport::ArrivalSlot* arrivals_;
-  std::vector<std::uint64_t> completedBy_;  // by rank: known to be complete there
+  base::CacheAlignedVector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<transport::ControlPage*> controls_;
   // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
   static constexpr std::uint64_t kNoNeed = ~std::uint64_t{0};
-  std::vector<std::uint64_t> toldTo_;
+  base::CacheAlignedVector<std::uint64_t> toldTo_;
   PeerBuffers peers_;
   Compute compute_;
   std::array<Lane, transport::kMaxLanes> lanes_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/cache_aligned.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
 
@@ -61,8 +62,8 @@ class PeerBuffers {
   }
 
   transport::Transport& transport_;
-  std::vector<Buffer> in_, out_;          // by rank
-  std::unique_ptr<std::byte[]> fetched_;  // a tile for each rank, made when first needed
+  base::CacheAlignedVector<Buffer> in_, out_;  // by rank
+  std::unique_ptr<std::byte[]> fetched_;       // a tile for each rank, made when first needed
   bool mapped_ = true;
 };
 
