@@ -59,7 +59,6 @@ struct Event {
 };
 
 struct Caps {
-  bool maps = false;       // view(peer) gives the peer's window: the engine may store there itself
   bool direct = false;     // puts into a peer's own memory, by address, work
   bool shares = false;     // share() works for memory from weftMemAlloc, on all ranks
   bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
@@ -75,7 +74,8 @@ class Transport {
   virtual Caps caps() const = 0;
   virtual const WindowLayout& layout() const = 0;
   virtual WindowView own() const = 0;
-  // The peer's whole window if caps().maps, else empty.
+  // The peer's whole window where it is mapped here, for decorators that move the bytes themselves;
+  // else empty.
   virtual WindowView view(std::uint32_t /*peer*/) const { return {}; }
   // The peer's control page, or a mirror of it.
   virtual ControlPage* control(std::uint32_t peer) const = 0;

@@ -33,7 +33,6 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Faults&
 
 Caps FaultyTransport::caps() const {
   Caps caps = inner_->caps();
-  caps.maps = false;
   caps.polls = true;
   return caps;
 }

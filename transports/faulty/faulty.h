@@ -43,7 +43,7 @@ struct Faults {
 Status parseFaults(const std::string& spec, Faults* faults);
 
 // Draws all its decisions from one generator, seeded with `seed` and the rank, so that the same
-// calls meet the same faults. Never maps, so that the engine must use put() for all.
+// calls meet the same faults.
 class FaultyTransport final : public Transport {
  public:
   FaultyTransport(std::unique_ptr<Transport> inner, const Faults& faults);
