@@ -54,6 +54,16 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
                                   const Hosts& hosts) {
   const std::vector<std::string> sm128k = {"--mca", "coll_sm_priority",      "100",
                                            "--mca", "coll_sm_fragment_size", "131072"};
+  // It wants to be asked where there is no card.
+  const std::vector<std::string> ucx = {"--mca",
+                                        "pml",
+                                        "ucx",
+                                        "--mca",
+                                        "opal_common_ucx_tls",
+                                        "any",
+                                        "--mca",
+                                        "opal_common_ucx_devices",
+                                        "any"};
   const auto meeting = [&](const char* name) { return (folder / name).string(); };
   return {
       {"weft:any", "peer_weft", {}, {}},
@@ -61,6 +71,7 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
       {"weft:threads", "peer_weft", {}, {"threads"}, true},
       {"openmpi:default", "peer_openmpi", openMpi(ranks, {}, hosts), {}},
       {"openmpi:sm128k", "peer_openmpi", openMpi(ranks, sm128k, hosts), {}},
+      {"openmpi:ucx", "peer_openmpi", openMpi(ranks, ucx, hosts), {}},
       {"mpich:default", "peer_mpich", {"mpirun.mpich", "-n", std::to_string(ranks)}, {}},
       {"gloo:ring", "peer_gloo", {}, {meeting("ring"), "ring"}},
       {"gloo:bcube", "peer_gloo", {}, {meeting("bcube"), "bcube"}},

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "chart.h"
+#include "machine.h"
+#include "overview.h"
 #include "report.h"
 #include "workload.h"
 
@@ -149,6 +151,40 @@ TEST(Report, JsonHasTheSummaryAndTheMeasurements) {
   ASSERT_EQ(json["summary"].size(), 1u);
   EXPECT_DOUBLE_EQ(json["summary"][0]["own_us"], 4.5);
   EXPECT_DOUBLE_EQ(json["summary"][0]["own_to_floor"]["median"], 1.3);
+}
+
+TEST(Overview, TellsTheMeanTheWorstSizeAndHowManyAreAboveTheLimit) {
+  std::vector<Measurement> measurements;
+  for (const auto& [bytes, us] : {std::pair(8, 2.0), {1 << 20, 0.5}, {4 << 20, 1.0}}) {
+    for (const char* name : {"weft:any", "weft:own", "mpi", "floor:x"}) {
+      measurements.push_back(point(name, 0, std::string(name) == "weft:any" ? us : 1));
+      measurements.back().bytes = static_cast<std::uint64_t>(bytes);
+    }
+  }
+  const Spread any = spreadOf(arrange(measurements)[0], &Summary::anyToPeer, 1.05);
+  EXPECT_EQ(any.points, 3u);
+  EXPECT_EQ(any.above, 1u);
+  EXPECT_DOUBLE_EQ(any.mean, 1);
+  EXPECT_EQ(any.worstBytes, 8u);
+  std::ostringstream out;
+  writeOverview(out, measurements);
+  EXPECT_NE(out.str().find("| 2 | all_reduce | steady | **1.00**, worst 2.00 at 8; 1 of 3 above "
+                           "1.05 | **1.00**, worst 1.00 at 8; 0 of 3 above 1.05 | **1.00**, worst "
+                           "1.00 at 1M; 0 of 2 above 1.2 |"),
+            std::string::npos)
+      << out.str();
+}
+
+TEST(Machine, IsNamedByItsProcessorsNumbers) {
+  const Processor intel = parseProcessor(
+      "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
+      "model name\t: Intel(R) Xeon(R) Processor\n\nprocessor\t: 1\nmodel\t\t: 7\n");
+  EXPECT_EQ(kindOf(intel), "intel-family-6-model-143");
+  EXPECT_EQ(intel.name, "Intel(R) Xeon(R) Processor");
+  const Processor arm = parseProcessor(
+      "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\nflags\t:\n:\n");
+  EXPECT_EQ(kindOf(arm), "0x41-family-8-model-0xd40");
+  EXPECT_EQ(kindOf(parseProcessor("")), "unknown-family--model-");
 }
 
 TEST(Report, WhatWasNotMeasuredIsADash) {

@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
+
+#include "machine.h"
 
 namespace weft::peers {
 namespace {
@@ -63,15 +64,6 @@ void writeTimes(std::ostream& out, const Series& series, const std::vector<std::
     }
     out << "|\n";
   }
-}
-
-std::string cpuModel() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.find("model name") == 0 && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
 }
 
 nlohmann::json jsonOf(std::optional<double> us) { return us ? nlohmann::json(*us) : nullptr; }
@@ -133,14 +125,12 @@ void writeJson(std::ostream& out, const std::vector<Measurement>& measurements) 
   }
   nlohmann::json points = nlohmann::json::array();
   for (const Measurement& m : measurements) points.push_back(measurementJson(m));
-  const nlohmann::json machine = {{"cpu", cpuModel()}, {"cores", sysconf(_SC_NPROCESSORS_ONLN)}};
+  const nlohmann::json machine = {{"cpu", processorName()},
+                                  {"kind", processorKind()},
+                                  {"cores", sysconf(_SC_NPROCESSORS_ONLN)}};
   out << nlohmann::json{{"machine", machine}, {"summary", summaries}, {"measurements", points}}
              .dump(1)
       << '\n';
-}
-
-std::string machineText() {
-  return fmt::format("{}, {} cores", cpuModel(), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 std::string sizeText(std::uint64_t bytes) {

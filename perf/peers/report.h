@@ -19,7 +19,6 @@ void writeTables(std::ostream& out, const std::vector<Measurement>& measurements
 // {"machine": {...}, "summary": [{...}], "measurements": [{...}]}; times in microseconds.
 void writeJson(std::ostream& out, const std::vector<Measurement>& measurements);
 
-std::string machineText();                         // "Intel(R) Xeon(R) ..., 2 cores"
 std::string sizeText(std::uint64_t bytes);         // 65536 -> "64K"
 std::uint64_t parseSize(const std::string& text);  // "64K" -> 65536; throws std::invalid_argument
 const char* modeName(Mode mode);

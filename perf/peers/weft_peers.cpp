@@ -18,6 +18,8 @@
 
 #include "chart.h"
 #include "fleet.h"
+#include "machine.h"
+#include "overview.h"
 #include "perf/common/command_line.h"
 #include "perf/common/report_file.h"
 #include "report.h"
@@ -203,9 +205,12 @@ void addOptions(CLI::App& app, Settings& settings) {
       "--full", settings.full,
       "everything that docs/performance.md shows: 2, 4 and 8 ranks, 3 rounds of short visits, "
       "up to 512 MiB of inputs; about 45 minutes on 2 cores");
-  app.add_option("--table", settings.table, "write the tables to this file (Markdown)");
+  app.add_option("--table", settings.table,
+                 "write the tables to this file (Markdown), or into this folder, by the "
+                 "kind of processor");
   app.add_option("--json", settings.json, "write all measurements to this file");
-  app.add_option("--chart", settings.chart, "write the ratios to the floor to this file (SVG)");
+  app.add_option("--chart", settings.chart,
+                 "write the ratios to the floor to this file (SVG), or folder");
 }
 
 void shorten(Settings& settings) {
@@ -255,7 +260,14 @@ void writeDocument(std::ostream& out, int argc, char** argv,
          "their median and range. `any`: weft with malloc'ed buffers; `own`: with weftMemAlloc's; "
          "`threads`: ranks as threads of one process. docs/performance.md says how it is "
          "measured.\n";
+  writeOverview(out, measurements);
   writeTables(out, measurements);
+}
+
+// In a folder, a file for each kind of processor.
+std::string fileOf(const std::string& path, const char* suffix) {
+  const bool isFolder = !path.empty() && std::filesystem::is_directory(path);
+  return isFolder ? (std::filesystem::path(path) / (processorKind() + suffix)).string() : path;
 }
 
 int run(int argc, char** argv) {
@@ -264,6 +276,8 @@ int run(int argc, char** argv) {
   addOptions(app, settings);
   tools::addVersion(app, "weft-peers");
   CLI11_PARSE(app, argc, argv);
+  settings.table = fileOf(settings.table, ".md");
+  settings.chart = fileOf(settings.chart, ".svg");
   for (const std::string& path : {settings.table, settings.json, settings.chart})
     if (!path.empty()) tools::ReportFile tried(path);
   applyPresets(app, settings);
@@ -277,6 +291,7 @@ int run(int argc, char** argv) {
   }
   const bool aside = tools::besides({settings.table, settings.json, settings.chart}) == stderr;
   writeTables(aside ? std::cerr : std::cout, measurements);
+  writeOverview(aside ? std::cerr : std::cout, measurements);
   writeFile(settings.table,
             [&](std::ostream& out) { writeDocument(out, argc, argv, measurements); });
   writeFile(settings.json, [&](std::ostream& out) { writeJson(out, measurements); });
