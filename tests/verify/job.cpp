@@ -8,7 +8,7 @@
 namespace weft::verify {
 namespace {
 
-constexpr const char* kNames[] = {"Put",  "PutInCell", "PutDirect", "Store", "Raise", "Signal",
+constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise", "Signal",
                                   "Wait", "Copy",      "Fold",      "Scale", "Finish"};
 
 }  // namespace

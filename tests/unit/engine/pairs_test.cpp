@@ -112,7 +112,7 @@ TEST(Pairs, StreamedOnesAreWhole) {
     ranks.deliver(bytes);
 }
 
-TEST(Pairs, ShortOnesTravelInTheirCell) {
+TEST(Pairs, ShortOnesTravelInTheirArrivalSlot) {
   TwoRanks ranks({.readMin = 0, .cmaMin = 0, .streamMin = kNever});
   for (const std::size_t bytes : {0u, 1u, 48u}) ranks.deliver(bytes);
   EXPECT_FALSE(ranks[1].hasLanded());

@@ -97,7 +97,7 @@ TEST(Arrivals, TwoLevelsOfVeryUnevenNodesAreRefusedBeforeTheyAreChosen) {
 }
 
 // With both protocol, in the arena and in arrival slots, on every rank count.
-TEST(Bind, EveryCandidateFitsTheCellsOfACommunicator) {
+TEST(Bind, EveryCandidateFitsTheArrivalSlotsOfACommunicator) {
   for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 8u, 16u, 33u}) {
     const bool paired = ranks % 2 == 0 && ranks > 2;
     const Tuning t = tuningOf(

@@ -96,7 +96,7 @@ TEST_F(NewAlgorithm, IsChosenWhereItIsCheapest) {
   EXPECT_EQ(decision.estimates.size(), 2u) << "automatic from 3 ranks on";
 }
 
-TEST_F(NewAlgorithm, IsBoundInTheCellsOfACommunicator) {
+TEST_F(NewAlgorithm, IsBoundInTheArrivalSlotsOfACommunicator) {
   const Tuning t = onOneCore(8);
   const Call call = callOf(schedule::Collective::AllReduce, 4096);
   Decision decision;
