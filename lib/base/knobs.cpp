@@ -11,13 +11,13 @@
 #include <numeric>
 
 #include "base/environment.h"
+#include "base/max_ranks.h"
 #include "base/text.h"
 
 namespace weft::inline base {
 namespace {
 
 constexpr std::int64_t kMaxMs = INT32_MAX;
-constexpr std::int64_t kMaxRanks = 1 << 20;
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 
 // In the order of enum Knob.

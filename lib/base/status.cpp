@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/mark.h"
+#include "base/max_ranks.h"
 #include "base/no_fork.h"
 #include "base/number.h"
 #include "base/rank_list.h"
@@ -13,7 +14,6 @@ namespace weft::inline base {
 namespace {
 
 constexpr char kBetween = '\x1f';  // of packed fields: ASCII's unit separator
-constexpr std::uint32_t kMostRanks = 1 << 16;
 constexpr std::string_view kFix = " fix: ";
 
 // ---- the sentence -------------------------------------------------------------------------------
@@ -68,7 +68,8 @@ bool parseRanges(std::string_view ranges, std::vector<std::uint32_t>* out) {
     std::uint32_t first = 0, last = 0;
     if (!parseNumber(range.substr(0, dash), &first)) return false;
     if (!parseNumber(dash == range.size() ? range : range.substr(dash + 1), &last)) return false;
-    if (first > last || last >= kMostRanks || (!out->empty() && first <= out->back())) return false;
+    if (first > last || last >= std::uint32_t{kMaxRanks} || (!out->empty() && first <= out->back()))
+      return false;
     for (std::uint32_t rank = first; rank <= last; ++rank) out->push_back(rank);
     ranges.remove_prefix(std::min(ranges.size(), range.size() + 1));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/max_ranks.h"
 #include "base/peer_name.h"
 #include "base/status.h"
 #include "net/crypto.h"
@@ -41,9 +42,6 @@ struct WireRange {
   std::uint16_t max = 1;
   bool operator==(const WireRange&) const = default;
 };
-
-// No job is larger; whoever says so is wrong.
-inline constexpr std::int32_t kMaxRanks = 1 << 20;
 
 struct Hello {
   net::Nonce nonce{};

@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/invalid.h"
 #include "base/log.h"
+#include "base/max_ranks.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "bootstrap/bootstrap.h"
@@ -15,8 +16,6 @@
 
 namespace weft::launch {
 namespace {
-
-constexpr int kMaxRanks = 1 << 20;
 
 // Once a job, and not of one that is on a single host by its address.
 void warnOfStrangers(const Identity& identity, const bootstrap::UniqueId& id) {

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "base/max_ranks.h"
 #include "base/text.h"
 
 namespace weft::base {
@@ -119,6 +120,17 @@ TEST(Packed, FitsAndKeepsWhatIsShort) {
   }
 }
 
+// All but one of the largest world that may meet.
+TEST(Packed, NamesRanksOfTheLargestWorld) {
+  ErrorData data = full();
+  data.missing.clear();
+  for (std::uint32_t rank = 0; rank < kMaxRanks; ++rank)
+    if (rank != 11596) data.missing.push_back(rank);
+  Status back;
+  ASSERT_TRUE(unpack(pack(Status::error(data), 1000), &back));
+  EXPECT_EQ(back.data().missing, data.missing);
+}
+
 TEST(Packed, CannotForgeLogLinesOrFields) {
   ErrorData data = full();
   data.who.host = "b\x1f\n\x1b[2J";
@@ -144,7 +156,8 @@ TEST(Unpack, RefusesWhatPackDoesNotMake) {
     EXPECT_FALSE(unpack(packed("8", number, "0", ""), &status)) << number;
     EXPECT_FALSE(unpack(packed("8", "0", number, ""), &status)) << number;
   }
-  for (const char* missing : {"2,1", "1,1", "3-2", "0-65536", "4000000000", "1,,2", "-", "1-", "a"})
+  for (const char* missing :
+       {"2,1", "1,1", "3-2", "0-1048576", "4000000000", "1,,2", "-", "1-", "a"})
     EXPECT_FALSE(unpack(packed("8", "0", "0", missing), &status)) << missing;
   EXPECT_FALSE(unpack("", &status));
   EXPECT_FALSE(unpack("8", &status));
