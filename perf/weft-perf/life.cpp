@@ -3,13 +3,33 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <thread>
 
 #include "perf/common/exit_code.h"
 #include "perf/common/report_file.h"
 
 namespace weft::perf {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeToSpeak{500};
+
+// A launcher that sees a rank end with an error ends the others: not before rank 0 has spoken.
+void waitForTheReport(Team& team, bool inStep) {
+  std::fflush(stdout);
+  if (!inStep) {
+    if (team.rank() != 0) std::this_thread::sleep_for(kTimeToSpeak);
+    return;
+  }
+  try {
+    team.exchange(team.rank());
+  } catch (const Error&) {  // a rank died after all; what was found stands
+  }
+}
+
+}  // namespace
 
 void Outcome::settle(int exitCode, const std::string& text) {
   const std::lock_guard lock(mutex_);
@@ -46,7 +66,9 @@ void liveAsRank(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
     team = join();
     return work(*team);
   });
-  if (!ended && team) team->abort();
+  if (!team) return;
+  if (!ended) team->abort();
+  waitForTheReport(*team, ended);
 }
 
 }  // namespace weft::perf

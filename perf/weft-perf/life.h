@@ -35,7 +35,8 @@ class Outcome {
 bool attempt(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
              const std::function<int()>& work);
 
-// Makes a team and runs `work` as one rank of it. A rank that fails takes the others along.
+// Makes a team and runs `work` as one rank of it. A rank that fails takes the others along. Returns
+// when rank 0 has said what it has to say, whatever this rank's process ends with.
 void liveAsRank(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
                 const std::function<std::unique_ptr<Team>()>& join,
                 const std::function<int(Team&)>& work);

@@ -28,7 +28,7 @@ expect() {
   [[ $code -eq $wanted ]] && grep -qE -- "$sentence" "$output" && return
   failures=$((failures + 1))
   printf 'FAILED: exit code %s, not %s with "%s": %s\n' "$code" "$wanted" "$sentence" "$*"
-  tail -n 8 "$output"
+  cat "$output"
 }
 
 small=(-b 64kb -e 64kb -n 2 -w 0)

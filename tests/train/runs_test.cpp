@@ -189,6 +189,14 @@ TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {
   EXPECT_NE(outcome.output.find(" at step "), std::string::npos) << outcome.output;
 }
 
+TEST_F(Runs, ARankOnItsOwnSpeaksForItself) {
+  const Outcome outcome =
+      shell(command("--steps 100 --batch 4 --ranks 2 --independent --lr 1e30 --warmup 0 --clip 0"));
+  EXPECT_EQ(outcome.exitCode, 65);
+  for (const char* who : {"rank 0 alone: the loss", "rank 1 alone: the loss"})
+    EXPECT_NE(outcome.output.find(who), std::string::npos) << outcome.output;
+}
+
 TEST_F(Runs, BadInputIsOneSentence) {
   const struct {
     std::string flags;

@@ -125,13 +125,11 @@ bool isThereToResume(const std::string& folder, Communicator& team) {
 }
 
 // Returns whether all that should be was written.
-bool train(const Options& options, Communicator& world) {
+bool train(const Options& options, Communicator& world, Communicator& team) {
   checkFilesOfAll(options, world);
   const std::vector<uint8_t> text = readCorpus(options.data);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
-  Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
-  Communicator& team = options.independent ? alone : world;
   Trainer trainer(options, team, text);
   checkAttentionFits(options, bytesOfThisHost());
 
@@ -183,6 +181,31 @@ bool train(const Options& options, Communicator& world) {
   return report->isComplete();
 }
 
+// The first of a team speaks for all of it. A launcher that sees a rank end with an error ends the
+// others: not before that one has spoken.
+int tell(const SharedFailure& failure, Communicator& world, Communicator& team) {
+  const bool alone = team.size() < world.size();
+  const std::string who = alone ? fmt::format("rank {} alone: ", world.rank()) : "";
+  if (team.rank() == 0) fmt::print(stderr, "weft-train: {}{}\n", who, failure.what());
+  try {
+    team.barrier();
+  } catch (const Error&) {  // a rank died after all; everything has been said
+  }
+  return failure.code();
+}
+
+int trainOrTell(const Options& options, Communicator& world) {
+  Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
+  Communicator& team = options.independent ? alone : world;
+  try {
+    const bool complete = train(options, world, team);
+    world.finalize();
+    return complete ? 0 : static_cast<int>(Exit::kCannotWrite);
+  } catch (const SharedFailure& failure) {
+    return tell(failure, world, team);
+  }
+}
+
 }  // namespace
 
 int runRank(const Options& options) {
@@ -194,12 +217,7 @@ int runRank(const Options& options) {
   try {
     Communicator world = Communicator::fromEnvironment();
     rank = world.rank();
-    const bool complete = train(options, world);
-    world.finalize();
-    return complete ? 0 : static_cast<int>(Exit::kCannotWrite);
-  } catch (const SharedFailure& failure) {
-    if (rank == 0) fmt::print(stderr, "weft-train: {}\n", failure.what());
-    return failure.code();
+    return trainOrTell(options, world);
   } catch (const Failure& failure) {
     return fail(static_cast<Exit>(failure.code()), failure.what());
   } catch (const tools::CannotWrite& error) {
