@@ -217,7 +217,7 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
                    .arrivalSlots = setup.layout.arrivalSlots,
                    .budget = {setup.layout.arenaBytes, costs.stagingBytes},
                    .maxPut = maxPut,
-                   .streamMin = static_cast<std::uint64_t>(costs.machine.streamMin)};
+                   .streamMin = plan::streamMin(setup.ranks, costs)};
   return {};
 }
 

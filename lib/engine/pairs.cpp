@@ -31,17 +31,18 @@ std::string describeTag(std::uint64_t tag) {
 // What is read where it lies spares a copy, and costs its sender the wait for the credit. Beyond
 // the cache one copy is better than two whatever these take.
 PairTuning tunePairs(const tune::Machine& machine) {
-  const double spared = 1 / machine.putAcross, taken = 1 / machine.takeAcross;
+  const double spared = 1 / machine.put.near(), taken = 1 / machine.take.near();
   const auto from = [&](double costNs, double nsPerByte) {
     const double bytes = nsPerByte > 0 ? costNs / nsPerByte : machine.cacheBytes;
     return static_cast<std::uint64_t>(std::min(bytes, machine.cacheBytes));
   };
-  PairTuning tuning{.readMin = from(machine.exchangeNs, spared),
-                    .cmaMin = ~std::uint64_t{0},
-                    .streamMin = static_cast<std::uint64_t>(machine.streamMin)};
+  PairTuning tuning{
+      .readMin = from(machine.exchangeNs, spared),
+      .cmaMin = ~std::uint64_t{0},
+      .streamMin = tune::streamFootprint(machine) / 2};  // of a message, read or written
   if (machine.cmaCallNs > 0)
     tuning.cmaMin =
-        from(machine.exchangeNs + machine.cmaCallNs, spared + taken - 1 / machine.cmaNear);
+        from(machine.exchangeNs + machine.cmaCallNs, spared + taken - 1 / machine.cmaTake.near());
   return tuning;
 }
 

@@ -279,7 +279,7 @@ class Binder {
   }
 
   void streamResults() {
-    if (layout_.totalBytes() < target_.streamMin) return;
+    if (layout_.bufferBytes() < target_.streamMin) return;
     for (BoundOp& op : plan_->ops) {
       const bool stores = op.kind == Kind::Copy || op.kind == Kind::Fold;
       op.stream =

@@ -21,8 +21,8 @@ struct BindTarget {
   std::uint32_t arrivalSlots = 0;  // per lane, for all peers together
   Budget budget;
   std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation
-  // Results of messages from this size on go past the cache: they would not stay in it until the
-  // caller reads them, and a plain store first reads the line that it overwrites.
+  // Results go past the caches where In and Out have so many bytes (streamMin() of model.h): they
+  // would not stay there until the caller reads them, and a plain store first reads its line.
   std::uint64_t streamMin = ~std::uint64_t{0};
 
   // Each rank's region in the arrival slots and in the arena of every other.

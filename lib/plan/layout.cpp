@@ -26,11 +26,19 @@ bool cutsBlocks(const Call& call) {
 ByteLayout::ByteLayout(const schedule::Schedule& schedule, const Call& call, const Budget& budget)
     : collective_(call.collective),
       chunks_(std::max(1u, schedule.logicalChunks)),
+      inChunks_(schedule.inChunks),
+      outChunks_(schedule.outChunks),
       tmpChunks_(schedule.tmpChunks) {
   if (cutsBlocks(call))
     cutBlocks(call, schedule.ranks, budget);
   else
     cutVector(call.count, reduce::sizeOf(call.type), budget);
+}
+
+std::uint64_t ByteLayout::bufferBytes() const {
+  const std::uint64_t larger = std::max(inChunks_, outChunks_);
+  if (collective_ == schedule::Collective::Broadcast || larger == 0) return total_;
+  return total_ + total_ / larger * std::min(inChunks_, outChunks_);
 }
 
 // The largest chunk, at most `wanted`, whose protocol slots fit the budget.

@@ -32,6 +32,7 @@ class ByteLayout {
   std::uint64_t segments() const { return segments_; }
   std::uint64_t segmentBytes() const { return segmentBytes_; }
   std::uint64_t totalBytes() const { return total_; }  // of the larger buffer
+  std::uint64_t bufferBytes() const;  // of In and Out together; who broadcasts does so in place
 
   std::uint64_t inOffset(std::uint32_t slot) const;
   std::uint64_t outOffset(std::uint32_t slot) const;
@@ -45,6 +46,7 @@ class ByteLayout {
 
   schedule::Collective collective_;
   std::uint64_t chunks_;
+  std::uint64_t inChunks_, outChunks_;
   std::uint64_t tmpChunks_;
   bool vector_ = true;
   std::uint64_t total_ = 0;

@@ -11,16 +11,6 @@
 namespace weft::plan {
 namespace {
 
-// Shares of loads and stores in the extra cost of a far copy: a store first reads its line and
-// later writes it back.
-constexpr double kLoads = 1.0 / 3, kStores = 2.0 / 3;
-// The calibration sees buffers of a cache's size. Far beyond it CMA copies, whose stores read their
-// lines from memory first, lose half of their rate: from so many caches on, of a block and of all
-// buffers of a core.
-constexpr double kFarBlock = 8, kFarBuffers = 64;
-// The calibration copies alone. Ranks that reach into each other's memory at once hinder each other
-// in the kernel.
-constexpr double kCrowd = 1.25;
 constexpr double kNever = 1e14;  // ns, of what is not permitted
 
 // CMA copies of shared buffers are made in tiles.
@@ -51,6 +41,35 @@ struct Traffic {
   double rounds = 0;    // in which somebody else waits for such a message
 };
 
+// What a byte costs where so many of them are in use, in nanoseconds.
+struct Memory {
+  Memory() = default;
+  Memory(const tune::Machine& machine, double footprint, double across) {
+    const double copy = machine.copy.nsPerByte(footprint);
+    load = machine.load.nsPerByte(footprint);
+    store = std::max(0.0, copy - load);
+    const double far = std::max(0.0, machine.take.nsPerByte(footprint) - store - load);
+    take = load + across * far;
+    put = store + across * std::max(0.0, machine.put.nsPerByte(footprint) - copy);
+    stream = std::max(0.0, machine.stream.nsPerByte(footprint) - load);
+  }
+
+  double load = 0, store = 0;  // of memory that this core has written, or read
+  double take = 0, put = 0;    // of memory that a peer has written, or read
+  double stream = 0;           // a store past the caches
+};
+
+// Two cores have been measured, and more of them may share the last cache.
+double crowdOf(const CostParameters& costs) {
+  return std::max(1.0, std::min<double>(costs.cores, costs.machine.sharers) / 2);
+}
+
+// The footprint at which the two met what these cores meet.
+double crowded(double footprint, const CostParameters& costs) {
+  const double own = costs.machine.cacheBytes;
+  return footprint <= own ? footprint : std::max(own, footprint * crowdOf(costs));
+}
+
 class Model {
  public:
   Model(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,
@@ -63,17 +82,18 @@ class Model {
     const double ranks = schedule.ranks;
     share_ = shareOf(schedule.ranks, costs);
     across_ = ranks > 1 ? (ranks - share_) / (ranks - 1) : 0;
-    footprint_ = share_ * 2 * static_cast<double>(layout_.totalBytes()) / machine_.cacheBytes;
-    far_ = std::clamp(footprint_ - 0.5, 0.0, 1.0);
-    streams_ = static_cast<double>(layout_.totalBytes()) >= machine_.streamMin;
+    footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), costs);
+    user_ = Memory(machine_, footprint_, across_);
+    tmp_ = Memory(machine_, crowded(share_ * stagingBytes(), costs), across_);
+    near_ = Memory(machine_, 0, across_);
+    streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
   }
 
   double total() const {
     const Work root = workOf(schedule_.root);
     const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
     const double rounds = std::max(root.rounds, other.rounds);
-    const double crowd = reach_ == Reach::Cma ? kCrowd : 1;
-    const double core = crowd * coreNs(root.ns, other.ns);
+    const double core = coreNs(root.ns, other.ns);
     const double inside = rounds * roundNs(schedule_.ranks, costs_);
     return costs_.between ? inside + betweenNs(*costs_.between, core) : inside + core;
   }
@@ -143,8 +163,7 @@ class Model {
       case schedule::OpKind::Reduce:
         return reduceNs(op, program);
       case schedule::OpKind::Copy:
-        return bytesOf(op) / machine_.copyNear + loadNs(op.src, bytesOf(op)) +
-               storeNs(op.dst, bytesOf(op));
+        return loadNs(op.src, bytesOf(op)) + storeNs(op.dst, bytesOf(op));
       default:
         return 0;  // a Finish goes along with its sum
     }
@@ -152,52 +171,56 @@ class Model {
 
   double putNs(const schedule::Op& op) const {
     const double bytes = bytesOf(op);
-    const double copy = bytes / machine_.copyNear;
     if (op.isSignal()) return machine_.messageNs;
     const double flags = machine_.messageNs * static_cast<double>(layout_.segments());
-    if (schedule_.shared && reach_ == Reach::Cma) return flags + cmaNs(bytes, tilesOf(bytes));
     if (schedule_.shared)  // what was just made is stored once more, from the nearest cache
-      return flags + copy +
-             bytes * std::max(crossing(machine_.putAcross), kStores * beyond(farResult()));
+      return flags + (reach_ == Reach::Cma ? cmaNs(machine_.cmaPut, bytes, tilesOf(bytes)) -
+                                                 bytes * (user_.load - near_.load)
+                                           : bytes * (streams_ ? near_.load + user_.stream
+                                                               : near_.load + user_.put));
     if (op.dst.buf != schedule::Buf::Out) {
       // What does not travel with its flag is fetched after it.
       const double fetch =
           bytes > static_cast<double>(transport::kInlineBytes) ? machine_.exchangeNs * across_ : 0;
-      return flags + fetch + copy + loadNs(op.src, bytes) + bytes * crossing(machine_.putAcross);
+      return flags + fetch + loadNs(op.src, bytes) + bytes * tmp_.put;
     }
-    if (costs_.oneProcess)
-      return flags + copy +
-             bytes * std::max(crossing(machine_.putAcross), beyond(machine_.copyFar));
-    return flags + cmaNs(bytes, static_cast<double>(layout_.segments()));
+    if (costs_.oneProcess) return flags + loadNs(op.src, bytes) + bytes * user_.put;
+    return flags + cmaNs(machine_.cmaPut, bytes, static_cast<double>(layout_.segments()));
   }
 
   double reduceNs(const schedule::Op& op, const schedule::Program& program) const {
     const double bytes = bytesOf(op);
+    const double add = std::max(0.0, 1 / machine_.foldNear - near_.load);
     double ns = storeNs(op.dst, bytes);
     for (std::uint32_t k = 0; k < op.operands; ++k)
-      ns += bytes / machine_.foldNear + loadNs(program.operands[op.firstOperand + k], bytes);
+      ns += bytes * add + loadNs(program.operands[op.firstOperand + k], bytes);
     return ns;
   }
 
-  // Beyond a near copy: what this rank's peers wrote, and user memory that has left the cache.
   double loadNs(schedule::Slot slot, double bytes) const {
-    if (slot.buf == schedule::Buf::Tmp) return bytes * crossing(machine_.takeAcross);
-    if (slot.owner != schedule::kMine && reach_ == Reach::Cma) return cmaNs(bytes, tilesOf(bytes));
-    const double peers = slot.owner != schedule::kMine ? crossing(machine_.takeAcross) : 0;
-    return bytes * std::max(peers, kLoads * beyond(machine_.copyFar));
+    if (slot.buf == schedule::Buf::Tmp) return bytes * tmp_.take;
+    if (slot.owner == schedule::kMine) return bytes * user_.load;
+    if (reach_ == Reach::Mapped) return bytes * user_.take;
+    // Into a tile, which is in the nearest cache then.
+    return cmaNs(machine_.cmaTake, bytes, tilesOf(bytes)) +
+           bytes * (near_.store + near_.load - user_.store);
   }
 
   double storeNs(schedule::Slot slot, double bytes) const {
-    return slot.buf == schedule::Buf::Out ? bytes * kStores * beyond(farResult()) : 0;
+    if (slot.buf == schedule::Buf::Tmp) return bytes * tmp_.store;
+    return bytes * (streams_ ? user_.stream : user_.store);
   }
 
   // A copy into a peer's memory, or out of it, in so many calls.
-  double cmaNs(double bytes, double calls) const {
+  double cmaNs(const tune::Curve& curve, double bytes, double calls) const {
     if (machine_.cmaCallNs <= 0) return kNever;
-    const bool tooFar = footprint_ >= kFarBuffers || bytes >= kFarBlock * machine_.cacheBytes;
-    const double byteNs = (1 - far_) / machine_.cmaNear + far_ / machine_.cmaFar * (tooFar ? 2 : 1);
-    return calls * machine_.cmaCallNs + bytes * byteNs +
-           bytes * (1 - far_) * crossing(machine_.putAcross);
+    return calls * machine_.cmaCallNs + bytes * curve.nsPerByte(footprint_);
+  }
+
+  // Of all Tmp slots that a rank reads and writes: the lanes in flight, here and at its peers.
+  double stagingBytes() const {
+    const auto lanes = std::min<std::uint64_t>(layout_.segments(), transport::kMaxLanes);
+    return 2 * static_cast<double>(lanes * layout_.stride() * schedule_.tmpChunks);
   }
 
   // In all segments together.
@@ -211,13 +234,6 @@ class Model {
     return bytes;
   }
 
-  // Extra cost of a byte that comes from, or goes to, another core's cache.
-  double crossing(double rate) const { return across_ * (1 / rate - 1 / machine_.copyNear); }
-  double beyond(double rate) const {
-    return far_ * std::max(0.0, 1 / rate - 1 / machine_.copyNear);
-  }
-  double farResult() const { return streams_ ? machine_.streamFar : machine_.copyFar; }
-
   const schedule::Schedule& schedule_;
   const CostParameters& costs_;
   const Reach reach_;
@@ -225,8 +241,8 @@ class Model {
   const ByteLayout layout_;
   double share_ = 1;      // ranks of a core
   double across_ = 1;     // how many of a rank's peers are on another one
-  double footprint_ = 0;  // of the buffers of a core's ranks, in caches
-  double far_ = 0;        // how much of the buffers does not stay in the cache
+  double footprint_ = 0;  // of the buffers of a core's ranks
+  Memory user_, tmp_, near_;
   bool streams_ = false;
 };
 
@@ -240,6 +256,13 @@ double roundNs(std::uint32_t ranks, const CostParameters& costs) {
   if (share <= 1) return machine.exchangeNs;
   const double rotations = costs.cores > 1 ? (1 + share) / 2 : 1;
   return machine.exchangeNs + rotations * share * machine.handOverNs;
+}
+
+std::uint64_t streamMin(std::uint32_t ranks, const CostParameters& costs) {
+  const std::uint64_t footprint = tune::streamFootprint(costs.machine);
+  if (footprint == ~std::uint64_t{0}) return footprint;
+  return static_cast<std::uint64_t>(static_cast<double>(footprint) / crowdOf(costs) /
+                                    shareOf(ranks, costs));
 }
 
 double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,

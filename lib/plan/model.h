@@ -44,4 +44,7 @@ double estimateNs(const schedule::Schedule& schedule, const Call& call, const Co
 // What it costs that all ranks hear of each other once.
 double roundNs(std::uint32_t ranks, const CostParameters& costs);
 
+// From so many bytes of a rank's buffers on, results are stored past the caches.
+std::uint64_t streamMin(std::uint32_t ranks, const CostParameters& costs);
+
 }  // namespace weft::plan

@@ -2,12 +2,21 @@
 #pragma once
 
 #include "tune/calibration.h"
+#include "tune/transfers.h"
 
 namespace weft::tune {
 
-// Measures this machine in a few milliseconds, with two threads on cores of their own for a moment.
-// What cannot be measured (one core, no thread to be had) is 0: see estimated(). Each number
-// is that of the fastest of several tries, so other load changes little.
-Round calibrate();
+// Measures this machine, in rounds of about ten milliseconds, with two threads on cores of their own
+// for a moment. What cannot be measured (one core, no thread or no memory to be had) is 0: see
+// estimated().
+class Calibrator {
+ public:
+  Round round();
+
+ private:
+  Transfers transfers_;
+};
+
+inline Round calibrate() { return Calibrator().round(); }
 
 }  // namespace weft::tune

@@ -10,8 +10,8 @@
 namespace weft::tune {
 namespace {
 
-// Rounds agree if no figure differs by more.
-constexpr double kSameFigure = 1.5;
+// Rounds agree if no figure differs by more. Calls that take twice as long contradict them.
+constexpr double kSameFigure = 1.8;
 
 std::string timeOf(std::int64_t when) {
   const std::time_t seconds = when;

@@ -21,7 +21,7 @@ struct Round {
 // What the rounds so far say together, of this process and of those before it. It is provisional
 // until a later, quiet round bears it out. Plain data: rank 0 tells its own to all.
 struct Calibration {
-  static constexpr std::uint32_t kKept = 8;
+  static constexpr std::uint32_t kKept = 4;
   // A machine that is never quiet is not measured for ever, nor one whose calls never take what
   // the model expects.
   static constexpr std::uint32_t kMostRounds = 16, kMostDoubts = 3;

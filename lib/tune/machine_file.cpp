@@ -21,7 +21,7 @@
 namespace weft::tune {
 namespace {
 
-constexpr std::size_t kMostBytes = 8192;  // a file has up to eight rounds of about 350
+constexpr std::size_t kMostBytes = 16384;  // a file has up to four rounds of less than 1,000
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kBuild = "sanitized";
@@ -65,10 +65,10 @@ std::string contentOf(const std::string& path) {
   return content;
 }
 
-constexpr const char* kRecorded = "weft recorded machine 1";
+constexpr const char* kRecorded = "weft recorded machine 2";
 constexpr const char* kCalibrated = "weft machine ";  // and a version
 
-std::string headOf(std::string_view key) { return text(kCalibrated, "3\n", key, "\n"); }
+std::string headOf(std::string_view key) { return text(kCalibrated, "4\n", key, "\n"); }
 
 // Nothing yet, or what an earlier calibration left: never a device, a link, a folder or a file of
 // another kind, nor one that cannot be read.
@@ -186,7 +186,7 @@ Status loadRecorded(const std::string& path, Machine* machine) {
   return Status::error(
       Code::InvalidArgument, "WEFT_TUNE_FILE: ", path,
       " is a recorded machine whose lines after the first are not one \"name value\" for each "
-      "figure, within its limits; fix: write all of: ",
+      "figure, or \"name\" and a value for each footprint, within its limits; fix: write all of: ",
       figureNames());
 }
 

@@ -28,7 +28,7 @@ bool loadCalibration(const std::string& path, std::string_view key, Calibration*
 bool saveCalibration(const std::string& path, std::string_view key, const Calibration& calibration);
 
 // A recorded machine is a file that somebody wrote on purpose, for any machine: first the line
-// "weft recorded machine 1", then "name value" lines, and comments from # to the end of the line.
+// "weft recorded machine 2", then "name value" lines, and comments from # to the end of the line.
 // It is taken as it stands and never written to.
 bool isRecorded(const std::string& path);
 Status loadRecorded(const std::string& path, Machine* machine);

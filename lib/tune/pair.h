@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 namespace weft::tune {
 
-// What two threads cost each other, in ns; 0: could not be measured.
+// Where two threads of this process can work side by side.
+struct TwoCores {
+  int home = -1;
+  int away = -1;  // -1: there is no second core
+
+  bool place(std::size_t side) const;  // the calling thread; false: it cannot be moved
+};
+TwoCores findTwoCores();
+
+// What flags cost two threads, in ns; 0: could not be measured.
 struct PairTimes {
-  double exchange = 0;    // one way, on two cores
-  double message = 0;     // each further flag of an exchange
-  double putPerByte = 0;  // into a staging slot that the other reads
-  double takePerByte = 0;
+  double exchange = 0;   // one way, on two cores
+  double message = 0;    // each further flag of an exchange
   double handOver = 0;   // on one core, by sched_yield
   bool complete = true;  // all of it was measured that this machine has cores for
   bool steady = true;

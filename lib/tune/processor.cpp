@@ -5,11 +5,15 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <cctype>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 
 #include "base/folder.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace weft::tune {
@@ -40,6 +44,15 @@ std::size_t bytesOfCacheSize(const std::string& text) {
   return at < text.size() && text[at] == 'M' ? bytes << 20 : bytes;
 }
 
+std::size_t coresOfMask(std::string_view mask) {
+  std::size_t cores = 0;
+  for (const char digit : mask) {
+    std::uint32_t bits = 0;
+    if (parseNumber({&digit, 1}, &bits, 16)) cores += static_cast<std::size_t>(std::popcount(bits));
+  }
+  return cores;
+}
+
 std::size_t cacheBytes(int level) {
   for (int index = 0; index < 8; ++index) {
     const std::string cache = text(kCpus, "0/cache/index", index, "/");
@@ -49,6 +62,19 @@ std::size_t cacheBytes(int level) {
   }
   const long bytes = configured(level);
   return bytes > 0 ? static_cast<std::size_t>(bytes) : level == 2 ? std::size_t{1} << 20 : 0;
+}
+
+std::size_t coresOfLastCache() {
+  std::size_t cores = 1;
+  int last = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string cache = text(kCpus, "0/cache/index", index, "/");
+    int level = 0;
+    if (!parseNumber(firstLine(cache + "level"), &level) || level <= last) continue;
+    last = level;
+    cores = std::max<std::size_t>(1, coresOfMask(firstLine(cache + "shared_cpu_map")));
+  }
+  return cores;
 }
 
 // The kernel keeps to the container's cores whatever is asked for, and a launcher's binding holds

@@ -31,8 +31,9 @@ Status fileFromKnob(std::string* file) {
 
 void measure(Calibration* calibration) {
   const double until = nowNs() + kBudgetNs;
+  Calibrator calibrator;
   do {
-    *calibration = with(*calibration, calibrate(), std::time(nullptr));
+    *calibration = with(*calibration, calibrator.round(), std::time(nullptr));
   } while (calibration->provisional() && nowNs() < until);
   logInfo("calibrated: ", historyOf(*calibration), ": ", describe(calibration->machine()));
 }

@@ -21,16 +21,18 @@ namespace {
 tune::Calibration tooGood() {
   tune::Calibration calibration{.rounds = 1, .complete = true, .settled = true, .when = 1};
   calibration.kept[0] = {.cacheBytes = 2 << 20,
+                         .sharers = 2,
                          .exchangeNs = 1,
                          .messageNs = 0.1,
                          .handOverNs = 1,
-                         .copyNear = 9e4,
-                         .copyFar = 9e4,
-                         .streamFar = 9e4,
-                         .streamMin = 1 << 20,
                          .foldNear = 9e4,
-                         .putAcross = 9e4,
-                         .takeAcross = 9e4};
+                         .load = tune::flat(9e4),
+                         .copy = tune::flat(9e4),
+                         .put = tune::flat(9e4),
+                         .take = tune::flat(9e4),
+                         .stream = tune::flat(9e4),
+                         .cmaPut = {},
+                         .cmaTake = {}};
   return calibration;
 }
 

@@ -169,13 +169,13 @@ TEST(TunePairs, ReadsWhereThatIsCheaper) {
   tune::Machine machine;
   machine.cacheBytes = 1 << 20;
   machine.exchangeNs = 100;
-  machine.putAcross = machine.takeAcross = 10;
+  machine.put = machine.take = tune::flat(10);
   EXPECT_EQ(tunePairs(machine).readMin, 1000u);
   EXPECT_EQ(tunePairs(machine).cmaMin, kNever);  // not permitted
   machine.cmaCallNs = 900;
-  machine.cmaNear = 10;
+  machine.cmaTake = tune::flat(10);
   EXPECT_EQ(tunePairs(machine).cmaMin, 10000u);
-  machine.cmaNear = 4;  // slower than two copies, but for what the cache does not hold
+  machine.cmaTake = tune::flat(4);  // slower than two copies, but for what the cache does not hold
   EXPECT_EQ(tunePairs(machine).cmaMin, 1u << 20);
 }
 

@@ -5,22 +5,23 @@
 
 namespace weft::plan {
 
-// A machine as lib/tune measures them: 2 MiB of second-level cache, fast cores.
+// A machine as lib/tune measures them: 2 MiB of second-level cache, fast cores, and a last level
+// that is little faster than memory.
 inline tune::Machine sampleMachine() {
   return {.cacheBytes = 2 << 20,
+          .sharers = 2,
           .exchangeNs = 130,
           .messageNs = 20,
           .handOverNs = 680,
-          .copyNear = 42,
-          .copyFar = 14,
-          .streamFar = 19,
-          .streamMin = 4 << 20,
           .foldNear = 68,
-          .putAcross = 14,
-          .takeAcross = 9,
           .cmaCallNs = 750,
-          .cmaNear = 24,
-          .cmaFar = 11};
+          .load = {{90, 90, 70, 40, 35}},
+          .copy = {{42, 42, 30, 14, 14}},
+          .put = {{14, 14, 14, 12, 12}},
+          .take = {{9, 9, 9, 9, 9}},
+          .stream = {{10, 11, 12, 15, 17}},
+          .cmaPut = {{12, 12, 11, 10, 4}},
+          .cmaTake = {{9, 9, 9, 8, 4}}};
 }
 
 inline CostParameters sampleCosts(std::uint32_t cores = 2) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "tune/processor.h"
 #include "tune/this_machine.h"
@@ -14,9 +16,28 @@ namespace {
 TEST(Calibrate, MeasuresASaneMachine) {
   const Machine machine = estimated(calibrate().machine);
   EXPECT_TRUE(isSane(machine)) << describe(machine);
-  EXPECT_LE(machine.putAcross, machine.copyNear);
-  EXPECT_LE(machine.takeAcross, machine.copyNear);
   EXPECT_EQ(machine.cacheBytes, static_cast<double>(cacheBytes(2)));
+  EXPECT_EQ(machine.sharers, static_cast<double>(coresOfLastCache()));
+}
+
+// The field is touched once; a later round of the same calibrator measures the same figures.
+TEST(Calibrate, EveryRoundOfACalibratorIsWhole) {
+  Calibrator calibrator;
+  for (int i = 0; i < 3; ++i) {
+    const Machine machine = calibrator.round().machine;
+    for (const Curve& curve : {machine.load, machine.copy, machine.stream})
+      EXPECT_TRUE(std::ranges::any_of(curve.at, [](double rate) { return rate > 0; }));
+    EXPECT_EQ(machine.cmaCallNs > 0, estimated(machine).cmaTake.near() > 0);
+  }
+}
+
+TEST(Curve, IsALineBetweenFootprintsAndFlatBeyond) {
+  const Curve curve = {{10, 5, 4, 2, 1}};
+  EXPECT_EQ(curve.nsPerByte(0), 0.1);
+  EXPECT_EQ(curve.nsPerByte(kFootprints[0]), 0.1);
+  EXPECT_EQ(curve.nsPerByte(kFootprints[1]), 0.2);
+  EXPECT_NEAR(curve.nsPerByte(256 << 10), 0.15, 1e-9);
+  EXPECT_EQ(curve.nsPerByte(1e15), 1);
 }
 
 TEST(Calibrate, LeavesTheCallersThreadWhereItIs) {
@@ -87,6 +108,10 @@ TEST(Processor, SizesOfCaches) {
   EXPECT_EQ(bytesOfCacheSize("512"), 512u);
   EXPECT_EQ(bytesOfCacheSize(""), 0u);
   EXPECT_EQ(bytesOfCacheSize("K"), 0u);
+  EXPECT_EQ(coresOfMask("3"), 2u);
+  EXPECT_EQ(coresOfMask("ff,00000003"), 10u);
+  EXPECT_EQ(coresOfMask(""), 0u);
+  EXPECT_GE(coresOfLastCache(), 1u);
   EXPECT_GT(cacheBytes(2), 0u);
   EXPECT_FALSE(processorName().empty());
 }

@@ -25,9 +25,9 @@ Machine disturbed(double factor, std::mt19937* random) {
   Machine m = plan::sampleMachine();
   for (double* ns : {&m.exchangeNs, &m.messageNs, &m.handOverNs, &m.cmaCallNs})
     *ns *= std::exp(worse(*random));
-  for (double* rate : {&m.copyNear, &m.copyFar, &m.streamFar, &m.foldNear, &m.putAcross,
-                       &m.takeAcross, &m.cmaNear, &m.cmaFar})
-    *rate /= std::exp(worse(*random));
+  m.foldNear /= std::exp(worse(*random));
+  for (Curve* curve : {&m.load, &m.copy, &m.put, &m.take, &m.stream, &m.cmaPut, &m.cmaTake})
+    for (double& rate : curve->at) rate /= std::exp(worse(*random));
   return m;
 }
 
@@ -36,23 +36,23 @@ TEST(Calibration, ASecondQuietRoundThatAgreesSettlesIt) {
   EXPECT_FALSE(after({quiet(), quiet()}).provisional());
   for (const double factor : {2.0, 0.5}) {
     Machine other = plan::sampleMachine();
-    other.copyFar *= factor;
+    other.copy.at[3] *= factor;
     EXPECT_TRUE(after({quiet(), quiet(other)}).provisional());
     EXPECT_FALSE(after({quiet(other), quiet(), quiet(), quiet()}).provisional());
   }
 }
 
-// One lucky round in eight is not what calls meet, nor are the worse half of them.
+// One lucky round in four is not what calls meet, nor are the worse half of them.
 TEST(Calibration, IsTheUpperQuartileOfTheLatestRounds) {
   Calibration known;
-  for (const double copyNear : {900.0, 50.0, 10.0, 45.0, 90.0, 20.0, 48.0, 30.0, 46.0}) {
+  for (const double copy : {900.0, 50.0, 10.0, 45.0, 90.0, 20.0, 48.0, 30.0, 46.0}) {
     Machine machine = plan::sampleMachine();
-    machine.copyNear = copyNear;
-    machine.exchangeNs = 1e4 / copyNear;
+    machine.copy = flat(copy);
+    machine.exchangeNs = 1e4 / copy;
     known = with(known, quiet(machine), 1);
   }
-  EXPECT_EQ(known.machine().copyNear, 48);
-  EXPECT_EQ(known.machine().exchangeNs, 1e4 / 48);
+  EXPECT_EQ(known.machine().copy, flat(46));
+  EXPECT_EQ(known.machine().exchangeNs, 1e4 / 46);
 }
 
 TEST(Calibration, BusyAndIncompleteRoundsSettleNothing) {
@@ -80,7 +80,8 @@ TEST(Calibration, AMachineThatIsNeverQuietIsNotMeasuredForEver) {
 // A round that found no second core leaves 0, which is no time to be proud of.
 TEST(Calibration, WhatWasNotMeasuredDoesNotCountAsBest) {
   Machine alone = plan::sampleMachine();
-  alone.exchangeNs = alone.putAcross = alone.takeAcross = 0;
+  alone.exchangeNs = 0;
+  alone.put = alone.take = {};
   for (const auto& rounds :
        {after({{alone, false, false}, quiet()}), after({quiet(), {alone, false, false}})})
     EXPECT_EQ(rounds.machine(), plan::sampleMachine());

@@ -107,7 +107,7 @@ TEST_F(MachineFile, APlaceThatCannotBeWrittenIsLeftAlone) {
 // a moment.
 TEST_F(MachineFile, FilesOfOtherKindsAreNotReplaced) {
   ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
-  for (const std::string other : {"weft recorded machine 1\n", "my notes\n", "weft"}) {
+  for (const std::string other : {"weft recorded machine 2\n", "my notes\n", "weft"}) {
     std::ofstream(path_) << other;
     EXPECT_FALSE(saveCalibration(path_, kKey, sample(1))) << other;
     std::ostringstream kept;
@@ -178,14 +178,14 @@ TEST_F(MachineFile, ARecordedMachineHoldsForEveryMachineOrIsAnError) {
   ASSERT_TRUE(saveCalibration(path_, kKey, sample()));
   EXPECT_FALSE(isRecorded(path_)) << "a calibration of this machine";
   const std::string figures = toText(sample().kept[0]);
-  write("weft recorded machine 1\n# seen somewhere\n\n" + figures + "# the end");
+  write("weft recorded machine 2\n# seen somewhere\n\n" + figures + "# the end");
   EXPECT_TRUE(isRecorded(path_));
   Machine read;
   ASSERT_TRUE(loadRecorded(path_, &read).ok());
   EXPECT_EQ(read, sample().kept[0]);
   for (const std::string& bad : {std::string(), figures + "cache 4096\n", figures + "colour 1\n",
                                  figures.substr(figures.find('\n') + 1)}) {
-    write("weft recorded machine 1\n" + bad);
+    write("weft recorded machine 2\n" + bad);
     ASSERT_TRUE(isRecorded(path_));
     const Status status = loadRecorded(path_, &read);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << bad;
@@ -203,21 +203,46 @@ TEST(Machine, WordsAreReadBackAndNonsenseIsRefused) {
   EXPECT_FALSE(parse(toText(sample().kept[0]) + "colour 1\n", &read));
   EXPECT_FALSE(isSane({}));
   Machine alone = sample().kept[0];
-  alone.exchangeNs = alone.putAcross = alone.takeAcross = 0;
+  alone.exchangeNs = 0;
+  alone.put = alone.take = {};
   ASSERT_TRUE(parse(toText(alone), &read)) << "a measurement without a second core";
   EXPECT_TRUE(isSane(estimated(read)));
   EXPECT_EQ(estimated(read).exchangeNs, alone.handOverNs);
+  EXPECT_EQ(estimated(read).put, alone.copy);
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity(), -1.0, 0.0}) {
     Machine machine = sample().kept[0];
-    machine.copyNear = bad;
+    machine.copy.at[2] = bad;
     EXPECT_FALSE(isSane(machine)) << bad;
   }
   Machine without = sample().kept[0];
-  without.cmaCallNs = without.cmaNear = without.cmaFar = 0;
+  without.cmaCallNs = 0;
+  without.cmaPut = without.cmaTake = {};
   EXPECT_TRUE(isSane(without)) << "no CMA copies";
-  without.cmaFar = 1;
+  without.cmaTake.at[4] = 1;
   EXPECT_FALSE(isSane(without));
+}
+
+// A busy machine may leave no time for some of the footprints.
+TEST(Machine, GapsOfACurveAreClosedFromTheNearestFigure) {
+  Machine machine = sample().kept[0];
+  machine.put = {{0, 8, 0, 6, 0}};
+  EXPECT_EQ(estimated(machine).put, (Curve{{8, 8, 8, 6, 6}}));
+}
+
+TEST(Machine, StoresPastTheCachesGainFromWhereTheCurvesCrossForTheLastTime) {
+  Machine machine = sample().kept[0];
+  const auto footprint = [&](const Curve& stream) {
+    machine.put = {{20, 20, 20, 10, 10}};
+    machine.stream = stream;
+    return streamFootprint(machine);
+  };
+  EXPECT_EQ(footprint({{9, 9, 9, 9, 9}}), ~std::uint64_t{0}) << "never";
+  EXPECT_EQ(footprint({{30, 9, 9, 9, 9}}), ~std::uint64_t{0}) << "only where nobody needs it";
+  EXPECT_EQ(footprint({{30, 30, 30, 30, 30}}), 0u);
+  const std::uint64_t crossing = footprint({{9, 9, 9, 9, 11}});
+  EXPECT_GT(crossing, 8u << 20);
+  EXPECT_LT(crossing, 24u << 20);
 }
 
 }  // namespace
