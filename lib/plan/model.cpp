@@ -259,10 +259,8 @@ double roundNs(std::uint32_t ranks, const CostParameters& costs) {
 }
 
 std::uint64_t streamMin(std::uint32_t ranks, const CostParameters& costs) {
-  const std::uint64_t footprint = tune::streamFootprint(costs.machine);
-  if (footprint == ~std::uint64_t{0}) return footprint;
-  return static_cast<std::uint64_t>(static_cast<double>(footprint) / crowdOf(costs) /
-                                    shareOf(ranks, costs));
+  const auto footprint = static_cast<double>(tune::streamFootprint(costs.machine));
+  return static_cast<std::uint64_t>(footprint / crowdOf(costs) / shareOf(ranks, costs));
 }
 
 double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,

@@ -137,7 +137,7 @@ std::uint64_t streamFootprint(const Machine& machine) {
   const Curve &put = machine.put, &stream = machine.stream;
   std::size_t first = kFootprints.size();
   while (first > 0 && stream.at[first - 1] > put.at[first - 1]) --first;
-  if (first == kFootprints.size()) return ~std::uint64_t{0};
+  if (first == kFootprints.size()) return static_cast<std::uint64_t>(2 * kFootprints.back());
   if (first == 0) return 0;
   const double before = 1 / stream.at[first - 1] - 1 / put.at[first - 1];
   const double after = 1 / put.at[first] - 1 / stream.at[first];

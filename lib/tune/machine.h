@@ -39,7 +39,8 @@ Machine estimated(Machine measured);
 // Are these numbers that a machine may have? Guards against garbage, from a file or from a peer.
 bool isSane(const Machine& machine);
 
-// From which footprint on stores past the caches win; the largest number if they never do.
+// From which footprint on stores past the caches win. Where they never do, they are left to results
+// that no cache holds.
 std::uint64_t streamFootprint(const Machine& machine);
 
 // "name value" a line, for a curve with a value for each of kFootprints; parse() is the inverse, and

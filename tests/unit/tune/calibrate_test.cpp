@@ -87,7 +87,7 @@ TEST(ThisMachine, WhatCallsContradictIsMeasuredAnewAFewTimes) {
 
 TEST(ThisMachine, ARecordedOneIsTakenAsItStands) {
   KnownMachine known;
-  for (const char* name : {"sapphire_rapids", "zen4", "odd"}) {
+  for (const char* name : {"sapphire_rapids", "zen4", "zen5", "odd"}) {
     const std::string file = text(WEFT_MACHINES, "/", name, ".machine");
     ASSERT_EQ(setenv("WEFT_TUNE_FILE", file.c_str(), 1), 0);
     const Status status = thisMachine(&known);
