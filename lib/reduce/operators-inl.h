@@ -69,31 +69,38 @@ struct Keep {
   }
 };
 
-// The last step of floats: the division of Avg, and one NaN for all. For powers of two, 1 among
-// them, it multiplies, which is exact and much faster.
+// The last step of floats: the division of Avg, and one NaN for all but vectors of bfloat16, whose
+// store makes it. For powers of two it multiplies, which is exact and much faster.
 template <class T>
 class Divide {
  public:
   explicit Divide(uint64_t divisor)
-      : divides_(!std::has_single_bit(divisor)),
+      : changes_(divisor != 1),
+        divides_(!std::has_single_bit(divisor)),
         factor_(divides_ ? static_cast<T>(divisor) : T{1} / static_cast<T>(divisor)) {}
 
   template <class V>
   HWY_INLINE V operator()(V v) const {
-    const hn::DFromV<V> d;
-    const V factor = hn::Set(d, factor_);
-    const V quotient = divides_ ? hn::Div(v, factor) : hn::Mul(v, factor);
-    const V nan = hn::Set(d, std::numeric_limits<T>::quiet_NaN());
-    return hn::IfThenElse(hn::IsNaN(quotient), nan, quotient);
+    const V result = quotient(v);
+    const V nan = hn::Set(hn::DFromV<V>(), std::numeric_limits<T>::quiet_NaN());
+    return hn::IfThenElse(hn::IsNaN(result), nan, result);
   }
 
   template <class V>
   HWY_INLINE Pair<V> operator()(Pair<V> v) const {
-    return {(*this)(v.even), (*this)(v.odd)};
+    if constexpr (hn::MaxLanes(hn::DFromV<V>()) == 1) return {(*this)(v.even), (*this)(v.odd)};
+    return {quotient(v.even), quotient(v.odd)};
   }
 
  private:
-  bool divides_;
+  template <class V>
+  HWY_INLINE V quotient(V v) const {
+    if (!changes_) return v;
+    const V factor = hn::Set(hn::DFromV<V>(), factor_);
+    return divides_ ? hn::Div(v, factor) : hn::Mul(v, factor);
+  }
+
+  bool changes_, divides_;
   T factor_;
 };
 

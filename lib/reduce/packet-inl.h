@@ -130,6 +130,8 @@ struct BFloat16 {
   static HWY_INLINE Value splat(float x) { return {hn::Set(DFloat(), x), hn::Set(DFloat(), x)}; }
 
  private:
+  static constexpr uint16_t kNaN = 0x7FC0;
+
   static HWY_INLINE Words upperHalves() { return hn::Set(D(), 0xFFFF0000u); }
 
   static HWY_INLINE Words loadWords(const std::byte* from) {
@@ -142,15 +144,36 @@ struct BFloat16 {
     }
   }
 
-  // The upper half is v rounded to nearest even, for all but NaNs with a payload in the lower half.
+  // Rounded to nearest even, in halves of words: those of the results, `upper`, grow by 1 where what
+  // is cut off, `lower`, is above one half, or one half and the result odd. NaNs are made one
+  // afterwards: made of bfloat16, they have nothing in the lower half that could carry.
+  static HWY_INLINE Words join(Value v) {
+    if constexpr (hn::MaxLanes(D()) == 1) {
+      return hn::Or(hn::ShiftRight<16>(rounded(v.even)), hn::And(rounded(v.odd), upperHalves()));
+    } else {
+      const hn::Repartition<uint16_t, D> d;
+      const Words even = hn::BitCast(D(), v.even), odd = hn::BitCast(D(), v.odd);
+      const auto upper = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<16>(even)));
+      const auto lower = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<16>(odd)), hn::BitCast(d, even));
+      const auto isEven = hn::AndNot(upper, hn::Set(d, uint16_t{1}));
+      const auto grows = hn::ShiftRight<15>(hn::SaturatedSub(lower, isEven));
+      return hn::BitCast(D(), oneNaN(d, hn::Add(upper, grows)));
+    }
+  }
+
+  template <class DHalf>
+  static HWY_INLINE hn::Vec<DHalf> oneNaN(DHalf d, hn::Vec<DHalf> v) {
+    const hn::RebindToSigned<DHalf> compared;  // AVX2 compares no unsigned halves
+    const auto magnitude = hn::BitCast(compared, hn::And(v, hn::Set(d, uint16_t{0x7FFF})));
+    const auto isNaN = hn::Gt(magnitude, hn::Set(compared, int16_t{0x7F80}));
+    return hn::IfThenElse(hn::RebindMask(d, isNaN), hn::Set(d, kNaN), v);
+  }
+
+  // In the upper half of the word.
   static HWY_INLINE Words rounded(Floats v) {
     const Words bits = hn::BitCast(D(), v);
     const Words isOdd = hn::And(hn::ShiftRight<16>(bits), hn::Set(D(), 1u));
     return hn::Add(hn::Add(bits, hn::Set(D(), 0x7FFFu)), isOdd);
-  }
-
-  static HWY_INLINE Words join(Value v) {
-    return hn::Or(hn::ShiftRight<16>(rounded(v.even)), hn::And(rounded(v.odd), upperHalves()));
   }
 };
 
