@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/text.h"
 
 namespace weft::engine {
@@ -288,7 +289,7 @@ bool Pairs::read(Transfer& t, const transport::ArrivalSlot& arrival) {
     if (t.bytes >= tuning_.streamMin)
       reduce::copyStream(&to, 1, there + t.taken, bytes);
     else
-      std::memcpy(to, there + t.taken, bytes);
+      copyBytes(to, there + t.taken, bytes);
   }
   t.taken += bytes;
   return true;

@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 
+#include "base/copy.h"
 #include "reduce/kernels.h"
 #include "reduce/operators-inl.h"
 #include "reduce/packet-inl.h"
@@ -165,15 +165,10 @@ HWY_INLINE void foldAll(const Targets& to, const void* const* src, size_t n, siz
 
 inline OneTarget only(void* dst) { return {static_cast<std::byte*>(dst)}; }
 
-// A fold of one source without a division.
-inline void copyElements(void* dst, const void* src, size_t bytes) {
-  if (dst != src && bytes != 0) std::memcpy(dst, src, bytes);
-}
-
 // The FoldFn of a float type.
 template <class P, class Op>
 void foldFloats(void* dst, const void* const* src, size_t n, size_t count, uint64_t divisor) {
-  if (n == 1 && divisor == 1) return copyElements(dst, src[0], count * P::One::kBytes);
+  if (n == 1 && divisor == 1) return copyBytes(dst, src[0], count * P::One::kBytes);
   foldAll<P, Op, false>(only(dst), src, n, count, Divide<typename P::Lane>(divisor));
 }
 

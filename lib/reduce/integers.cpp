@@ -40,7 +40,7 @@ void divideAll(void* data, size_t count, uint64_t divisor) {
 
 template <class P, class Op>
 HWY_NOINLINE void foldWrapping(void* dst, const void* const* src, size_t n, size_t count) {
-  if (n == 1) return copyElements(dst, src[0], count * P::One::kBytes);
+  if (n == 1) return copyBytes(dst, src[0], count * P::One::kBytes);
   foldAll<P, Op, false>(only(dst), src, n, count, Keep());
 }
 

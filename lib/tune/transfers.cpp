@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/copy.h"
 #include "base/threads.h"
 #include "reduce/reduce.h"
 #include "tune/pair.h"
@@ -182,7 +183,7 @@ class Side {
     else if (kind == kCmaPut || kind == kCmaTake)
       (void)cmaCopy(kind == kCmaPut, to, from, bytes);
     else
-      std::memcpy(to, from, bytes);
+      copyBytes(to, from, bytes);
   }
 
   void awaitOther() {

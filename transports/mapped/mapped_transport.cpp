@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/copy.h"
 #include "base/text.h"
 #include "transports/doorbell.h"
 #include "transports/mapped/direct.h"
@@ -75,7 +76,7 @@ bool MappedTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, 
   const MappedPeer& p = parts_.peers[peer];
   if (!p.sameProcess)
     return succeeds(peer, "read from", readMemory({p.pid, p.death.get()}, from, to, bytes));
-  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  copyBytes(to, reinterpret_cast<const void*>(from), bytes);
   return true;
 }
 
@@ -84,7 +85,7 @@ bool MappedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* fr
   const MappedPeer& p = parts_.peers[peer];
   if (!p.sameProcess)
     return succeeds(peer, "put to", writeMemory({p.pid, p.death.get()}, to, from, bytes));
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  copyBytes(reinterpret_cast<void*>(to), from, bytes);
   return true;
 }
 
