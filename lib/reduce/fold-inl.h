@@ -26,6 +26,10 @@ namespace weft::reduce::HWY_NAMESPACE {
 // registers.
 constexpr size_t kUnroll = 4;
 
+// Sources that are loaded by instructions of their own: processors prefetch by the instruction, and
+// do not see a stream where one of them takes turns between arrays.
+constexpr size_t kApart = 8;
+
 // Where the sources are: known to be two, the hot case, or any number.
 struct TwoSources {
   const std::byte* source[2];
@@ -48,16 +52,31 @@ struct Fold {
   Last last;
 
   template <class P, size_t kCount>
-  HWY_INLINE std::array<typename P::Value, kCount> packets(size_t at) const {
-    std::array<typename P::Value, kCount> sum;
+  using Packets = std::array<typename P::Value, kCount>;
+
+  template <class P, size_t kCount>
+  HWY_INLINE Packets<P, kCount> packets(size_t at) const {
+    Packets<P, kCount> sum;
     for (size_t i = 0; i < kCount; ++i) sum[i] = P::load(sources[0] + at + i * P::kBytes);
-    for (size_t s = 1; s < sources.size(); ++s) {
-      const std::byte* source = sources[s] + at;
-      for (size_t i = 0; i < kCount; ++i)
-        sum[i] = combine<Op>(sum[i], P::load(source + i * P::kBytes));
-    }
+    constexpr size_t kLooped = P::kSize > 1 ? kApart : 1;
+    if constexpr (kLooped > 1) addFrom<1, P>(sum, at);
+    for (size_t s = kLooped; s < sources.size(); ++s) add<P>(sum, sources[s] + at);
     for (size_t i = 0; i < kCount; ++i) sum[i] = last(sum[i]);
     return sum;
+  }
+
+  template <class P, size_t kCount>
+  static HWY_INLINE void add(Packets<P, kCount>& sum, const std::byte* source) {
+    for (size_t i = 0; i < kCount; ++i)
+      sum[i] = combine<Op>(sum[i], P::load(source + i * P::kBytes));
+  }
+
+  // The sources from kSource on, each by instructions of its own.
+  template <size_t kSource, class P, size_t kCount>
+  HWY_INLINE void addFrom(Packets<P, kCount>& sum, size_t at) const {
+    if (kSource >= sources.size()) return;
+    add<P>(sum, sources[kSource] + at);
+    if constexpr (kSource + 1 < kApart) addFrom<kSource + 1, P>(sum, at);
   }
 };
 
