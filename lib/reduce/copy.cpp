@@ -15,24 +15,17 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::reduce::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr size_t kTile = 8 << 10;
+constexpr size_t kLine = 64, kTile = 8 << 10;
 
+// Line by line: a half-written one may leave its buffer too early.
 void streamTo(uint8_t* to, const uint8_t* from, size_t bytes) {
   const hn::ScalableTag<uint8_t> d;
-  const size_t step = hn::Lanes(d);
-  const size_t head = std::min(bytes, (0 - reinterpret_cast<uintptr_t>(to)) % step);
+  const size_t head = std::min(bytes, (0 - reinterpret_cast<uintptr_t>(to)) % kLine);
   std::memcpy(to, from, head);
   size_t at = head;
-  for (; at + 4 * step <= bytes; at += 4 * step) {
-    const auto v0 = hn::LoadU(d, from + at);
-    const auto v1 = hn::LoadU(d, from + at + step);
-    const auto v2 = hn::LoadU(d, from + at + 2 * step);
-    const auto v3 = hn::LoadU(d, from + at + 3 * step);
-    hn::Stream(v0, d, to + at);
-    hn::Stream(v1, d, to + at + step);
-    hn::Stream(v2, d, to + at + 2 * step);
-    hn::Stream(v3, d, to + at + 3 * step);
-  }
+  for (; at + kLine <= bytes; at += kLine)
+    for (size_t b = 0; b < kLine; b += hn::Lanes(d))
+      hn::Stream(hn::LoadU(d, from + at + b), d, to + at + b);
   std::memcpy(to + at, from + at, bytes - at);
 }
 
