@@ -1,137 +1,162 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-bench-kernels: the fold kernels against memcpy, by type, number of sources, size and
-// threads.
+// weft-bench-kernels: what the kernels of sums move, by instruction set, type and cache, beside
+// memcpy.
 //
-// bytes_per_second counts the bytes of the result, of all threads together: a fold of n sources
-// moves n+1 times as much. Each thread has arrays of its own. Select with --benchmark_filter, e.g.
-// 'fold/float/n:2', or 'threads:2' for all cores of a small machine at once.
-#include <benchmark/benchmark.h>
+// GB/s of all bytes loaded and stored, of one core, on arrays that fill the footprint together:
+// half of a cache each, and four times the last one. The best of several loops of about 2 ms.
+#include "reduce/targets.h"
 
+#include <hwy/highway.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
-#include <memory>
-#include <new>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "perf/common/benchmarks.h"
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
+#include "perf/common/program.h"
 #include "reduce/reduce.h"
+#include "tune/processor.h"
 
 namespace {
 
 using weft::reduce::DType;
 using weft::reduce::RedOp;
+using Clock = std::chrono::steady_clock;
+using Work = std::function<void()>;
 
-constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr size_t kSizes[] = {4 * kKiB, 64 * kKiB, 1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
-constexpr size_t kBigSizes[] = {1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
-constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16, DType::I32, DType::F64};
+constexpr size_t kLoopBytes = 4 << 20, kLoops = 7;
+constexpr DType kTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16, DType::I32, DType::I8};
 
-// Memory on page borders, written once, so that its pages are there.
-class Buffer {
+struct Kernel {
+  size_t sources, targets;
+  bool streams;
+};
+constexpr Kernel kKernels[] = {{2, 1, false}, {4, 1, false}, {8, 1, false}, {1, 1, false},
+                               {1, 1, true},  {1, 2, true},  {2, 1, true},  {2, 2, true}};
+
+// One after the other from a page border on, written once, so that their pages are there.
+class Arrays {
  public:
-  explicit Buffer(size_t bytes)
-      : data_(static_cast<std::byte*>(::operator new(bytes, kAlignment))) {
-    std::memset(data_.get(), 0, bytes);
+  explicit Arrays(size_t most) : memory_(most + kPage) {}
+
+  void lay(const Kernel& kernel, size_t footprint) {
+    const size_t arrays = kernel.sources + kernel.targets;
+    bytes = footprint / arrays / kLine * kLine;
+    moved = bytes * arrays;
+    std::byte* at = memory_.data() + (0 - reinterpret_cast<uintptr_t>(memory_.data())) % kPage;
+    for (size_t a = 0; a < arrays; ++a, at += bytes)
+      (a < kernel.sources ? src[a] : dst[a - kernel.sources]) = at;
   }
-  void* data() const { return data_.get(); }
+
+  size_t bytes = 0, moved = 0;
+  std::array<void*, 8> src{};
+  std::array<void*, 2> dst{};
 
  private:
-  static constexpr std::align_val_t kAlignment{4096};
-  struct Delete {
-    void operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
-  };
-  std::unique_ptr<std::byte, Delete> data_;
+  static constexpr size_t kPage = 4096, kLine = 64;
+  std::vector<std::byte> memory_;
 };
 
-struct Arrays {
-  Buffer dst;
-  std::vector<Buffer> sources;
-  std::vector<const void*> src;
-
-  Arrays(size_t n, size_t bytes) : dst(bytes) {
-    for (size_t s = 0; s < n; ++s) {
-      sources.emplace_back(bytes);
-      src.push_back(sources.back().data());
-    }
+double rate(const Arrays& arrays, const Work& work) {
+  const size_t calls = std::max<size_t>(1, kLoopBytes / arrays.moved);
+  double best = 0;
+  work();
+  for (size_t loop = 0; loop < kLoops; ++loop) {
+    const Clock::time_point start = Clock::now();
+    for (size_t call = 0; call < calls; ++call) work();
+    const std::chrono::duration<double, std::nano> time = Clock::now() - start;
+    best = std::max(best, static_cast<double>(arrays.moved * calls) / time.count());
   }
-};
+  return best;
+}
 
-template <class Work>
-void measure(benchmark::State& state, size_t n, size_t bytes, const Work& work) {
-  const Arrays arrays(n, bytes);
-  for (auto _ : state) {
-    work(arrays);
-    benchmark::ClobberMemory();
+// Empty if there is no such kernel.
+Work workOf(const Kernel& kernel, DType type, const Arrays& a) {
+  const size_t count = a.bytes / weft::reduce::sizeOf(type), n = kernel.sources;
+  const auto* const* src = a.src.data();
+  if (!kernel.streams) {
+    const auto fold = weft::reduce::foldKernel(type, RedOp::Sum);
+    return [=, &a] { fold(a.dst[0], src, n, count, 1); };
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(bytes));
+  const auto spread = weft::reduce::spreadKernel(type, RedOp::Sum);
+  if (spread == nullptr) return {};
+  return [=, &a] { spread(a.dst.data(), kernel.targets, src, n, count, 1); };
+}
+
+std::string nameOf(const Kernel& kernel) {
+  const std::string n = std::to_string(kernel.sources), targets = std::to_string(kernel.targets);
+  const std::string what = kernel.sources == 1 ? "copy" : "sum of " + n;
+  return kernel.streams ? what + " past the caches, to " + targets : what;
 }
 
 std::string sizeName(size_t bytes) {
-  return bytes < kMiB ? std::to_string(bytes / kKiB) + "KiB" : std::to_string(bytes / kMiB) + "MiB";
+  return bytes < 1 << 20 ? std::to_string(bytes >> 10) + " KiB"
+                         : std::to_string(bytes >> 20) + " MiB";
 }
 
-template <class Work>
-void add(const std::string& name, size_t n, size_t bytes, const Work& work) {
-  const auto run = [=](benchmark::State& state) { measure(state, n, bytes, work); };
-  for (int threads : {1, 2}) {
-    benchmark::RegisterBenchmark((name + '/' + sizeName(bytes)).c_str(), run)
-        ->Threads(threads)
-        ->UseRealTime();
-  }
-}
-
-void addFold(const std::string& kind, weft::reduce::FoldFn fold, DType type, size_t n,
-             size_t bytes) {
-  const size_t count = bytes / weft::reduce::sizeOf(type);
-  add(kind + '/' + weft::reduce::name(type) + "/n:" + std::to_string(n), n, bytes,
-      [=](const Arrays& arrays) { fold(arrays.dst.data(), arrays.src.data(), n, count, 1); });
-}
-
-void addCopies() {
-  for (size_t bytes : kSizes) {
-    add("memcpy", 1, bytes,
-        [bytes](const Arrays& arrays) { std::memcpy(arrays.dst.data(), arrays.src[0], bytes); });
-  }
-  for (size_t bytes : kBigSizes) {
-    add("copyStream", 1, bytes, [bytes](const Arrays& arrays) {
-      void* dst = arrays.dst.data();
-      weft::reduce::copyStream(&dst, 1, arrays.src[0], bytes);
-    });
-  }
-}
-
-void addFolds() {
+void printRow(const char* target, const Kernel& kernel, size_t footprint, Arrays& arrays) {
+  std::printf("| %s | %s | %s |", target, nameOf(kernel).c_str(), sizeName(footprint).c_str());
+  arrays.lay({1, 1, false}, footprint);
+  std::printf(" %.0f |",
+              rate(arrays, [&] { std::memcpy(arrays.dst[0], arrays.src[0], arrays.bytes); }));
+  arrays.lay(kernel, footprint);
   for (DType type : kTypes) {
-    for (size_t n : {size_t{2}, size_t{4}, size_t{8}}) {
-      for (size_t bytes : kSizes) {
-        addFold("fold", weft::reduce::foldKernel(type, RedOp::Sum), type, n, bytes);
-      }
-    }
+    const Work work = workOf(kernel, type, arrays);
+    if (work == nullptr)
+      std::printf(" |");
+    else
+      std::printf(" %.0f |", rate(arrays, work));
+  }
+  std::printf("\n");
+}
+
+void printTable(const std::vector<size_t>& footprints) {
+  Arrays arrays(footprints.back());
+  std::printf("%s, GB/s\n\n| instructions | kernel | footprint | memcpy |",
+              weft::tune::processorName().c_str());
+  for (DType type : kTypes) std::printf(" %s |", weft::reduce::name(type));
+  std::printf("\n|---|---|---|---|---|---|---|---|---|---|\n");
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    for (const Kernel& kernel : kKernels)
+      for (size_t f = kernel.streams ? footprints.size() - 2 : 0; f < footprints.size(); ++f)
+        printRow(hwy::TargetName(target), kernel, footprints[f], arrays);
   }
 }
 
-void addSpread(DType type, size_t bytes) {
-  const weft::reduce::SpreadFn spread = weft::reduce::spreadKernel(type, RedOp::Sum);
-  const size_t count = bytes / weft::reduce::sizeOf(type);
-  add(std::string("spread/") + weft::reduce::name(type) + "/n:2", 2, bytes,
-      [=](const Arrays& arrays) {
-        void* dst = arrays.dst.data();
-        spread(&dst, 1, arrays.src.data(), 2, count, 1);
-      });
+// Half of each cache, and memory.
+std::vector<size_t> footprintsHere() {
+  std::vector<size_t> footprints;
+  for (int level : {1, 2, 3})
+    if (const size_t cache = weft::tune::cacheBytes(level); cache != 0)
+      footprints.push_back(cache / 2);
+  footprints.push_back(std::max<size_t>(64 << 20, 8 * footprints.back()));
+  return footprints;
 }
 
-void addSpreads() {
-  for (DType type : {DType::F32, DType::BF16, DType::F16}) {
-    for (size_t bytes : kBigSizes) addSpread(type, bytes);
+int run(int argc, char** argv) {
+  CLI::App app("GB/s of the kernels of sums beside memcpy, by instruction set, type and cache");
+  weft::tools::addVersion(app, "weft-bench-kernels");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? weft::tools::kExitHealthy : weft::tools::kExitUsage;
   }
+  printTable(footprintsHere());
+  return weft::tools::kExitHealthy;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  addCopies();
-  addFolds();
-  addSpreads();
-  return weft::tools::runBenchmarks("weft-bench-kernels", argc, argv);
+  return weft::tools::runProgram("weft-bench-kernels", [&] { return run(argc, argv); });
 }
