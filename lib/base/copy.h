@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -10,12 +11,10 @@ namespace weft::inline base {
 // rate of what is not (docs/performance.md).
 inline void copyBytes(void* to, const void* from, std::size_t bytes) {
   constexpr std::size_t kPiece = 128 << 10;
-  auto* dst = static_cast<std::byte*>(to);
-  const auto* src = static_cast<const std::byte*>(from);
-  if (to == from || bytes == 0) return;
-  for (; bytes > kPiece; bytes -= kPiece, dst += kPiece, src += kPiece)
-    std::memcpy(dst, src, kPiece);
-  std::memcpy(dst, src, bytes);
+  if (to == from) return;
+  for (std::size_t at = 0; at < bytes; at += kPiece)
+    std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at,
+                std::min(kPiece, bytes - at));
 }
 
 }  // namespace weft::inline base

@@ -10,7 +10,6 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -52,31 +51,22 @@ struct Fold {
   Last last;
 
   template <class P, size_t kCount>
-  using Packets = std::array<typename P::Value, kCount>;
-
-  template <class P, size_t kCount>
-  HWY_INLINE Packets<P, kCount> packets(size_t at) const {
-    Packets<P, kCount> sum;
+  HWY_INLINE std::array<typename P::Value, kCount> packets(size_t at) const {
+    std::array<typename P::Value, kCount> sum;
     for (size_t i = 0; i < kCount; ++i) sum[i] = P::load(sources[0] + at + i * P::kBytes);
-    constexpr size_t kLooped = P::kSize > 1 ? kApart : 1;
-    if constexpr (kLooped > 1) addFrom<1, P>(sum, at);
-    for (size_t s = kLooped; s < sources.size(); ++s) add<P>(sum, sources[s] + at);
+    addFrom<1, P>(sum, at);
     for (size_t i = 0; i < kCount; ++i) sum[i] = last(sum[i]);
     return sum;
   }
 
-  template <class P, size_t kCount>
-  static HWY_INLINE void add(Packets<P, kCount>& sum, const std::byte* source) {
-    for (size_t i = 0; i < kCount; ++i)
-      sum[i] = combine<Op>(sum[i], P::load(source + i * P::kBytes));
-  }
-
-  // The sources from kSource on, each by instructions of its own.
+  // The sources from kSource on: one and the next by the next's instructions, or all in a loop.
   template <size_t kSource, class P, size_t kCount>
-  HWY_INLINE void addFrom(Packets<P, kCount>& sum, size_t at) const {
-    if (kSource >= sources.size()) return;
-    add<P>(sum, sources[kSource] + at);
-    if constexpr (kSource + 1 < kApart) addFrom<kSource + 1, P>(sum, at);
+  HWY_INLINE void addFrom(std::array<typename P::Value, kCount>& sum, size_t at) const {
+    for (size_t s = kSource; s < sources.size(); ++s) {
+      for (size_t i = 0; i < kCount; ++i)
+        sum[i] = combine<Op>(sum[i], P::load(sources[s] + at + i * P::kBytes));
+      if constexpr (P::kSize > 1 && kSource < kApart) return addFrom<kSource + 1, P>(sum, at);
+    }
   }
 };
 
@@ -219,45 +209,34 @@ void spreadFloats(void* const* dst, size_t targets, const void* const* src, size
 
 template <class V>
 HWY_INLINE auto firstLane(V v) {
-  return hn::GetLane(v);
-}
-
-template <class V>
-HWY_INLINE auto firstLane(Pair<V> v) {
-  return hn::GetLane(v.even);
+  if constexpr (requires { v.even; })
+    return hn::GetLane(v.even);
+  else
+    return hn::GetLane(v);
 }
 
 // The ScaleFn of any type.
 template <class P, class Last>
-HWY_INLINE void scaleAll(void* dst, const void* src, size_t count, const void* scalar, Last last) {
+void scaleAll(void* dst, const void* src, size_t count, const void* scalar) {
   const typename P::Lane factor = firstLane(P::One::load(static_cast<const std::byte*>(scalar)));
-  const Scale<typename P::Lane, Last> scale{static_cast<const std::byte*>(src), factor, last};
+  const Scale<typename P::Lane, Last> scale{static_cast<const std::byte*>(src), factor, Last(1)};
   forAll<P, false>(only(dst), count * P::One::kBytes, scale);
-}
-
-template <class P>
-void scaleFloats(void* dst, const void* src, size_t count, const void* scalar) {
-  scaleAll<P>(dst, src, count, scalar, Divide<typename P::Lane>(1));
 }
 
 // The kernels of a float type.
 template <class P>
 Kernels kernelsOf(RedOp op) {
+  constexpr ScaleFn kScale = scaleAll<P, Divide<typename P::Lane>>;
   switch (op) {
     case RedOp::Prod:
-      return {foldFloats<P, Prod>, nullptr, scaleFloats<P>};
+      return {foldFloats<P, Prod>, nullptr, kScale};
     case RedOp::Max:
-      return {foldFloats<P, Max>, nullptr, scaleFloats<P>};
+      return {foldFloats<P, Max>, nullptr, kScale};
     case RedOp::Min:
-      return {foldFloats<P, Min>, nullptr, scaleFloats<P>};
+      return {foldFloats<P, Min>, nullptr, kScale};
     default:
-      return {foldFloats<P, Sum>, spreadFloats<P, Sum>, scaleFloats<P>};
+      return {foldFloats<P, Sum>, spreadFloats<P, Sum>, kScale};
   }
-}
-
-template <class P>
-void scaleIntegers(void* dst, const void* src, size_t count, const void* scalar) {
-  scaleAll<P>(dst, src, count, scalar, Keep());
 }
 
 }  // namespace weft::reduce::HWY_NAMESPACE

@@ -41,7 +41,7 @@ void divideAll(void* data, size_t count, uint64_t divisor) {
 template <class P, class Op>
 HWY_NOINLINE void foldWrapping(void* dst, const void* const* src, size_t n, size_t count) {
   if (n == 1) return copyBytes(dst, src[0], count * P::One::kBytes);
-  foldAll<P, Op, false>(only(dst), src, n, count, Keep());
+  foldAll<P, Op, false>(only(dst), src, n, count, Keep(1));
 }
 
 // The FoldFn of T, on the packets P. The division is rare and takes a second pass.
@@ -64,7 +64,7 @@ using Factors =
 
 template <class T>
 Kernels integersOf(RedOp op) {
-  constexpr ScaleFn kScale = scaleIntegers<Factors<T>>;
+  constexpr ScaleFn kScale = scaleAll<Factors<T>, Keep>;
   switch (op) {
     case RedOp::Prod:
       return {foldIntegers<T, Factors<T>, Prod>, nullptr, kScale};

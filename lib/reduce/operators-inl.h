@@ -63,6 +63,7 @@ HWY_INLINE Pair<V> combine(Pair<V> a, Pair<V> b) {
 
 // The last step of integers: none.
 struct Keep {
+  explicit Keep(uint64_t) {}
   template <class Value>
   HWY_INLINE Value operator()(Value v) const {
     return v;

@@ -130,8 +130,7 @@ struct BFloat16 {
   static HWY_INLINE Value splat(float x) { return {hn::Set(DFloat(), x), hn::Set(DFloat(), x)}; }
 
  private:
-  static constexpr uint16_t kNaN = 0x7FC0;
-
+  static HWY_INLINE auto halves(int16_t x) { return hn::Set(hn::Repartition<int16_t, D>(), x); }
   static HWY_INLINE Words upperHalves() { return hn::Set(D(), 0xFFFF0000u); }
 
   static HWY_INLINE Words loadWords(const std::byte* from) {
@@ -144,9 +143,8 @@ struct BFloat16 {
     }
   }
 
-  // Rounded to nearest even, in halves of words: those of the results, `upper`, grow by 1 where what
-  // is cut off, `lower`, is above one half, or one half and the result odd. NaNs are made one
-  // afterwards: made of bfloat16, they have nothing in the lower half that could carry.
+  // Rounded to nearest even in halves of words: `upper` grows where `lower`, cut off, is above half,
+  // or half and `upper` odd. Then one NaN: made of bfloat16, none has a lower half that could carry.
   static HWY_INLINE Words join(Value v) {
     if constexpr (hn::MaxLanes(D()) == 1) {
       return hn::Or(hn::ShiftRight<16>(rounded(v.even)), hn::And(rounded(v.odd), upperHalves()));
@@ -157,19 +155,12 @@ struct BFloat16 {
       const auto lower = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<16>(odd)), hn::BitCast(d, even));
       const auto isEven = hn::AndNot(upper, hn::Set(d, uint16_t{1}));
       const auto grows = hn::ShiftRight<15>(hn::SaturatedSub(lower, isEven));
-      return hn::BitCast(D(), oneNaN(d, hn::Add(upper, grows)));
+      const auto sum = hn::BitCast(hn::RebindToSigned<decltype(d)>(), hn::Add(upper, grows));
+      const auto isNaN = hn::Gt(hn::And(sum, halves(0x7FFF)), halves(0x7F80));
+      return hn::BitCast(D(), hn::IfThenElse(isNaN, halves(0x7FC0), sum));
     }
   }
 
-  template <class DHalf>
-  static HWY_INLINE hn::Vec<DHalf> oneNaN(DHalf d, hn::Vec<DHalf> v) {
-    const hn::RebindToSigned<DHalf> compared;  // AVX2 compares no unsigned halves
-    const auto magnitude = hn::BitCast(compared, hn::And(v, hn::Set(d, uint16_t{0x7FFF})));
-    const auto isNaN = hn::Gt(magnitude, hn::Set(compared, int16_t{0x7F80}));
-    return hn::IfThenElse(hn::RebindMask(d, isNaN), hn::Set(d, kNaN), v);
-  }
-
-  // In the upper half of the word.
   static HWY_INLINE Words rounded(Floats v) {
     const Words bits = hn::BitCast(D(), v);
     const Words isOdd = hn::And(hn::ShiftRight<16>(bits), hn::Set(D(), 1u));
