@@ -130,7 +130,7 @@ Status compareIndex(const std::string& path, const CheckpointIndex& found,
                      "', this model ", p.elements);
     if (at->second->frozen != p.frozen)
       return invalid("'", path, "' has parameter '", p.name,
-                     p.frozen ? "' trained, this model frozen" : "' frozen, this model trains",
+                     p.frozen ? "' trained, this model freezes" : "' frozen, this model trains",
                      " it");
     theirs.erase(at);
   }

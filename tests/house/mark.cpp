@@ -34,19 +34,20 @@ bool isNew(std::string_view text) {
   return true;
 }
 
-// A test that may write no files writes this one.
-class NoFileLimit {
+// A test that may open or write no files writes this one.
+class Unlimited {
  public:
-  NoFileLimit() {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit none{before_.rlim_max, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &none);
+  explicit Unlimited(__rlimit_resource what) : what_(what) {
+    ::getrlimit(what_, &before_);
+    const rlimit most{before_.rlim_max, before_.rlim_max};
+    ::setrlimit(what_, &most);
   }
-  ~NoFileLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-  NoFileLimit(const NoFileLimit&) = delete;
-  NoFileLimit& operator=(const NoFileLimit&) = delete;
+  ~Unlimited() { ::setrlimit(what_, &before_); }
+  Unlimited(const Unlimited&) = delete;
+  Unlimited& operator=(const Unlimited&) = delete;
 
  private:
+  const __rlimit_resource what_;
   rlimit before_{};
 };
 
@@ -56,9 +57,9 @@ void writeLine(const char* file, std::string_view text) {
   const auto isControl = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
   char* end = std::replace_copy_if(text.begin(), text.end(), line.begin(), isControl, ' ');
   *end++ = '\n';
+  const Unlimited files(RLIMIT_NOFILE), bytes(RLIMIT_FSIZE);
   const int fd = ::open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return;
-  const NoFileLimit unlimited;
   (void)!::write(fd, line.data(), static_cast<std::size_t>(end - line.data()));
   ::close(fd);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small worlds, exhaustively: every collective, count around the limits of the engine, type, root,
-// place, stream and group, and every algorithm, against a serial reference. Nothing is drawn by
-// chance. More than two ranks have to take turns on small machines: of them, each case is called in
-// one of its four ways, in turn, and algorithms get one of the types. RANKS_TEST_ENUMERATED=1 takes
-// all. A sanitizer's run takes every twentieth case, and one type for algorithms.
+// place, stream and group, and every algorithm, against a serial reference, while another thread
+// asks for errors. Nothing is drawn by chance. More than two ranks have to take turns on small
+// machines: of them, each case is called in one of its four ways, in turn, and algorithms get one of
+// the types. RANKS_TEST_ENUMERATED=1 takes all. A sanitizer's run takes every twentieth case, and
+// one type for algorithms.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "checked_call.h"
 #include "steps.h"
@@ -242,6 +244,33 @@ std::string runEveryAlgorithm(const Rank& r, std::uint64_t* calls) {
   return "";
 }
 
+// Asks for errors beside all calls, as PyTorch's watchdog does. *answer: "", or the first it got.
+class Watchdog {
+ public:
+  Watchdog(weftComm_t comm, std::string* answer)
+      : comm_(comm), answer_(*answer), thread_([this] { watch(); }) {}
+  ~Watchdog() {
+    over_ = true;
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch() {
+    for (; !over_ && answer_.empty(); sleepMs(0.5)) {
+      weftResult_t seen = weftSuccess;
+      const weftResult_t asked = weftCommGetAsyncError(comm_, &seen);
+      answer_ = outcome(asked == weftSuccess ? seen : asked, comm_);
+    }
+  }
+
+  const weftComm_t comm_;
+  std::string& answer_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
 // ---- Worlds -----------------------------------------------------------------------------------
 
 using Run = std::string (*)(const Rank&, std::uint64_t* calls);
@@ -253,9 +282,13 @@ void expectRight(const World& world, Run run) {
   EXPECT_EQ(failures(world,
                      [&](const Rank& r) {
                        std::uint64_t mine = 0;
-                       std::string wrong = run(r, &mine);
+                       std::string seen, wrong;
+                       {
+                         const Watchdog watchdog(r.comm, &seen);
+                         wrong = run(r, &mine);
+                       }
                        if (r.rank == 0) *calls = mine;
-                       return wrong;
+                       return wrong.empty() ? seen : wrong;
                      }),
             "");
   ::unsetenv("WEFT_SEGMENT_KB");

@@ -30,6 +30,7 @@ struct Kind {
 
 static struct Kind* kinds = NULL;
 static long countdown = 0; /* to the call that fails; 0 or less: none */
+static int lasts = 0;      /* and those that follow fail */
 static enum Failing failing = kRefused;
 static const char* wanted = NULL;
 static const char* failed = NULL;
@@ -55,8 +56,10 @@ static int failsNow(struct Kind* kind, const void* caller, int error) {
   count(kind);
   const char* const name = __atomic_load_n(&wanted, __ATOMIC_SEQ_CST);
   if (name != NULL && strcmp(name, kind->name) != 0) return 0;
-  if (__atomic_load_n(&countdown, __ATOMIC_RELAXED) <= 0) return 0;
-  if (__atomic_fetch_sub(&countdown, 1, __ATOMIC_SEQ_CST) != 1) return 0;
+  const int lasting = __atomic_load_n(&lasts, __ATOMIC_RELAXED);
+  if (!lasting && __atomic_load_n(&countdown, __ATOMIC_RELAXED) <= 0) return 0;
+  const long left = __atomic_fetch_sub(&countdown, 1, __ATOMIC_SEQ_CST);
+  if (left > 1 || (left < 1 && !lasting)) return 0;
   __atomic_store_n(&failed, kind->name, __ATOMIC_SEQ_CST);
   errno = error;
   return 1;
@@ -71,8 +74,14 @@ void failCall(const char* name, long n, enum Failing how) {
   __atomic_store_n(&wanted, name, __ATOMIC_SEQ_CST);
   __atomic_store_n(&failed, NULL, __ATOMIC_SEQ_CST);
   __atomic_store_n(&failing, how, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&lasts, 0, __ATOMIC_SEQ_CST);
   __atomic_store_n(&countdown, n, __ATOMIC_SEQ_CST);
   __atomic_store_n(&counts, 1, __ATOMIC_SEQ_CST);
+}
+
+void failCallsFrom(const char* name, long n) {
+  failCall(name, n, kRefused);
+  __atomic_store_n(&lasts, 1, __ATOMIC_SEQ_CST);
 }
 
 const char* stopFailingCalls(void) {

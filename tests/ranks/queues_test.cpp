@@ -95,6 +95,25 @@ TEST(Event, RecordedAgainDoesNotHoldUpEarlierWaits) {
   EXPECT_EQ(steps.failed(), "");
 }
 
+// As of communicators, streams and shards, each in a table of its own.
+TEST(Event, MoreThanAProcessMayHaveAreRefused) {
+  std::vector<weftEvent_t> events;
+  weftResult_t made = weftSuccess;
+  for (weftEvent_t event = nullptr; made == weftSuccess && events.size() < 10000;) {
+    made = weftEventCreate(&event);
+    if (made == weftSuccess) events.push_back(event);
+  }
+  EXPECT_EQ(made, weftInvalidUsage);
+  EXPECT_EQ(events.size(), 4096u);
+  EXPECT_NE(std::string(weftGetLastError(nullptr))
+                .find("this process has 4096 events, or would have more; fix"),
+            std::string::npos)
+      << weftGetLastError(nullptr);
+  weftEventDestroy(events.back());
+  EXPECT_EQ(weftEventCreate(&events.back()), weftSuccess) << weftGetLastError(nullptr);
+  for (const weftEvent_t event : events) EXPECT_EQ(weftEventDestroy(event), weftSuccess);
+}
+
 TEST(Event, ElapsedTimeIsThatBetweenTheRecords) {
   Steps steps;
   Gate gate;

@@ -290,6 +290,72 @@ TEST_P(ShardErrors, CallsInTheWrongOrder) {
   EXPECT_EQ(failed, "");
 }
 
+TEST_P(ShardErrors, NoneIsMadeInsideOfAGroup) {
+  const std::string failed = failures(world(), [](const Rank& r) -> std::string {
+    Steps steps;
+    const weftShardConfig_t config = shardConfig(weftFloat32);
+    const Model model = smallModel();
+    weftShard_t shard = nullptr;
+    steps.ok(weftGroupStart(), "start a group");
+    fails(steps, weftInvalidUsage,
+          weftShardCreate(&shard, r.comm, model.data(), model.size(), &config),
+          {"inside of a group; fix: call it after weftGroupEnd"}, "create");
+    steps.ok(weftGroupEnd(), "end the group");
+    Shard good(steps, r, config);
+    if (good.start()) trainsAsEver(steps, r, good, config);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+TEST_P(ShardErrors, GradientThatIsMissingInAMicroStep) {
+  const std::string failed = failures(world(), [](const Rank& r) -> std::string {
+    Steps steps;
+    Shard shard(steps, r, shardConfig(weftFloat32));
+    if (!shard.start()) return steps.failed();
+    weftStepArgs_t args = stepArgs();
+    args.boundary = 0;
+    steps.ok(weftStepBegin(shard, &args), "begin");
+    shard.backward(r.rank, r.rank == 2 ? kWeight : ~std::size_t{0});
+    if (r.rank == 2)
+      fails(steps, weftInvalidUsage, weftGradDone(shard),
+            {"'weight' was never ready in this micro-step: its gradient counts as it is"}, "done");
+    else
+      steps.ok(weftGradDone(shard), "done");
+    args.boundary = 1;
+    shard.step(1, args);
+    steps.expect(areSame(steps, r, shard.collect()), "ranks have other weights");
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// What others have stepped already cannot be called off.
+TEST_P(ShardErrors, GradientThatIsMissingInAnEagerStepIsTheEnd) {
+  const std::string failed = failures(world(), [](const Rank& r) -> std::string {
+    Steps steps;
+    weftShardConfig_t config = shardConfig(weftFloat32);
+    config.eager = 1;
+    weftStepArgs_t args = stepArgs();
+    args.skipNonFinite = 0;
+    Shard shard(steps, r, config);
+    if (!shard.start()) return steps.failed();
+    steps.ok(weftBarrier(r.comm, nullptr, nullptr), "all have started");
+    steps.ok(weftStepBegin(shard, &args), "begin");
+    if (r.rank == 2) {
+      shard.addGradient(0, kBias);
+      fails(steps, weftInvalidUsage, weftGradDone(shard),
+            {"was never ready, and the eager step of others has begun: aborted"}, "done");
+      return steps.failed();
+    }
+    shard.backward(r.rank);
+    steps.ok(weftGradDone(shard), "done");
+    fails(steps, weftAborted, weftStepWait(shard, nullptr), {"was aborted by rank 2"}, "wait");
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
 TEST_P(ShardErrors, ArgumentsOfSteps) {
   const std::string failed = failures(world(), [](const Rank& r) -> std::string {
     Steps steps;

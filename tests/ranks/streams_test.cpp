@@ -90,6 +90,8 @@ TEST_P(Streams, OrderIsThatOfTheCalls) {
   EXPECT_EQ(failed, "");
 }
 
+void awaitPromise(void* promise) { static_cast<std::promise<void>*>(promise)->get_future().wait(); }
+
 // Behind a stream that the application blocks.
 TEST(StreamDeadline, HoldsForACallThatWaitsForItsTurn) {
   weftComm_t comm = nullptr;
@@ -97,10 +99,7 @@ TEST(StreamDeadline, HoldsForACallThatWaitsForItsTurn) {
   ASSERT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess);
   ASSERT_EQ(weftStreamCreate(&stream), weftSuccess);
   std::promise<void> release;
-  const auto block = [](void* promise) {
-    static_cast<std::promise<void>*>(promise)->get_future().wait();
-  };
-  ASSERT_EQ(weftStreamCallback(stream, block, &release), weftSuccess);
+  ASSERT_EQ(weftStreamCallback(stream, awaitPromise, &release), weftSuccess);
   std::vector<float> queued(10, 1), data(10, 1);
   ASSERT_EQ(sum(queued, comm, stream), weftSuccess);
   weftOpts_t opts = WEFT_OPTS_INITIALIZER;
@@ -112,6 +111,29 @@ TEST(StreamDeadline, HoldsForACallThatWaitsForItsTurn) {
       << weftGetLastError(nullptr);
   release.set_value();
   EXPECT_EQ(weftStreamSynchronize(stream), weftTimeout) << "the communicator has ended";
+  EXPECT_EQ(weftStreamDestroy(stream), weftSuccess);
+  EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
+}
+
+TEST(StreamDeadline, HoldsForFinalize) {
+  weftComm_t comm = nullptr;
+  weftStream_t stream = nullptr;
+  weftConfig_t config = WEFT_CONFIG_INITIALIZER;
+  config.timeoutMs = 50;
+  ASSERT_EQ(weftCommInitAllConfig(&comm, 1, nullptr, &config), weftSuccess);
+  ASSERT_EQ(weftStreamCreate(&stream), weftSuccess);
+  std::promise<void> release;
+  ASSERT_EQ(weftStreamCallback(stream, awaitPromise, &release), weftSuccess);
+  std::vector<float> queued(10, 1);
+  ASSERT_EQ(sum(queued, comm, stream), weftSuccess);
+  EXPECT_EQ(weftCommFinalize(comm), weftTimeout);
+  EXPECT_NE(std::string(weftGetLastError(nullptr))
+                .find("queued calls did not end within 50 ms; fix: weftCommAbort"),
+            std::string::npos)
+      << weftGetLastError(nullptr);
+  release.set_value();
+  EXPECT_EQ(weftStreamSynchronize(stream), weftSuccess) << weftGetLastError(nullptr);
+  EXPECT_EQ(weftCommFinalize(comm), weftSuccess);
   EXPECT_EQ(weftStreamDestroy(stream), weftSuccess);
   EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
 }

@@ -176,6 +176,32 @@ TEST_P(SystemCalls, AnyMayBeInterrupted) {
   failEach(kInterrupted, [](const Actor& a) { return a.act == weftSuccess ? "" : a.said; });
 }
 
+// What the creation of a communicator of one rank says if its n-th mapping and all later ones fail.
+std::string createWithoutMappingsFrom(long n) {
+  ::setenv("WEFT_TUNE_FILE", "off", 1);  // it measures
+  weftComm_t comm = nullptr;
+  failCallsFrom("mmap", n);
+  const weftResult_t made = weftCommInitAll(&comm, 1, nullptr);
+  stopFailingCalls();
+  std::string said = outcome(made, nullptr);
+  weftCommDestroy(comm);
+  return said;
+}
+
+TEST(LastingLack, OfMappingsIsSaidByWhateverLacksThem) {
+  bool calibrates = false;
+  std::string said = "nothing yet";
+  for (long n = 1; !said.empty() && n < 100; ++n) {
+    said = forkRanks(1, [n](int) { return createWithoutMappingsFrom(n); })[0];
+    EXPECT_TRUE(said.empty() || said.find("fix: ") != std::string::npos) << n << ": " << said;
+    calibrates |= said.find(
+                      "rank 0: no memory to calibrate this machine; fix: raise the limit of "
+                      "memory") != std::string::npos;
+  }
+  EXPECT_EQ(said, "") << "it never had enough";
+  EXPECT_TRUE(calibrates);
+}
+
 INSTANTIATE_TEST_SUITE_P(Scenes, SystemCalls,
                          ::testing::Combine(::testing::ValuesIn(scenes()), ::testing::Range(0, 2)),
                          [](const auto& at) {

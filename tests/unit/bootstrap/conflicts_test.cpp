@@ -82,6 +82,18 @@ TEST(Conflicts, ARankThatClaimsAnythingFailsTheRendezvous) {
   }
 }
 
+TEST(Conflicts, ARankInAnotherRoundIsNamed) {
+  Rendezvous rendezvous({});
+  rendezvous.join(member(0, 2));
+  const Rendezvous::Seat second = rendezvous.join(member(1, 2));
+  ASSERT_TRUE(rendezvous.complete());
+  rendezvous.gather(second, {.round = 2, .patienceMs = 1000, .part = {}});
+  EXPECT_EQ(rendezvous.failure().code(), Code::Mismatch);
+  EXPECT_EQ(rendezvous.failure().data().who.rank, 1);
+  expectHas(rendezvous.failure().text(),
+            "rank 1 (host a, pid 101) is in set-up round 2 while the others are in round 1");
+}
+
 TEST(Conflicts, ConfigurationNamesOnlyTheKeysThatDiffer) {
   std::vector<Member> members = {member(7, 8, "WEFT_ALGO=tree;X=1")};
   for (int rank = 0; rank < 7; ++rank) members.push_back(member(rank, 8, "WEFT_ALGO=ring;X=1"));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/log.h"
+#include "bootstrap/admission.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/joiner.h"
 #include "helpers.h"
@@ -110,6 +111,19 @@ TEST(Hostile, AStrangerIsClosedAtOnceAndASilentOneAfterTheHandshakesTime) {
   EXPECT_TRUE(closedWithin(oversize, 200));
   EXPECT_TRUE(closedWithin(silent, 2000));
   expectAllJoined(joinAll(id, healthyParts(1)));
+}
+
+TEST(Hostile, WhoDoesNotBeginWithAHelloIsNobody) {
+  Admission admission(contentOf(newId()).secret);
+  net::Channel channel;
+  std::optional<Member> admitted;
+  for (const net::MessageType type : {net::MessageType::Info, net::MessageType::Hello}) {
+    const Status refused = admission.handle({type, net::Bytes(7)}, &channel, &admitted);
+    EXPECT_EQ(refused.code(), Code::RemoteError);
+    expectHas(refused.text(), "no valid hello");
+  }
+  EXPECT_FALSE(admitted.has_value());
+  EXPECT_TRUE(channel.pending().empty()) << "it was answered";
 }
 
 // A rank that speaks the protocol by hand and keeps what it sent.
@@ -305,6 +319,38 @@ TEST(Impostor, AWelcomeWithoutTheSecretIsNone) {
   FakeRoot root([&](net::Stream* stream) { serveUpToTheProof(stream, welcome); });
   const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 300});
   EXPECT_EQ(result.status.code(), Code::Timeout);
+}
+
+// Takes the rank in as a true root does, and says nothing more.
+void welcome(net::Stream* stream) {
+  net::Key secret;
+  secret.fill(std::byte{7});
+  Admission admission(secret);
+  std::optional<Member> admitted;
+  for (int i = 0; i < 2; ++i) {
+    net::Message message{};
+    if (!stream->awaitMessage(Deadline::in(2000), &message).ok()) return;
+    EXPECT_TRUE(admission.handle(message, &stream->channel(), &admitted).ok());
+    EXPECT_TRUE(stream->awaitFlushed(Deadline::in(2000)).ok());
+  }
+}
+
+TEST(Impostor, ARootThatFallsSilentIsNamed) {
+  FakeRoot root(welcome);
+  const Joined result = join(root.id(), {.rank = 1, .size = 2, .timeoutMs = 100});
+  EXPECT_EQ(result.status.code(), Code::Timeout);
+  expectHas(result.status.text(), text("rank 1 heard nothing from the bootstrap root (host ",
+                                       hostName(), ", pid ", getpid(), ") by its deadline. fix"));
+}
+
+TEST(Impostor, AnotherAnswerThanAChallengeIsNoRoots) {
+  FakeRoot root([](net::Stream* stream) {
+    stream->channel().send(net::MessageType::Welcome, net::Bytes());
+    (void)stream->flush();
+  });
+  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
+  EXPECT_EQ(result.status.code(), Code::Timeout);
+  expectHas(result.status.text(), "it does not answer like a bootstrap root of weft");
 }
 
 TEST(Impostor, GarbageFromTheRootIsATimeoutThatSaysSo) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
 
 #include "base/log.h"
 #include "helpers.h"
@@ -252,6 +253,20 @@ TEST(JoinFailure, StaleIdIsSaidSoon) {
   EXPECT_EQ(again.status.code(), Code::InvalidArgument);
   expectHas(again.status.text(), "stale unique id, created ");
   EXPECT_LT(Deadline::Clock::now() - start, kSoon);
+}
+
+TEST(JoinFailure, StaleIdSaysItsAge) {
+  const RefusingPort gone;
+  for (const auto& [seconds, age] :
+       {std::pair(600, "created 10 min ago: nobody listens at "),
+        std::pair(3 * 86400, "created 3 days ago: nobody listens at ")}) {
+    IdContent old;
+    old.addresses = {gone.address()};
+    old.createdUnixSeconds = std::time(nullptr) - seconds;
+    const Joined joined = join(encodeId(old), {.rank = 0, .size = 1});
+    EXPECT_EQ(joined.status.code(), Code::InvalidArgument);
+    expectHas(joined.status.text(), age);
+  }
 }
 
 TEST(JoinFailure, StaleIdWithAPortThatIsNowAnotherJobs) {

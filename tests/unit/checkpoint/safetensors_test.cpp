@@ -57,6 +57,17 @@ TEST_F(Safetensors, OfOthersAreReadInAnyOrderAndSpacing) {
   EXPECT_EQ(file_.tensors()[0].name, "a");
 }
 
+TEST_F(Safetensors, WhatIsWrongIsSaid) {
+  for (const auto& [header, wrong] :
+       {std::pair(R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})",
+                  "tensor 'a' has no shape"),
+        std::pair(R"({"__metadata__":["format"]})", "its metadata are no object")}) {
+    const Status opened = open(fileOf(header, "01234567"));
+    EXPECT_EQ(opened.code(), Code::InvalidArgument);
+    EXPECT_NE(opened.text().find(wrong), std::string::npos) << opened.text();
+  }
+}
+
 TEST_F(Safetensors, NothingWrongIsTaken) {
   const auto one = [](const std::string& entry) {
     return fileOf("{\"a\":" + entry + "}", "01234567");

@@ -39,5 +39,16 @@ TEST(Hosts, EachRankKnowsItsPlaceAmongThoseOfItsHost) {
             (std::vector<std::vector<std::uint32_t>>{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}));
 }
 
+TEST(Threads, ThatDoNotComeAreNamedAtTheDeadline) {
+  ThreadExchange threads(4, Deadline::in(20));
+  std::vector<std::vector<std::byte>> all;
+  const Status late = threads.gather(1, {}, &all);
+  EXPECT_EQ(late.code(), Code::Timeout);
+  EXPECT_EQ(late.data().missing, (std::vector<std::uint32_t>{0, 2, 3}));
+  EXPECT_NE(late.text().find("rank 1 waits for other threads' ranks; 1 of 4 came"),
+            std::string::npos)
+      << late.text();
+}
+
 }  // namespace
 }  // namespace weft::comm

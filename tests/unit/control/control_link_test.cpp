@@ -7,9 +7,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/log.h"
+#include "bootstrap/admission.h"
 #include "bootstrap/unique_id.h"
 #include "net/socket.h"
+#include "net/stream.h"
 #include "remote_world.h"
 
 namespace weft::control {
@@ -150,6 +154,56 @@ TEST(ControlLink, ManyRanksAgree) {
   for (std::uint32_t r = 0; r < kRanks; ++r) worst = std::max(worst, common->at[r] - abortedAt);
   RecordProperty("latency_ms", static_cast<int>(worst));
   EXPECT_LT(worst, 1000.0 * kSlowdown);
+}
+
+// Takes one rank in, as a control server does, and is gone before it has heard that rank's name.
+void admitAndEnd(const net::Socket& listener, const net::Key& secret) {
+  net::Address peer;
+  bool exhausted = false;
+  ASSERT_TRUE(net::waitReadable(listener, Deadline::in(20000)));
+  net::Stream stream(net::acceptFrom(listener, &peer, &exhausted));
+  bootstrap::Admission admission(secret);
+  std::optional<bootstrap::Member> admitted;
+  for (int i = 0; i < 2; ++i) {
+    net::Message message{};
+    ASSERT_TRUE(stream.awaitMessage(Deadline::in(20000), &message).ok());
+    ASSERT_TRUE(admission.handle(message, &stream.channel(), &admitted).ok());
+    ASSERT_TRUE(stream.awaitFlushed(Deadline::in(20000)).ok());
+  }
+}
+
+TEST(ControlLink, AServerThatEndsWhileARankIntroducesItselfIsNamed) {
+  const auto common = Common::create();
+  bootstrap::IdContent content;
+  net::Socket listener;
+  net::Address loopback;
+  loopback.ip = {127, 0, 0, 1};
+  content.secret.fill(std::byte{7});
+  content.addresses.resize(1);
+  int error = 0;
+  ASSERT_TRUE(net::listenAt(loopback, &listener, &content.addresses[0], &error).ok());
+  const bootstrap::UniqueId id = bootstrap::encodeId(content);
+  std::thread server([&] { admitAndEnd(listener, content.secret); });
+  std::vector<std::thread> ranks;
+  for (std::uint32_t r = 0; r < 2; ++r) {
+    ranks.emplace_back([&, r] {
+      transport::Exchange inner = exchangeOver(common, r, 2);
+      const transport::Exchange exchange = [&, first = true](auto mine,
+                                                             auto* all) mutable -> Status {
+        WEFT_TRY(inner(mine, all));
+        std::byte* const end = all->at(0).data() + all->at(0).size();
+        if (std::exchange(first, false) && r == 1) std::memcpy(end - sizeof(id), &id, sizeof(id));
+        return {};
+      };
+      Member member(common, r, 2, namesOf(2), exchange);
+      member.note(member.opened);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  server.join();
+  expectOneError(*common, 2);
+  expectHas(common->said[0], "control link of rank 1 (host h1, pid 4001): server on host " +
+                                 hostName() + ", pid " + std::to_string(::getpid()) + ": ");
 }
 
 // The exchange tells where the server listens; rank 1 comes late, foreign connections before it.

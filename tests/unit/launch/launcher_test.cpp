@@ -406,6 +406,53 @@ TEST(PmiWire, AServerThatIsGoneIsNamed) {
   close(ends[0]);
 }
 
+// As a kernel answers where the server has gone without reading all.
+TEST(PmiWire, AConnectionThatBreaksIsNamed) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  std::thread server([&] {
+    char request = 0;
+    EXPECT_EQ(recv(ends[1], &request, 1, 0), 1);
+    close(ends[1]);
+  });
+  expectHas(PmiClient(ends[0]).initialize(Deadline::in(5000)).text(), "cannot read from PMI_FD: ");
+  server.join();
+  close(ends[0]);
+}
+
+TEST(PmiWire, AnAnswerWithoutItsValueIsNamed) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const std::string answer = "cmd=get_result rc=0 msg=success\n";
+  ASSERT_GT(send(ends[1], answer.data(), answer.size(), 0), 0);
+  std::string value;
+  const Status got = PmiClient(ends[0]).get("weft-id", &value, Deadline::in(5000));
+  EXPECT_EQ(got.code(), Code::SystemError);
+  expectHas(got.text(), "PMI: no value for weft-id. fix: ");
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// Once a job, and not where nobody else comes by.
+TEST(Launcher, NoSecretIsWarnedOfWhereOthersMayComeBy) {
+  const Environment environment({});
+  const auto warned = [](int rank, const char* address) {
+    bootstrap::UniqueId id;
+    testing::internal::CaptureStderr();
+    Identity me;
+    me.rank = rank;
+    me.size = 2;
+    EXPECT_TRUE(idForJob(me, address, "job", Deadline::in(5000), &id).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  expectHas(
+      warned(0, "192.0.2.1:4711"),
+      "no WEFT_SECRET or WEFT_SECRET_FILE, so whoever reaches rank 0 and knows the job's name "
+      "may join (WEFT_AUTH=off silences this, WEFT_AUTH=require forbids it)");
+  EXPECT_EQ(warned(1, "192.0.2.1:4711"), "");
+  EXPECT_EQ(warned(0, "127.0.0.1:4711"), "");
+}
+
 TEST(Launcher, WithoutARootNobodyMeets) {
   const Environment environment({{"WEFT_RANK", "0"}, {"WEFT_SIZE", "2"}});
   bootstrap::UniqueId id;

@@ -128,6 +128,19 @@ TEST_F(BadCheckpoint, IncompleteNamesTheParameter) {
   refuses("names a file '../step'");
 }
 
+// A file as long as it should be, with another name in its header.
+TEST_F(BadCheckpoint, ForeignTensorIsNamed) {
+  edit(shard(0), "weight/weight@", "height/weight@");
+  refuses(shard(0) + "' has a tensor 'height/weight@0', which is no part of this model");
+}
+
+// The path of `latest` fits the system's limit, that of what it names does not.
+TEST_F(BadCheckpoint, TooLongAPathSaysSo) {
+  std::string dir = dir_.path();
+  while (dir.size() < 4085) dir += dir.size() % 2 == 0 ? "/." : "/";
+  refuses("the path of the checkpoint is too long", Code::InvalidArgument, dir);
+}
+
 TEST_F(BadCheckpoint, EmptyFolderSaysSo) {
   const TemporaryFolder empty;
   refuses("there is no checkpoint in", Code::InvalidArgument, empty.path());
@@ -149,6 +162,8 @@ TEST_F(BadCheckpoint, OtherModelNamesTheParameter) {
           with([](auto& m) { m[0].elements = m[4].elements = 3001; }));
   refuses("parameter 'frozen' frozen, this model trains", wrong, "",
           with([](auto& m) { m[2].frozen = false; }));
+  refuses("parameter 'weight' trained, this model freezes it", wrong, "",
+          with([](auto& m) { m[3].frozen = true; }));
   refuses("lacks parameter 'output'", wrong, "", with([](auto& m) { m[4].tiedTo = -1; }));
 }
 

@@ -95,5 +95,24 @@ TEST(Reshards, OtherModelsAndOptimizersAreRefusedByAll) {
   EXPECT_TRUE(status.ok()) << status.text();
 }
 
+// Nobody could carry anything over.
+TEST(Reshards, NeedARankOfBoth) {
+  std::vector<std::shared_ptr<comm::Communicator>> before, after;
+  ASSERT_TRUE(comm::createAll(2, {}, &before).ok());
+  ASSERT_TRUE(comm::createAll(2, {}, &after).ok());
+  const Status status = onThreads(4, [&](std::size_t r) -> Status {
+    std::unique_ptr<ShardedOptimizer> shard;
+    comm::Communicator& comm = r < 2 ? *before[r] : *after[r - 2];
+    WEFT_TRY(ShardedOptimizer::create(comm, configOf({1, 1, 2}, 99), smallModel(), &shard));
+    const Status refused = r < 2 ? reshard(shard.get(), nullptr) : reshard(nullptr, shard.get());
+    EXPECT_EQ(refused.code(), Code::InvalidUsage);
+    EXPECT_NE(refused.text().find("no rank has the old shard and the new one; fix: save"),
+              std::string::npos)
+        << refused.text();
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+}
+
 }  // namespace
 }  // namespace weft::test

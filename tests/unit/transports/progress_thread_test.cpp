@@ -2,6 +2,7 @@
 #include "transports/wire/progress_thread.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <chrono>
 #include <thread>
@@ -61,6 +62,27 @@ TEST(ProgressThread, OfATransportThatWasNeverLeftHasNoThread) {
   shared.inCall = true;
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(shared.looks, 0);
+}
+
+// As where the limit of memory or of threads is reached: no stack is so long.
+TEST(ProgressThread, WithoutOneTheApplicationIsWarnedAndGoesOn) {
+  pthread_attr_t usual, endless;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(::pthread_getattr_default_np(&endless), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&endless, std::size_t{1} << 50), 0);
+  ASSERT_EQ(::pthread_setattr_default_np(&endless), 0);
+  Shared shared;
+  testing::internal::CaptureStderr();
+  wire::ProgressThread progressThread([&] { return shared.look(); });
+  progressThread.acquireProgress();
+  progressThread.releaseProgress();
+  const std::string warned = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(::pthread_setattr_default_np(&usual), 0);
+  EXPECT_NE(warned.find("no thread for progress between calls ("), std::string::npos) << warned;
+  EXPECT_NE(warned.find("fix: raise the limit of threads"), std::string::npos) << warned;
+  progressThread.acquireProgress();
+  EXPECT_EQ(shared.looks, 0);
+  progressThread.releaseProgress();
 }
 
 }  // namespace
