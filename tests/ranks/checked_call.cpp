@@ -92,8 +92,16 @@ CheckedCall::CheckedCall(const Case& c, const Rank& r)
     else
       out_ = in_ + own;
   }
-  for (std::size_t i = 0; i < sent; ++i)
-    store(in_ + i * sizeOf(c.type), c.type, inputAt(c, r.rank, i));
+  fill();
+}
+
+void CheckedCall::fill() {
+  for (std::size_t i = 0; i < sendCount(c_, r_.rank); ++i)
+    store(in_ + i * sizeOf(c_.type), c_.type, inputAt(c_, r_.rank, i));
+}
+
+void CheckedCall::empty() {
+  std::fill_n(in_, sendCount(c_, r_.rank) * sizeOf(c_.type), std::byte{0});
 }
 
 weftResult_t CheckedCall::make(weftStream_t stream, int timeoutMs) {

@@ -37,6 +37,9 @@ class CheckedCall {
  public:
   CheckedCall(const Case& c, const Rank& r);
 
+  // The input, which is there from the beginning; none of it as long as somebody is yet to make it.
+  void fill();
+  void empty();
   weftResult_t make(weftStream_t stream = nullptr, int timeoutMs = WEFT_UNDEF_INT);
   // After its success: every element and every byte around them. "" or what is wrong.
   std::string check();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small worlds, exhaustively: every collective, count around the limits of the engine, type, root,
 // place, stream and group, and every algorithm, against a serial reference, while another thread
-// asks for errors. Nothing is drawn by chance. More than two ranks have to take turns on small
+// asks for errors; some behind an event, before which there is no input. Nothing is drawn by chance. More than two ranks have to take turns on small
 // machines: of them, each case is called in one of its four ways, in turn, and algorithms get one of
 // the types. RANKS_TEST_ENUMERATED=1 takes all. A sanitizer's run takes every twentieth case, and
 // one type for algorithms.
@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kInlined = 48;     // bytes that travel inside an arrival slot
 constexpr std::size_t kFarthest = 8192;  // bytes up to which limits are looked for
 constexpr std::size_t kStride = kSanitized ? 20 : 1;
+constexpr std::uint64_t kBehindEvent = 16;  // one in so many calls on streams
 
 // A width each, and both kinds of number where there are two.
 constexpr weftDataType_t kTypes[] = {weftInt8, weftBfloat16, weftInt32, weftFloat, weftInt64};
@@ -156,7 +157,7 @@ std::vector<Case> casesOfAlgorithms(const Rank& r, Form form, weftDataType_t typ
 
 class Caller {
  public:
-  explicit Caller(const Rank& r) : r_(r), stream_(steps_) {}
+  explicit Caller(const Rank& r) : r_(r), stream_(steps_), source_(steps_), event_(steps_) {}
 
   // Alone or two in a group, on a stream or without one: in all four ways, or in the one whose turn
   // it is. "" or what is wrong.
@@ -174,7 +175,7 @@ class Caller {
 
   std::string alone(const Case& c, weftStream_t stream = nullptr) {
     CheckedCall call(c, r_);
-    ++calls_;
+    if (++calls_ % kBehindEvent == 0 && stream != nullptr) awaitInput(call, stream);
     const weftResult_t made = call.make(stream);
     return verdict(c, end(made, stream), call, stream != nullptr ? " on a stream" : "");
   }
@@ -182,6 +183,19 @@ class Caller {
   std::uint64_t calls() const { return calls_; }
 
  private:
+  // Another stream makes the input, and what is recorded after the wait for it is no matter.
+  void awaitInput(CheckedCall& call, weftStream_t stream) {
+    call.empty();
+    const auto fill = [](void* its) {
+      sleepMs(0.05);
+      static_cast<CheckedCall*>(its)->fill();
+    };
+    steps_.ok(weftStreamCallback(source_, fill, &call), "queue the input");
+    steps_.ok(weftEventRecord(event_, source_), "record");
+    steps_.ok(weftStreamWaitEvent(stream, event_), "wait");
+    steps_.ok(weftEventRecord(event_, nullptr), "record again");
+  }
+
   std::string grouped(const Case& one, const Case& other, weftStream_t stream) {
     CheckedCall first(one, r_), second(other, r_);
     calls_ += 2;
@@ -203,13 +217,15 @@ class Caller {
 
   std::string verdict(const Case& c, weftResult_t result, CheckedCall& call,
                       const std::string& way) const {
-    const std::string wrong = result == weftSuccess ? call.check() : outcome(result, r_.comm);
+    std::string wrong = result == weftSuccess ? call.check() : outcome(result, r_.comm);
+    if (wrong.empty()) wrong = steps_.failed();
     return wrong.empty() ? "" : describe(c) + way + ": " + wrong;
   }
 
   const Rank r_;
   Steps steps_;
-  Stream stream_;
+  Stream stream_, source_;
+  Event event_;
   unsigned turn_ = 0;
   std::uint64_t calls_ = 0;
 };

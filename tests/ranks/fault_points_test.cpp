@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fault at every step of a call: a rank dies, stops, aborts or loses a link at its k-th
 // put, for all k, before the first and after the last, is destroyed at its first, or has called
-// something else. Whoever gets a result gets the right one, all others the name of the culprit,
+// something else, or waits behind a stream of its own. Whoever gets a result gets the right one, all others the name of the culprit,
 // and all of them in the end the name. Without a transport that counts puts, a rank dies at its
 // k-th instruction; RANKS_TEST_STEPS says at how many of them in each call.
 #include <gtest/gtest.h>
@@ -463,22 +463,28 @@ std::string callAndDestroy(const Rank& r, const Point& p) {
   return wrong;
 }
 
-// At each rank's first put of each scene, side by side: the destruction waits a second for a call.
-TEST_P(FaultPoints, ARankIsDestroyed) {
-  ::signal(SIGUSR1, askForEnd);
-  std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
-  std::erase_if(points, [](const Point& p) { return p.put != 1 || p.isAfter(); });
+// A world of threads for each point.
+void sideBySide(const std::vector<Point>& points,
+                std::string (*body)(const Rank& r, const Point& p)) {
   std::vector<std::string> failed(points.size());
   std::vector<std::thread> worlds;
   for (std::size_t i = 0; i < points.size(); ++i) {
     worlds.emplace_back([&, i] {
       const std::string transport = points[i].transport(SIGUSR1);
       const World world{Kind::Threads, points[i].ranks, transport.c_str(), kTimeoutMs};
-      failed[i] = failures(world, [&](const Rank& r) { return callAndDestroy(r, points[i]); });
+      failed[i] = failures(world, [&](const Rank& r) { return body(r, points[i]); });
     });
   }
   for (std::thread& world : worlds) world.join();
   for (std::size_t i = 0; i < points.size(); ++i) EXPECT_EQ(failed[i], "") << describe(points[i]);
+}
+
+// At each rank's first put of each scene, side by side: the destruction waits a second for a call.
+TEST_P(FaultPoints, ARankIsDestroyed) {
+  ::signal(SIGUSR1, askForEnd);
+  std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
+  std::erase_if(points, [](const Point& p) { return p.put != 1 || p.isAfter(); });
+  sideBySide(points, callAndDestroy);
   report(points.size());
 }
 
@@ -583,6 +589,38 @@ TEST_P(FaultPoints, ARankCallsSomethingElse) {
     }
   }
   report(points);
+}
+
+// ---- A rank's own application holds it up -------------------------------------------------------
+
+// Behind a call on a stream that does not go on: the deadline holds before the turn has come, too.
+std::string callBehindAStream(const Rank& r, const Point& p) {
+  if (r.rank != p.victim)
+    return blames(r, weftBarrier(r.comm, nullptr, nullptr), weftTimeout, p.victim);
+  Steps steps;
+  Gate gate;
+  const Stream stream(steps);
+  gate.holdUp(steps, stream);
+  steps.ok(weftBarrier(r.comm, stream, nullptr), "queue a barrier");
+  const Case c = caseOf(*p.scene, p.ranks);
+  CheckedCall call(c, r);
+  const double start = nowMs();
+  const weftResult_t result = call.make(nullptr, kStoppedMs);
+  std::string wrong = blames(r, result, weftTimeout, p.victim);
+  if (nowMs() - start > kTimeoutMs / 2.0) wrong = "it did not return at its deadline";
+  if (wrong.empty()) wrong = afterFailure(r, call, weftTimeout);
+  gate.open();
+  steps.gives(weftTimeout, weftStreamSynchronize(stream), "synchronize");
+  return wrong.empty() ? steps.failed() : wrong;
+}
+
+TEST_P(FaultPoints, ARankHoldsItselfUp) {
+  std::vector<Point> points;
+  for (const Scene& scene : kScenes)
+    for (int victim = 0; victim < GetParam(); ++victim)
+      points.push_back({&scene, GetParam(), victim});
+  sideBySide(points, callBehindAStream);
+  report(points.size());
 }
 
 }  // namespace
