@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kInlined = 48;     // bytes that travel inside an arrival slot
 constexpr std::size_t kFarthest = 8192;  // bytes up to which limits are looked for
 constexpr std::size_t kStride = kSanitized ? 20 : 1;
-constexpr std::uint64_t kBehindEvent = 16;  // one in so many calls on streams
+constexpr std::uint64_t kBehindEvent = 50;  // one in so many calls, where it is on a stream
 
 // A width each, and both kinds of number where there are two.
 constexpr weftDataType_t kTypes[] = {weftInt8, weftBfloat16, weftInt32, weftFloat, weftInt64};
@@ -187,7 +187,7 @@ class Caller {
   void awaitInput(CheckedCall& call, weftStream_t stream) {
     call.empty();
     const auto fill = [](void* its) {
-      sleepMs(0.05);
+      sleepMs(1);
       static_cast<CheckedCall*>(its)->fill();
     };
     steps_.ok(weftStreamCallback(source_, fill, &call), "queue the input");

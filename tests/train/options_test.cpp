@@ -62,6 +62,11 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({"--hidden", "100", "--heads", "3"}), "--heads 3 does not divide --hidden 100");
   EXPECT_NE(refusal({"--steps", "0"}), "accepted");
   EXPECT_NE(refusal({"--batch", "-1"}), "accepted");
+  for (const char* option : {"--steps", "--seconds", "--seed", "--lr"})
+    for (const char* word : {"99999999999999999999", "1e400"})
+      EXPECT_NE(refusal({option, word}).find(std::string(word) + "' is too large"),
+                std::string::npos)
+          << option;
   EXPECT_NE(refusal({"--dtype", "fp8"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,0"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,2", "--ranks", "2"}), "accepted");

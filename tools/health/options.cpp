@@ -35,7 +35,8 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.5, 3600.0));
   app.add_option("--transport", options.transport, "as WEFT_TRANSPORT: shm, verbs, ofi, ...");
   app.add_flag("!--no-host", options.hostChecks, "leave out the checks of the hosts themselves");
-  app.add_option("--seed", options.seed, "of the random data; by default another one each time");
+  app.add_option("--seed", options.seed, "of the random data; by default another one each time")
+      ->check(tools::natural(0x1p64));
   app.add_option("--json", options.json, "write all that was found as JSON; - is standard output");
   app.add_option("--svg", options.svg, "draw the bandwidth and latency of all pairs");
   app.add_option("--baseline", options.baseline,

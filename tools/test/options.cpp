@@ -78,7 +78,9 @@ void addWork(CLI::App& app, Raw& raw, TestOptions& options) {
       ->check(tools::natural());
   app.add_option("-d,--datatype", raw.type, "element type")->capture_default_str();
   app.add_option("-c,--check", raw.check, "check every element: random (default) or all_ones");
-  app.add_option("--seed", measure.seed, "of the data that is checked")->capture_default_str();
+  app.add_option("--seed", measure.seed, "of the data that is checked")
+      ->check(tools::natural(0x1p64))
+      ->capture_default_str();
 }
 
 void addRanks(CLI::App& app, Raw& raw, TestOptions& options) {

@@ -67,7 +67,8 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--seconds", options.seconds,
                  "Stop after this time even if steps are left; 0 = never")
       ->check(tools::natural());
-  app.add_option("--seed", options.seed, "Same seed, same settings, same bits");
+  app.add_option("--seed", options.seed, "Same seed, same settings, same bits")
+      ->check(tools::natural(0x1p64));
   app.add_option("--batch", options.batch, "Sequences of one rank at a time")
       ->check(tools::positive());
   app.add_option("--accumulate,--grad-accum", options.accumulate, "Batches of one rank in a step")

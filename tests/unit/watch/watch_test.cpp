@@ -2,10 +2,28 @@
 #include "watch/watch.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <functional>
+#include <string>
 
+#include "plan/call.h"
+#include "plan/plan.h"
 #include "tests/unit/still_transport.h"
+
+namespace {
+time_t secondsAhead = 0;
+}
+
+// Of this program, whose clock tests put forward.
+extern "C" [[gnu::visibility("default")]] int clock_gettime(clockid_t clock,
+                                                            timespec* now) noexcept {
+  const auto failed = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  now->tv_sec += secondsAhead;
+  return failed;
+}
 
 namespace weft::watch {
 namespace {
@@ -76,6 +94,53 @@ TEST(Watch, KeepsItsErrorWhereARankDiedWhileItWroteTheFirst) {
   first.state = transport::FirstError::None;  // it only was slow, and somebody else comes first
   ASSERT_TRUE(publishFirstError(Status::error(Code::Timeout, "late"), &first));
   EXPECT_EQ(watch.firstError().text(), told.text()) << "what was said holds";
+}
+
+// A page for each rank.
+class Pages final : public test::StillTransport {
+ public:
+  Pages() : StillTransport(2) {}
+  transport::WindowView own() const override {
+    return {reinterpret_cast<std::byte*>(&pages_[0]), layout_};
+  }
+  transport::ControlPage* control(std::uint32_t rank) const override { return &pages_[rank]; }
+
+ private:
+  mutable transport::ControlPage pages_[2];
+};
+
+// What rank 0 says in a barrier after ten seconds, rank 1 having made so many calls.
+std::string saidAfterTenSeconds(std::uint64_t calls) {
+  Pages transport;
+  transport.control(1)->callSeq = calls;
+  plan::Plan plan;
+  plan::Call call;
+  call.collective = schedule::Collective::Barrier;
+  plan.what = plan::packWhat(call);
+  Watch watch(transport, 0, kNames, "w");
+  watch.enter(plan, 60000, nullptr);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(watch.trouble(1).ok());
+  secondsAhead = 10;
+  EXPECT_TRUE(watch.trouble(1).ok());
+  secondsAhead = 0;
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Watch, WhoHasComeIsNotBlamedForALongCall) {
+  const std::string said = saidAfterTenSeconds(1);
+  EXPECT_NE(said.find("waiting for 10 s; all ranks have come and are at it"), std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("rank 1"), std::string::npos) << said;
+}
+
+TEST(Watch, WhoHasNotComeIsNamed) {
+  const std::string said = saidAfterTenSeconds(0);
+  EXPECT_NE(
+      said.find(
+          "waiting for 10 s; rank 1 did not call it; rank 1 (host b, pid 101) made no call yet"),
+      std::string::npos)
+      << said;
 }
 
 }  // namespace
