@@ -176,8 +176,9 @@ class Caller {
   std::string alone(const Case& c, weftStream_t stream = nullptr) {
     CheckedCall call(c, r_);
     if (++calls_ % kBehindEvent == 0 && stream != nullptr) awaitInput(call, stream);
-    const weftResult_t made = call.make(stream);
-    return verdict(c, end(made, stream), call, stream != nullptr ? " on a stream" : "");
+    const weftResult_t ended = end(call.make(stream), stream);
+    steps_.ok(weftStreamSynchronize(source_), "make the input");
+    return verdict(c, ended, call, stream != nullptr ? " on a stream" : "");
   }
 
   std::uint64_t calls() const { return calls_; }

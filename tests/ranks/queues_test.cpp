@@ -95,6 +95,27 @@ TEST(Event, RecordedAgainDoesNotHoldUpEarlierWaits) {
   EXPECT_EQ(steps.failed(), "");
 }
 
+TEST(Event, RecordedAgainDoesNotLetEarlierWaitsGo) {
+  Steps steps;
+  Gate busy, waiting;
+  std::atomic<bool> after{false};
+  const Stream a(steps), b(steps);
+  const Event event(steps);
+  busy.holdUp(steps, a);
+  waiting.holdUp(steps, b);  // until the event is recorded again, where nothing is to be done
+  steps.ok(weftEventRecord(event, a), "record");
+  steps.ok(weftStreamWaitEvent(b, event), "wait");
+  steps.ok(weftStreamCallback(b, &raise, &after), "callback");
+  steps.ok(weftEventRecord(event, nullptr), "record again");
+  waiting.open();
+  sleepMs(20);
+  EXPECT_FALSE(after);
+  busy.open();
+  steps.ok(weftStreamSynchronize(b), "synchronize b");
+  EXPECT_TRUE(after);
+  EXPECT_EQ(steps.failed(), "");
+}
+
 // As of communicators, streams and shards, each in a table of its own.
 TEST(Event, MoreThanAProcessMayHaveAreRefused) {
   std::vector<weftEvent_t> events;
