@@ -12,6 +12,7 @@ namespace weft::transport {
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in flight
+inline constexpr std::uint32_t kRing = 32;       // short rooted ones that may be
 inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
 inline constexpr std::uint32_t kWindowVersion = 2;
@@ -53,7 +54,7 @@ struct alignas(kLine) CallRecord {
   std::atomic<std::uint64_t> what{0};  // kind | type << 8 | op << 16 | root << 32
 };
 
-inline constexpr std::size_t kCallRecords = 64;
+inline constexpr std::size_t kCallRecords = 4 * kRing;
 inline constexpr std::size_t kFirstErrorBytes = 2000;
 
 // The first failure that anybody declared, packed (base/status.h); one for a communicator, on rank
@@ -98,7 +99,8 @@ struct ControlPage {
 struct WindowLayout {
   std::uint32_t ranks = 0;
   std::uint32_t arrivalSlots = 0;      // of collectives, per lane
-  std::uint32_t pairArrivalSlots = 0;  // of point-to-point, for all peers together
+  std::uint32_t pairArrivalSlots = 0;  // of what pairs of ranks do, for all peers together
+  std::uint32_t ring = 0;              // of those, for each peer's short rooted calls: the first
   std::uint32_t apart = 0;             // 1: each rank keeps to its parts of the others' windows
   std::size_t arenaBytes = 0;          // staging arena per lane
   std::size_t pairBytes = 0;           // point-to-point staging, for all peers together

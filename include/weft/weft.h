@@ -11,6 +11,11 @@
  *   collective    a call that every rank of a communicator makes, in the same order, with the same
  *                 kind, count, type, operation and root. Ranks that disagree ALL get weftMismatch
  *                 with a text that names both calls, and no result is delivered.
+ *   rooted call   a broadcast, scatter, reduce or gather. That it has returned promises that this
+ *                 rank's part is done: what it gets is there, what it sends is on its way and its
+ *                 buffers are the caller's, though other ranks may not have made the call yet, and
+ *                 where they then fail or disagree a later call says so, at the latest
+ *                 weftCommFinalize.
  *   stream        an in-order queue with a worker thread. stream == NULL: the call runs on the
  *                 caller's thread and returns when it is finished.
  *   deadline      every call that waits has one (weftConfig_t.timeoutMs, weftOpts_t.timeoutMs), from
@@ -40,8 +45,8 @@
  * it was verbs), warn of it, and run the call; weftCommGetAsyncError says weftSuccess again,
  * weftCommEdges what carries bytes now. That holds for transports that were asked for by name, too.
  *   The failed call keeps its place in the order: go on with the next one on every rank. A rank
- * that had finished it has no error, and may find it in the next, which then fails on all; so a job
- * that repeats what failed must agree on that, by a call. Messages that were sent and not received
+ * that had finished it, and rooted calls after it, has no error, and may find it in the next, which
+ * then fails on all; so a job that repeats what failed must agree on that, by a call. Messages that were sent and not received
  * when the link was lost, a rank that has died, left or does not come, and a pair that no other
  * transport joins leave the communicator broken, with a text that says so.
  *
@@ -266,8 +271,10 @@ WEFT_API weftResult_t weftCommInitFromEnv(weftComm_t* comm, const weftConfig_t* 
 WEFT_API weftResult_t weftCommSplit(weftComm_t comm, int color, int key, weftComm_t* newcomm,
                                     const weftConfig_t* config);
 
-/* Waits for queued operations. Then weftCommDestroy frees it; destroy is local and bounded, never
- * collective: with operations in flight it aborts them. NULL is a no-op. */
+/* Waits for queued operations and, if the last was a rooted call, until the other ranks have made it
+ * too. Then weftCommDestroy frees it; destroy is local and bounded, never collective: with
+ * operations in flight it aborts them. What this rank has sent still arrives, but it is told no
+ * more if others disagree. NULL is a no-op. */
 WEFT_API weftResult_t weftCommFinalize(weftComm_t comm);
 WEFT_API weftResult_t weftCommDestroy(weftComm_t comm);
 /* From any thread: operations in flight, here and on the peers, return weftAborted promptly, and

@@ -157,7 +157,10 @@ weftResult_t weftCommSplit(weftComm_t comm, int color, int key, weftComm_t* newc
 }
 
 weftResult_t weftCommFinalize(weftComm_t comm) {
-  return onComm(comm, [](Communicator& c) { return c.finish(); });
+  return onComm(comm, [](Communicator& c) -> Status {
+    WEFT_TRY(c.finish());
+    return runInTurn(c, [&] { return c.awaitOthers(); });
+  });
 }
 
 weftResult_t weftCommDestroy(weftComm_t comm) {

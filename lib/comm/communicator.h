@@ -73,6 +73,8 @@ class alignas(base::kCacheAligned) Communicator {
   Status lookAround();
   // Waits for all calls issued so far.
   Status finish();
+  // And for the other ranks, where this one may be ahead of them. Only in turn.
+  Status awaitOthers() { return core_->watch.finish(config_.timeoutMs); }
   // Ends what is in flight, bounded, so that the object may be destroyed.
   void shutDown();
 

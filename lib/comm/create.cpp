@@ -43,7 +43,8 @@ transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
   layout.ranks = ranks;
   layout.apart = 1;
   layout.arrivalSlots = ranks * plan::arrivalsPerPeer(tuning);
-  layout.pairArrivalSlots = ranks * engine::Pairs::kArrivalsPerPeer;
+  layout.ring = oneHost ? transport::kRing : 0;
+  layout.pairArrivalSlots = ranks * (layout.ring + engine::Pairs::kArrivalsPerPeer);
   layout.arenaBytes = kArenaBytes;
   if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   layout.pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks);
@@ -88,12 +89,12 @@ std::int64_t stagingKbFor(const tune::Machine& machine) {
 // same numbers.
 struct Offer {
   cpu_set_t cores;
-  std::uint64_t direct;
+  std::uint64_t direct, polls;
   tune::KnownMachine known;
 };
 
 Status offerOf(std::uint32_t rank, const transport::Transport& transport, Offer* offer) {
-  *offer = {topology::allowedCores(), transport.caps().direct, {}};
+  *offer = {topology::allowedCores(), transport.caps().direct, transport.caps().polls, {}};
   if (rank != 0) return {};
   WEFT_TRY(tune::thisMachine(&offer->known));
   if (!tune::isSane(tune::estimated(offer->known.calibration.machine())))
@@ -114,7 +115,8 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
 }
 
 // What all ranks agree on: direct puts only if all ranks can (a rank that cannot is known to all
-// before the first call), how many cores they have together, and the machine.
+// before the first call), rings where all share memory (wires keep no receives for so many), how
+// many cores they have together, and the machine.
 Status agree(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
              Core::Parts* parts) {
   const transport::Transport& transport = *parts->transport;
@@ -130,6 +132,8 @@ Status agree(const transport::TransportSetup& setup, const std::vector<std::uint
   parts->calibrated = known;
   parts->tuning.direct =
       std::ranges::all_of(offers, [](const Offer& offer) { return offer.direct != 0; });
+  const bool polled = std::ranges::any_of(offers, [](const Offer& o) { return o.polls != 0; });
+  parts->target.ring = polled ? 0 : setup.layout.ring;
   std::uint32_t cores = 0;
   for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h)
     cores += coresOf(offers, hosts, h);
@@ -215,6 +219,8 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
                    .arrivalSlots = setup.layout.arrivalSlots,
+                   .pairArrivalSlots = setup.layout.pairArrivalSlots,
+                   .ring = parts->target.ring,
                    .budget = {setup.layout.arenaBytes, costs.stagingBytes},
                    .maxPut = maxPut,
                    .streamMin = plan::streamMin(setup.ranks, costs)};

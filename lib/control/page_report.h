@@ -13,8 +13,8 @@ namespace weft::control {
 // An excerpt of a rank's control page for the others: what it did last, and whether it makes the
 // same calls as they do.
 struct PageReport {
-  // The newest calls, oldest first. A rank is ahead of another by kMaxLanes calls at most.
-  static constexpr std::size_t kCalls = 2 * transport::kMaxLanes;
+  // The newest calls, oldest first. A rank is seldom ahead of another by more than kMaxLanes calls.
+  static constexpr std::size_t kCalls = 4 * transport::kMaxLanes;
   static constexpr std::size_t kMaxBytes = 12 + kCalls * 32;  // encoded
 
   struct Call {

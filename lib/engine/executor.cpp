@@ -20,7 +20,6 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
       lanesInFlight_(std::min(lanes, transport::kMaxLanes)),
       own_(transport.own()),
       progress_(transport, watch, tuning_),
-      arrivals_(own_.arrivals()),
       completedBy_(layout_.ranks, 0),
       peers_(transport),
       compute_(peers_, layout_.ranks) {
@@ -51,6 +50,7 @@ Status Executor::runEither(const Launch& launch) {
 
 Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   plan_ = &plan;
+  depth_ = plan.inRing ? layout_.ring : transport::kMaxLanes;
   progress_.begin();
   const std::uint64_t first = lastEpoch_ + 1;
   std::uint64_t opened = first, closed = first;  // the next of each
@@ -98,7 +98,12 @@ void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t seg
       .active = true,
       .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
                launch.out ? launch.out + shift : nullptr, own_.arena() + index * layout_.arenaBytes,
-               reinterpret_cast<std::byte*>(arrivals_ + index * layout_.arrivalSlots)}};
+               reinterpret_cast<std::byte*>(arrivalsOf(epoch))}};
+}
+
+transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
+  return plan_->inRing ? own_.pairArrivals() + epoch % depth_
+                       : own_.arrivals() + epoch % depth_ * layout_.arrivalSlots;
 }
 
 // Runs the lane until an op must wait.
@@ -155,23 +160,22 @@ Executor::Step Executor::runOp(Lane& lane, const plan::BoundOp& op) {
   }
 }
 
-// May epoch `epoch` write into `peer`'s slots, which e - kMaxLanes used before?
+// May epoch `epoch` write into `peer`'s slots, which an earlier one used before?
 bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
-  if (completedBy_[peer] + transport::kMaxLanes >= epoch) return true;
+  if (completedBy_[peer] + depth_ >= epoch) return true;
   if (controls_[peer] == nullptr) return false;
   completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
-  return completedBy_[peer] + transport::kMaxLanes >= epoch;
+  return completedBy_[peer] + depth_ >= epoch;
 }
 
 transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
-  transport::Put put{
-      .peer = op.peer,
-      .arrival = layout_.arrivals() +
-                 (lane.index * layout_.arrivalSlots + op.arrival) * sizeof(transport::ArrivalSlot),
-      .flag = transport::arrivalFlag(lane.epoch, completed_),
-      .tag = plan_->fingerprint,
-      .target = transport::kInlined,
-      .cookie = lane.index};
+  const auto* there = reinterpret_cast<const std::byte*>(&arrivalAt(lane, op.arrival));
+  transport::Put put{.peer = op.peer,
+                     .arrival = static_cast<std::uint64_t>(there - own_.base()),  // as in my window
+                     .flag = transport::arrivalFlag(lane.epoch, completed_),
+                     .tag = watch_.tag(),
+                     .target = transport::kInlined,
+                     .cookie = lane.index};
   if (op.kind == plan::BoundOp::Kind::Raise) return put;
   if (op.kind == plan::BoundOp::Kind::Signal) {
     put.src = reinterpret_cast<const std::byte*>(&entry_);
@@ -242,7 +246,7 @@ Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
   const transport::ArrivalSlot& arrival = arrivalAt(lane, op.arrival);
   const std::uint64_t flag = arrival.flag.load(std::memory_order_acquire);
   if (transport::epochOf(flag) != lane.epoch) return Step::Blocked;
-  if (arrival.tag != plan_->fingerprint) {
+  if (arrival.tag != watch_.tag()) {
     broken_ = watch_.disagreement(op.peer);
     return Step::Broken;
   }

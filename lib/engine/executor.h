@@ -31,9 +31,10 @@ struct Launch {
 //
 // A plan's segments are invocations with consecutive epochs. Up to kMaxLanes of them are in flight
 // as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
-// puts into a peer, that peer has completed e - kMaxLanes, whose slots it reuses; peers learn this
-// from the credit in every arrival, from the peer's control page or, where that is a mirror,
-// because the peer tells those who put into it.
+// puts into a peer, that peer has completed e - kMaxLanes, whose slots it reuses (of a plan in a
+// ring: e - kRing); peers learn this from the credit in every arrival, from the peer's control page
+// or, where that is a mirror, because the peer tells those who put into it. So a rank that only
+// puts may be through with so many calls before a peer has made the first of them.
 //
 // One thread at a time uses an Executor.
 class Executor {
@@ -78,6 +79,7 @@ class Executor {
   Step wait(Lane& lane, const plan::BoundOp& op);
   Step compute(const Lane& lane, const plan::BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
+  transport::ArrivalSlot* arrivalsOf(std::uint64_t epoch) const;
   bool arrived(const Lane& lane, const plan::BoundOp& wait) const {
     return transport::epochOf(arrivalAt(lane, wait.arrival).flag.load(std::memory_order_acquire)) ==
            lane.epoch;
@@ -103,7 +105,8 @@ class Executor {
     return lane.base[static_cast<unsigned>(p.base)] + p.offset;
   }
   transport::ArrivalSlot& arrivalAt(const Lane& lane, std::uint32_t index) const {
-    return arrivals_[lane.index * layout_.arrivalSlots + index];
+    return reinterpret_cast<transport::ArrivalSlot*>(
+        lane.base[static_cast<unsigned>(plan::Base::Arrivals)])[index];
   }
 
   transport::Transport& transport_;
@@ -114,7 +117,6 @@ class Executor {
   const std::uint32_t lanesInFlight_;
   transport::WindowView own_;
   Progress progress_;
-  transport::ArrivalSlot* arrivals_;
   base::CacheAlignedVector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<transport::ControlPage*> controls_;
   // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
@@ -125,6 +127,7 @@ class Executor {
   std::array<Lane, transport::kMaxLanes> lanes_;
   std::uint64_t lastEpoch_ = layout_.epochsBefore;
   std::uint64_t completed_ = layout_.epochsBefore;
+  std::uint32_t depth_ = transport::kMaxLanes;  // of the slots that the plan uses
   const plan::Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
   Entry entry_;

@@ -108,11 +108,13 @@ class Pairs {
   }
   // Here, for the peer; and at a peer, as offsets in its segment, for this rank.
   transport::ArrivalSlot& arrivalHere(std::uint32_t peer, std::uint64_t index) const {
-    return own_.pairArrivals()[peer * kArrivalsPerPeer + index];
+    return own_.pairArrivals()[arrivalOf(peer, index)];
   }
   std::uint64_t arrivalThere(std::uint64_t index) const {
-    return layout_.pairArrivals() +
-           (rank_ * kArrivalsPerPeer + index) * sizeof(transport::ArrivalSlot);
+    return layout_.pairArrivals() + arrivalOf(rank_, index) * sizeof(transport::ArrivalSlot);
+  }
+  std::uint64_t arrivalOf(std::uint64_t writer, std::uint64_t index) const {
+    return writer * (layout_.pairArrivalSlots / layout_.ranks) + layout_.ring + index;
   }
   std::uint64_t slot(std::uint32_t sender, std::uint64_t piece) const {
     return layout_.pairArena() + (sender * kPairSlots + piece % kPairSlots) * slotBytes_;

@@ -46,11 +46,9 @@ std::uint32_t arrivalsOf(const schedule::Algorithm& algorithm, const Tuning& tun
   return most;
 }
 
-// With what may come along: the all-gather after a reduce-scatter (a step), a clear-to-send, and
-// the agreement of rooted calls.
+// With what may come along: the all-gather after a reduce-scatter (a step), and a clear-to-send.
 std::uint32_t arrivalsWithAll(const schedule::Algorithm& algorithm, const Tuning& tuning) {
-  std::uint32_t arrivals =
-      arrivalsOf(algorithm, tuning) + 1 + schedule::isRooted(algorithm.collective);
+  const std::uint32_t arrivals = arrivalsOf(algorithm, tuning) + 1;
   if (algorithm.collective != schedule::Collective::ReduceScatter) return arrivals;
   const schedule::Algorithm* gather =
       schedule::findAlgorithm(schedule::Collective::AllGather, algorithm.name);

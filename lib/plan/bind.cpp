@@ -30,6 +30,9 @@ class Binder {
 
   Status run() {
     WEFT_TRY(checkFits());
+    plan_->runsAhead = schedule::isRooted(schedule_.collective);
+    plan_->inRing = plan_->runsAhead && !schedule_.shared && target_.ring != 0 &&
+                    staging_.arrivalsPerRegion() <= 1 && fitsInline(1);
     placeTmp();
     describe();
     for (const schedule::Op& op : program_.ops) WEFT_TRY(bindOp(op));
@@ -126,8 +129,7 @@ class Binder {
   Status bindPut(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
     const std::size_t number = static_cast<std::size_t>(&op - program_.ops.data());
     bound->peer = op.peer;
-    bound->arrival =
-        target_.rank * target_.arrivalsPerRegion() + staging_.putArrival(number) + skip;
+    bound->arrival = arrivalOf({target_.rank, staging_.putArrival(number) + skip});
     if (op.isSignal()) {
       bound->kind = Kind::Signal;
       return {};
@@ -349,9 +351,11 @@ class Binder {
     return false;
   }
 
-  std::uint32_t arrivalHere(schedule::Slot slot) const {
-    const StagingMap::Spot spot = staging_.arrival(slot);
-    return spot.writer * target_.arrivalsPerRegion() + spot.index;
+  std::uint32_t arrivalHere(schedule::Slot slot) const { return arrivalOf(staging_.arrival(slot)); }
+  std::uint32_t arrivalOf(StagingMap::Spot spot) const {
+    const std::uint32_t region =
+        plan_->inRing ? target_.pairArrivalSlots / target_.ranks : target_.arrivalsPerRegion();
+    return spot.writer * region + spot.index;
   }
 
   // A run of Tmp slots is one op only if it is one piece of memory.

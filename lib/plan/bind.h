@@ -18,7 +18,9 @@ namespace weft::plan {
 struct BindTarget {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::uint32_t arrivalSlots = 0;  // per lane, for all peers together
+  std::uint32_t arrivalSlots = 0;      // per lane, for all peers together
+  std::uint32_t pairArrivalSlots = 0;  // as WindowLayout says
+  std::uint32_t ring = 0;
   Budget budget;
   std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation
   // Results go past the caches where In and Out have so many bytes (streamMin() of model.h): they

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "plan/arrivals.h"
-#include "plan/model.h"
 #include "schedule/algorithms/generators.h"
 #include "schedule/transforms.h"
 
@@ -92,15 +91,6 @@ schedule::Schedule generate(const schedule::Algorithm& algorithm, const Call& ca
   return step;
 }
 
-schedule::Schedule cheapestBarrier(const Tuning& tuning) {
-  Call call;
-  call.collective = schedule::Collective::Barrier;
-  const auto costOf = [&](const Candidate& c) {
-    return estimateNs(c.algorithm->make(shapeOf(tuning)), call, tuning.costs);
-  };
-  return std::ranges::min(automaticOf(call, tuning), {}, costOf).algorithm->make(shapeOf(tuning));
-}
-
 }  // namespace
 
 schedule::Collective listOf(const Call& call) {
@@ -173,11 +163,8 @@ schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, cons
   if (candidate.algorithm->shared) return schedule;
   if (call.op == reduce::RedOp::PreMulSum && schedule::isReduction(call.collective))
     schedule = schedule::prescale(std::move(schedule));
-  schedule = candidate.direct ? schedule::awaitClearToSend(std::move(schedule))
-                              : schedule::stageOut(std::move(schedule));
-  if (schedule::isRooted(call.collective))
-    schedule = schedule::withAgreement(std::move(schedule), cheapestBarrier(tuning));
-  return schedule;
+  return candidate.direct ? schedule::awaitClearToSend(std::move(schedule))
+                          : schedule::stageOut(std::move(schedule));
 }
 
 }  // namespace weft::plan

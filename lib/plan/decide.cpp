@@ -65,9 +65,12 @@ const Way* cheapestShared(const Ways& ways, const Forced& forced) {
   });
 }
 
-// With shared buffers the call may also find that they are not, and run the other schedule.
+// With shared buffers the call may also find that they are not, and run the other schedule. Of a
+// rooted call each rank sees its own part only.
 tune::Expected expectedOf(const Way& plain, const Way* shared, const Tuning& tuning) {
-  if (tuning.costs.between || tuning.ranks > tuning.costs.cores) return {};
+  if (tuning.costs.between || tuning.ranks > tuning.costs.cores ||
+      schedule::isRooted(plain.schedule.collective))
+    return {};
   if (shared == nullptr) return {plain.ns, plain.ns};
   return {shared->ns, std::max(shared->ns, plain.ns + roundNs(tuning.ranks, tuning.costs))};
 }

@@ -6,8 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "schedule/embed.h"
-
 namespace weft::schedule {
 namespace {
 
@@ -120,19 +118,6 @@ Schedule openBuffers(Schedule s) {
           if (reads[peer]) p.signal(peer, base + n + me);
         for (uint32_t reader : (*readers)[me]) p.waitSignal(base + n + reader);
       });
-  return s;
-}
-
-Schedule withAgreement(Schedule s, const Schedule& barrier) {
-  const uint32_t base = s.signals;
-  s.name += "+agreed";
-  s.signals += barrier.signals;
-  rewritePrograms(s, [barrier, base](uint32_t me, const Program& old, Program& p) {
-    const auto firstWait = std::ranges::find(old.ops, OpKind::Wait, &Op::kind);
-    for (auto op = old.ops.begin(); op != firstWait; ++op) p.append(*op, old);
-    embed(p, barrier, me, [base](uint32_t r) { return Place{.rank = r, .signal = base}; });
-    for (auto op = firstWait; op != old.ops.end(); ++op) p.append(*op, old);
-  });
   return s;
 }
 

@@ -4,7 +4,7 @@
 #include "schedule/ir.h"
 
 // Pure functions Schedule -> Schedule. They compose in any sensible order; usual is
-// withAgreement(awaitClearToSend(prescale(s))). Lanes and segments are no transforms: the engine
+// awaitClearToSend(prescale(s)). Lanes and segments are no transforms: the engine
 // runs the same program on each segment.
 namespace weft::schedule {
 
@@ -23,12 +23,6 @@ Schedule awaitClearToSend(Schedule s);
 // who has read a peer's In tells it at the end, unless a later Put of its own says as much. So it
 // also gives agreement. Signals + 2 * ranks. Making a program reads those of all ranks.
 Schedule openBuffers(Schedule s);
-
-// `barrier`, any schedule of one, before the first Wait of every rank. When a call completes on any
-// rank, every rank has entered it, which rooted collectives do not give by themselves; the
-// fingerprint that rides on the signals then tells each rank that all made the same call. The puts
-// that need no Wait go out first, so the barrier overlaps with them. Signals + the barrier's.
-Schedule withAgreement(Schedule s, const Schedule& barrier);
 
 // Apply(Scale) makes Tmp of In first, which is read from there: for pre-multiplied sums. Reductions
 // only. Tmp + inChunks.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/rank_list.h"
 #include "base/text.h"
@@ -30,6 +31,8 @@ constexpr milliseconds kAskAtMost{500};
 constexpr milliseconds kAskAgain{5};         // for words that have not come yet
 constexpr milliseconds kAnswerPatience{30};  // for the last look before an error
 constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
+// Calls, of which rooted ones are compared now and then: before the records of a difference are gone.
+constexpr std::uint64_t kCompareEvery = transport::kRing;
 
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
 bool readCall(const transport::ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
@@ -65,12 +68,14 @@ Watch::Watch(transport::Transport& transport, std::uint32_t rank,
       silent_(names.size(), false) {}
 
 void Watch::enter(const plan::Plan& plan, int timeoutMs, const char* label) {
-  plan_ = &plan;
+  inPairs_ = false;
+  ahead_ = plan.runsAhead;
+  tag_ = Hash().add(tag_ + plan.fingerprint).value();
   ++seq_;
   transport::CallRecord& record = mine_.calls[seq_ % transport::kCallRecords];
   // Release each: whoever reads a field of this call no longer finds the number of an older one.
   record.seq.store(0, std::memory_order_relaxed);
-  record.fingerprint.store(plan.fingerprint, std::memory_order_release);
+  record.fingerprint.store(tag_, std::memory_order_release);
   record.count.store(plan.count, std::memory_order_release);
   record.what.store(plan.what, std::memory_order_release);
   record.seq.store(seq_, std::memory_order_release);
@@ -78,10 +83,11 @@ void Watch::enter(const plan::Plan& plan, int timeoutMs, const char* label) {
   mine_.inCall.store(1, std::memory_order_relaxed);
   mine_.callSeq.store(seq_, std::memory_order_release);
   beginWait(timeoutMs, label);
+  if (ahead_ && seq_ % kCompareEvery == 0) (void)compareCalls(seq_ - kCompareEvery);
 }
 
 void Watch::enterPairs(int timeoutMs, const char* label) {
-  plan_ = nullptr;
+  inPairs_ = true;
   mine_.inPairs.store(1, std::memory_order_seq_cst);
   beginWait(timeoutMs, label);
 }
@@ -93,7 +99,7 @@ void Watch::beginWait(int timeoutMs, const char* label) {
 }
 
 void Watch::leave() {
-  std::atomic<std::uint32_t>& inside = plan_ != nullptr ? mine_.inCall : mine_.inPairs;
+  std::atomic<std::uint32_t>& inside = inPairs_ ? mine_.inPairs : mine_.inCall;
   inside.store(0, std::memory_order_release);
 }
 
@@ -159,7 +165,7 @@ Status Watch::abort() {
 
 std::string Watch::currentCall() const {
   std::string line = "point-to-point call";
-  if (plan_) {
+  if (!inPairs_) {
     std::uint64_t fingerprint = 0;
     readCall(mine_, seq_, &fingerprint, &line);
     line += text(" #", seq_);
@@ -178,7 +184,22 @@ PeerName Watch::oddOneOut(const Callers& callers) const {
   return {};
 }
 
+// Have any two ranks, of those whose records are still there, made other calls up to this one?
+bool Watch::differ(std::uint64_t seq) const {
+  std::uint64_t tag = 0, before = 0;
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    const transport::ControlPage* page = transport_.control(r);
+    if (!page || !readCall(*page, seq, &tag, nullptr)) continue;
+    if (before != 0 && tag != before) return true;
+    before = tag;
+  }
+  return false;
+}
+
 Status Watch::disagreement(std::uint32_t peer) {
+  // The first call on which not all agree.
+  std::uint64_t seq = seq_ - std::min<std::uint64_t>(seq_ - 1, transport::kCallRecords - 1);
+  while (seq < seq_ && !differ(seq)) ++seq;
   // The others enter within moments: wait for their words, but not for long.
   const Clock::time_point until = Clock::now() + kWordsPatience;
   Callers callers;
@@ -190,13 +211,16 @@ Status Watch::disagreement(std::uint32_t peer) {
       std::uint64_t fingerprint = 0;
       std::string words = "another algorithm";
       transport::ControlPage* page = transport_.control(r);
-      if (page && !readCall(*page, seq_, &fingerprint, &words)) words.clear();
+      if (page && !readCall(*page, seq, &fingerprint, &words)) {
+        if (page->callSeq.load(std::memory_order_acquire) > seq) continue;  // too long ago
+        words.clear();
+      }
       callers[words].push_back(r);
     }
   } while (callers.contains("") && Clock::now() < until);
   ErrorData data{
       .code = Code::Mismatch,
-      .what = text("mismatched collective #", seq_, " on communicator ", commName_, ": {call}"),
+      .what = text("mismatched collective #", seq, " on communicator ", commName_, ": {call}"),
       .fix = "make the same call on every rank"};
   data.who = oddOneOut(callers);
   data.call = callsOf(callers);
@@ -208,15 +232,26 @@ Status Watch::disagreement(std::uint32_t peer) {
   return declare(Status::error(std::move(data)));
 }
 
-Status Watch::compareCalls() {
-  if (!plan_) return {};
+Status Watch::compareCalls(std::uint64_t seq) {
+  std::uint64_t mine = 0, theirs = 0;
+  if (!readCall(mine_, seq, &mine, nullptr)) return {};
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    transport::ControlPage* page = transport_.control(r);
-    std::uint64_t fingerprint = 0;
-    if (page && readCall(*page, seq_, &fingerprint, nullptr) && fingerprint != plan_->fingerprint)
-      return disagreement(r);
+    const transport::ControlPage* page = transport_.control(r);
+    if (page && readCall(*page, seq, &theirs, nullptr) && theirs != mine) return disagreement(r);
   }
   return {};
+}
+
+Status Watch::finish(int timeoutMs) {
+  if (!ahead_) return {};
+  inPairs_ = false;
+  beginWait(timeoutMs, "to finish");
+  if (remote_) remote_->refresh(kAnswerPatience);
+  for (std::uint32_t r = 0; r < names_.size(); ++r)
+    for (; r != rank_ && isMissed(r, true, {}); std::this_thread::sleep_for(kLeaveLook))
+      WEFT_TRY(trouble(r));
+  WEFT_TRY(compareCalls(seq_));
+  return firstError();
 }
 
 // What a rank that has not made this call was last seen to do.
@@ -239,10 +274,20 @@ std::string Watch::silenceOf(std::uint32_t rank) const {
               " s: stopped or overloaded");
 }
 
+// Whom a wait for that rank is due to, of those that have not made this call: the rank itself, unless
+// it is in another call, where it may wait for who is furthest behind.
+std::uint32_t Watch::latestOf(const std::vector<std::uint32_t>& missing,
+                              std::uint32_t waitingFor) const {
+  const auto calls = [&](std::uint32_t rank) { return transport_.control(rank)->callSeq.load(); };
+  const bool isOutside = std::ranges::count(missing, waitingFor) != 0 &&
+                         transport_.control(waitingFor)->inCall.load() == 0;
+  return isOutside ? waitingFor : *std::ranges::min_element(missing, {}, calls);
+}
+
 // Who holds up this call: one of the ranks that have not made it, and their last calls tell which.
 // Whether a silent rank has made it is unknown; if rank 0 is silent, that is so for all remote ranks.
 // Stopped ranks come first: others may be late because they wait for them.
-ErrorData Watch::whoIsLate() const {
+ErrorData Watch::whoIsLate(std::uint32_t waitingFor) const {
   ErrorData data{.code = Code::Timeout, .call = currentCall()};
   std::vector<std::string> silent;
   std::vector<std::uint32_t>& missing = data.missing;
@@ -251,12 +296,12 @@ ErrorData Watch::whoIsLate() const {
     transport::ControlPage* page = transport_.control(r);
     if (std::string line = silenceOf(r); !line.empty())
       silent.push_back(std::move(line));
-    else if (plan_ && page && !(stale && transport_.isMirrored(r)) &&
+    else if (!inPairs_ && page && !(stale && transport_.isMirrored(r)) &&
              page->callSeq.load(std::memory_order_acquire) < seq_)
       missing.push_back(r);
   }
   const std::vector<Liveness::Stopped> stopped = liveness_.stopped();
-  if (!missing.empty()) data.who = names_[missing[0]];
+  if (!missing.empty()) data.who = names_[latestOf(missing, waitingFor)];
   if (!stopped.empty()) data.who = stopped[0].who;
   std::vector<std::string> parts;
   for (const Liveness::Stopped& one : stopped) parts.push_back(one.line);
@@ -271,7 +316,7 @@ ErrorData Watch::whoIsLate() const {
 
 Status Watch::late(std::uint32_t waitingFor) {
   if (remote_) remote_->refresh(kAnswerPatience);
-  ErrorData data = whoIsLate();
+  ErrorData data = whoIsLate(waitingFor);
   if (data.what.empty()) data.what = text("waiting for ", names_[waitingFor]);
   if (data.who.rank < 0) data.who = names_[waitingFor];
   data.what = text("{call} timed out after ", timeoutMs_, " ms: ", data.what);
@@ -282,10 +327,10 @@ Status Watch::late(std::uint32_t waitingFor) {
 // Whom a collective waits for while data moves changes all the time and says nothing.
 void Watch::warnIfLong(std::uint32_t waitingFor) {
   if (Clock::now() - since_ < warnAfter_) return;
-  ErrorData data = whoIsLate();
+  ErrorData data = whoIsLate(waitingFor);
   if (data.what.empty())
     data.what =
-        plan_ ? "all ranks have come and are at it" : text("waiting for ", names_[waitingFor]);
+        inPairs_ ? text("waiting for ", names_[waitingFor]) : "all ranks have come and are at it";
   data.what = text("{call}: waiting for ", warnAfter_.count(), " s; ", data.what);
   logWarn(Status::error(std::move(data)).text());
   warnAfter_ *= 2;
@@ -305,7 +350,7 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   }
   if (isBroken()) return declare(firstError());
   if (remote_) askRemoteRanks(now);
-  WEFT_TRY(compareCalls());
+  if (!inPairs_) WEFT_TRY(compareCalls(seq_));
   if (now >= nextLook_) {
     nextLook_ = now + kLookEvery;
     WEFT_TRY(lookForDead(true, needs));
@@ -338,7 +383,7 @@ bool Watch::isMissed(std::uint32_t peer, bool inCall, const Needs& needs) const 
   const transport::ControlPage* page = transport_.control(peer);
   if (page == nullptr) return true;
   if (!inCall) return page->left.load(std::memory_order_acquire) == 0;
-  if (plan_ == nullptr) return !needs || needs(peer);
+  if (inPairs_) return !needs || needs(peer);
   const std::uint64_t seq = page->callSeq.load(std::memory_order_acquire);
   return seq < seq_ || (seq == seq_ && page->inCall.load(std::memory_order_acquire) != 0);
 }
@@ -400,8 +445,7 @@ Status Watch::lookAround() {
 
 // Has a rank that has destroyed its end not made this call, or not its part of a transfer?
 bool Watch::isAwaited(std::uint32_t leaver, const Needs& needs) {
-  if (plan_ != nullptr)
-    return transport_.control(leaver)->callSeq.load(std::memory_order_acquire) < seq_;
+  if (!inPairs_) return transport_.control(leaver)->callSeq.load(std::memory_order_acquire) < seq_;
   return needs && needs(leaver) && endSeenBefore(leaver);
 }
 
@@ -415,8 +459,8 @@ Status Watch::lookForLeavers(const Needs& needs) {
          .who = names_[r],
          .call = currentCall(),
          .what = "{who} has destroyed its end of the communicator; {call} waits for it",
-         .fix = plan_ != nullptr ? "make the same calls on every rank"
-                                 : "match each send with a receive before destroying an end"}));
+         .fix = inPairs_ ? "match each send with a receive before destroying an end"
+                         : "make the same calls on every rank"}));
   }
   return {};
 }

@@ -24,6 +24,10 @@ namespace weft::watch {
 // long compares its call with those of the peers, looks whether they live, and whether anybody has
 // declared an error. The first error of a communicator wins and is what every rank reports.
 //
+// Of a rooted call a rank may be through before others have made it. So what is compared, and
+// travels with all data, is the tag: a fingerprint of all calls so far. A rank that has put and
+// heard nothing since compares now and then, and when it finishes.
+//
 // Used by the thread that runs the communicator's calls, but for what may be called by any thread.
 class Watch {
  public:
@@ -31,7 +35,8 @@ class Watch {
   Watch(transport::Transport& transport, std::uint32_t rank, const std::vector<PeerName>& names,
         std::string commName, RemoteRanks* remote = nullptr);
 
-  // Hot path: two lines written, no system call. `label` may be null and must outlive the call.
+  // Hot path: two lines written, no system call. `label` may be null and must outlive the call. What
+  // it finds out is the first error.
   void enter(const plan::Plan& plan, int timeoutMs, const char* label);
   // Point-to-point work has no place in the order of collectives: a deadline and nothing to
   // compare.
@@ -45,6 +50,9 @@ class Watch {
   // writing its buffers. Waits until they have left the call as well, for half a second at most,
   // and not for those that are dead or stopped.
   void awaitOthers() const;
+
+  // Between calls: until all ranks have made the last one, if this rank may be ahead of them.
+  Status finish(int timeoutMs);
 
   // Nothing has moved for a millisecond. An error becomes the communicator's first error. `needs`
   // says of point-to-point work whether a transfer with that peer is unfinished: only then does its
@@ -69,8 +77,10 @@ class Watch {
   // Any thread.
   Status abort();
 
-  // The number of the last call that was entered here; of collectives.
+  // The number of the last call that was entered here; of collectives. And the fingerprint of all
+  // of them since the communicator was made, or recovered.
   std::uint64_t calls() const { return seq_; }
+  std::uint64_t tag() const { return tag_; }
   // This communicator goes on from another, whose calls count.
   void goOnFrom(std::uint64_t calls) { seq_ = calls; }
   // A call that fails before it is entered.
@@ -87,7 +97,8 @@ class Watch {
   PeerName oddOneOut(const Callers& callers) const;
   void keep(const Status& cause);
   void beginWait(int timeoutMs, const char* label);
-  Status compareCalls();
+  Status compareCalls(std::uint64_t seq);
+  bool differ(std::uint64_t seq) const;
   Status lookForDead(bool inCall, const Needs& needs = {});
   Status farDeath(const Needs& matters) const;
   bool isInside(std::uint32_t peer) const;
@@ -98,7 +109,8 @@ class Watch {
   void askRemoteRanks(Clock::time_point now);
   void warnOfSilence();
   Status late(std::uint32_t waitingFor);
-  ErrorData whoIsLate() const;
+  ErrorData whoIsLate(std::uint32_t waitingFor) const;
+  std::uint32_t latestOf(const std::vector<std::uint32_t>& missing, std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
   std::string silenceOf(std::uint32_t rank) const;
@@ -120,7 +132,9 @@ class Watch {
   mutable std::mutex looking_;
 
   std::uint64_t seq_ = 0;
-  const plan::Plan* plan_ = nullptr;  // null: point to point
+  std::uint64_t tag_ = 0;
+  bool ahead_ = false;   // the last call may not have been made by all
+  bool inPairs_ = true;  // point to point, or no call yet
   const char* label_ = nullptr;
   int timeoutMs_ = 0;
   bool waiting_ = false;  // since_ is valid

@@ -57,6 +57,8 @@ bool makePlans(const Setting& setting, SimulatedCall* made) {
     const plan::BindTarget target{.rank = rank,
                                   .ranks = setting.ranks,
                                   .arrivalSlots = layout.arrivalSlots,
+                                  .pairArrivalSlots = layout.pairArrivalSlots,
+                                  .ring = layout.ring,
                                   .budget = {layout.arenaBytes, tuning.costs.stagingBytes},
                                   .streamMin = 1 << 20};
     std::unique_ptr<plan::Plan> plan;
@@ -91,6 +93,8 @@ transport::WindowLayout Setting::layout() const {
   transport::WindowLayout layout;
   layout.ranks = ranks;
   layout.arrivalSlots = ranks * perPeer;
+  layout.ring = rings ? 2 : 0;
+  layout.pairArrivalSlots = ranks * layout.ring;
   layout.arenaBytes = ranks * (cramped ? std::size_t{512} : std::size_t{2048});
   return layout;
 }
@@ -148,7 +152,7 @@ std::string SimulatedCall::text() const {
 }
 
 const SimulatedCall& randomCall(const Setting& setting, Random& random) {
-  using Key = std::tuple<std::uint32_t, bool, bool, bool, std::size_t, bool, std::uint32_t,
+  using Key = std::tuple<std::uint32_t, bool, bool, bool, bool, std::size_t, bool, std::uint32_t,
                          std::uint64_t, std::size_t>;
   static std::map<Key, std::unique_ptr<SimulatedCall>> known;
   static std::map<Collective, std::vector<std::string>> algorithms;
@@ -161,8 +165,8 @@ const SimulatedCall& randomCall(const Setting& setting, Random& random) {
     const std::uint64_t count = kCounts[random.below(std::size(kCounts))];
     const std::size_t name = random.below(names.size());
     std::unique_ptr<SimulatedCall>& made =
-        known[{setting.ranks, setting.direct, setting.shares, setting.cramped, kind, bytes,
-               schedule::isRooted(kCollectives[kind]) ? root : 0, count, name}];
+        known[{setting.ranks, setting.direct, setting.shares, setting.cramped, setting.rings, kind,
+               bytes, schedule::isRooted(kCollectives[kind]) ? root : 0, count, name}];
     if (!made) {
       made = std::make_unique<SimulatedCall>(
           SimulatedCall{.collective = kCollectives[kind],

@@ -20,6 +20,7 @@ struct Setting {
   bool direct = false;   // puts may go into peers' own buffers
   bool shares = false;   // peers' buffers are read and written in place
   bool cramped = false;  // little staging memory: many segments
+  bool rings = false;    // of arrival slots, for short rooted calls
   bool operator==(const Setting&) const = default;
 
   transport::WindowLayout layout() const;

@@ -46,6 +46,7 @@ Script writeScript(Random& random) {
                     .direct = script.setting.direct,
                     .shares = script.setting.shares,
                     .copies = random.chance(20)};
+  script.setting.rings = !script.weather.polls && random.chance(70);
   script.weather.usual = random.oneOf<Time>({1, 5, 20}) * kMicrosecond;
   script.weather.longest = random.oneOf<Time>({20, 200, 1000}) * kMicrosecond;
   if (random.chance(10)) script.weather.clogged = random.between(2, 40) * kMillisecond;
@@ -155,6 +156,7 @@ void EngineWorld::live(std::uint32_t rank) {
     if (!self.error.ok()) break;
     ++self.done;
   }
+  if (self.error.ok()) self.error = watch.finish(script_.timeoutMs);
   watch::leaveForGood(network_->transport(rank), nullptr);
   self.watch = nullptr;
   while (self.aborting) scheduler_.sleepUntil(scheduler_.now() + kMillisecond);
@@ -257,16 +259,19 @@ void EngineWorld::judge() {
   judgeVerdict();
 }
 
-// A call that not all have made alike succeeds nowhere.
+// A call that not all have made alike succeeds nowhere, but where a rank need not wait for the
+// others: that hears of it later.
 void EngineWorld::judgeStrays() {
   for (std::uint32_t i = 0; i < script_.steps.size(); ++i)
     for (std::uint32_t r = 0; script_.steps[i].other && r < ranks_.size(); ++r)
-      if (ranks_[r].done > i)
+      if ((ranks_[r].error.ok() && !network_->isDead(r)) ||
+          (ranks_[r].done > i && !schedule::isRooted(script_.steps[i].of(r).collective)))
         blame(text("rank ", r, " succeeded in call ", i + 1, ", of which rank ",
                    script_.steps[i].stray, " made another"));
 }
 
-// One first error, and nobody gets further than one call beyond whoever failed first.
+// One first error, and nobody gets further than one call beyond whoever failed first, and what
+// follows that without waiting for all.
 void EngineWorld::judgeVerdict() {
   const Status* first = nullptr;
   std::uint32_t least = static_cast<std::uint32_t>(script_.steps.size());
@@ -282,9 +287,9 @@ void EngineWorld::judgeVerdict() {
   }
   if (first == nullptr) return;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)
-    if (!network_->isDead(r) && ranks_[r].done > least + 1)
-      blame(text("rank ", r, " succeeded in call ", ranks_[r].done, ", which rank failed in ",
-                 least + 1));
+    for (std::uint32_t i = least + 1; !network_->isDead(r) && i < ranks_[r].done; ++i)
+      if (!schedule::isRooted(script_.steps[i].of(r).collective))
+        blame(text("rank ", r, " succeeded in call ", i + 1, "; one failed in ", least + 1));
   judgeCulprit(*first);
 }
 
@@ -314,7 +319,8 @@ std::string EngineWorld::story() const {
   std::string lines =
       text(layout_.ranks, " ranks", script_.weather.polls ? ", polled" : "",
            script_.setting.direct ? ", direct" : "", script_.setting.shares ? ", shared" : "",
-           ", epochs from ", script_.epochsBefore, ", timeout ", script_.timeoutMs, " ms");
+           script_.setting.rings ? ", rings" : "", ", epochs from ", script_.epochsBefore,
+           ", timeout ", script_.timeoutMs, " ms");
   for (const Script::Step& step : script_.steps) lines += "\n  " + step.call->text();
   for (const std::string& one : harms_) lines += "\n  " + one;
   for (std::uint32_t r = 0; r < ranks_.size(); ++r)

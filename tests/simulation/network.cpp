@@ -214,7 +214,8 @@ void Network::check(const Parcel& parcel) {
   if (put.bytes != 0 && put.target != kInlined && !put.direct && !inArena)
     complain(parcel, "outside of the staging arena");
   const ControlPage& page = *reinterpret_cast<const ControlPage*>(ports_[put.peer].window);
-  if (page.completed.load() + kMaxLanes < epochOf(put.flag))
+  const std::uint32_t depth = put.arrival < layout_.pairArrivals() ? kMaxLanes : layout_.ring;
+  if (page.completed.load() + depth < epochOf(put.flag))
     complain(parcel,
              base::text("its slots are in use, the peer has completed ", page.completed.load()));
 }

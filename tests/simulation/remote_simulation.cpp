@@ -273,6 +273,8 @@ void RemoteWorld::makeCalls(std::uint32_t rank, transport::Transport& transport,
     if (!self.error.ok()) break;
     ++self.done;
   }
+  if (self.error.ok() && self.done == script_.steps.size())
+    self.error = watch.finish(script_.timeoutMs);
   if (!self.error.ok()) {
     scheduler_.sleepUntil(scheduler_.now() + 1000 * kMillisecond);
     self.verdict = watch.firstError();
@@ -410,11 +412,14 @@ void RemoteWorld::judge() {
   judgeVerdict();
 }
 
-// A call that not all have made alike succeeds nowhere.
+// A call that not all have made alike succeeds nowhere, but where a rank need not wait for the
+// others: that hears of it later, unless it leaves before.
 void RemoteWorld::judgeStrays() {
-  for (std::uint32_t i = 0; i < script_.steps.size(); ++i)
+  const std::size_t calls = script_.steps.size();
+  for (std::uint32_t i = 0; i < calls; ++i)
     for (std::uint32_t r = 0; script_.steps[i].other && r < ranks_.size(); ++r)
-      if (ranks_[r].done > i)
+      if ((ranks_[r].done == calls && ranks_[r].error.ok() && !ranks_[r].dead) ||
+          (ranks_[r].done > i && !schedule::isRooted(script_.steps[i].of(r).collective)))
         blame(text("rank ", r, " succeeded in call ", i + 1, ", of which rank ",
                    script_.steps[i].stray, " made another"));
 }

@@ -69,6 +69,10 @@ class Lanes {
   }
   // Ops that the engine runs of it: a refused plan ends in its opening.
   std::uint32_t length(std::uint32_t lane) const;
+  // How many invocations later its slots are used again.
+  std::uint32_t depth(std::uint32_t lane) const {
+    return planOf(lane).inRing ? job_.target.ring : transport::kMaxLanes;
+  }
 
   // "all-reduce mesh+staged, 8 ranks, call 2, segment 1, rank 3, op 12 (Fold)"
   std::string where(std::uint32_t lane, std::uint32_t op) const;

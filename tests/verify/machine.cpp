@@ -37,20 +37,21 @@ Machine::Machine(const Job& job, const Lanes& lanes)
       completed_(lanes.count()) {
   for (std::uint32_t c = 0; c < job.calls.size(); ++c)
     buffers_.emplace_back(job.calls[c], lanes.ranks(), c);
-  const auto arena = static_cast<std::uint32_t>(job.target.budget.arenaBytes);
-  const Staging staging{
-      Memory(arena),
-      Memory(job.target.arrivalSlots * static_cast<std::uint32_t>(sizeof(transport::ArrivalSlot))),
-      std::vector<Arrival>(job.target.arrivalSlots)};
-  stagings_.assign(std::size_t{lanes.ranks()} * transport::kMaxLanes, staging);
+  const std::size_t ofLanes = std::size_t{lanes.ranks()} * transport::kMaxLanes;
+  arenas_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.budget.arenaBytes)));
+  ofLanes_.assign(ofLanes, Arrivals(job.target.arrivalSlots));
+  ofRings_.assign(std::size_t{lanes.ranks()} * job.target.ring,
+                  Arrivals(job.target.pairArrivalSlots));
 }
 
-Machine::Staging& Machine::stagingOf(std::uint32_t rank, std::uint32_t lane) {
-  return stagings_[rank * transport::kMaxLanes + lanes_[lane].invocation % transport::kMaxLanes];
+Memory& Machine::arenaOf(std::uint32_t rank, std::uint32_t lane) {
+  return arenas_[rank * transport::kMaxLanes + lanes_[lane].invocation % transport::kMaxLanes];
 }
 
-const Machine::Staging& Machine::stagingOf(std::uint32_t rank, std::uint32_t lane) const {
-  return stagings_[rank * transport::kMaxLanes + lanes_[lane].invocation % transport::kMaxLanes];
+Machine::Arrivals& Machine::arrivalsOf(std::uint32_t rank, std::uint32_t lane) {
+  const std::uint32_t depth = lanes_.depth(lane);
+  const std::uint32_t at = rank * depth + lanes_[lane].invocation % depth;
+  return lanes_.planOf(lane).inRing ? ofRings_[at] : ofLanes_[at];
 }
 
 Status Machine::useBuffers(std::uint32_t rank, std::uint32_t call, std::uint32_t time,
@@ -75,7 +76,8 @@ Status Machine::leave(std::uint32_t rank, std::uint32_t call) {
   const std::uint32_t caller = lanes_.callerOf(rank);
   order_.learn(caller, completed_[lanes_.laneOf(lanes_.firstOf(call + 1) - 1, rank)]);
   WEFT_TRY(useBuffers(rank, call, 2 * call + 1, ", which may have left the call"));
-  if (job_.calls[call].isRefused()) return {};
+  const plan::Plan& plan = job_.calls[call].plan(rank);
+  if (job_.calls[call].isRefused() || (plan.runsAhead && plan.opening == 0)) return {};
   for (std::uint32_t r = 0; r < lanes_.ranks(); ++r)
     if (order_.of(caller)[lanes_.callerOf(r)] <= 2 * call)
       return Status::error(Code::InternalError,
@@ -101,8 +103,8 @@ void Machine::close(std::uint32_t lane) {
 }
 
 bool Machine::hasArrived(std::uint32_t lane, const plan::BoundOp& wait) const {
-  const Staging& staging = stagingOf(lanes_[lane].rank, lane);
-  return wait.arrival >= staging.arrivals.size() || staging.arrivals[wait.arrival].lane == lane;
+  const std::vector<Arrival>& raised = arrivalsOf(lanes_[lane].rank, lane).raised;
+  return wait.arrival >= raised.size() || raised[wait.arrival].lane == lane;
 }
 
 Status Machine::run(std::uint32_t lane, std::uint32_t number) {
@@ -131,19 +133,23 @@ std::uint64_t Machine::lengthOf(std::uint32_t lane, const plan::BoundOp& op) con
 Status Machine::checkPut(const Step& step) const {
   const std::uint32_t me = lanes_[step.lane].rank, peer = step.op.peer;
   if (peer >= lanes_.ranks() || peer == me) return violation(step, "a rank puts to other ranks");
-  if (step.op.arrival / job_.target.arrivalsPerRegion() != me)
+  const std::uint32_t region = arrivalsPerRegion(step.lane);
+  if (step.op.arrival / region != me)
     return violation(step, text("arrival slot ", step.op.arrival, " is not in this rank's region"));
+  if (lanes_.planOf(step.lane).inRing && step.op.arrival % region != 0)
+    return violation(step, "of a ring, an invocation has one arrival slot a pair");
   const std::vector<std::uint32_t>& writers = lanes_.callOf(step.lane).plan(peer).writers;
   if (std::ranges::find(writers, me) == writers.end())
     return violation(step, text("rank ", peer, " does not tell it what is completed"));
   return {};
 }
 
-// The engine's rule: before invocation e puts into a rank, that has completed e - kMaxLanes.
+// The engine's rule: before an invocation puts into a rank, that has completed the one before it that
+// used the same slots.
 void Machine::learnThatSlotsAreFree(const Step& step) {
-  const std::uint32_t invocation = lanes_[step.lane].invocation;
-  if (!job_.credits || invocation < transport::kMaxLanes) return;
-  const std::uint32_t before = lanes_.laneOf(invocation - transport::kMaxLanes, step.op.peer);
+  const std::uint32_t invocation = lanes_[step.lane].invocation, depth = lanes_.depth(step.lane);
+  if (!job_.credits || invocation < depth) return;
+  const std::uint32_t before = lanes_.laneOf(invocation - depth, step.op.peer);
   if (order_.of(step.lane)[before] <= lanes_.length(before))
     order_.learn(step.lane, completed_[before]);
 }
@@ -180,7 +186,7 @@ Status Machine::locateTarget(const Step& step, Range* target) {
     const std::uint64_t region = job_.target.bytesPerRegion();
     if (offset < me * region || !fits(offset, step.bytes, (me + 1) * region))
       return violation(step, "lands outside of this rank's region");
-    *target = {&stagingOf(peer, step.lane).arena, static_cast<std::uint32_t>(offset), step.bytes};
+    *target = {&arenaOf(peer, step.lane), static_cast<std::uint32_t>(offset), step.bytes};
     return {};
   }
   return locateIn(step, peer, false, offset + lanes_[step.lane].shift, target);
@@ -188,7 +194,7 @@ Status Machine::locateTarget(const Step& step, Range* target) {
 
 // Is there a signal of `sender`'s in that arrival slot, and is it awaited?
 bool Machine::knowsEntry(const Step& step, std::uint32_t index, std::uint32_t sender) const {
-  const std::vector<Arrival>& arrivals = stagingOf(lanes_[step.lane].rank, step.lane).arrivals;
+  const std::vector<Arrival>& arrivals = arrivalsOf(lanes_[step.lane].rank, step.lane).raised;
   if (index >= arrivals.size() || arrivals[index].lane != step.lane) return false;
   const Arrival& arrival = arrivals[index];
   return arrival.isEntry && arrival.sender == sender &&
@@ -199,25 +205,24 @@ bool Machine::knowsEntry(const Step& step, std::uint32_t index, std::uint32_t se
 Status Machine::deliver(const Step& step, std::uint32_t number, const Pieces& payload) {
   if (step.op.kind == Kind::PutInline && step.bytes > transport::kInlineBytes)
     return violation(step, text(step.bytes, " bytes do not fit into an arrival slot"));
-  Staging& staging = stagingOf(step.op.peer, step.lane);
+  Arrivals& there = arrivalsOf(step.op.peer, step.lane);
   const std::uint32_t begin =
       step.op.arrival * static_cast<std::uint32_t>(sizeof(transport::ArrivalSlot));
-  const Range arrival{&staging.slots, begin, sizeof(transport::ArrivalSlot)};
+  const Range arrival{&there.memory, begin, sizeof(transport::ArrivalSlot)};
   WEFT_TRY(write(step, arrival, {{0, sizeof(transport::ArrivalSlot), undefined()}}));
   if (!payload.empty())
-    staging.slots.values.write(begin + offsetof(transport::ArrivalSlot, inlined), payload);
-  staging.arrivals[step.op.arrival] = {lanes_.laneOf(lanes_[step.lane].invocation, step.op.peer),
-                                       lanes_[step.lane].rank, number,
-                                       step.op.kind == Kind::Signal};
+    there.memory.values.write(begin + offsetof(transport::ArrivalSlot, inlined), payload);
+  there.raised[step.op.arrival] = {lanes_.laneOf(lanes_[step.lane].invocation, step.op.peer),
+                                   lanes_[step.lane].rank, number, step.op.kind == Kind::Signal};
   return {};
 }
 
 Status Machine::wait(const Step& step) {
   const std::uint32_t me = lanes_[step.lane].rank;
-  Staging& staging = stagingOf(me, step.lane);
-  if (step.op.arrival >= staging.arrivals.size())
+  Arrivals& here = arrivalsOf(me, step.lane);
+  if (step.op.arrival >= here.raised.size())
     return violation(step, "there is no such arrival slot");
-  const Arrival& arrival = staging.arrivals[step.op.arrival];
+  const Arrival& arrival = here.raised[step.op.arrival];
   if (arrival.sender != step.op.peer)
     return violation(
         step, text("takes what rank ", arrival.sender, " put for rank ", step.op.peer, "'s"));
@@ -225,7 +230,7 @@ Status Machine::wait(const Step& step) {
   order_.await(step.lane, step.number, arrival.put);
   const std::uint32_t begin =
       step.op.arrival * static_cast<std::uint32_t>(sizeof(transport::ArrivalSlot));
-  return touch(step, {&staging.slots, begin, offsetof(transport::ArrivalSlot, inlined)}, false);
+  return touch(step, {&here.memory, begin, offsetof(transport::ArrivalSlot, inlined)}, false);
 }
 
 // The opening is through: of which peers are the buffers known?
@@ -375,16 +380,15 @@ Status Machine::locate(const Step& step, const plan::Place& place, Range* range)
     case plan::Base::PeerOut:
       return locatePeers(step, place, range);
     case plan::Base::Arena:
-      *range = {&stagingOf(lane.rank, step.lane).arena, static_cast<std::uint32_t>(place.offset),
+      *range = {&arenaOf(lane.rank, step.lane), static_cast<std::uint32_t>(place.offset),
                 step.bytes};
       if (!fits(place.offset, step.bytes, job_.target.budget.arenaBytes))
         return violation(step, "there is no such staging memory");
       return {};
     case plan::Base::Arrivals:
-      *range = {&stagingOf(lane.rank, step.lane).slots, static_cast<std::uint32_t>(place.offset),
+      *range = {&arrivalsOf(lane.rank, step.lane).memory, static_cast<std::uint32_t>(place.offset),
                 step.bytes};
-      if (!fits(place.offset, step.bytes,
-                std::uint64_t{job_.target.arrivalSlots} * sizeof(transport::ArrivalSlot)))
+      if (!fits(place.offset, step.bytes, range->memory->bytes))
         return violation(step, "there is no such arrival slot");
       return {};
   }

@@ -37,10 +37,13 @@ class Machine {
     std::uint32_t put = 0;
     bool isEntry = false;  // a signal: its payload tells about the sender's buffers
   };
-  // A rank's memory for messages, of one lane.
-  struct Staging {
-    Memory arena, slots;
-    std::vector<Arrival> arrivals;  // by index
+  // A rank's arrival slots, of one lane or of one place in the rings.
+  struct Arrivals {
+    explicit Arrivals(std::uint32_t count)
+        : memory(count * static_cast<std::uint32_t>(sizeof(transport::ArrivalSlot))),
+          raised(count) {}
+    Memory memory;
+    std::vector<Arrival> raised;  // by index
   };
   // Some bytes somewhere.
   struct Range {
@@ -88,8 +91,15 @@ class Machine {
   Status write(const Step& step, const Range& range, const Pieces& pieces);
 
   std::uint64_t lengthOf(std::uint32_t lane, const plan::BoundOp& op) const;
-  Staging& stagingOf(std::uint32_t rank, std::uint32_t lane);
-  const Staging& stagingOf(std::uint32_t rank, std::uint32_t lane) const;
+  Memory& arenaOf(std::uint32_t rank, std::uint32_t lane);
+  Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane);
+  const Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane) const {
+    return const_cast<Machine*>(this)->arrivalsOf(rank, lane);
+  }
+  // Of one rank's at another.
+  std::uint32_t arrivalsPerRegion(std::uint32_t lane) const {
+    return static_cast<std::uint32_t>(arrivalsOf(0, lane).raised.size()) / lanes_.ranks();
+  }
   Buffers& buffersOf(std::uint32_t lane) { return buffers_[lanes_[lane].call]; }
   Status violation(const Step& step, const std::string& what) const {
     return lanes_.violation(step.lane, step.number, what);
@@ -100,7 +110,8 @@ class Machine {
   const Lanes& lanes_;
   Order order_;
   std::vector<Buffers> buffers_;             // by call
-  std::vector<Staging> stagings_;            // by rank and lane
+  std::vector<Memory> arenas_;               // by rank and lane
+  std::vector<Arrivals> ofLanes_, ofRings_;  // by rank and lane; by rank and place in a ring
   std::vector<std::vector<bool>> admitted_;  // by lane: the peers whose buffers it may touch
   std::vector<Sent> sent_;
   std::vector<Clock> completed_;  // by lane: what its rank knew on completing it

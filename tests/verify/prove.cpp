@@ -71,7 +71,7 @@ class Run {
     const plan::BoundOp& op = lanes_.planOf(lane).ops[next_[lane]];
     if (op.kind == plan::BoundOp::Kind::Wait) return machine_.hasArrived(lane, op);
     return !isPut(op) || op.peer >= lanes_.ranks() || !job_.credits ||
-           lanes_[lane].invocation < completed_[op.peer] + transport::kMaxLanes;
+           lanes_[lane].invocation < completed_[op.peer] + lanes_.depth(lane);
   }
 
   Status stuck(std::uint32_t rank) const {
@@ -101,6 +101,11 @@ Status checkPlans(const PlannedCall& call) {
     const plan::Plan& plan = call.plan(r);
     if (plan.segments != call.plan(0).segments) return mismatch(call, r, "other segments");
     if (plan.fingerprint != call.plan(0).fingerprint) return mismatch(call, r, "another tag");
+    if (plan.inRing != call.plan(0).inRing) return mismatch(call, r, "other arrival slots");
+    if (plan.inRing && plan.segments != 1) return mismatch(call, r, "several messages for a ring");
+    // Whoever may be ahead of the others must know it, to compare calls with them later.
+    if (plan.runsAhead != schedule::isRooted(call.call.collective))
+      return mismatch(call, r, "a wrong word on running ahead");
     // Who has refused one lane's opening stays away from all others.
     if (plan.opening != 0 && plan.segments != 1) return mismatch(call, r, "several openings");
     if (plan.opening > plan.ops.size()) return mismatch(call, r, "no such opening");

@@ -23,7 +23,7 @@
 //             arrival slots, and direct ones have a clear-to-send; peers' buffers are touched as
 //             far as they are shared, once they are open.
 //   arrivals  each is awaited exactly once, as that of the rank that put it; no rank leaves a call
-//             before all have entered it; nobody waits for ever.
+//             before all have entered it, but a rooted one; nobody waits for ever.
 namespace weft::verify {
 
 struct ProofCount {

@@ -18,7 +18,7 @@ struct Form {
   verify::VerifyOptions options;
 };
 
-// A rank that completes has heard from all ranks, by the nature of the collective.
+// A rank that completes has heard from all ranks, but for rooted collectives.
 inline bool agreesByNature(Collective c) { return !isRooted(c); }
 
 inline Form plain(const Algorithm& a, const Shape& shape) {
@@ -37,10 +37,8 @@ inline Form staged(const Algorithm& a, const Shape& shape) {
 
 inline Form direct(const Algorithm& a, const Shape& shape) {
   Form f = plain(a, shape);
-  const bool few = shape.ranks <= 8;  // either barrier, as plans do
-  f.schedule = withAgreement(awaitClearToSend(f.schedule),
-                             few ? directBarrier(shape.ranks) : disseminationBarrier(shape.ranks));
-  f.options.outAfterEntry = f.options.agreement = true;
+  f.schedule = awaitClearToSend(f.schedule);
+  f.options.outAfterEntry = true;
   return f;
 }
 

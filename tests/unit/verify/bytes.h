@@ -140,9 +140,9 @@ class ByteRun {
     std::uint32_t invocation = ~0u, sender = 0;
     bool isSignal = false;
   };
-  struct Staging {
-    std::vector<std::byte> arena, slots;
-    std::vector<Arrival> arrivals;
+  struct Arrivals {
+    std::vector<std::byte> slots;
+    std::vector<Arrival> raised;
   };
   struct Buffers {  // of one call: In and Out lie in one piece of memory
     std::vector<std::byte> memory;
@@ -151,7 +151,8 @@ class ByteRun {
   struct Rank {
     std::uint32_t call = 0, completed = 0;
     bool entered = false;
-    std::array<Staging, transport::kMaxLanes> staging;
+    std::array<std::vector<std::byte>, transport::kMaxLanes> arenas;
+    std::vector<Arrivals> ofLanes, ofRings;
     std::vector<Buffers> buffers;  // by call
     std::vector<Element> handed;   // how often the epilogue got each element of the block
   };
@@ -171,11 +172,13 @@ class ByteRun {
     pending_.assign(lanes_.count(), 0);
     ranks_.assign(lanes_.ranks(), {});
     for (std::uint32_t r = 0; r < lanes_.ranks(); ++r) {
-      for (Staging& s : ranks_[r].staging) {
-        s.arena.assign(job_.target.budget.arenaBytes, kGarbage);
-        s.slots.assign(job_.target.arrivalSlots * sizeof(transport::ArrivalSlot), kGarbage);
-        s.arrivals.assign(job_.target.arrivalSlots, {});
-      }
+      for (auto& arena : ranks_[r].arenas) arena.assign(job_.target.budget.arenaBytes, kGarbage);
+      const auto slots = [](std::uint32_t count) {
+        return Arrivals{std::vector(count * sizeof(transport::ArrivalSlot), kGarbage),
+                        std::vector<Arrival>(count)};
+      };
+      ranks_[r].ofLanes.assign(transport::kMaxLanes, slots(job_.target.arrivalSlots));
+      ranks_[r].ofRings.assign(job_.target.ring, slots(job_.target.pairArrivalSlots));
       for (std::uint32_t c = 0; c < job_.calls.size(); ++c) ranks_[r].buffers.push_back(lay(c, r));
     }
   }
@@ -276,15 +279,15 @@ class ByteRun {
     if (op.kind == Kind::Wait) return hasArrived(lane, op.arrival, op.peer);
     if (!verify::isPut(op)) return true;
     if (op.peer < lanes_.ranks())
-      return lanes_[lane].invocation < ranks_[op.peer].completed + transport::kMaxLanes;
+      return lanes_[lane].invocation < ranks_[op.peer].completed + lanes_.depth(lane);
     fail("puts to nobody");
     return false;
   }
 
   bool hasArrived(std::uint32_t lane, std::uint32_t index, std::uint32_t peer) {
-    const Staging& staging = stagingOf(lanes_[lane].rank, lane);
-    if (index >= staging.arrivals.size()) return false;
-    const Arrival& arrival = staging.arrivals[index];
+    const std::vector<Arrival>& raised = arrivalsOf(lanes_[lane].rank, lane).raised;
+    if (index >= raised.size()) return false;
+    const Arrival& arrival = raised[index];
     if (arrival.invocation != lanes_[lane].invocation) return false;
     if (arrival.sender != peer) fail(text("takes the arrival of rank ", arrival.sender));
     return true;
@@ -294,8 +297,8 @@ class ByteRun {
     if (op.kind == Kind::Wait) return;
     if (!verify::isPut(op)) return compute(lane, op);
     if (op.kind == Kind::PutDirect) {
-      const Staging& staging = stagingOf(lanes_[lane].rank, lane);
-      if (!hasArrived(lane, op.clearToSend, op.peer) || !staging.arrivals[op.clearToSend].isSignal)
+      const Arrivals& here = arrivalsOf(lanes_[lane].rank, lane);
+      if (!hasArrived(lane, op.clearToSend, op.peer) || !here.raised[op.clearToSend].isSignal)
         return fail("puts without a clear-to-send");
     }
     ++pending_[lane];
@@ -308,20 +311,20 @@ class ByteRun {
     inFlight_.erase(inFlight_.begin() + static_cast<std::ptrdiff_t>(which));
     --pending_[lane];
     const std::uint32_t me = lanes_[lane].rank;
-    Staging& there = stagingOf(op->peer, lane);
-    if (op->arrival >= there.arrivals.size()) return fail("raises no arrival slot");
+    Arrivals& there = arrivalsOf(op->peer, lane);
+    if (op->arrival >= there.raised.size()) return fail("raises no arrival slot");
     const std::uint64_t bytes = op->kind <= Kind::PutDirect ? lengthOf(lane, *op) : 0;
     if (bytes != 0) {
       const std::byte* const from = at(lane, op->src, bytes);
       std::byte* const to = targetOf(lane, *op, bytes);
       if (from != nullptr && to != nullptr) std::memmove(to, from, bytes);
     }
-    there.arrivals[op->arrival] = {lanes_[lane].invocation, me, op->kind == Kind::Signal};
+    there.raised[op->arrival] = {lanes_[lane].invocation, me, op->kind == Kind::Signal};
   }
 
   // Of a put, at its peer.
   std::byte* targetOf(std::uint32_t lane, const plan::BoundOp& op, std::uint64_t bytes) {
-    Staging& there = stagingOf(op.peer, lane);
+    Arrivals& there = arrivalsOf(op.peer, lane);
     if (op.kind == Kind::PutInline) {
       if (bytes > transport::kInlineBytes) fail("does not fit into an arrival slot");
       return within(
@@ -329,7 +332,7 @@ class ByteRun {
           op.arrival * sizeof(transport::ArrivalSlot) + offsetof(transport::ArrivalSlot, inlined),
           bytes);
     }
-    if (op.kind == Kind::Put) return within(there.arena, op.dst.offset, bytes);
+    if (op.kind == Kind::Put) return within(arenaOf(op.peer, lane), op.dst.offset, bytes);
     return inBuffer(lane, op.peer, false, op.dst.offset + lanes_[lane].shift, bytes);
   }
 
@@ -339,8 +342,13 @@ class ByteRun {
     const std::uint64_t shift = lanes_[lane].shift;
     return std::min(op.limit > shift ? op.limit - shift : 0, op.max);
   }
-  Staging& stagingOf(std::uint32_t rank, std::uint32_t lane) {
-    return ranks_[rank].staging[lanes_[lane].invocation % transport::kMaxLanes];
+  std::vector<std::byte>& arenaOf(std::uint32_t rank, std::uint32_t lane) {
+    return ranks_[rank].arenas[lanes_[lane].invocation % transport::kMaxLanes];
+  }
+  Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane) {
+    Rank& r = ranks_[rank];
+    return (lanes_.planOf(lane).inRing ? r.ofRings
+                                       : r.ofLanes)[lanes_[lane].invocation % lanes_.depth(lane)];
   }
 
   std::byte* within(std::vector<std::byte>& memory, std::uint64_t offset, std::uint64_t bytes) {
@@ -367,9 +375,9 @@ class ByteRun {
         return inBuffer(lane, me, place.base == plan::Base::In, place.offset + lanes_[lane].shift,
                         bytes);
       case plan::Base::Arena:
-        return within(stagingOf(me, lane).arena, place.offset, bytes);
+        return within(arenaOf(me, lane), place.offset, bytes);
       case plan::Base::Arrivals:
-        return within(stagingOf(me, lane).slots, place.offset, bytes);
+        return within(arrivalsOf(me, lane).slots, place.offset, bytes);
       default:
         if (place.peer < lanes_.ranks())
           return inBuffer(lane, place.peer, place.base == plan::Base::PeerIn, place.offset, bytes);

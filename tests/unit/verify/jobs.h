@@ -9,7 +9,7 @@
 
 // Calls of one form, one after another: empty, short enough for an arrival slot, just too long for
 // it, and in more segments than may be in flight; so that arrival slots and protocol memory are
-// reused.
+// reused. Rings are short, to be reused by few calls.
 namespace weft::test {
 using namespace verify;
 
@@ -32,6 +32,8 @@ inline plan::BindTarget targetFor(const schedule::Schedule& s, bool roomy) {
   plan::BindTarget target;
   target.ranks = s.ranks;
   target.arrivalSlots = s.ranks * std::max(plan::StagingMap(s, 0).arrivalsPerRegion(), 8u);
+  target.ring = 2;
+  target.pairArrivalSlots = s.ranks * (target.ring + 1);
   target.budget.stagingBytes = std::max(s.tmpChunks, 1u) * lines * transport::kLine;
   target.budget.arenaBytes = s.ranks * target.budget.stagingBytes;
   target.streamMin = 512;

@@ -39,6 +39,8 @@ enum class Mutation {
   Opening,
   Shared,
   Writers,
+  Ring,
+  RunsAhead,
   kCount,
 };
 
@@ -225,6 +227,8 @@ class Mutator {
     }
     if (plan_.sharedIn != 0) changePlan(Mutation::Shared, &plan_.sharedIn, plan_.sharedIn - 4);
     if (plan_.sharedOut != 0) changePlan(Mutation::Shared, &plan_.sharedOut, plan_.sharedOut - 4);
+    changePlan(Mutation::Ring, &plan_.inRing, !plan_.inRing);
+    changePlan(Mutation::RunsAhead, &plan_.runsAhead, !plan_.runsAhead);
     const std::vector<std::uint32_t> writers = plan_.writers;
     if (!writers.empty()) {
       plan_.writers.pop_back();

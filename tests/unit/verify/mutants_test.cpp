@@ -30,7 +30,8 @@ constexpr const char* kNames[kMutations] = {"drop an op",    "repeat an op",  "e
                                             "drop operand",  "swap operands", "operand",
                                             "operand base",  "drop spread",   "spread target",
                                             "segment shift", "divisor",       "opening",
-                                            "shared bytes",  "drop a writer"};
+                                            "shared bytes",  "drop a writer", "ring",
+                                            "runs ahead"};
 constexpr const char* kWhy[kReasons] = {
     "nothing moves",  "moves more", "neighbours", "addends",      "repeats",     "past the cache",
     "divides by one", "not read",   "any signal", "same content", "not pending", "UNEXPLAINED"};

@@ -214,5 +214,29 @@ TEST(Prove, RefusesPutsWithoutCredit) {
   EXPECT_GT(refused, 20u);
 }
 
+// Where data flows one way, nothing but the credit keeps a rank from running ahead by more than its
+// ring holds.
+TEST(Prove, RefusesRingsWithoutCredit) {
+  std::size_t rings = 0;
+  for (const schedule::Algorithm& a : schedule::algorithms()) {
+    if (!schedule::isRooted(a.collective) || a.levels != schedule::Levels::One) continue;
+    const plan::Call call = plan::callOf(a.collective, 0);
+    for (const Form& form : formsOf(a, call, {.ranks = 4})) {
+      JobMaker maker(form, call, Placement::Apart);
+      for (int i = 0; i < 6; ++i) ASSERT_TRUE(maker.add(3).ok());
+      BoundJob bound = maker.take();
+      if (!bound.plans[0]->inRing) continue;
+      EXPECT_TRUE(prove(bound.job).ok()) << prove(bound.job).text();
+      bound.job.credits = false;
+      // A clear-to-send comes before each put into Out.
+      const bool answered =
+          form.schedule.name.ends_with("+direct") && !schedule::isReduction(a.collective);
+      EXPECT_EQ(prove(bound.job).ok(), answered) << form.schedule.name;
+      rings += !answered;
+    }
+  }
+  EXPECT_GE(rings, 4u);
+}
+
 }  // namespace
 }  // namespace weft::test

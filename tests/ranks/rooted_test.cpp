@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rooted calls: a rank that only sends does not wait for the others, as far as they have room for
+// what it sends; and it learns of what goes wrong behind it.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "steps.h"
+#include "world.h"
+
+namespace weft::testing {
+namespace {
+
+constexpr int kShort = 2;    // floats that travel in an arrival slot
+constexpr int kLong = 1000;  // floats that do not
+constexpr int kInRing = 32;  // short calls
+constexpr int kInLanes = 4;  // others
+constexpr float kGuard = -7;
+
+enum class Way { Broadcast, Scatter, Reduce, Gather };
+
+// Who sends, and who gets something. Rank 0 is the root.
+bool sends(Way way, int rank) {
+  return (way == Way::Broadcast || way == Way::Scatter) == (rank == 0);
+}
+
+weftResult_t make(Way way, const Rank& r, std::vector<float>& in, std::vector<float>& out,
+                  std::size_t count, const weftOpts_t* opts = nullptr) {
+  switch (way) {
+    case Way::Broadcast:
+      return weftBroadcast(in.data(), out.data(), count, weftFloat, 0, r.comm, nullptr, opts);
+    case Way::Scatter:
+      return weftScatter(in.data(), out.data(), count, weftFloat, 0, r.comm, nullptr, opts);
+    case Way::Reduce:
+      return weftReduce(in.data(), out.data(), count, weftFloat, weftMax, 0, r.comm, nullptr, opts);
+    default:
+      return weftGather(in.data(), out.data(), count, weftFloat, 0, r.comm, nullptr, opts);
+  }
+}
+
+struct Case {
+  Kind kind;
+  int ranks;
+  Way way;
+  int count;
+
+  int depth() const { return count == kShort ? kInRing : kInLanes; }
+};
+
+std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
+  constexpr const char* kWays[] = {"Broadcast", "Scatter", "Reduce", "Gather"};
+  return nameOf(info.param.kind) + std::to_string(info.param.ranks) +
+         kWays[static_cast<int>(info.param.way)] + std::to_string(info.param.count);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Kind kind : {Kind::Threads, Kind::Processes})
+    for (const int ranks : {2, 4})
+      for (const Way way : {Way::Broadcast, Way::Scatter, Way::Reduce, Way::Gather})
+        for (const int count : {kShort, kLong}) all.push_back({kind, ranks, way, count});
+  return all;
+}
+
+class Rooted : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, Rooted, ::testing::ValuesIn(cases()), nameOfCase);
+
+struct Gone {
+  std::atomic<int> ahead{0};  // ranks that have sent all
+  std::atomic<int> late{0};   // ranks that have failed
+};
+
+// Threads see this process's; processes share it.
+weftOpts_t stagedOpts(Way way) {
+  weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+  opts.algorithm = way == Way::Reduce      ? "one-shot"
+                   : way == Way::Broadcast ? "direct"
+                                           : "direct:staged";
+  return opts;
+}
+
+// Call number `i` has value i; whoever gets something gets no other, and nothing besides.
+std::string checkOut(const std::vector<float>& out, std::size_t values, int i) {
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (out[k] != (k < values ? static_cast<float>(i) : kGuard))
+      return "call " + std::to_string(i) + ": element " + std::to_string(k) + " is " +
+             std::to_string(out[k]);
+  return "";
+}
+
+TEST_P(Rooted, RunsAheadAsFarAsThereIsRoomAndWhatItSentArrives) {
+  const Case& c = GetParam();
+  Shared<Gone> gone;
+  const int senders = sends(c.way, 0) ? 1 : c.ranks - 1;
+  const auto count = static_cast<std::size_t>(c.count), room = count * 4 + 8;
+  const weftOpts_t opts = stagedOpts(c.way);
+  EXPECT_EQ(failures({c.kind, c.ranks},
+                     [&](const Rank& r) -> std::string {
+                       Steps steps;
+                       std::vector<float> in(room), out(room);
+                       const bool isSender = sends(c.way, r.rank);
+                       while (!isSender && gone->ahead.load() < senders) sleepMs(0.1);
+                       const bool isRoot = r.rank == 0;
+                       const std::size_t got =
+                           c.way == Way::Gather ? count * static_cast<std::size_t>(c.ranks) : count;
+                       for (int i = 1; i <= c.depth(); ++i) {
+                         in.assign(room, static_cast<float>(i));
+                         out.assign(room, kGuard);
+                         steps.ok(make(c.way, r, in, out, count, &opts), "call");
+                         const bool gets = isRoot || sends(c.way, 0);
+                         steps.expect(checkOut(out, gets ? got : 0, i).empty(),
+                                      checkOut(out, gets ? got : 0, i));
+                       }
+                       if (isSender) gone->ahead.fetch_add(1);
+                       steps.ok(weftCommFinalize(r.comm), "finalize");
+                       return steps.failed();
+                     }),
+            "");
+}
+
+// One call more than there is room for waits, and says for whom.
+TEST_P(Rooted, WaitsForThoseWhoHaveNoRoom) {
+  const Case& c = GetParam();
+  Shared<Gone> gone;
+  const int senders = sends(c.way, 0) ? 1 : c.ranks - 1;
+  const auto count = static_cast<std::size_t>(c.count), room = count * 4;
+  weftOpts_t opts = stagedOpts(c.way);
+  EXPECT_EQ(failures({c.kind, c.ranks},
+                     [&](const Rank& r) -> std::string {
+                       Steps steps;
+                       std::vector<float> in(room), out(room);
+                       if (!sends(c.way, r.rank)) {
+                         while (gone->late.load() < senders) sleepMs(0.1);
+                         return "";
+                       }
+                       for (int i = 0; i < c.depth(); ++i)
+                         steps.ok(make(c.way, r, in, out, count, &opts), "call");
+                       gone->ahead.fetch_add(1);
+                       while (gone->ahead.load() < senders) sleepMs(0.1);
+                       weftOpts_t soon = opts;
+                       soon.timeoutMs = 50;
+                       steps.gives(weftTimeout, make(c.way, r, in, out, count, &soon), "one more");
+                       const std::string text = weftGetLastError(r.comm);
+                       const int culprit = r.rank == 0 ? 1 : 0;
+                       weftErrorInfo_t info = WEFT_ERROR_INFO_INITIALIZER;
+                       weftGetLastErrorInfo(r.comm, &info);
+                       steps.expect(sends(c.way, info.rank) == false && info.rank >= 0,
+                                    "blames rank " + std::to_string(info.rank) + ", not " +
+                                        std::to_string(culprit) + ": " + text);
+                       gone->late.fetch_add(1);
+                       return steps.failed();
+                     }),
+            "");
+}
+
+// The receiver judges; whoever has sent is told when it finishes.
+TEST(RootedMismatch, IsToldToARootThatHasReturned) {
+  const std::vector<std::string> texts = run({Kind::Threads, 3}, [](const Rank& r) -> std::string {
+    std::vector<float> data(8);
+    const std::size_t count = r.rank == 2 ? 3 : 2;
+    const weftResult_t result =
+        weftBroadcast(data.data(), data.data(), count, weftFloat, 0, r.comm, nullptr, nullptr);
+    if (r.rank == 0 && result != weftSuccess && result != weftMismatch)
+      return "root: " + outcome(result, r.comm);
+    const weftResult_t end = weftCommFinalize(r.comm);
+    return end == weftMismatch ? weftGetLastError(r.comm) : "finalize: " + outcome(end, r.comm);
+  });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("#1"), std::string::npos) << text;
+    EXPECT_NE(text.find("ranks 0-1 called broadcast(count=2, float, root=0)"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("rank 2 called broadcast(count=3, float, root=0)"), std::string::npos)
+        << text;
+  }
+}
+
+// Ranks that all think that they are the root, and wait for nobody.
+TEST(RootedMismatch, OfTwoRootsIsToldSoonAndWhenTheyFinish) {
+  for (const bool finishes : {false, true}) {
+    const std::vector<std::string> texts =
+        run({Kind::Processes, 2}, [&](const Rank& r) -> std::string {
+          float value = 1;
+          weftResult_t result = weftSuccess;
+          const int calls = finishes ? 3 : 4 * kInRing;
+          for (int i = 0; i < calls && result == weftSuccess; ++i)
+            result = weftBroadcast(&value, &value, 1, weftFloat, i == 0 ? r.rank : 0, r.comm,
+                                   nullptr, nullptr);
+          if (result == weftSuccess && finishes) result = weftCommFinalize(r.comm);
+          return result == weftMismatch ? weftGetLastError(r.comm) : outcome(result, r.comm);
+        });
+    for (const std::string& text : texts) {
+      EXPECT_NE(text.find("mismatched collective #1 "), std::string::npos) << text;
+      EXPECT_NE(text.find("rank 0 called broadcast(count=1, float, root=0)"), std::string::npos);
+      EXPECT_NE(text.find("rank 1 called broadcast(count=1, float, root=1)"), std::string::npos);
+    }
+  }
+}
+
+// Nobody ever waits, and nobody ever hears.
+TEST(RootedMismatch, OfRanksThatOnlySend) {
+  const std::vector<std::string> texts = run({Kind::Threads, 2}, [&](const Rank& r) -> std::string {
+    float value = 1;
+    weftResult_t result = weftSuccess;
+    for (int i = 0; i < 1000 && result == weftSuccess; ++i)
+      result = weftBroadcast(&value, &value, 1, weftFloat, r.rank, r.comm, nullptr, nullptr);
+    return result == weftMismatch ? weftGetLastError(r.comm) : outcome(result, r.comm);
+  });
+  for (const std::string& text : texts)
+    EXPECT_NE(text.find("mismatched collective #1 "), std::string::npos) << text;
+}
+
+struct Begun {
+  std::atomic<int> calls{0};
+};
+
+// Of a receiver that is killed, the root hears when there is no more room, and at the end.
+TEST(RootedDeath, OfAReceiverIsToldToARootThatIsAhead) {
+  for (const bool finishes : {false, true}) {
+    Shared<Begun> begun;
+    const World world{Kind::Processes, 3};
+    Processes processes(world, [&](const Rank& r) -> std::string {
+      float value = 1;
+      weftResult_t result = weftSuccess;
+      for (int i = 0; result == weftSuccess && (r.rank != 2 || i == 0); ++i) {
+        if (finishes && i == kInRing / 2) break;
+        result = weftBroadcast(&value, &value, 1, weftFloat, 0, r.comm, nullptr, nullptr);
+        if (r.rank == 2) begun->calls.fetch_add(1);
+      }
+      while (r.rank == 2) sleepMs(1);
+      if (result == weftSuccess) result = weftCommFinalize(r.comm);
+      return outcome(result, r.comm);
+    });
+    while (begun->calls.load() == 0) sleepMs(0.2);
+    const std::string pid = "pid " + std::to_string(processes.pid(2)) + ")";
+    processes.signal(2, SIGKILL);
+    const std::vector<std::string> texts = processes.join();
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string& text = texts[static_cast<std::size_t>(rank)];
+      EXPECT_NE(text.find("rank 2 (host "), std::string::npos) << text;
+      EXPECT_NE(text.find(pid), std::string::npos) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::testing
