@@ -12,7 +12,7 @@ namespace weft::transport {
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in flight
-inline constexpr std::uint32_t kRing = 32;       // short rooted ones that may be
+inline constexpr std::uint32_t kRing = 128;      // short rooted ones that may be
 inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
 inline constexpr std::uint32_t kWindowVersion = 2;
@@ -47,14 +47,14 @@ inline std::uint64_t completedOf(std::uint64_t flag) {
 
 // What a rank called, for the sentence that names both sides of a mismatch. Written by the owner
 // before it sends anything of that call; a record is whole if `seq` is equal before and after.
-struct alignas(kLine) CallRecord {
+struct alignas(kLine / 2) CallRecord {
   std::atomic<std::uint64_t> seq{0};
   std::atomic<std::uint64_t> fingerprint{0};
   std::atomic<std::uint64_t> count{0};
   std::atomic<std::uint64_t> what{0};  // kind | type << 8 | op << 16 | root << 32
 };
 
-inline constexpr std::size_t kCallRecords = 4 * kRing;
+inline constexpr std::size_t kCallRecords = 2 * kRing;
 inline constexpr std::size_t kFirstErrorBytes = 2000;
 
 // The first failure that anybody declared, packed (base/status.h); one for a communicator, on rank

@@ -102,8 +102,9 @@ void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t seg
 }
 
 transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
-  return plan_->inRing ? own_.pairArrivals() + epoch % depth_
-                       : own_.arrivals() + epoch % depth_ * layout_.arrivalSlots;
+  const std::uint64_t place = epoch & (depth_ - 1);  // of a power of two
+  return plan_->inRing ? own_.pairArrivals() + place
+                       : own_.arrivals() + place * layout_.arrivalSlots;
 }
 
 // Runs the lane until an op must wait.
@@ -169,9 +170,10 @@ bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
 }
 
 transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
-  const auto* there = reinterpret_cast<const std::byte*>(&arrivalAt(lane, op.arrival));
+  // All windows have one layout.
+  const auto* slot = reinterpret_cast<const std::byte*>(&arrivalAt(lane, op.arrival));
   transport::Put put{.peer = op.peer,
-                     .arrival = static_cast<std::uint64_t>(there - own_.base()),  // as in my window
+                     .arrival = static_cast<std::uint64_t>(slot - own_.base()),
                      .flag = transport::arrivalFlag(lane.epoch, completed_),
                      .tag = watch_.tag(),
                      .target = transport::kInlined,
@@ -256,8 +258,14 @@ Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
 }
 
 Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
-  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
   const std::uint64_t bytes = length(lane, op);
+  if (bytes == 0) return Step::Moved;
+  if (bytes <= transport::kInlineBytes && op.kind == plan::BoundOp::Kind::Copy &&
+      op.crossings == 0) {
+    std::memmove(at(lane, op.dst), at(lane, op.src), bytes);
+    return Step::Moved;
+  }
+  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
   if (op.crossings != 0) {
     if (!mayTouchPeers()) return Step::Broken;
     count(op.crossings * bytes);

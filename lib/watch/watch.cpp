@@ -32,7 +32,7 @@ constexpr milliseconds kAskAgain{5};         // for words that have not come yet
 constexpr milliseconds kAnswerPatience{30};  // for the last look before an error
 constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
 // Calls, of which rooted ones are compared now and then: before the records of a difference are gone.
-constexpr std::uint64_t kCompareEvery = transport::kRing;
+constexpr std::uint64_t kCompareEvery = transport::kRing / 4;
 
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
 bool readCall(const transport::ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kShort = 2;    // floats that travel in an arrival slot
 constexpr int kLong = 1000;  // floats that do not
-constexpr int kInRing = 32;  // short calls
+constexpr int kInRing = 128; // short calls
 constexpr int kInLanes = 4;  // others
 constexpr float kGuard = -7;
 
