@@ -192,6 +192,15 @@ std::string blames(const Rank& r, weftResult_t result, weftResult_t wanted, int 
   return "blamed rank " + std::to_string(info.rank) + ": " + text;
 }
 
+// Of a rooted call, a rank that gets nothing of the victim's (the victim: of anybody's) may be through
+// before the fault is met; the next call tells it.
+bool mayBeThrough(const Scene& scene, int rank, int victim) {
+  if (!caseOf(scene, 2).isRooted()) return false;
+  const int from = rank != victim ? victim : rank == 0 ? 1 : 0;
+  const bool down = scene.form == Form::Broadcast || scene.form == Form::Scatter;
+  return (down ? rank : from) == 0 || (down ? from : rank) != 0;
+}
+
 // The call that failed must have let go of its buffers, and the next one must say the same.
 std::string afterFailure(const Rank& r, CheckedCall& call, weftResult_t failed) {
   call.takeBack();
@@ -226,7 +235,8 @@ std::string callUntilTold(const Rank& r, const Point& p, weftResult_t wanted, in
     if (p.isAfter() && p.ranks == 2 && wanted != weftAborted) wrong = "it had all it needs";
     return wrong.empty() ? afterFailure(r, call, wanted) : wrong;
   }
-  if (p.isBefore() && p.scene->form != Form::Shift) return "success without the victim";
+  if (p.isBefore() && p.scene->form != Form::Shift && !mayBeThrough(*p.scene, r.rank, p.victim))
+    return "success without the victim";
   if (std::string wrong = call.check(); !wrong.empty()) return wrong;
   weftOpts_t opts = WEFT_OPTS_INITIALIZER;
   opts.timeoutMs = timeoutMs;
@@ -567,7 +577,9 @@ std::string callSomethingElse(const Rank& r, const Point& p, bool other) {
     c = caseOf(c.form == Form::Barrier ? kScenes[0] : kBarrier, p.ranks);
   if (r.rank == p.victim && !other) ++c.count;
   CheckedCall call(c, r);
-  const weftResult_t result = call.make();
+  weftResult_t result = call.make();
+  if (result == weftSuccess && c.isRooted() && mayBeThrough(*p.scene, r.rank, p.victim))
+    result = weftBarrier(r.comm, nullptr, nullptr);
   if (result != weftMismatch || !isOddOneOut(r, p.victim))
     return result == weftSuccess ? "success" : outcome(result, r.comm);
   return afterFailure(r, call, weftMismatch);

@@ -271,12 +271,13 @@ TEST(PageReport, TellsTheLastCalls) {
   writePage(report, &mirror);
   EXPECT_EQ(mirror.callSeq, 100u);
   EXPECT_EQ(mirror.inCall, 1u);
-  for (std::uint64_t seq = 93; seq <= 100; ++seq) {
+  constexpr std::uint64_t kOldest = 101 - PageReport::kCalls;
+  for (std::uint64_t seq = kOldest; seq <= 100; ++seq) {
     const transport::CallRecord& record = mirror.calls[seq % transport::kCallRecords];
     EXPECT_EQ(record.seq, seq);
     EXPECT_EQ(record.fingerprint, 7 * seq);
   }
-  EXPECT_EQ(mirror.calls[92 % transport::kCallRecords].seq, 0u);
+  EXPECT_EQ(mirror.calls[(kOldest - 1) % transport::kCallRecords].seq, 0u);
 }
 
 // Whoever holds the key may still be another version, or broken.
