@@ -33,8 +33,7 @@ struct Launch {
 // as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
 // puts into a peer, that peer has completed e - kMaxLanes, whose slots it reuses (of a plan in a
 // ring: e - kRing); peers learn this from the credit in every arrival, from the peer's control page
-// or, where that is a mirror, because the peer tells those who put into it. So a rank that only
-// puts may be through with so many calls before a peer has made the first of them.
+// or, where that is a mirror, because the peer tells those who put into it.
 //
 // One thread at a time uses an Executor.
 class Executor {

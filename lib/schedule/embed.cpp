@@ -10,7 +10,6 @@ const Axis* axisOf(const Place& at, Buf buf) {
 }
 
 Slot placed(const Place& at, Slot s) {
-  if (s.buf == Buf::Signal) return signalSlot(at.signal + s.index);
   if (s.buf == Buf::Tmp) return tmp(at.tmp + s.index * at.scale);
   const Axis& axis = *axisOf(at, s.buf);
   return axis.first + s.index * axis.step;

@@ -5,8 +5,8 @@
 
 #include "schedule/ir.h"
 
-// Composition: a schedule for few ranks and chunks becomes a part of a larger one. Hierarchies,
-// rails and "reduce-scatter, then all-gather" are all made of it.
+// Composition: a schedule for few ranks and chunks, without signals, becomes a part of a larger one.
+// Hierarchies, rails and "reduce-scatter, then all-gather" are all made of it.
 namespace weft::schedule {
 
 // Where the slots of one buffer of the part go: slot i becomes the parent's slots from
@@ -24,11 +24,10 @@ struct Place {
   uint32_t scale = 1;      // one chunk of the part is this many consecutive chunks of the parent
   uint32_t chunk = 0;      // the parent's logical chunk of the part's logical chunk 0
   uint32_t chunkStep = 1;  // and how far apart the next ones are
-  uint32_t signal = 0;     // the parent's Signal slot of the part's Signal slot 0
   bool finish = true;      // false: the part's sums are partial, leave Apply(Finish) out
 };
 
-// The place of each rank of the part. tmp, scale, chunk, chunkStep and signal are the same on all.
+// The place of each rank of the part. tmp, scale, chunk and chunkStep are the same on all.
 using Placement = std::function<Place(uint32_t partRank)>;
 
 // Appends to `program` what rank `me` of `part` does, placed by `placeOf`. Runs that are no longer

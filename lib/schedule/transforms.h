@@ -3,9 +3,8 @@
 
 #include "schedule/ir.h"
 
-// Pure functions Schedule -> Schedule. They compose in any sensible order; usual is
-// awaitClearToSend(prescale(s)). Lanes and segments are no transforms: the engine
-// runs the same program on each segment.
+// Pure functions Schedule -> Schedule. They compose in any sensible order. Lanes and segments are no
+// transforms: the engine runs the same program on each segment.
 namespace weft::schedule {
 
 // Puts into a peer's Out go into Tmp slots of the peer, which copies them to Out after the Wait:

@@ -28,11 +28,10 @@ constexpr milliseconds kDeathPatience{100};  // from a lost connection to the ne
 // Remote ranks are asked first after a wait that is longer than most, then more and more seldom.
 constexpr milliseconds kAskFirst{20};
 constexpr milliseconds kAskAtMost{500};
-constexpr milliseconds kAskAgain{5};         // for words that have not come yet
-constexpr milliseconds kAnswerPatience{30};  // for the last look before an error
-constexpr milliseconds kSilence{3000};       // of a stopped or overloaded process
-// Calls, of which rooted ones are compared now and then: before the records of a difference are gone.
-constexpr std::uint64_t kCompareEvery = transport::kRing / 4;
+constexpr milliseconds kAskAgain{5};                           // for words that have not come yet
+constexpr milliseconds kAnswerPatience{30};                    // for the last look before an error
+constexpr milliseconds kSilence{3000};                         // of a stopped or overloaded process
+constexpr std::uint64_t kCompareEvery = transport::kRing / 4;  // calls, if rooted
 
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
 bool readCall(const transport::ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
@@ -274,19 +273,10 @@ std::string Watch::silenceOf(std::uint32_t rank) const {
               " s: stopped or overloaded");
 }
 
-// Whom a wait for that rank is due to, of those that have not made this call: the rank itself, unless
-// it is in another call, where it may wait for who is furthest behind.
-std::uint32_t Watch::latestOf(const std::vector<std::uint32_t>& missing,
-                              std::uint32_t waitingFor) const {
-  const auto calls = [&](std::uint32_t rank) { return transport_.control(rank)->callSeq.load(); };
-  const bool isOutside = std::ranges::count(missing, waitingFor) != 0 &&
-                         transport_.control(waitingFor)->inCall.load() == 0;
-  return isOutside ? waitingFor : *std::ranges::min_element(missing, {}, calls);
-}
-
 // Who holds up this call: one of the ranks that have not made it, and their last calls tell which.
 // Whether a silent rank has made it is unknown; if rank 0 is silent, that is so for all remote ranks.
-// Stopped ranks come first: others may be late because they wait for them.
+// Stopped ranks come first: others may be late because they wait for them. Of those who are missing,
+// who is waited for is to blame unless it is in a call itself, else who is furthest behind.
 ErrorData Watch::whoIsLate(std::uint32_t waitingFor) const {
   ErrorData data{.code = Code::Timeout, .call = currentCall()};
   std::vector<std::string> silent;
@@ -301,7 +291,11 @@ ErrorData Watch::whoIsLate(std::uint32_t waitingFor) const {
       missing.push_back(r);
   }
   const std::vector<Liveness::Stopped> stopped = liveness_.stopped();
-  if (!missing.empty()) data.who = names_[latestOf(missing, waitingFor)];
+  const auto calls = [&](std::uint32_t r) { return transport_.control(r)->callSeq.load(); };
+  if (!missing.empty()) data.who = names_[*std::ranges::min_element(missing, {}, calls)];
+  if (std::ranges::count(missing, waitingFor) != 0 &&
+      !transport_.control(waitingFor)->inCall.load())
+    data.who = names_[waitingFor];
   if (!stopped.empty()) data.who = stopped[0].who;
   std::vector<std::string> parts;
   for (const Liveness::Stopped& one : stopped) parts.push_back(one.line);

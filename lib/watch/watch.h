@@ -110,7 +110,6 @@ class Watch {
   void warnOfSilence();
   Status late(std::uint32_t waitingFor);
   ErrorData whoIsLate(std::uint32_t waitingFor) const;
-  std::uint32_t latestOf(const std::vector<std::uint32_t>& missing, std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
   std::string silenceOf(std::uint32_t rank) const;
