@@ -112,7 +112,7 @@ class Model {
   Work workOf(std::uint32_t rank) const {
     const schedule::Program program = schedule_.program(rank);
     Work work;
-    Rounds rounds;
+    Rounds rounds{.sent = schedule_.ranks > 1};  // who waits first waits for who sends first
     bool fetches = false;
     for (const schedule::Op& op : program.ops) {
       work.ns += priceOf(op, program);
