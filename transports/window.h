@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in f
 inline constexpr std::uint32_t kRing = 128;      // short rooted ones that may be
 inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
-inline constexpr std::uint32_t kWindowVersion = 2;
+inline constexpr std::uint32_t kWindowVersion = 3;
 inline constexpr std::size_t kTokenBytes = 16;
 
 constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {

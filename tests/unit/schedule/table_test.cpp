@@ -145,7 +145,7 @@ void print(const char* collective, const std::string& name, const Row& r) {
 
 TEST(Schedule, Table) {
   std::printf(
-      "Flat algorithms for 1..%u ranks, staged, direct with agreement, prescaled. Two-level ones\n"
+      "Flat algorithms for 1..%u ranks, staged, direct, prescaled. Two-level ones\n"
       "for all local ranks x nodes to %u x %u, all forms to %u x %u. CPU seconds are the "
       "verifier's\n"
       "own. Survivors are the mutants that it accepts, each shown to be harmless.\n\n",
