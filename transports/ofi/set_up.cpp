@@ -240,7 +240,7 @@ Status OfiWire::ungreeted() {
     data.who = names_[rank];
     data.device = rails_[rail]->device();
     data.what =
-        text("ofi: ", names_[rank_], edge.sent ? " heard nothing from " : " could not reach ",
+        text("ofi: ", names_[rank_], edge.sent ? " heard no hello from " : " could not reach ",
              "{who} on rail ", rail, " within ", timeoutMs_, " ms (",
              edge.told ? "a hello was posted" : "never connected", "): ", peers_[rank].where);
   });
