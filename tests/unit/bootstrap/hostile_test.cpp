@@ -337,7 +337,7 @@ void welcome(net::Stream* stream) {
 
 TEST(Impostor, ARootThatFallsSilentIsNamed) {
   FakeRoot root(welcome);
-  const Joined result = join(root.id(), {.rank = 1, .size = 2, .timeoutMs = 100});
+  const Joined result = join(root.id(), {.rank = 1, .size = 2, .timeoutMs = 2000});
   EXPECT_EQ(result.status.code(), Code::Timeout);
   expectHas(result.status.text(), text("rank 1 heard nothing from the bootstrap root (host ",
                                        hostName(), ", pid ", getpid(), ") by its deadline. fix"));
@@ -348,7 +348,7 @@ TEST(Impostor, AnotherAnswerThanAChallengeIsNoRoots) {
     stream->channel().send(net::MessageType::Welcome, net::Bytes());
     (void)stream->flush();
   });
-  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 200});
+  const Joined result = join(root.id(), {.rank = 0, .size = 1, .timeoutMs = 2000});
   EXPECT_EQ(result.status.code(), Code::Timeout);
   expectHas(result.status.text(), "it does not answer like a bootstrap root of weft");
 }

@@ -36,11 +36,10 @@ class TwoRanks : public testing::Test {
 
 // This process may have two more descriptors.
 void allowTwoMore() {
-  const int next = ::dup(STDIN_FILENO);
-  ::close(next);
+  const Fd first(::dup(STDIN_FILENO)), second(::dup(STDIN_FILENO));
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = static_cast<rlim_t>(next) + 2;
+  limit.rlim_cur = static_cast<rlim_t>(second.get()) + 1;
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
