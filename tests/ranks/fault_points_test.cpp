@@ -493,7 +493,11 @@ void sideBySide(const std::vector<Point>& points,
 TEST_P(FaultPoints, ARankIsDestroyed) {
   ::signal(SIGUSR1, askForEnd);
   std::vector<Point> points = pointsOf(Kind::Threads, GetParam());
-  std::erase_if(points, [](const Point& p) { return p.put != 1 || p.isAfter(); });
+  // A first put that writes into a peer's own buffer (a gather's that is direct; else the first is a
+  // signal) would do so a second late, when the peer has given up the wait for it: see weft.h.
+  std::erase_if(points, [](const Point& p) {
+    return p.put != 1 || p.isAfter() || (p.scene->form == Form::Gather && p.victim != 0);
+  });
   sideBySide(points, callAndDestroy);
   report(points.size());
 }
