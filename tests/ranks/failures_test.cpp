@@ -193,10 +193,14 @@ std::string killWhileJoining(int ranks, std::uint64_t seed) {
     const bool missed = seen.result == weftTimeout &&
                         seen.text.find("waiting for 1 of ") != std::string::npos &&
                         seen.text.find("ranks: " + std::to_string(victim)) != std::string::npos;
+    // Before it has said who it is, it has no pid.
+    const bool unknown = seen.result == weftRemoteError &&
+                         seen.text.find("rank " + std::to_string(victim) +
+                                        " died or closed its connection") != std::string::npos;
     // Whoever knocks after the end of rank 0, killed or told, finds nobody.
     const bool ended = victim == 0 || read(lines[0]).at < seen.at;
     const bool closed = ended && seen.text.find("nobody listens") != std::string::npos;
-    if (!told && !missed && !closed)
+    if (!told && !unknown && !missed && !closed)
       return "rank " + std::to_string(r) + " after " + std::to_string(seen.at - killedAt) +
              " ms, victim " + std::to_string(victim) + ": " + lines[r];
   }

@@ -197,6 +197,7 @@ void EngineWorld::stray(std::uint32_t victim) {
   if (step.other || other.plans[0]->fingerprint == step.call->plans[0]->fingerprint) return;
   step.stray = victim;
   step.other = &other;
+  network_->disagree();
   harms_.push_back(text("rank ", victim, " makes another call: ", other.text()));
 }
 

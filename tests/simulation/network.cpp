@@ -208,7 +208,8 @@ void Network::check(const Parcel& parcel) {
   const Put& put = parcel.put;
   for (std::uint32_t from = 0; from < ports_.size(); ++from)
     for (const ParcelRef& other : link(from, put.peer).parcels)
-      if (other->put.arrival == put.arrival) complain(parcel, "the arrival slot has one in flight");
+      if (other->put.arrival == put.arrival && !disagreeing_)
+        complain(parcel, "the arrival slot has one in flight");
   const bool inArena = put.target >= layout_.arena() && put.bytes <= layout_.size() &&
                        put.target <= layout_.size() - put.bytes;
   if (put.bytes != 0 && put.target != kInlined && !put.direct && !inArena)

@@ -43,6 +43,9 @@ class Network {
   // After the end of a simulation: whatever a dead rank does fails, so that it ends.
   void dismiss(std::uint32_t rank) { ports_[rank].dismissed = true; }
   bool isDead(std::uint32_t rank) const { return ports_[rank].dead; }
+  // Ranks make different calls: who waits for nobody completes what nobody takes, so that the slots
+  // of such puts are used again while they are under way. Their tags give them away.
+  void disagree() { disagreeing_ = true; }
   // What somebody did that the contract forbids; "" as long as nobody did.
   const std::string& violation() const { return violation_; }
 
@@ -99,6 +102,7 @@ class Network {
   std::vector<Port> ports_;
   std::vector<Link> links_;
   std::string violation_;
+  bool disagreeing_ = false;
 };
 
 }  // namespace weft::simulation

@@ -62,11 +62,14 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({"--hidden", "100", "--heads", "3"}), "--heads 3 does not divide --hidden 100");
   EXPECT_NE(refusal({"--steps", "0"}), "accepted");
   EXPECT_NE(refusal({"--batch", "-1"}), "accepted");
+  const auto isTooLarge = [](const char* option, const char* word) {
+    return refusal({option, word}).find(std::string(word) + "' is too large") != std::string::npos;
+  };
+  for (const char* option : {"--steps", "--seconds", "--seed"})
+    EXPECT_TRUE(isTooLarge(option, "99999999999999999999")) << option;
   for (const char* option : {"--steps", "--seconds", "--seed", "--lr"})
-    for (const char* word : {"99999999999999999999", "1e400"})
-      EXPECT_NE(refusal({option, word}).find(std::string(word) + "' is too large"),
-                std::string::npos)
-          << option;
+    EXPECT_TRUE(isTooLarge(option, "1e400")) << option;
+  EXPECT_FALSE(isTooLarge("--lr", "1e30"));
   EXPECT_NE(refusal({"--dtype", "fp8"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,0"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,2", "--ranks", "2"}), "accepted");

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,8 @@ void addTraining(CLI::App& app, Options& options) {
       ->check(tools::positive());
   app.add_option("--accumulate,--grad-accum", options.accumulate, "Batches of one rank in a step")
       ->check(tools::positive());
-  app.add_option("--lr", options.learningRate, "Peak learning rate")->check(tools::natural());
+  app.add_option("--lr", options.learningRate, "Peak learning rate")
+      ->check(tools::natural(std::numeric_limits<double>::infinity()));
   app.add_option("--warmup", options.warmup, "Steps of linear warm-up, before a cosine to a tenth")
       ->check(tools::natural());
   app.add_option("--weight-decay", options.weightDecay,

@@ -89,7 +89,7 @@ TEST_F(NewAlgorithm, IsListedAndForced) {
 
 TEST_F(NewAlgorithm, IsChosenWhereItIsCheapest) {
   Decision decision;
-  ASSERT_TRUE(decide(callOf(schedule::Collective::AllReduce, 4096), onOneCore(8), &decision).ok());
+  ASSERT_TRUE(decide(callOf(schedule::Collective::AllReduce, 1024), onOneCore(8), &decision).ok());
   EXPECT_EQ(decision.schedule.name, "all-reduce central+staged");
   EXPECT_EQ(decision.why, "the model");
   ASSERT_TRUE(decide(callOf(schedule::Collective::AllReduce, 4096), onOneCore(2), &decision).ok());
