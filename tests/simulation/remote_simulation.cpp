@@ -433,8 +433,10 @@ void RemoteWorld::judgeVerdict() {
     const Rank& rank = ranks_[r];
     if (rank.dead || rank.error.ok()) continue;
     ++outcome_.failed;
-    // Cut off from the server, a rank knows of a lost cable and not why it was lost.
-    if (rank.apart && watch::isRecoverable(rank.verdict)) continue;
+    // Cut off from the server, or with one that is stopped for longer than anybody waits, a rank
+    // knows of a lost cable and not why it was lost: the other end may have left, for a good reason.
+    const bool unheard = ranks_[0].stoppedFor > script_.timeoutMs * kMillisecond;
+    if ((rank.apart || unheard) && watch::isRecoverable(rank.verdict)) continue;
     judgeCulprit(rank.verdict);
     if (rank.apart || rank.stoppedFor != 0 || !canAgree()) continue;
     if (!watch::isRecoverable(rank.error) && rank.error.text() != rank.verdict.text())
