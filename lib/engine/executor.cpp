@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/mark.h"
 #include "base/text.h"
 
@@ -262,7 +263,7 @@ Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
   if (bytes == 0) return Step::Moved;
   if (bytes <= transport::kInlineBytes && op.kind == plan::BoundOp::Kind::Copy &&
       op.crossings == 0) {
-    std::memmove(at(lane, op.dst), at(lane, op.src), bytes);
+    copyBytes(at(lane, op.dst), at(lane, op.src), bytes);  // in place peers may be reading it
     return Step::Moved;
   }
   const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
