@@ -248,6 +248,7 @@ Transfers::~Transfers() {
 Transfers::Result Transfers::measure(Machine* machine) {
   Result result;
   if (base_ == nullptr) return result;
+  const SignalsBlocked blocked;
   machine->cmaCallNs = cmaCallNs();
   const bool cma = machine->cmaCallNs > 0;
   const TwoCores cores = findTwoCores();
