@@ -4,7 +4,16 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <thread>
 
 #include "base/text.h"
 #include "tune/processor.h"
@@ -46,6 +55,40 @@ TEST(Calibrate, LeavesTheCallersThreadWhereItIs) {
   (void)calibrate();
   ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+// Threads of this process that block SIGUSR2, and not SIGUSR1; of one that has ended the kernel tells
+// no mask.
+int openToSignals() {
+  constexpr std::uint64_t kOne = 1ull << (SIGUSR1 - 1), kTwo = 1ull << (SIGUSR2 - 1);
+  int found = 0;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator at("/proc/self/task", gone), end; !gone && at != end;
+       at.increment(gone)) {
+    std::ifstream status(at->path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigBlk:"))
+        found += (std::stoull(line.substr(7), nullptr, 16) & (kOne | kTwo)) == kTwo;
+  }
+  return found;
+}
+
+// Signals are the application's.
+TEST(Calibrate, ItsThreadsTakeNoSignals) {
+  std::atomic<bool> over{false};
+  std::atomic<int> most{0};
+  std::thread watcher([&] {
+    while (!over) most = std::max(most.load(), openToSignals());
+  });
+  sigset_t two, before;
+  sigemptyset(&two);
+  sigaddset(&two, SIGUSR2);  // which the threads inherit
+  pthread_sigmask(SIG_BLOCK, &two, &before);
+  for (int i = 0; i < 3; ++i) (void)calibrate();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  over = true;
+  watcher.join();
+  EXPECT_LE(most, 1) << "this thread alone";
 }
 
 // Whatever this machine is busy with: until it is settled each call adds rounds, and then none
