@@ -18,9 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLookEvery{5};            // for dead peers
-constexpr std::size_t kMostNamed = 4;            // late ranks told with their last calls
-constexpr milliseconds kWordsPatience{250};      // for the calls of ranks that come a little later
+constexpr milliseconds kLookEvery{5};        // for dead peers
+constexpr std::size_t kMostNamed = 4;        // late ranks told with their last calls
+constexpr milliseconds kWordsPatience{250};  // for the next call of ranks that come a little later
+constexpr milliseconds kWordsAtMost{2000};   // for all of them: many may share few cores
 constexpr milliseconds kFirstErrorPatience{50};  // for the text of an error that is being written
 constexpr milliseconds kLeavePatience{500};      // for ranks in the midst of a large copy
 constexpr std::chrono::microseconds kLeaveLook{50};
@@ -174,13 +175,18 @@ std::string Watch::currentCall() const {
   return line;
 }
 
-// The rank that made another call than all others, who agree; of two nobody knows, nor as long as
-// there is no word of some.
+// The rank that alone made another call than most ranks did. Those of which there is no word may
+// yet make either; that most are most they cannot change. Of two nobody knows.
 PeerName Watch::oddOneOut(const Callers& callers) const {
-  if (callers.size() != 2 || names_.size() < 3 || callers.contains("")) return {};
-  for (const auto& [words, ranks] : callers)
-    if (ranks.size() == 1) return names_[ranks[0]];
-  return {};
+  if (callers.size() - callers.count("") != 2) return {};
+  const std::vector<std::uint32_t>* most = nullptr;
+  const std::vector<std::uint32_t>* odd = nullptr;
+  for (const auto& [words, ranks] : callers) {
+    if (words.empty()) continue;
+    if (2 * ranks.size() > names_.size()) most = &ranks;
+    if (ranks.size() == 1) odd = &ranks;
+  }
+  return most != nullptr && odd != nullptr && most != odd ? names_[(*odd)[0]] : PeerName();
 }
 
 // Have any two ranks, of those whose records are still there, made other calls up to this one?
@@ -195,28 +201,45 @@ bool Watch::differ(std::uint64_t seq) const {
   return false;
 }
 
+// What each rank called, as far as it is known now; "" for those of which it is not yet.
+Watch::Callers Watch::heardOf(std::uint64_t seq) const {
+  Callers callers;
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    std::uint64_t fingerprint = 0;
+    std::string words = "another algorithm";
+    const transport::ControlPage* page = transport_.control(r);
+    if (page && !readCall(*page, seq, &fingerprint, &words)) {
+      if (page->callSeq.load(std::memory_order_acquire) > seq) continue;  // too long ago
+      words.clear();
+    }
+    callers[words].push_back(r);
+  }
+  return callers;
+}
+
+// The others enter within moments: waits for their words, as long as more of them come, but no
+// longer than until somebody else has told the error.
+Watch::Callers Watch::callersOf(std::uint64_t seq) {
+  const Clock::time_point end = Clock::now() + kWordsAtMost;
+  Clock::time_point until = Clock::now() + kWordsPatience;
+  std::size_t silent = names_.size();
+  for (auto pause = kLeaveLook;; pause = std::min(2 * pause, 20 * kLeaveLook)) {
+    if (remote_) remote_->refresh(kAskAgain);
+    std::this_thread::sleep_for(pause);  // they may be waiting for this core
+    Callers callers = heardOf(seq);
+    const auto none = callers.find("");
+    if (none == callers.end() || published()) return callers;
+    if (none->second.size() < silent) until = Clock::now() + kWordsPatience;
+    silent = none->second.size();
+    if (Clock::now() > std::min(until, end)) return callers;
+  }
+}
+
 Status Watch::disagreement(std::uint32_t peer) {
   // The first call on which not all agree.
   std::uint64_t seq = seq_ - std::min<std::uint64_t>(seq_ - 1, transport::kCallRecords - 1);
   while (seq < seq_ && !differ(seq)) ++seq;
-  // The others enter within moments: wait for their words, but not for long.
-  const Clock::time_point until = Clock::now() + kWordsPatience;
-  Callers callers;
-  do {
-    if (remote_) remote_->refresh(kAskAgain);
-    std::this_thread::yield();  // they may be waiting for this core
-    callers.clear();
-    for (std::uint32_t r = 0; r < names_.size(); ++r) {
-      std::uint64_t fingerprint = 0;
-      std::string words = "another algorithm";
-      transport::ControlPage* page = transport_.control(r);
-      if (page && !readCall(*page, seq, &fingerprint, &words)) {
-        if (page->callSeq.load(std::memory_order_acquire) > seq) continue;  // too long ago
-        words.clear();
-      }
-      callers[words].push_back(r);
-    }
-  } while (callers.contains("") && Clock::now() < until);
+  const Callers callers = callersOf(seq);
   ErrorData data{
       .code = Code::Mismatch,
       .what = text("mismatched collective #", seq, " on communicator ", commName_, ": {call}"),

@@ -95,6 +95,8 @@ class Watch {
   // Ranks by what they called; "" of those that have not yet.
   using Callers = std::map<std::string, std::vector<std::uint32_t>>;
   PeerName oddOneOut(const Callers& callers) const;
+  Callers heardOf(std::uint64_t seq) const;
+  Callers callersOf(std::uint64_t seq);
   void keep(const Status& cause);
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls(std::uint64_t seq);

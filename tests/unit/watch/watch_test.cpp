@@ -99,14 +99,14 @@ TEST(Watch, KeepsItsErrorWhereARankDiedWhileItWroteTheFirst) {
 // A page for each rank.
 class Pages final : public test::StillTransport {
  public:
-  Pages() : StillTransport(2) {}
+  explicit Pages(std::uint32_t ranks = 2) : StillTransport(ranks), pages_(ranks) {}
   transport::WindowView own() const override {
     return {reinterpret_cast<std::byte*>(&pages_[0]), layout_};
   }
   transport::ControlPage* control(std::uint32_t rank) const override { return &pages_[rank]; }
 
  private:
-  mutable transport::ControlPage pages_[2];
+  mutable std::vector<transport::ControlPage> pages_;
 };
 
 // What rank 0 says in a barrier after ten seconds, rank 1 having made so many calls.
@@ -141,6 +141,42 @@ TEST(Watch, WhoHasNotComeIsNamed) {
           "waiting for 10 s; rank 1 did not call it; rank 1 (host b, pid 101) made no call yet"),
       std::string::npos)
       << said;
+}
+
+// The call of that rank, the first of its communicator.
+void called(const Pages& transport, std::uint32_t rank, std::uint64_t count) {
+  transport::ControlPage& page = *transport.control(rank);
+  page.callSeq = 1;
+  page.calls[1].fingerprint = count;
+  page.calls[1].count = count;
+  page.calls[1].seq = 1;
+}
+
+// Whom a mismatch names in a world of five, where ranks 1 to 4 have made calls of so many elements;
+// 0: none yet.
+std::string blamed(const std::vector<std::uint64_t>& counts) {
+  Pages transport(5);
+  std::vector<PeerName> names;
+  for (int r = 0; r < 5; ++r) names.emplace_back(r, "h", 100 + r);
+  plan::Plan plan;
+  plan.count = plan.fingerprint = 7;
+  Watch watch(transport, 0, names, "w");
+  watch.enter(plan, 60000, nullptr);
+  for (std::uint32_t r = 1; r < 5; ++r)
+    if (counts[r - 1] != 0) called(transport, r, counts[r - 1]);
+  const Status told = watch.disagreement(1);
+  EXPECT_EQ(told.code(), Code::Mismatch);
+  return told.data().who.rank < 0 ? "" : std::to_string(told.data().who.rank);
+}
+
+// With many ranks on few cores some are always late.
+TEST(Watch, WhoDiffersFromMostIsNamedThoughSomeHaveNotCalled) {
+  EXPECT_EQ(blamed({7, 7, 7, 8}), "4");
+  EXPECT_EQ(blamed({7, 8, 7, 0}), "2");
+  EXPECT_EQ(blamed({8, 8, 8, 0}), "0");
+  EXPECT_EQ(blamed({8, 7, 0, 0}), "") << "the other two may side with either";
+  EXPECT_EQ(blamed({8, 8, 7, 0}), "") << "two and two";
+  EXPECT_EQ(blamed({8, 9, 7, 7}), "") << "two of them differ";
 }
 
 }  // namespace
