@@ -23,20 +23,39 @@ Liveness::Liveness(transport::Transport& transport, const std::vector<PeerName>&
     const int deathFd = transport.deathFd(i);
     const int statFd = transport.statFd(i);
     if (deathFd < 0 && statFd < 0 && WEFT_MARK("a peer that cannot be watched")) continue;
-    peers_.push_back({.index = i, .name = names[i], .statFd = statFd, .stoppedAt = {}});
-    deaths_.push_back({deathFd, POLLIN, 0});
+    peers_.push_back(
+        {.index = i, .name = names[i], .deathFd = deathFd, .statFd = statFd, .stoppedAt = {}});
   }
+  chosen_.reserve(peers_.size());
+  deaths_.reserve(peers_.size());
+}
+
+void Liveness::chooseWhom() {
+  chosen_.clear();
+  for (std::size_t i = 0; i < peers_.size(); ++i)
+    if (peers_[i].ended) chosen_.push_back(i);
+  for (std::size_t k = std::min(kAtOnce, peers_.size()); k > 0; --k) {
+    if (!peers_[next_].ended) chosen_.push_back(next_);
+    next_ = (next_ + 1) % peers_.size();
+  }
+  deaths_.clear();
+  for (const std::size_t i : chosen_) deaths_.push_back({peers_[i].deathFd, POLLIN, 0});
 }
 
 Status Liveness::check(const Matters& matters) {
   if (!firstError_.ok() || peers_.empty()) return firstError_;
   const Clock::time_point now = Clock::now();
+  chooseWhom();
   ::poll(deaths_.data(), deaths_.size(), 0);  // skips entries without a descriptor
-  for (std::size_t i = 0; i < peers_.size() && firstError_.ok(); ++i) {
-    const Status status = look(peers_[i], (deaths_[i].revents & POLLIN) != 0, now);
-    if (!status.ok() && (!matters || matters(peers_[i].index))) firstError_ = status;
+  for (std::size_t i = 0; i < chosen_.size() && firstError_.ok(); ++i) {
+    Peer& peer = peers_[chosen_[i]];
+    const Status status = look(peer, (deaths_[i].revents & POLLIN) != 0, now);
+    peer.ended = !status.ok();
+    if (!peer.ended)
+      peer.aliveAt = now;
+    else if (!matters || matters(peer.index))
+      firstError_ = status;
   }
-  if (firstError_.ok()) lastAlive_ = now;
   return firstError_;
 }
 
@@ -53,7 +72,7 @@ Status Liveness::look(Peer& peer, bool dead, Clock::time_point now) {
 bool Liveness::isStill(std::uint32_t peer) const {
   const auto it = std::ranges::find(peers_, peer, &Peer::index);
   if (it == peers_.end()) return false;
-  pollfd death = deaths_[static_cast<std::size_t>(it - peers_.begin())];
+  pollfd death{it->deathFd, POLLIN, 0};
   if (::poll(&death, 1, 0) > 0 && (death.revents & POLLIN) != 0) return true;
   ProcStat stat;
   return it->statFd >= 0 && readProcStat(it->statFd, &stat) && (stat.dying() || stat.stopped());
@@ -90,7 +109,7 @@ Status Liveness::ended(const Peer& peer, const ProcStat* stat, Clock::time_point
   return Status::error(
       {.code = Code::RemoteError,
        .who = peer.name,
-       .what = text("{who} ", cause, " at most ", milliseconds(now - lastAlive_), " ms ago"),
+       .what = text("{who} ", cause, " at most ", milliseconds(now - peer.aliveAt), " ms ago"),
        .fix = killed ? "look for the out-of-memory killer (dmesg) or for who sent it"
                      : "look at that rank's own output"});
 }

@@ -29,10 +29,11 @@ class Liveness {
   // peer has been stopped (SIGSTOP, debugger) for kStopPatience; without it the log gets the line.
   Liveness(transport::Transport& transport, const std::vector<PeerName>& names, Warn warn = {});
 
-  // One poll(2), and one pread(2) of about 3 us a peer: call it every few milliseconds of waiting,
-  // never in a hot loop. Once it has failed it keeps its answer: RemoteError, "rank 5 (host b, pid
-  // 4711) was killed by SIGKILL at most 5 ms ago; fix: ...". A peer that has ended but does not
-  // matter (index as in `names`; all do by default) is passed over.
+  // One poll(2), and one pread(2) of about 3 us a peer, of kAtOnce peers by turns and of those that
+  // had ended when they were last looked at: call it every few milliseconds of waiting, never in a
+  // hot loop. Many peers are watched by many. Once it has failed it keeps its answer: RemoteError,
+  // "rank 5 (host b, pid 4711) was killed by SIGKILL at most 5 ms ago; fix: ...". A peer that has
+  // ended but does not matter (index as in `names`; all do by default) is passed over.
   using Matters = std::function<bool(std::uint32_t peer)>;
   Status check(const Matters& matters = {});
 
@@ -47,17 +48,22 @@ class Liveness {
   std::vector<Stopped> stopped() const;
 
   static constexpr std::chrono::milliseconds kStopPatience{500};
+  static constexpr std::size_t kAtOnce = 64;
 
  private:
   struct Peer {
     std::uint32_t index = 0;
     PeerName name;
+    int deathFd = -1;
     int statFd = -1;
+    bool ended = false;
     bool stopped = false;
     bool warned = false;
     Clock::time_point stoppedAt;
+    Clock::time_point aliveAt = Clock::now();  // when it was last seen to be
   };
 
+  void chooseWhom();
   Status look(Peer&, bool dead, Clock::time_point now);
   void noteStop(Peer&, const ProcStat&, Clock::time_point now);
   std::string stopOf(const Peer&) const;
@@ -65,8 +71,9 @@ class Liveness {
 
   Warn warn_;
   std::vector<Peer> peers_;
-  std::vector<pollfd> deaths_;  // entry i for peers_[i]
-  Clock::time_point lastAlive_ = Clock::now();
+  std::size_t next_ = 0;             // whose turn it is
+  std::vector<std::size_t> chosen_;  // of peers_, in one check
+  std::vector<pollfd> deaths_;       // theirs
   Status firstError_;
 };
 

@@ -367,9 +367,9 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
   }
   if (isBroken()) return declare(firstError());
   if (remote_) askRemoteRanks(now);
-  if (!inPairs_) WEFT_TRY(compareCalls(seq_));
-  if (now >= nextLook_) {
+  if (now >= nextLook_) {  // at every rank's page
     nextLook_ = now + kLookEvery;
+    if (!inPairs_) WEFT_TRY(compareCalls(seq_));
     WEFT_TRY(lookForDead(true, needs));
     WEFT_TRY(lookForLeavers(needs));
   }

@@ -117,6 +117,26 @@ TEST(Liveness, NobodyToWatch) {
   EXPECT_TRUE(liveness.check().ok());
 }
 
+// A thousand peers are looked at by turns; who has ended is looked at until it matters.
+TEST(Liveness, FindsTheEndOfOneOfAThousandPeers) {
+  const Victim alive, victim;
+  Watched watched({});
+  for (int peer = 1; peer < 1000; ++peer) {
+    const Victim& who = peer == 777 ? victim : alive;
+    watched.add(who.pidfd(), who.stat(), who.pid());
+  }
+  Liveness liveness = watched.liveness();
+  victim.kill(SIGKILL);
+  while (!liveness.isStill(777)) std::this_thread::sleep_for(milliseconds(1));
+  int asked = 0;
+  const auto matters = [&](std::uint32_t peer) { return peer == 777 && ++asked == 3; };
+  int checks = 0;
+  Status status;
+  while (status.ok() && ++checks < 100) status = liveness.check(matters);
+  expectText(status, {"rank 777 ", "was killed by SIGKILL"});
+  EXPECT_EQ(checks, 777 / static_cast<int>(Liveness::kAtOnce) + 3) << "its turn, and the next two";
+}
+
 TEST(Liveness, NamesWhoWasKilledAndHow) {
   const Victim one;
   const Victim two;
