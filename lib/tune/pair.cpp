@@ -120,11 +120,12 @@ PairTimes timesOf(const Court& court) {
   for (int g = 0; g < kGames; ++g)
     if (kGame[g].sameCore || court.cores.away >= 0)
       times.steady = times.steady && court.round[g].confirmed();
-  if (known(court.round[kHandOver])) times.handOver = court.round[kHandOver].ns() / 2;
+  const double handOver = court.round[kHandOver].ns() / 2;
+  if (handOver < PairTimes::kTimeSlice) times.handOver = handOver;
   if (known(court.round[kExchange])) times.exchange = court.round[kExchange].ns() / 2;
   if (known(court.round[kMessage]))
     times.message = std::max(0.0, court.round[kMessage].ns() / 2 - times.exchange) / (kFlags - 1);
-  times.complete = times.handOver > 0 && (court.cores.away < 0 || times.exchange > 0);
+  times.complete = known(court.round[kHandOver]) && (court.cores.away < 0 || times.exchange > 0);
   return times;
 }
 

@@ -16,9 +16,12 @@ TwoCores findTwoCores();
 
 // What flags cost two threads, in ns; 0: could not be measured.
 struct PairTimes {
-  double exchange = 0;   // one way, on two cores
-  double message = 0;    // each further flag of an exchange
-  double handOver = 0;   // on one core, by sched_yield
+  double exchange = 0;  // one way, on two cores
+  double message = 0;   // each further flag of an exchange
+  // On one core, by sched_yield. Where another process takes its time slice in between, that is what
+  // is measured: unknown.
+  double handOver = 0;
+  static constexpr double kTimeSlice = 100e3;  // the shortest that Linux lets one set
   bool complete = true;  // all of it was measured that this machine has cores for
   bool steady = true;
   long evictions = 0;  // from cores of their own
