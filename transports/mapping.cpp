@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace weft::transport {
@@ -31,6 +33,20 @@ Mapping::Mapping(void* at, std::size_t bytes) : bytes_(bytes), owner_(::getpid()
 
 Mapping::~Mapping() {
   if (present()) ::munmap(base_, bytes_);
+}
+
+std::size_t residentBytes(const std::byte* base, std::size_t bytes) {
+  static constexpr std::size_t kPageBytes = 4096, kPages = 1024;  // asked for at once
+  std::array<unsigned char, kPages> pages;
+  std::size_t resident = 0;
+  for (std::size_t at = 0; at < bytes; at += kPages * kPageBytes) {
+    const std::size_t length = std::min(bytes - at, kPages * kPageBytes);
+    if (::mincore(const_cast<std::byte*>(base) + at, length, pages.data()) != 0) return bytes;
+    const auto end = pages.begin() + static_cast<std::ptrdiff_t>((length + 4095) / kPageBytes);
+    resident += kPageBytes * static_cast<std::size_t>(std::count_if(
+                                 pages.begin(), end, [](unsigned char page) { return page & 1; }));
+  }
+  return resident;
 }
 
 }  // namespace weft::transport

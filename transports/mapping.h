@@ -32,4 +32,7 @@ class Mapping {
   pid_t owner_ = 0;
 };
 
+// How many of these bytes, from a page's beginning on, have memory.
+std::size_t residentBytes(const std::byte* base, std::size_t bytes);
+
 }  // namespace weft::transport

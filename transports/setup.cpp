@@ -20,7 +20,7 @@ namespace weft::transport {
 namespace {
 
 std::string describeLayout(const WindowLayout& has) {
-  return text(has.ranks, " ranks, ", has.arrivalSlots, "+", has.pairArrivalSlots, " tags, ",
+  return text(has.ranks, " ranks, ", has.dense, " of ", has.arrivalSlots, "+", has.pairArrivalSlots, " tags, ",
               has.arenaBytes, "+", has.pairBytes, " bytes");
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -66,6 +67,8 @@ struct Caps {
   std::size_t maxPut = ~std::size_t{0};
 };
 
+struct TransportSetup;
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -111,8 +114,17 @@ class Transport {
   // May be true of some peers where caps().direct is false; it is mutual.
   virtual bool hasDirect(std::uint32_t) const { return caps().direct; }
 
-  // Allocates a part of the peer's point-to-point staging, which may have no memory before.
-  virtual Status commit(std::uint32_t /*peer*/, std::size_t /*from*/, std::size_t /*bytes*/) {
+  // Gives memory to a part of a rank's window, its own or a peer's, where all of it lies here:
+  // before it is touched there may be none. So a lack of it is an error, and no signal.
+  virtual Status commit(std::uint32_t /*rank*/, std::size_t /*from*/, std::size_t /*bytes*/) {
+    return {};
+  }
+
+  // A transport among some of these ranks, `members` by rank here, that shares what this one has of
+  // them: processes, mappings, descriptors. Collective over setup.exchange; null where any of them
+  // cannot, the same on all.
+  virtual Status branch(const TransportSetup& /*setup*/, std::span<const std::uint32_t> /*members*/,
+                        std::unique_ptr<Transport>* /*out*/) {
     return {};
   }
 

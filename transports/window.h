@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in f
 inline constexpr std::uint32_t kRing = 128;      // short rooted ones that may be
 inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
-inline constexpr std::uint32_t kWindowVersion = 3;
+inline constexpr std::uint32_t kWindowVersion = 4;
 inline constexpr std::size_t kTokenBytes = 16;
 
 constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
@@ -95,10 +95,32 @@ struct ControlPage {
   CallRecord calls[kCallRecords];
 };
 
-// Where things lie in every rank's window. Equal on all ranks of a communicator.
+// Which arrival slots each of a rank's peers raises. The first `dense` of all peers lie side by side,
+// so that short calls, which need no more, share few pages. The others follow, peer by peer.
+struct ArrivalRegions {
+  std::uint32_t ranks = 1;
+  std::uint32_t perPeer = 0;
+  std::uint32_t dense = 0;
+
+  std::uint32_t slotOf(std::uint32_t writer, std::uint32_t index) const {
+    if (index < dense) return writer * dense + index;
+    return ranks * dense + writer * (perPeer - dense) + (index - dense);
+  }
+  std::uint32_t writerOf(std::uint32_t slot) const {
+    return slot < ranks * dense ? slot / dense : (slot - ranks * dense) / (perPeer - dense);
+  }
+  std::uint32_t indexOf(std::uint32_t slot) const {
+    return slot < ranks * dense ? slot % dense : dense + (slot - ranks * dense) % (perPeer - dense);
+  }
+};
+
+// Where things lie in every rank's window. Equal on all ranks of a communicator. What has pages
+// from the beginning is the control page and the dense arrival slots; those of the rest come with
+// the plans and messages that use it (Transport::commit).
 struct WindowLayout {
   std::uint32_t ranks = 0;
   std::uint32_t arrivalSlots = 0;      // of collectives, per lane
+  std::uint32_t dense = 0;             // of those, of each peer: see ArrivalRegions
   std::uint32_t pairArrivalSlots = 0;  // of what pairs of ranks do, for all peers together
   std::uint32_t ring = 0;              // of those, for each peer's short rooted calls: the first
   std::uint32_t apart = 0;             // 1: each rank keeps to its parts of the others' windows
@@ -107,28 +129,33 @@ struct WindowLayout {
   std::uint64_t epochsBefore = 0;      // tests begin late, as after months: counters begin here
 
   std::size_t arrivals() const { return roundUp(sizeof(ControlPage), kPage); }
-  std::size_t pairArrivals() const {
-    return arrivals() + std::size_t{kMaxLanes} * arrivalSlots * sizeof(ArrivalSlot);
-  }
+  std::size_t pairArrivals() const { return arrivals() + kMaxLanes * laneOfArrivals(); }
   std::size_t arena() const {
-    return roundUp(pairArrivals() + pairArrivalSlots * sizeof(ArrivalSlot), kPage);
+    return roundUp(pairArrivals() + std::size_t{pairArrivalSlots} * sizeof(ArrivalSlot), kPage);
   }
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t size() const { return roundUp(pairArena() + pairBytes, kPage); }
+
+  // Of one writer, in a lane's arena.
+  std::size_t stagingRegion() const { return arenaBytes / ranks / kLine * kLine; }
+  ArrivalRegions regions() const { return {ranks, arrivalSlots / ranks, dense}; }
+  // Of each lane, from its first arrival slot on.
+  std::size_t denseBytes() const { return std::size_t{ranks} * dense * sizeof(ArrivalSlot); }
+  std::size_t laneOfArrivals() const { return std::size_t{arrivalSlots} * sizeof(ArrivalSlot); }
 
   // Do these bytes of the staging arenas, counted from arena() on, lie in one part of `writer`'s?
   bool isStagedBy(std::uint32_t writer, std::uint64_t from, std::uint64_t bytes) const {
     const std::uint64_t ofLanes = kMaxLanes * arenaBytes;
     const bool ofLane = from < ofLanes;
-    const std::uint64_t part = ofLane ? arenaBytes / ranks / kLine * kLine : pairBytes / ranks;
+    const std::uint64_t part = ofLane ? stagingRegion() : pairBytes / ranks;
     const std::uint64_t at = (ofLane ? from % arenaBytes : from - ofLanes) - writer * part;
     return at < part && bytes <= part - at;
   }
   // Who raises that arrival slot, counted over both kinds.
   std::uint64_t raisedBy(std::uint64_t arrival) const {
     const std::uint64_t ofLanes = std::uint64_t{kMaxLanes} * arrivalSlots;
-    return arrival < ofLanes ? arrival % arrivalSlots / (arrivalSlots / ranks)
-                             : (arrival - ofLanes) / (pairArrivalSlots / ranks);
+    if (arrival >= ofLanes) return (arrival - ofLanes) / (pairArrivalSlots / ranks);
+    return regions().writerOf(static_cast<std::uint32_t>(arrival % arrivalSlots));
   }
 
   bool operator==(const WindowLayout&) const = default;

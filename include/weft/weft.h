@@ -293,7 +293,7 @@ WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* lo
 /* Bytes that the library itself holds for this rank of the communicator. */
 typedef struct {
   size_t size;   /* sizeof(weftMemStats_t) of the caller */
-  size_t shared; /* this rank's own window: staging slots, flags, control page */
+  size_t shared; /* this rank's own window: what it has used of staging slots and flags */
   size_t plans;  /* cached plans */
   size_t other;  /* everything else: peer table, queues */
 } weftMemStats_t;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "comm/recover.h"
+#include "transports/mapping.h"
 #include "tune/stopwatch.h"
 
 namespace weft::comm {
@@ -260,6 +261,12 @@ Status Communicator::dropScalar(int op) {
                          ", or is destroyed already");
   scalars_[i].live = false;
   return {};
+}
+
+std::size_t Communicator::sharedBytes() const {
+  const std::shared_ptr<Core> core = this->core();
+  const transport::Transport& transport = *core->parts.transport;
+  return transport::residentBytes(transport.own().base(), transport.layout().size());
 }
 
 std::uint64_t Communicator::movedBytes() const { return core()->executor.movedBytes(); }

@@ -83,7 +83,7 @@ class alignas(base::kCacheAligned) Communicator {
   Status scalarOf(int op, reduce::DType type, std::array<std::byte, 8>* scalar) const;
   Status dropScalar(int op);
 
-  std::size_t sharedBytes() const { return core()->parts.transport->layout().size(); }
+  std::size_t sharedBytes() const;
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }
   std::size_t otherBytes() const;
   // Bytes of payload that this rank has put into, stored to or read from its peers.

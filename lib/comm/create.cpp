@@ -11,9 +11,9 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/layout.h"
 #include "comm/open_transport.h"
 #include "control/control_link.h"
-#include "plan/arrivals.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
 #include "topology/host.h"
@@ -22,34 +22,6 @@
 
 namespace weft::comm {
 namespace {
-
-// Staging memory of one lane. Four of them, and what a peer has for point to point, stay under the
-// promised 8 MiB + 1 MiB a peer.
-constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
-// Between hosts a message costs more than a cache miss: pieces are larger there.
-constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
-
-// A staging slot of messages between two ranks: smaller where many share what is registered.
-std::size_t pairSlotBytes(std::uint32_t ranks) {
-  constexpr std::size_t kMost = std::size_t{64} << 10, kLeast = std::size_t{4} << 10;
-  constexpr std::size_t kTogether = std::size_t{16} << 20;
-  const std::size_t share = kTogether / (std::size_t{ranks} * engine::Pairs::kPairSlots);
-  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
-}
-
-transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
-  const std::uint32_t ranks = tuning.ranks;
-  transport::WindowLayout layout;
-  layout.ranks = ranks;
-  layout.apart = 1;
-  layout.arrivalSlots = ranks * plan::arrivalsPerPeer(tuning);
-  layout.ring = oneHost ? transport::kRing : 0;
-  layout.pairArrivalSlots = ranks * (layout.ring + engine::Pairs::kArrivalsPerPeer);
-  layout.arenaBytes = kArenaBytes;
-  if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
-  layout.pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks);
-  return layout;
-}
 
 // A knob that is "auto" or not set takes `fallback`.
 Status numberKnob(Knob knob, std::int64_t fallback, std::int64_t* value) {
@@ -219,6 +191,7 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
                    .arrivalSlots = setup.layout.arrivalSlots,
+                   .dense = setup.layout.dense,
                    .pairArrivalSlots = setup.layout.pairArrivalSlots,
                    .ring = parts->target.ring,
                    .budget = {setup.layout.arenaBytes, costs.stagingBytes},

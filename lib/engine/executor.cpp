@@ -22,6 +22,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
       own_(transport.own()),
       progress_(transport, watch, tuning_),
       completedBy_(layout_.ranks, 0),
+      footprint_(transport, rank),
       peers_(transport),
       compute_(peers_, layout_.ranks) {
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
@@ -50,6 +51,7 @@ Status Executor::runEither(const Launch& launch) {
 }
 
 Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
+  WEFT_TRY(footprint_.cover(plan));
   plan_ = &plan;
   depth_ = plan.inRing ? layout_.ring : transport::kMaxLanes;
   progress_.begin();

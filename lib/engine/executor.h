@@ -9,6 +9,7 @@
 #include "base/cache_aligned.h"
 #include "base/status.h"
 #include "engine/compute.h"
+#include "engine/footprint.h"
 #include "engine/peer_buffers.h"
 #include "engine/progress.h"
 #include "plan/epilogue.h"
@@ -47,7 +48,7 @@ class Executor {
   std::uint64_t epoch() const { return lastEpoch_; }
   // Bytes of payload that this rank has put into, stored to or read from its peers.
   std::uint64_t movedBytes() const { return moved_.load(std::memory_order_relaxed); }
-  std::size_t bytes() const { return peers_.bytes(); }  // beyond its own size
+  std::size_t bytes() const { return peers_.bytes() + footprint_.bytes(); }  // beyond its own size
 
  private:
   enum class Step : std::uint8_t { Blocked, Moved, Broken };
@@ -121,6 +122,7 @@ class Executor {
   // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
   static constexpr std::uint64_t kNoNeed = ~std::uint64_t{0};
   base::CacheAlignedVector<std::uint64_t> toldTo_;
+  Footprint footprint_;
   PeerBuffers peers_;
   Compute compute_;
   std::array<Lane, transport::kMaxLanes> lanes_;

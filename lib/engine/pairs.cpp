@@ -62,6 +62,7 @@ Pairs::Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t
       receives_(layout_.ranks, 0),
       sent_(layout_.ranks, layout_.epochsBefore),
       received_(layout_.ranks, layout_.epochsBefore),
+      met_(layout_.ranks),
       landed_(layout_.ranks, 0),
       busySend_(layout_.ranks),
       busyReceive_(layout_.ranks) {}
@@ -79,9 +80,24 @@ bool Pairs::credited(std::uint32_t peer, std::uint64_t piece) const {
 
 Status Pairs::load(std::span<const PairOp> ops) {
   transfers_.clear();
-  for (const PairOp& op : ops)
+  for (const PairOp& op : ops) {
+    if (!met_[op.peer]) WEFT_TRY(meet(op.peer));
     transfers_.push_back({.op = op, .bytes = op.count * reduce::sizeOf(op.type)});
+  }
   return copyToSelf();
+}
+
+// Gives memory to the arrival slots of a pair, at both ends: either may come first.
+Status Pairs::meet(std::uint32_t peer) {
+  const std::size_t bytes = kArrivalsPerPeer * sizeof(transport::ArrivalSlot);
+  if (peer != rank_) {
+    const std::uint64_t here =
+        layout_.pairArrivals() + arrivalOf(peer, 0) * sizeof(transport::ArrivalSlot);
+    WEFT_TRY(transport_.commit(rank_, here, bytes));
+    WEFT_TRY(transport_.commit(peer, arrivalThere(0), bytes));
+  }
+  met_[peer] = true;
+  return {};
 }
 
 Status Pairs::checkSelf(std::span<Transfer* const> sends,

@@ -80,6 +80,7 @@ class Pairs {
 
   Status load(std::span<const PairOp> ops);
   Status runLoaded();
+  Status meet(std::uint32_t peer);
   Status copyToSelf();
   Status checkSelf(std::span<Transfer* const> sends, std::span<Transfer* const> receives) const;
   Status passOnce(bool* moved);
@@ -131,6 +132,7 @@ class Pairs {
   Progress progress_;
   std::vector<std::uint64_t> sends_, receives_;
   std::vector<std::uint64_t> sent_, received_;  // pieces, by peer
+  std::vector<bool> met_;                       // by peer: the pair's arrival slots have memory
   std::vector<std::uint64_t> landed_;  // by peer: bytes of each of its slots that have memory
   std::vector<Transfer> transfers_;
   // By peer, within a pass: an earlier transfer goes first.

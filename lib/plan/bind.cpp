@@ -353,9 +353,7 @@ class Binder {
 
   std::uint32_t arrivalHere(schedule::Slot slot) const { return arrivalOf(staging_.arrival(slot)); }
   std::uint32_t arrivalOf(StagingMap::Spot spot) const {
-    const std::uint32_t region =
-        plan_->inRing ? target_.pairArrivalSlots / target_.ranks : target_.arrivalsPerRegion();
-    return spot.writer * region + spot.index;
+    return target_.regions(plan_->inRing).slotOf(spot.writer, spot.index);
   }
 
   // A run of Tmp slots is one op only if it is one piece of memory.

@@ -19,6 +19,7 @@ struct BindTarget {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
   std::uint32_t arrivalSlots = 0;      // per lane, for all peers together
+  std::uint32_t dense = 0;             // of those, of each peer: side by side
   std::uint32_t pairArrivalSlots = 0;  // as WindowLayout says
   std::uint32_t ring = 0;
   Budget budget;
@@ -29,6 +30,10 @@ struct BindTarget {
 
   // Each rank's region in the arrival slots and in the arena of every other.
   std::uint32_t arrivalsPerRegion() const { return arrivalSlots / ranks; }
+  transport::ArrivalRegions regions(bool inRing) const {
+    if (inRing) return {ranks, pairArrivalSlots / ranks, 0};
+    return {ranks, arrivalsPerRegion(), dense};
+  }
   std::uint64_t bytesPerRegion() const {
     return budget.arenaBytes / ranks / transport::kLine * transport::kLine;
   }

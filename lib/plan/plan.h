@@ -91,7 +91,8 @@ struct Plan {
   tune::Expected expected;
   std::vector<std::uint32_t> writers;  // the other ranks that put into this one
   bool runsAhead = false;              // a rank may be through before all others have made the call
-  bool inRing = false;  // one short message a pair, in the pair's ring of arrival slots
+  bool inRing = false;             // one short message a pair, in the pair's ring of arrival slots
+  mutable bool hasMemory = false;  // all that it touches in the windows has (engine/footprint.h)
 
   // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,
   // `opening` ops in all. In them each rank says whether its own buffers can be reached. Where one

@@ -169,6 +169,36 @@ TEST(OwnMemoryAndFork, ChildSharesTheBytesAndFreesNothing) {
   EXPECT_EQ(weftMemFree(memory), weftInvalidArgument);
 }
 
+// What a window holds follows what is called: little for short messages, more for long ones.
+TEST_P(OwnMemory, OfTheLibraryFollowsUse) {
+  const std::string failed = failures({GetParam(), 8}, [](const Rank& r) {
+    Steps steps;
+    const auto held = [&] {
+      weftMemStats_t stats = {sizeof(stats), 0, 0, 0};
+      steps.ok(weftCommMemStats(r.comm, &stats), "stats");
+      steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");  // peers write to it in time
+      return stats.shared;
+    };
+    const auto add = [&](std::size_t count) {
+      std::vector<int> data(count, 1);
+      weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+      opts.algorithm = "mesh";
+      steps.ok(
+          weftAllReduce(data.data(), data.data(), count, weftInt, weftSum, r.comm, nullptr, &opts),
+          "sum");
+      steps.expect(data.back() == r.ranks, "a wrong sum");
+    };
+    for (int round = 0; round < 12; ++round) add(2);
+    const std::size_t little = held();
+    steps.expect(little <= std::size_t{256} << 10,
+                 std::to_string(little) + " bytes for short ones");
+    add(200000);
+    steps.expect(held() >= little + (std::size_t{256} << 10), "no more for long ones");
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
 // A registration ends with its communicator, whoever gets its address afterwards.
 TEST(Registrations, EndWithTheirCommunicator) {
   int buffer[4] = {};

@@ -133,10 +133,11 @@ std::uint64_t Machine::lengthOf(std::uint32_t lane, const plan::BoundOp& op) con
 Status Machine::checkPut(const Step& step) const {
   const std::uint32_t me = lanes_[step.lane].rank, peer = step.op.peer;
   if (peer >= lanes_.ranks() || peer == me) return violation(step, "a rank puts to other ranks");
-  const std::uint32_t region = arrivalsPerRegion(step.lane);
-  if (step.op.arrival / region != me)
+  const bool inRing = lanes_.planOf(step.lane).inRing;
+  const transport::ArrivalRegions regions = job_.target.regions(inRing);
+  if (regions.writerOf(step.op.arrival) != me)
     return violation(step, text("arrival slot ", step.op.arrival, " is not in this rank's region"));
-  if (lanes_.planOf(step.lane).inRing && step.op.arrival % region != 0)
+  if (inRing && regions.indexOf(step.op.arrival) != 0)
     return violation(step, "of a ring, an invocation has one arrival slot a pair");
   const std::vector<std::uint32_t>& writers = lanes_.callOf(step.lane).plan(peer).writers;
   if (std::ranges::find(writers, me) == writers.end())

@@ -96,10 +96,6 @@ class Machine {
   const Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane) const {
     return const_cast<Machine*>(this)->arrivalsOf(rank, lane);
   }
-  // Of one rank's at another.
-  std::uint32_t arrivalsPerRegion(std::uint32_t lane) const {
-    return static_cast<std::uint32_t>(arrivalsOf(0, lane).raised.size()) / lanes_.ranks();
-  }
   Buffers& buffersOf(std::uint32_t lane) { return buffers_[lanes_[lane].call]; }
   Status violation(const Step& step, const std::string& what) const {
     return lanes_.violation(step.lane, step.number, what);

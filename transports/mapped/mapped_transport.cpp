@@ -96,12 +96,12 @@ bool MappedTransport::succeeds(std::uint32_t peer, const char* what, const Statu
 }
 
 // Where the kernel is too old to say, pages come when they are touched.
-Status MappedTransport::commit(std::uint32_t peer, std::size_t from, std::size_t bytes) {
+Status MappedTransport::commit(std::uint32_t rank, std::size_t from, std::size_t bytes) {
 #if defined(MADV_POPULATE_WRITE)
   const std::size_t first = from / kPage * kPage;
-  if (::madvise(base(peer) + first, from + bytes - first, MADV_POPULATE_WRITE) != 0 &&
+  if (::madvise(base(rank) + first, from + bytes - first, MADV_POPULATE_WRITE) != 0 &&
       errno != EINVAL)
-    return Status::error(Code::OutOfMemory, "no memory for messages to rank ", peer, ": ",
+    return Status::error(Code::OutOfMemory, "no memory for messages to rank ", rank, ": ",
                          std::strerror(errno),
                          "; fix: raise the memory limit of this cgroup or container");
 #endif

@@ -62,7 +62,7 @@ class MappedTransport final : public Transport {
   bool getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
   bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
 
-  Status commit(std::uint32_t peer, std::size_t from, std::size_t bytes) override;
+  Status commit(std::uint32_t rank, std::size_t from, std::size_t bytes) override;
 
   PutResult put(const Put&) override;
   int poll(Event*, int) override { return 0; }

@@ -76,7 +76,7 @@ Status Heap::create(std::size_t bytes, std::unique_ptr<Heap>* out) {
   WEFT_TRY(randomToken(&token));
   Fd memory;
   WEFT_TRY(createSparseMemory(bytes, &memory));
-  std::byte* const base = mapSparse(memory, bytes);
+  std::byte* const base = mapSparse(memory, bytes, Pages::Huge);
   if (base == nullptr) return noSpace(bytes);
   out->reset(new Heap(bytes, std::move(memory), base));
   (*out)->token_ = token;
@@ -195,7 +195,7 @@ Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
   *view = known.lock();
   if (*view && (*view)->present()) return {};
   WEFT_TRY(checkMemory(memory, bytes));
-  *view = std::make_shared<Mapping>(mapSparse(memory, bytes), bytes);
+  *view = std::make_shared<Mapping>(mapSparse(memory, bytes, Pages::Huge), bytes);
   if ((*view)->base() == nullptr) return noSpace(bytes);
   known = *view;
   return {};

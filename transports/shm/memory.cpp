@@ -61,13 +61,6 @@ Status createSparseMemory(std::size_t bytes, Fd* memory) {
   return {};
 }
 
-Status createMemory(std::size_t bytes, std::size_t atOnce, Fd* memory) {
-  constexpr const char* kFix = "run fewer ranks a host or set a smaller WEFT_SEGMENT_KB";
-  WEFT_TRY(checkAvailable(atOnce, kFix));
-  WEFT_TRY(createSparseMemory(bytes, memory));
-  return allocatePages(*memory, 0, atOnce, kFix);
-}
-
 // The kernel would rather kill a process than refuse pages of a memfd.
 Status checkAvailable(std::size_t bytes, const char* fix) {
   const Available available = availableMemory();
@@ -106,7 +99,7 @@ Status checkMemory(const Fd& memory, std::size_t bytes) {
 
 // First without access and unlocked: where mlockall(MCL_FUTURE) is in force, the kernel would
 // otherwise fill all of it with pages.
-std::byte* mapSparse(const Fd& memory, std::size_t bytes) {
+std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages) {
   void* const room = ::mmap(nullptr, bytes + kHugePage, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
@@ -123,7 +116,7 @@ std::byte* mapSparse(const Fd& memory, std::size_t bytes) {
     errno = error;
     return nullptr;
   }
-  ::madvise(base, bytes, MADV_HUGEPAGE);  // both are hints
+  ::madvise(base, bytes, pages == Pages::Huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // a hint
   ::madvise(base, bytes, MADV_DONTDUMP);
   return base;
 }

@@ -10,15 +10,13 @@
 // /dev/shm and nothing is left behind however the process ends.
 namespace weft::shm {
 
-// The pages of the first `atOnce` bytes are allocated now, near the calling thread: a lack of
-// memory is an error here, never a SIGBUS later. The rest is sparse.
-Status createMemory(std::size_t bytes, std::size_t atOnce, Fd* memory);
-// Without pages: they come with allocatePages(), or with the first access.
+// Without pages: they come with allocatePages(), or with the first access, where a lack of memory is
+// a SIGBUS.
 Status createSparseMemory(std::size_t bytes, Fd* memory);
 
 // Can `bytes` more be allocated without the kernel killing a process? `fix` ends the error's text.
 Status checkAvailable(std::size_t bytes, const char* fix);
-// Gives pages to a part of the memory: all of it or, with an error, none.
+// Gives pages near the calling thread to a part of the memory: all of it or, with an error, none.
 Status allocatePages(const Fd& memory, std::size_t offset, std::size_t bytes, const char* fix);
 // Takes them away again, wherever they are mapped. The next ones are zero.
 Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes);
@@ -27,7 +25,9 @@ Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes);
 Status checkMemory(const Fd& memory, std::size_t bytes);
 
 // Maps all of a sparse memory at a multiple of kHugePage, without any page: nullptr with errno.
-std::byte* mapSparse(const Fd& memory, std::size_t bytes);
+// Those that come later may be huge, where the kernel gives such on advice, or are all small.
+enum class Pages { Huge, Small };
+std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages);
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 }  // namespace weft::shm

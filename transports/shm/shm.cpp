@@ -63,9 +63,23 @@ struct Abilities {
   std::uint8_t shares = 0;
 };
 
+// Pages for what all communicators use. What most of them come to use must be there, too, so that
+// too small a limit is told at creation.
+Status createWindow(const WindowLayout& layout, Fd* memory) {
+  constexpr const char* kFix = "run fewer ranks a host or set a smaller WEFT_SEGMENT_KB";
+  const std::size_t arrivals = kMaxLanes * layout.denseBytes();
+  WEFT_TRY(checkAvailable(layout.arrivals() + arrivals + kMaxLanes * layout.arenaBytes, kFix));
+  WEFT_TRY(createSparseMemory(layout.size(), memory));
+  WEFT_TRY(allocatePages(*memory, 0, layout.arrivals() + layout.denseBytes(), kFix));
+  for (std::uint32_t lane = 1; lane < kMaxLanes; ++lane)
+    WEFT_TRY(allocatePages(*memory, layout.arrivals() + lane * layout.laneOfArrivals(),
+                           layout.denseBytes(), kFix));
+  return {};
+}
+
 Status mapMemory(const Fd& memory, const WindowLayout& layout, std::shared_ptr<Mapping>* window) {
   const std::size_t bytes = layout.size();
-  *window = std::make_shared<Mapping>(bytes, memory.get());
+  *window = std::make_shared<Mapping>(mapSparse(memory, bytes, Pages::Small), bytes);
   if ((*window)->base() != nullptr) return {};
   return Status::error(Code::OutOfMemory, "cannot map ", bytes,
                        " bytes of shared memory: ", std::strerror(errno),
@@ -76,7 +90,7 @@ Status mapMemory(const Fd& memory, const WindowLayout& layout, std::shared_ptr<M
 Status ShmSetup::prepare() {
   WEFT_TRY(randomToken(&info_.token));
   WEFT_TRY(randomToken(&info_.secret));
-  WEFT_TRY(createMemory(setup_.layout.size(), setup_.layout.pairArena(), &mine_[kMemory]));
+  WEFT_TRY(createWindow(setup_.layout, &mine_[kMemory]));
   WEFT_TRY(mapMemory(mine_[kMemory], setup_.layout, &window_));
   initControlPage(info_, window_->base());
   offer_.emplace(info_.token, window_);

@@ -32,6 +32,7 @@ inline plan::BindTarget targetFor(const schedule::Schedule& s, bool roomy) {
   plan::BindTarget target;
   target.ranks = s.ranks;
   target.arrivalSlots = s.ranks * std::max(plan::StagingMap(s, 0).arrivalsPerRegion(), 8u);
+  target.dense = 2;
   target.ring = 2;
   target.pairArrivalSlots = s.ranks * (target.ring + 1);
   target.budget.stagingBytes = std::max(s.tmpChunks, 1u) * lines * transport::kLine;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a window has room for, and what of it exists from the beginning.
+#include "comm/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <vector>
+
+namespace weft::comm {
+namespace {
+
+transport::WindowLayout onOneHost(std::uint32_t ranks) {
+  plan::Tuning tuning;
+  tuning.ranks = ranks;
+  for (std::uint32_t r = 0; r < ranks; ++r) tuning.nodes.push_back(r / 2);
+  return layoutFor(tuning, true);
+}
+
+// Control page and dense arrival slots.
+std::size_t bytesAtCreation(const transport::WindowLayout& layout) {
+  return layout.arrivals() + transport::kMaxLanes * layout.denseBytes();
+}
+
+TEST(Layout, HasPagesForWhatAllUseFromTheBeginningAndRoomForWhatIsForced) {
+  for (const std::uint32_t ranks : {2u, 8u, 64u, 128u, 256u, 1024u, 4096u}) {
+    const transport::WindowLayout layout = onOneHost(ranks);
+    std::printf("  %4u ranks: %6zu KiB at creation, room for %8zu KiB\n", ranks,
+                bytesAtCreation(layout) >> 10, layout.size() >> 10);
+    EXPECT_LE(bytesAtCreation(layout), (std::size_t{16} + ranks) << 10) << ranks;
+    EXPECT_GE(layout.regions().perPeer, 2 * ranks - 1) << ranks << ": a ring";
+    EXPECT_LT(layout.size(), std::size_t{16} << 30) << ranks << ": all ranks map each other's";
+  }
+}
+
+// Wires let a peer raise its own arrival slots alone.
+TEST(Layout, EveryArrivalSlotHasOneWriter) {
+  for (const std::uint32_t ranks : {1u, 2u, 3u, 8u, 33u}) {
+    const transport::WindowLayout layout = onOneHost(ranks);
+    const transport::ArrivalRegions regions = layout.regions();
+    std::vector<int> seen(layout.arrivalSlots, 0);
+    for (std::uint32_t writer = 0; writer < ranks; ++writer)
+      for (std::uint32_t index = 0; index < regions.perPeer; ++index) {
+        const std::uint32_t slot = regions.slotOf(writer, index);
+        ASSERT_LT(slot, layout.arrivalSlots);
+        ++seen[slot];
+        EXPECT_EQ(regions.writerOf(slot), writer);
+        EXPECT_EQ(regions.indexOf(slot), index);
+        for (const std::uint64_t lane : {0u, 3u})
+          EXPECT_EQ(layout.raisedBy(lane * layout.arrivalSlots + slot), writer);
+      }
+    EXPECT_EQ(seen, std::vector<int>(layout.arrivalSlots, 1)) << ranks;
+  }
+}
+
+}  // namespace
+}  // namespace weft::comm
