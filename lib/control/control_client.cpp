@@ -148,6 +148,16 @@ milliseconds ControlClient::silence(std::uint32_t rank) const {
   return rank == 0 ? std::max(server, silence_[0]) : silence_[rank];
 }
 
+std::uint64_t ControlClient::parting() const {
+  const std::lock_guard lock(mutex_);
+  return parting_;
+}
+
+bool ControlClient::knowsAgreement() const {
+  const std::lock_guard lock(mutex_);
+  return knowsAgreement_ || gone_;
+}
+
 void ControlClient::leave() {
   const std::lock_guard lock(mutex_);
   wishes_.leave = true;
@@ -156,7 +166,7 @@ void ControlClient::leave() {
 
 void ControlClient::detach() {
   const std::lock_guard lock(mutex_);
-  if (own_ != nullptr) last_ = readPage(*own_);
+  if (own_ != nullptr) last_ = readPage(*own_, true);
   last_.left = true;
   own_ = nullptr;
   std::ranges::fill(mirrors_, nullptr);
@@ -187,7 +197,8 @@ void ControlClient::wait(const net::StopSignal& stop) {
 void ControlClient::takeWishes(bool processEnds) {
   const std::lock_guard lock(mutex_);
   net::Channel& channel = stream_->channel();
-  if (std::exchange(wishes_.query, false)) channel.send(net::MessageType::Query, net::Bytes());
+  if (std::exchange(wishes_.query, false))
+    channel.send(net::MessageType::Query, encode(ownPage(false)));
   if (wishes_.cause) {
     channel.send(net::MessageType::Failed, bootstrap::encode(*wishes_.cause));
     wishes_.cause.reset();
@@ -195,12 +206,17 @@ void ControlClient::takeWishes(bool processEnds) {
   for (net::Bytes& part : wishes_.parts) channel.send(net::MessageType::Gather, std::move(part));
   wishes_.parts.clear();
   if (goodbye_ || !(wishes_.leave || processEnds)) return;
-  channel.send(net::MessageType::Report, encode(ownPage()));
+  channel.send(net::MessageType::Report, encode(ownPage(false)));
   channel.send(net::MessageType::Bye, net::Bytes());
   goodbye_ = Deadline::in(kGoodbyeMs);  // until the server has read it, and closes
 }
 
-PageReport ControlClient::ownPage() const { return own_ != nullptr ? readPage(*own_) : last_; }
+PageReport ControlClient::ownPage(bool withCalls) const {
+  if (own_ != nullptr) return readPage(*own_, withCalls);
+  PageReport page = last_;
+  if (!withCalls) page.calls.clear();
+  return page;
+}
 
 void ControlClient::receive() {
   const bool alive = stream_->fill();
@@ -220,7 +236,7 @@ void ControlClient::handle(const net::Message& message) {
   Part part;
   News news;
   if (message.type == net::MessageType::Query) {
-    stream_->channel().send(net::MessageType::Report, encode(ownPage()));
+    stream_->channel().send(net::MessageType::Report, encode(ownPage(!message.body.empty())));
   } else if (message.type == net::MessageType::Report &&
              decode(message.body, ended_.size(), &news)) {
     takeNews(news);
@@ -231,7 +247,8 @@ void ControlClient::handle(const net::Message& message) {
     takePart(std::move(part));
   } else if (message.type == net::MessageType::Ended &&
              decode(message.body, ended_.size(), &ending)) {
-    ended_[ending.rank] = ending.why;
+    ending.ranks.forEach(
+        [&](std::uint32_t r) { ended_[r] = ending.why.ok() ? hasEnded(names_[r]) : ending.why; });
   } else if (message.type == net::MessageType::Bye) {
     gone_ = true;
     stream_.reset();
@@ -255,12 +272,42 @@ void ControlClient::takePart(Part part) {
 }
 
 void ControlClient::takeNews(const News& news) {
-  for (const News::Entry& entry : news.entries) {
-    silence_[entry.rank] = milliseconds(entry.silenceMs);
-    if (transport::ControlPage* const mirror = mirrors_[entry.rank]) writePage(entry.page, mirror);
+  for (const News::Group& group : news.groups) {
+    const PageReport page = reportOf(group);
+    group.ranks.forEach([&](std::uint32_t r) {
+      silence_[r] = milliseconds::zero();
+      if (mirrors_[r] != nullptr) writePage(page, mirrors_[r]);
+    });
+    if (group.parting)
+      parting_ = std::min(parting_ == 0 ? group.parting->seq : parting_, group.parting->seq);
   }
+  for (const News::Silence& silence : news.silences)
+    silence.ranks.forEach([&](std::uint32_t r) { silence_[r] = milliseconds(silence.ms); });
+  if (!news.whole) return;
+  knowsAgreement_ = news.settled;
   askedSince_.reset();
   ++answers_;
+}
+
+// A group whose last call this rank has made as well needs no description: same fingerprint, same
+// calls.
+PageReport ControlClient::reportOf(const News::Group& group) const {
+  PageReport page{.callSeq = group.last.seq,
+                  .fingerprint = group.last.fingerprint,
+                  .inCall = group.inCall,
+                  .left = group.left,
+                  .calls = {}};
+  if (group.parting) page.calls.push_back(*group.parting);
+  if (group.last.seq == 0 || group.last.fingerprint == 0) return page;
+  page.calls.push_back(group.last);
+  if (group.described) return page;
+  const PageReport::Call mine =
+      own_ != nullptr ? readCall(*own_, group.last.seq) : PageReport::Call();
+  if (mine.fingerprint == group.last.fingerprint)
+    page.calls.back() = mine;
+  else
+    page.calls.back().what = watch::kUnknownWords;
+  return page;
 }
 
 void ControlClient::lose() {

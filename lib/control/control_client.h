@@ -34,6 +34,8 @@ class ControlClient final : public watch::RemoteRanks {
   Status gather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all,
                 Deadline deadline) override;
   Status overruled() const override;
+  std::uint64_t parting() const override;
+  bool knowsAgreement() const override;
   void leave() override;
 
   void detach();
@@ -55,7 +57,8 @@ class ControlClient final : public watch::RemoteRanks {
   void takeFirstError(const Status& cause);
   Status whyIncomplete() const;
   std::vector<std::uint32_t> missing() const;
-  PageReport ownPage() const;
+  PageReport ownPage(bool withCalls) const;
+  PageReport reportOf(const News::Group& group) const;
 
   const std::uint32_t rank_;
   const std::vector<PeerName> names_;
@@ -82,6 +85,8 @@ class ControlClient final : public watch::RemoteRanks {
   std::optional<Clock::time_point> askedSince_;     // an answer of the server is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the server told
+  std::uint64_t parting_ = 0;                       // the first call that not all have made alike
+  bool knowsAgreement_ = true;
   std::vector<Status> ended_;
   Status overruled_;
   std::vector<std::deque<net::Bytes>> parts_;  // by rank: given and not yet gathered

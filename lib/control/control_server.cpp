@@ -109,10 +109,10 @@ void ControlServer::serve(std::uint32_t rank) {
 void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
   PageReport page;
   Status cause;
-  if (message.type == net::MessageType::Query) {
-    state_.query(rank, Clock::now());
+  if (message.type == net::MessageType::Query && decode(message.body, &page)) {
+    state_.query(rank, page, Clock::now());
   } else if (message.type == net::MessageType::Report && decode(message.body, &page)) {
-    state_.report(rank, page, Clock::now());
+    state_.report(rank, page);
   } else if (message.type == net::MessageType::Failed && bootstrap::decode(message.body, &cause)) {
     state_.propose(cause);
   } else if (message.type == net::MessageType::Gather) {

@@ -2,12 +2,12 @@
 #include "control/control_state.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/deadline.h"
 #include "base/text.h"
-#include "control/bodies.h"
 #include "watch/first_error.h"
 
 namespace weft::control {
@@ -22,7 +22,7 @@ Status hasEnded(const PeerName& name) {
 }
 
 ControlState::ControlState(std::vector<PeerName> names)
-    : names_(std::move(names)), seats_(names_.size()) {}
+    : names_(std::move(names)), seats_(names_.size()), questions_(names_.size()) {}
 
 void ControlState::send(std::uint32_t rank, net::MessageType type,
                         std::shared_ptr<const net::Bytes> body) {
@@ -45,6 +45,7 @@ void ControlState::seat(std::uint32_t rank) {
   if (seats_[rank].came) return;
   seats_[rank].came = seats_[rank].here = true;
   ++came_;
+  questions_.seat(rank);
   send(rank, net::MessageType::Roster, std::make_shared<const net::Bytes>());
 }
 
@@ -52,48 +53,12 @@ bool ControlState::nobodyHere() const {
   return std::ranges::none_of(seats_, [](const Seat& s) { return s.here; });
 }
 
-void ControlState::query(std::uint32_t asker, Clock::time_point now) {
-  seats_[asker].asks = true;
-  if (!answerAt_) askAll(now);
+void ControlState::query(std::uint32_t asker, const PageReport& page, Clock::time_point now) {
+  questions_.query(asker, page, now);
 }
 
-// A rank that still owes an answer is not asked again: questions that it does not read would fill its
-// socket.
-void ControlState::askAll(Clock::time_point now) {
-  answerAt_ = now + kAnswerPatience;
-  const auto nothing = std::make_shared<const net::Bytes>();
-  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
-    if (!seats_[r].here || seats_[r].owesSince) continue;
-    seats_[r].owesSince = now;
-    send(r, net::MessageType::Query, nothing);
-  }
-}
-
-void ControlState::report(std::uint32_t rank, const PageReport& page, Clock::time_point now) {
-  seats_[rank].owesSince.reset();
-  seats_[rank].page = page;
-  const bool all =
-      std::ranges::none_of(seats_, [](const Seat& s) { return s.here && s.owesSince; });
-  if (answerAt_ && all) answerAskers(now);
-}
-
-void ControlState::answerAskers(Clock::time_point now) {
-  answerAt_.reset();
-  const auto body = std::make_shared<const net::Bytes>(news(now));
-  for (std::uint32_t r = 0; r < seats_.size(); ++r)
-    if (std::exchange(seats_[r].asks, false)) send(r, net::MessageType::Report, body);
-}
-
-net::Bytes ControlState::news(Clock::time_point now) const {
-  News news;
-  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
-    const Seat& seat = seats_[r];
-    if (!seat.page && !seat.owesSince) continue;
-    const auto silence = seat.owesSince ? now - *seat.owesSince : Clock::duration::zero();
-    const auto ms = std::chrono::duration_cast<milliseconds>(silence).count();
-    news.entries.push_back({r, static_cast<std::uint32_t>(ms), seat.page.value_or(PageReport())});
-  }
-  return encode(news);
+void ControlState::report(std::uint32_t rank, const PageReport& page) {
+  questions_.report(rank, page);
 }
 
 // The first holds. But a lost link can be recovered from, and any other cause puts an end to that.
@@ -118,10 +83,10 @@ void ControlState::announceLeaver(std::uint32_t rank) {
 // A rank that leaves without having destroyed its end (its process exits) counts as lost: others may
 // wait for it.
 void ControlState::bye(std::uint32_t rank, Clock::time_point now) {
-  Seat& seat = seats_[rank];
-  if (!seat.page || !seat.page->left) return lose(rank, {}, now);
-  seat.here = false;
-  seat.owesSince.reset();
+  const std::optional<PageReport>& page = questions_.page(rank);
+  if (!page || !page->left) return lose(rank, {}, now);
+  seats_[rank].here = false;
+  questions_.leave(rank);
   announceLeaver(rank);
 }
 
@@ -129,7 +94,7 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
   Seat& seat = seats_[rank];
   if (!seat.here) return;
   seat.here = false;
-  seat.owesSince.reset();
+  questions_.leave(rank);
   seat.loss = loss;
   seat.cut = loss.kind == Loss::Cut;
   const Clock::time_point when = now + (seat.cut ? kCutPatience : kLossPatience);
@@ -137,29 +102,42 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
 }
 
 void ControlState::tick(Clock::time_point now) {
-  if (answerAt_ && now >= *answerAt_) answerAskers(now);
+  questions_.tick(now, send_);
   if (announceAt_ && now >= *announceAt_) announceLosses();
 }
 
 std::optional<ControlState::Clock::time_point> ControlState::nextTick() const {
-  if (!answerAt_ || !announceAt_) return answerAt_ ? answerAt_ : announceAt_;
-  return std::min(*answerAt_, *announceAt_);
+  const auto questions = questions_.nextTick();
+  if (!questions || !announceAt_) return questions ? questions : announceAt_;
+  return std::min(*questions, *announceAt_);
 }
 
+// First what they did last, so that whoever hears of an end knows whether it is missed.
 void ControlState::announceLosses() {
   announceAt_.reset();
-  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
-    if (!seats_[r].loss) continue;
-    // First what it did last, so that whoever hears of its end knows whether it is missed.
-    if (seats_[r].page)
-      broadcast(net::MessageType::Report, encode(News{{{r, 0, *seats_[r].page}}}));
-    broadcast(net::MessageType::Ended, encode(Ending{r, endOf(r)}));
-  }
+  std::vector<std::uint32_t> lost;
+  for (std::uint32_t r = 0; r < seats_.size(); ++r)
+    if (seats_[r].loss) lost.push_back(r);
+  const News last = questions_.newsOf(lost);
+  if (!last.groups.empty()) broadcast(net::MessageType::Report, encode(last));
+  for (const Ending& ending : endings()) broadcast(net::MessageType::Ended, encode(ending));
   for (Seat& seat : seats_) seat.loss.reset();
 }
 
-Status ControlState::endOf(std::uint32_t rank) const {
-  return seats_[rank].cut ? cutOf(rank) : hasEnded(names_[rank]);
+// Those that are not told: of all whose connection closed, and of each host that is cut off.
+std::vector<Ending> ControlState::endings() const {
+  Ending closed;
+  std::map<std::string, Ending> cut;
+  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
+    if (!seats_[r].loss) continue;
+    Ending& ending = seats_[r].cut ? cut[names_[r].host] : closed;
+    if (seats_[r].cut && ending.ranks.empty()) ending.why = cutOf(r);
+    ending.ranks.add(r);
+  }
+  std::vector<Ending> all;
+  if (!closed.ranks.empty()) all.push_back(std::move(closed));
+  for (auto& [host, ending] : cut) all.push_back(std::move(ending));
+  return all;
 }
 
 Status ControlState::cutOf(std::uint32_t rank) const {
@@ -199,7 +177,7 @@ bool ControlState::allOthersCut() const {
 }
 
 void ControlState::beginToLeave(Clock::time_point now) {
-  if (here(0)) askAll(now);
+  if (here(0)) questions_.ask(0, now, send_);
 }
 
 void ControlState::leave(Clock::time_point now) {

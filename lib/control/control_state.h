@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +12,8 @@
 
 #include "base/status.h"
 #include "bootstrap/messages.h"
-#include "control/page_report.h"
+#include "control/bodies.h"
+#include "control/questions.h"
 #include "watch/liveness.h"
 
 namespace weft::control {
@@ -24,7 +26,7 @@ Status hasEnded(const PeerName& name);
 // and sends what it wants sent. One thread.
 class ControlState {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Questions::Clock;
 
   // How a connection ended that said no good-bye. The kernel says `Closed` for a process that is
   // gone, `Cut` where nothing has come from its host for a while.
@@ -42,11 +44,14 @@ class ControlState {
 
   // names[r] is rank r; the server lives in rank 0's process.
   explicit ControlState(std::vector<PeerName> names);
+  ControlState(const ControlState&) = delete;
+  ControlState& operator=(const ControlState&) = delete;
 
   // ---- events ----
   void seat(std::uint32_t rank);  // once: who has gone does not come back
-  void query(std::uint32_t asker, Clock::time_point now);
-  void report(std::uint32_t rank, const PageReport& page, Clock::time_point now);
+  // Questions and answers go out with the next tick(): once for all that came meanwhile.
+  void query(std::uint32_t asker, const PageReport& page, Clock::time_point now);
+  void report(std::uint32_t rank, const PageReport& page);
   void propose(const Status& cause);
   void gather(std::uint32_t rank, const net::Bytes& part);
   void bye(std::uint32_t rank, Clock::time_point now);
@@ -54,7 +59,7 @@ class ControlState {
   void tick(Clock::time_point now);
   // This process ends: asks rank 0, whose end it is, for what it did last. Over with leave().
   void beginToLeave(Clock::time_point now);
-  bool mayLeave() const { return !here(0) || !seats_[0].owesSince; }
+  bool mayLeave() const { return !here(0) || !questions_.owes(0); }
   void leave(Clock::time_point now);
 
   // ---- what follows ----
@@ -71,16 +76,11 @@ class ControlState {
   static constexpr std::chrono::milliseconds kLossPatience{50};
   // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
   static constexpr std::chrono::milliseconds kCutPatience{250};
-  // For answers, before those that came are passed on without the rest.
-  static constexpr std::chrono::milliseconds kAnswerPatience{5};
 
  private:
   struct Seat {
     bool came = false;
     bool here = false;
-    bool asks = false;  // waits for news
-    std::optional<Clock::time_point> owesSince;
-    std::optional<PageReport> page;
     std::optional<Loss> loss;  // not yet told
     bool cut = false;
   };
@@ -88,20 +88,18 @@ class ControlState {
   void send(std::uint32_t rank, net::MessageType type, std::shared_ptr<const net::Bytes> body);
   void broadcast(net::MessageType type, net::Bytes body);
   void announceLeaver(std::uint32_t rank);
-  void askAll(Clock::time_point now);
-  void answerAskers(Clock::time_point now);
-  net::Bytes news(Clock::time_point now) const;
   void announceLosses();
-  Status endOf(std::uint32_t rank) const;
+  std::vector<Ending> endings() const;
   Status cutOf(std::uint32_t rank) const;
   std::vector<std::uint32_t> ranksOf(const std::string& host) const;
   bool allOthersCut() const;
 
   std::vector<PeerName> names_;
   std::vector<Seat> seats_;
+  Questions questions_;
+  const Questions::Send send_ = std::bind_front(&ControlState::send, this);
   std::size_t came_ = 0;
   std::optional<Status> firstError_;
-  std::optional<Clock::time_point> answerAt_;    // a round of questions is under way
   std::optional<Clock::time_point> announceAt_;  // a loss is to be told
   std::deque<Outgoing> outgoing_;
 };

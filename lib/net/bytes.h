@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,6 +24,12 @@ class ByteWriter {
     for (std::size_t i = 0; i < sizeof(T); ++i)
       out_.push_back(static_cast<std::byte>(bits >> (8 * i)));
     return *this;
+  }
+  // Of any size but mostly small: 7 bits a byte, the lowest first, and a bit that says that more
+  // follow.
+  ByteWriter& small(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) number(static_cast<std::uint8_t>(value | 0x80));
+    return number(static_cast<std::uint8_t>(value));
   }
   ByteWriter& raw(ByteView bytes) {
     out_.insert(out_.end(), bytes.begin(), bytes.end());
@@ -53,6 +60,18 @@ class ByteReader {
     for (std::size_t i = 0; i < bytes.size(); ++i)
       bits |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
     return static_cast<T>(bits);
+  }
+  template <std::unsigned_integral T>
+  T small() {
+    std::uint64_t bits = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = number<std::uint8_t>();
+      bits |= std::uint64_t{byte & 0x7fu} << shift;
+      if ((byte & 0x80) == 0) break;
+      if (shift == 63) ok_ = false;
+    }
+    if (bits > std::numeric_limits<T>::max()) ok_ = false;
+    return ok_ ? static_cast<T>(bits) : T{0};
   }
   // A view of the next `size` bytes; empty if there are fewer.
   ByteView raw(std::size_t size) {

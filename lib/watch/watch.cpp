@@ -34,14 +34,27 @@ constexpr milliseconds kAnswerPatience{30};                    // for the last l
 constexpr milliseconds kSilence{3000};                         // of a stopped or overloaded process
 constexpr std::uint64_t kCompareEvery = transport::kRing / 4;  // calls, if rooted
 
+constexpr const char* kUnknownCall = "another call";
+
+std::string wordsOf(const transport::CallRecord& record) {
+  return record.what.load(std::memory_order_acquire) == kUnknownWords ? kUnknownCall
+                                                                      : plan::describe(record);
+}
+
 // The peer's record of call `seq`, if it has made that call. `words` may be null.
 bool readCall(const transport::ControlPage& page, std::uint64_t seq, std::uint64_t* fingerprint,
               std::string* words) {
   const transport::CallRecord& record = page.calls[seq % transport::kCallRecords];
   if (record.seq.load(std::memory_order_acquire) != seq) return false;
   *fingerprint = record.fingerprint.load(std::memory_order_acquire);
-  if (words) *words = plan::describe(record);
+  if (words) *words = wordsOf(record);
   return record.seq.load(std::memory_order_relaxed) == seq;
+}
+
+std::size_t sizeOf(const std::map<std::string, std::vector<std::uint32_t>>& callers,
+                   const std::string& words) {
+  const auto found = callers.find(words);
+  return found == callers.end() ? 0 : found->second.size();
 }
 
 // "ranks 0-1 called all_reduce(count=1, float, sum); rank 2 did not call yet"
@@ -218,28 +231,36 @@ Watch::Callers Watch::heardOf(std::uint64_t seq) const {
 }
 
 // The others enter within moments: waits for their words, as long as more of them come, but no
-// longer than until somebody else has told the error.
-Watch::Callers Watch::callersOf(std::uint64_t seq) {
+// longer than until somebody else has told the error. *seq is the first call on which not all agree,
+// which may turn out to be an earlier one.
+Watch::Callers Watch::callersOf(std::uint64_t* seq) {
   const Clock::time_point end = Clock::now() + kWordsAtMost;
   Clock::time_point until = Clock::now() + kWordsPatience;
   std::size_t silent = names_.size();
   for (auto pause = kLeaveLook;; pause = std::min(2 * pause, 20 * kLeaveLook)) {
     if (remote_) remote_->refresh(kAskAgain);
     std::this_thread::sleep_for(pause);  // they may be waiting for this core
-    Callers callers = heardOf(seq);
-    const auto none = callers.find("");
-    if (none == callers.end() || published()) return callers;
-    if (none->second.size() < silent) until = Clock::now() + kWordsPatience;
-    silent = none->second.size();
+    if (const std::uint64_t parting = remote_ ? remote_->parting() : 0; parting != 0)
+      *seq = std::min(*seq, parting);
+    Callers callers = heardOf(*seq);
+    const std::size_t unknown = sizeOf(callers, "") + sizeOf(callers, kUnknownCall);
+    if (unknown == 0 || published()) return callers;
+    if (unknown < silent) until = Clock::now() + kWordsPatience;
+    silent = unknown;
     if (Clock::now() > std::min(until, end)) return callers;
   }
 }
 
-Status Watch::disagreement(std::uint32_t peer) {
-  // The first call on which not all agree.
+// The first call on which not all agree, as far as is known.
+std::uint64_t Watch::firstDifference() const {
   std::uint64_t seq = seq_ - std::min<std::uint64_t>(seq_ - 1, transport::kCallRecords - 1);
   while (seq < seq_ && !differ(seq)) ++seq;
-  const Callers callers = callersOf(seq);
+  return seq;
+}
+
+Status Watch::disagreement(std::uint32_t peer) {
+  std::uint64_t seq = firstDifference();
+  const Callers callers = callersOf(&seq);
   ErrorData data{
       .code = Code::Mismatch,
       .what = text("mismatched collective #", seq, " on communicator ", commName_, ": {call}"),
@@ -255,6 +276,12 @@ Status Watch::disagreement(std::uint32_t peer) {
 }
 
 Status Watch::compareCalls(std::uint64_t seq) {
+  const std::uint64_t parting = remote_ ? remote_->parting() : 0;
+  if (parting != 0 && parting < seq) WEFT_TRY(compareOne(parting));
+  return compareOne(seq);
+}
+
+Status Watch::compareOne(std::uint64_t seq) {
   std::uint64_t mine = 0, theirs = 0;
   if (!readCall(mine_, seq, &mine, nullptr)) return {};
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
@@ -262,6 +289,15 @@ Status Watch::compareCalls(std::uint64_t seq) {
     if (page && readCall(*page, seq, &theirs, nullptr) && theirs != mine) return disagreement(r);
   }
   return {};
+}
+
+// What ranks have called that are ahead of this one may come a little later than how far they are.
+void Watch::awaitAgreement() {
+  const Clock::time_point until = Clock::now() + kWordsPatience;
+  while (remote_ && !remote_->knowsAgreement() && !isBroken() && Clock::now() < until) {
+    std::this_thread::sleep_for(kAskAgain);
+    remote_->refresh(kAnswerPatience);
+  }
 }
 
 Status Watch::finish(int timeoutMs) {
@@ -272,6 +308,7 @@ Status Watch::finish(int timeoutMs) {
   for (std::uint32_t r = 0; r < names_.size(); ++r)
     for (; r != rank_ && isMissed(r, true, {}); std::this_thread::sleep_for(kLeaveLook))
       WEFT_TRY(trouble(r));
+  awaitAgreement();
   WEFT_TRY(compareCalls(seq_));
   return firstError();
 }

@@ -96,11 +96,14 @@ class Watch {
   using Callers = std::map<std::string, std::vector<std::uint32_t>>;
   PeerName oddOneOut(const Callers& callers) const;
   Callers heardOf(std::uint64_t seq) const;
-  Callers callersOf(std::uint64_t seq);
+  Callers callersOf(std::uint64_t* seq);
   void keep(const Status& cause);
   void beginWait(int timeoutMs, const char* label);
   Status compareCalls(std::uint64_t seq);
+  Status compareOne(std::uint64_t seq);
   bool differ(std::uint64_t seq) const;
+  std::uint64_t firstDifference() const;
+  void awaitAgreement();
   Status lookForDead(bool inCall, const Needs& needs = {});
   Status farDeath(const Needs& matters) const;
   bool isInside(std::uint32_t peer) const;

@@ -27,7 +27,7 @@ void tryPage(net::ByteView bytes) {
   require(control::encode(page).size() <= control::PageReport::kMaxBytes, "a page is bounded");
   const auto mirror = std::make_unique<transport::ControlPage>();
   control::writePage(page, mirror.get());
-  const control::PageReport seen = control::readPage(*mirror);
+  const control::PageReport seen = control::readPage(*mirror, true);
   require(seen.callSeq == page.callSeq && seen.left == page.left,
           "a mirror says what was reported");
 }

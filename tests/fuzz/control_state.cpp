@@ -51,8 +51,11 @@ class Server {
     control::PageReport page;
     page.callSeq = from_.ConsumeIntegralInRange<std::uint64_t>(0, 3);
     page.left = from_.ConsumeBool();
-    if (event == 1) return state_.query(rank, now_);
-    if (event == 2) return state_.report(rank, page, now_);
+    page.fingerprint = from_.ConsumeIntegralInRange<std::uint64_t>(0, 2);
+    for (std::uint64_t seq = 1; seq <= page.callSeq && from_.ConsumeBool(); ++seq)
+      page.calls.push_back({seq, from_.ConsumeIntegralInRange<std::uint64_t>(0, 2), seq, seq});
+    if (event == 1) return state_.query(rank, page, now_);
+    if (event == 2) return state_.report(rank, page);
     if (event == 3) return state_.gather(rank, net::Bytes(rank));
     if (event == 4) return state_.propose(Status::error(Code::LinkLost, "a link"));
     if (event == 5) return state_.propose(Status::error(Code::RemoteError, "another"));
@@ -68,8 +71,8 @@ class Server {
     if (out.type == MessageType::Report)
       require(control::decode(*out.body, kRanks, &news), "news can be read");
     if (out.type == MessageType::Ended)
-      require(control::decode(*out.body, kRanks, &ending) && !ending.why.ok(),
-              "an end has a cause");
+      require(control::decode(*out.body, kRanks, &ending) && !ending.ranks.empty(),
+              "an end is somebody's");
     if (out.type == MessageType::Gathered)
       require(control::decode(*out.body, kRanks, &part), "parts can be read");
     if (out.type == MessageType::Error)

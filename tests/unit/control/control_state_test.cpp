@@ -15,7 +15,8 @@ using Loss = ControlState::Loss;
 
 // A server's state with everybody seated, and what it has sent since.
 struct Board {
-  explicit Board(std::uint32_t ranks, std::uint32_t perHost = 1) : board(namesOf(ranks, perHost)) {
+  explicit Board(std::uint32_t ranks, std::uint32_t perHost = 1)
+      : names(namesOf(ranks, perHost)), board(names) {
     for (std::uint32_t r = 0; r < ranks; ++r) board.seat(r);
     (void)sent();
   }
@@ -23,6 +24,11 @@ struct Board {
     std::vector<ControlState::Outgoing> all;
     while (auto out = board.take()) all.push_back(*out);
     return all;
+  }
+  // As the server does, once it has read what came.
+  std::vector<ControlState::Outgoing> sentAt(Clock::time_point now) {
+    board.tick(now);
+    return sent();
   }
   std::vector<std::uint32_t> receiversOf(net::MessageType type) {
     std::vector<std::uint32_t> ranks;
@@ -38,67 +44,159 @@ struct Board {
       Ending ending;
       if (out.rank != 0 || out.type != net::MessageType::Ended) continue;
       EXPECT_TRUE(decode(*out.body, 8, &ending));
-      lines.push_back(text(ending.rank, ": ", ending.why.text()));
+      ending.ranks.forEach([&](std::uint32_t r) {
+        const Status why = ending.why.ok() ? hasEnded(names[r]) : ending.why;
+        lines.push_back(text(r, ": ", why.text()));
+      });
     }
     return lines;
   }
+  const std::vector<PeerName> names;
   ControlState board;
   const Clock::time_point start = Clock::now();
   Clock::time_point after(int ms) const { return start + milliseconds(ms); }
 };
 
+// After so many calls, which all make alike.
 PageReport did(std::uint64_t calls) {
   PageReport page;
   page.callSeq = calls;
+  page.fingerprint = 100 * calls;
   return page;
+}
+
+News newsIn(const ControlState::Outgoing& out, std::size_t ranks) {
+  News news;
+  EXPECT_TRUE(decode(*out.body, ranks, &news));
+  return news;
 }
 
 using Ranks = std::vector<std::uint32_t>;
 
-TEST(ControlState, AQuestionGoesToAllAndTheAnswersToTheAsker) {
+TEST(ControlState, AQuestionGoesToAllOthersAndTheAnswersToTheAsker) {
   Board b(3);
-  b.board.query(1, b.start);
-  EXPECT_EQ(b.receiversOf(net::MessageType::Query), (Ranks{0, 1, 2}));
-  for (std::uint32_t r = 0; r < 3; ++r) {
-    EXPECT_TRUE(b.sent().empty());
-    b.board.report(r, did(r), b.start);
-  }
-  const auto sent = b.sent();
+  b.board.query(1, did(0), b.start);
+  b.board.tick(b.start);
+  EXPECT_EQ(b.receiversOf(net::MessageType::Query), (Ranks{0, 2}));
+  b.board.report(0, did(0));
+  EXPECT_TRUE(b.sentAt(b.start).empty());
+  PageReport left = did(0);
+  left.left = true;
+  b.board.report(2, left);
+  const auto sent = b.sentAt(b.start);
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].rank, 1u);
-  News news;
-  ASSERT_TRUE(decode(*sent[0].body, 3, &news));
-  ASSERT_EQ(news.entries.size(), 3u);
-  EXPECT_EQ(news.entries[2].page.callSeq, 2u);
+  const News news = newsIn(sent[0], 3);
+  ASSERT_EQ(news.groups.size(), 2u);
+  EXPECT_EQ(news.groups[0].ranks, RankSet({{0, 1}}));
+  EXPECT_FALSE(news.groups[0].left);
+  EXPECT_EQ(news.groups[1].ranks, RankSet({{2, 2}}));
+  EXPECT_TRUE(news.groups[1].left);
 }
 
 TEST(ControlState, OneRoundServesAllWhoAskMeanwhile) {
-  Board b(3);
-  b.board.query(1, b.start);
-  b.board.query(2, b.start);
-  b.board.query(0, b.start);
-  EXPECT_EQ(b.receiversOf(net::MessageType::Query).size(), 3u);
-  for (std::uint32_t r = 0; r < 3; ++r) b.board.report(r, did(1), b.start);
+  Board b(4);
+  for (const std::uint32_t r : {1u, 2u, 0u}) b.board.query(r, did(1), b.start);
+  b.board.tick(b.start);
+  EXPECT_EQ(b.receiversOf(net::MessageType::Query), Ranks{3});
+  b.board.report(3, did(1));
+  b.board.tick(b.start);
   EXPECT_EQ(b.receiversOf(net::MessageType::Report), (Ranks{0, 1, 2}));
 }
 
 TEST(ControlState, WhoDoesNotAnswerIsReportedAndNotAskedAgain) {
   Board b(2);
-  b.board.query(0, b.start);
-  b.board.report(0, did(1), b.start);
-  (void)b.sent();
+  b.board.query(0, did(1), b.start);
+  EXPECT_EQ(b.sentAt(b.start).size(), 1u);
   ASSERT_TRUE(b.board.nextTick().has_value());
   b.board.tick(*b.board.nextTick());
   EXPECT_EQ(b.receiversOf(net::MessageType::Report), (Ranks{0}));
-  b.board.query(0, b.after(3000));
-  EXPECT_EQ(b.receiversOf(net::MessageType::Query), (Ranks{0}));
-  b.board.report(0, did(1), b.after(3000));
-  b.board.tick(b.after(3100));
-  const auto sent = b.sent();
+  b.board.query(0, did(1), b.after(3000));
+  EXPECT_TRUE(b.sentAt(b.after(3000)).empty());
+  const auto sent = b.sentAt(b.after(3100));
   ASSERT_EQ(sent.size(), 1u);
-  News news;
-  ASSERT_TRUE(decode(*sent[0].body, 2, &news));
-  EXPECT_EQ(news.entries[1].silenceMs, 3100u);
+  const News news = newsIn(sent[0], 2);
+  ASSERT_EQ(news.silences.size(), 1u);
+  EXPECT_EQ(news.silences[0].ms, 3100u);
+  EXPECT_EQ(news.silences[0].ranks, RankSet({{1, 1}}));
+}
+
+// Who dies or leaves during a round is not waited for.
+TEST(ControlState, ARoundEndsWithoutThoseWhoHaveGone) {
+  Board b(3);
+  b.board.query(0, did(1), b.start);
+  EXPECT_EQ(b.sentAt(b.start).size(), 2u);
+  b.board.lose(1, {}, b.start);
+  b.board.report(2, did(1));
+  b.board.tick(b.start);
+  EXPECT_EQ(b.receiversOf(net::MessageType::Report), Ranks{0});
+}
+
+// The calls of a rank, of which those from `stray` on are others than everybody's.
+PageReport withCalls(std::uint64_t calls, std::uint64_t stray = ~0ull) {
+  PageReport page = did(calls);
+  for (std::uint64_t seq = calls - std::min<std::uint64_t>(calls, PageReport::kCalls) + 1;
+       seq <= calls; ++seq)
+    page.calls.push_back({seq, 100 * seq + (seq >= stray), seq, seq >= stray});
+  if (!page.calls.empty()) page.fingerprint = page.calls.back().fingerprint;
+  return page;
+}
+PageReport withoutCalls(PageReport page) {
+  page.calls.clear();
+  return page;
+}
+
+// Both sides of a disagreement are told with the first call that differs, and one rank a side is
+// asked for it.
+TEST(ControlState, TheFirstCallThatDiffersIsFound) {
+  Board b(8);
+  const PageReport usual = withCalls(20), other = withCalls(21, 17);
+  for (std::uint32_t r = 0; r < 8; ++r)
+    b.board.query(r, withoutCalls(r == 5 || r == 6 ? other : usual), b.start);
+  b.board.tick(b.start);
+  EXPECT_EQ(b.receiversOf(net::MessageType::Query), (Ranks{5, 0}));
+  b.board.report(5, other);
+  b.board.report(0, usual);
+  const auto sent = b.sentAt(b.start);
+  ASSERT_EQ(sent.size(), 8u);
+  const News news = newsIn(sent[0], 8);
+  ASSERT_EQ(news.groups.size(), 2u);
+  EXPECT_EQ(news.groups[0].parting, (PageReport::Call{17, 1700, 17, 0}));
+  EXPECT_EQ(news.groups[1].parting, (PageReport::Call{17, 1701, 17, 1}));
+  EXPECT_EQ(news.groups[1].ranks, RankSet({{5, 6}}));
+  EXPECT_EQ(news.groups[1].last.seq, 21u);
+}
+
+// A rank that is behind agrees: nothing differs, and the next round need not ask for calls again.
+TEST(ControlState, WhoIsBehindOnTheSameWayHasNotStrayed) {
+  Board b(3);
+  const PageReport ahead = withCalls(20), behind = withCalls(18);
+  for (int round = 0; round < 2; ++round) {
+    for (const std::uint32_t r : {0u, 2u}) b.board.query(r, withoutCalls(ahead), b.start);
+    b.board.query(1, withoutCalls(behind), b.start);
+    auto sent = b.sentAt(b.start);
+    if (round == 0) {
+      for (const auto& out : sent) b.board.report(out.rank, out.rank == 1 ? behind : ahead);
+      sent = b.sentAt(b.start);
+    }
+    ASSERT_EQ(sent.size(), 3u);
+    const News news = newsIn(sent[0], 3);
+    EXPECT_TRUE(news.settled);
+    ASSERT_EQ(news.groups.size(), 2u);
+    EXPECT_EQ(news.groups[1].last.seq, 18u);
+    for (const News::Group& group : news.groups) EXPECT_FALSE(group.parting.has_value());
+  }
+}
+
+// Whoever is asked for its calls and does not answer costs the others a moment, not the news.
+TEST(ControlState, CallsThatDoNotComeAreNotAwaited) {
+  Board b(3);
+  for (std::uint32_t r = 0; r < 3; ++r) b.board.query(r, did(r == 0 ? 2 : 3), b.start);
+  EXPECT_EQ(b.sentAt(b.start).size(), 2u);
+  EXPECT_TRUE(b.sentAt(b.after(9)).empty());
+  const auto sent = b.sentAt(b.after(10));
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_FALSE(newsIn(sent[0], 3).settled);
 }
 
 TEST(ControlState, TheFirstCauseHolds) {
@@ -151,9 +249,9 @@ TEST(ControlState, AGoodbyeIsNoEndIfTheRankHasLeft) {
   Board b(3);
   PageReport left = did(4);
   left.left = true;
-  b.board.report(1, left, b.start);
+  b.board.report(1, left);
   b.board.bye(1, b.start);
-  b.board.report(2, did(4), b.start);
+  b.board.report(2, did(4));
   b.board.bye(2, b.start);
   b.board.tick(b.after(1000));
   const auto endings = b.endings();
@@ -246,7 +344,7 @@ TEST(ControlState, AfterALostLinkLeaversAreNamed) {
   Board b(4);
   PageReport left = did(3);
   left.left = true;
-  for (const std::uint32_t r : {1u, 2u}) b.board.report(r, left, b.start);
+  for (const std::uint32_t r : {1u, 2u}) b.board.report(r, left);
   b.board.bye(1, b.start);
   EXPECT_EQ(told(b), Lines{});
   b.board.propose(lostLink());
@@ -266,7 +364,7 @@ TEST(PageReport, TellsTheLastCalls) {
   }
   page.inCall = 1;
   PageReport report;
-  ASSERT_TRUE(decode(encode(readPage(page)), &report));
+  ASSERT_TRUE(decode(encode(readPage(page, true)), &report));
   transport::ControlPage mirror;
   writePage(report, &mirror);
   EXPECT_EQ(mirror.callSeq, 100u);
@@ -295,27 +393,73 @@ TEST(Bodies, NoiseIsRefusedOrHarmless) {
       EXPECT_LT(part.rank, 3u);
     }
     if (decode(bytes, 3, &news)) {
-      for (const News::Entry& entry : news.entries) EXPECT_LT(entry.rank, 3u);
+      std::size_t named = 0;
+      for (const News::Group& group : news.groups) {
+        group.ranks.forEach([&](std::uint32_t r) { EXPECT_LT(r, 3u); });
+        named += group.ranks.size();
+      }
+      EXPECT_LE(named, 3u);
     }
     if (decode(bytes, 3, &ending)) {
-      EXPECT_LT(ending.rank, 3u);
+      ending.ranks.forEach([&](std::uint32_t r) { EXPECT_LT(r, 3u); });
     }
   }
 }
 
 TEST(Bodies, AShortMessageMakesNoRoomForAllRanks) {
   News news;
-  const net::Bytes count = net::ByteWriter().number<std::uint32_t>(1 << 20).take();
+  const net::Bytes count = net::ByteWriter().small(1 << 21).take();
   EXPECT_FALSE(decode(count, 1 << 20, &news));
-  EXPECT_LT(news.entries.capacity(), 16u);
+  EXPECT_LT(news.groups.capacity(), 16u);
 }
 
 TEST(Bodies, AllCutsAreRefused) {
-  const net::Bytes whole = encode(News{{{1, 5, did(3)}, {2, 0, did(4)}}});
+  News whole;
+  whole.groups.push_back(
+      {.last = {3, 300, 1, 2}, .described = true, .parting = {}, .ranks = RankSet({{1, 2}})});
+  whole.groups.push_back({.inCall = true,
+                          .last = {4, 400, 0, 0},
+                          .parting = {{2, 200, 1, 1}},
+                          .ranks = RankSet({{0, 0}})});
+  whole.silences.push_back({5000, RankSet({{2, 2}})});
+  const net::Bytes bytes = encode(whole);
   News news;
-  ASSERT_TRUE(decode(whole, 3, &news));
-  for (std::size_t n = 0; n < whole.size(); ++n)
-    EXPECT_FALSE(decode(net::ByteView(whole).first(n), 3, &news)) << n;
+  ASSERT_TRUE(decode(bytes, 3, &news));
+  EXPECT_EQ(encode(news), bytes);
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(decode(net::ByteView(bytes).first(n), 3, &news)) << n;
+}
+
+TEST(Bodies, ARankIsInOneGroup) {
+  News twice;
+  for (const RankSet& set : {RankSet({{0, 1}}), RankSet({{1, 2}})})
+    twice.groups.push_back({.last = {}, .parting = {}, .ranks = set});
+  News news;
+  EXPECT_FALSE(decode(encode(twice), 3, &news));
+}
+
+// As ranges or as bits, whichever is less; who is not there is refused.
+TEST(RankSet, TravelsInTheShorterForm) {
+  std::mt19937 random(1);
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    const auto ranks = static_cast<std::uint32_t>(1 + random() % 300);
+    const auto share = 1 + random() % 100;
+    RankSet set;
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      if (random() % 100 < share) set.add(r);
+    net::ByteWriter writer;
+    encode(set, &writer);
+    const net::Bytes bytes = writer.take();
+    EXPECT_LE(bytes.size(), std::min<std::size_t>(ranks / 8 + 6, 2 + 4 * set.ranges().size()));
+    RankSet read;
+    net::ByteReader reader(bytes);
+    ASSERT_TRUE(decode(&reader, ranks, &read) && reader.done());
+    ASSERT_EQ(read, set);
+    net::ByteReader again(bytes);
+    if (!set.empty()) {
+      EXPECT_FALSE(decode(&again, set.ranges().back().last, &read));
+    }
+  }
 }
 
 }  // namespace

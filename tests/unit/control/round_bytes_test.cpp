@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a round of questions costs, in bytes on all connections together: server and messages are the
+// real ones, and the frames, in both directions.
+#include <deque>
+
+#include "control/bodies.h"
+#include "control/control_state.h"
+#include "net/channel.h"
+#include "remote_world.h"
+
+namespace weft::control {
+namespace {
+
+using namespace weft::test;
+
+std::size_t frameBytes(net::MessageType type, const net::Bytes& body) {
+  net::Channel channel;
+  channel.secure({}, {}, net::Channel::kMaxFrameAfter);
+  channel.send(type, body);
+  std::size_t bytes = 0;
+  for (net::ByteView out = channel.pending(); !out.empty(); out = channel.pending()) {
+    bytes += out.size();
+    channel.sent(out.size());
+  }
+  return bytes;
+}
+
+// A page after some calls, the last of which it is still in.
+std::unique_ptr<transport::ControlPage> pageAfter(std::uint64_t calls, bool stray) {
+  auto page = std::make_unique<transport::ControlPage>();
+  for (std::uint64_t seq = 1; seq <= calls; ++seq) {
+    transport::CallRecord& record = page->calls[seq % transport::kCallRecords];
+    record.fingerprint = 0x9e3779b97f4a7c15 * seq + (stray && seq + 3 > calls);
+    record.count = 1 << 20;
+    record.what = ~0ull >> 8;
+    record.seq = seq;
+  }
+  page->callSeq = calls;
+  page->inCall = 1;
+  return page;
+}
+
+constexpr std::uint64_t kCalls = 1'000'000;
+
+struct Job {
+  enum Kind : std::uint32_t { Usual, Late, Stray };
+  explicit Job(std::uint32_t ranks) : state(namesOf(ranks, 8)), kinds(ranks, Usual) {
+    for (std::uint32_t r = 0; r < ranks; ++r) state.seat(r);
+    (void)deliver();
+  }
+  PageReport does(std::uint32_t rank, bool withCalls) const {
+    return readPage(*pages[kinds[rank]], withCalls);
+  }
+  // What the server has for the ranks, and what it costs.
+  std::deque<ControlState::Outgoing> deliver() {
+    std::deque<ControlState::Outgoing> all;
+    while (auto out = state.take()) {
+      bytes += frameBytes(out->type, *out->body);
+      all.push_back(std::move(*out));
+    }
+    return all;
+  }
+  void ask(std::uint32_t rank) {
+    const net::Bytes body = encode(does(rank, false));
+    PageReport page;
+    ASSERT_TRUE(decode(body, &page));
+    bytes += frameBytes(net::MessageType::Query, body);
+    state.query(rank, page, now);
+  }
+  void answer(const ControlState::Outgoing& question) {
+    const net::Bytes body = encode(does(question.rank, !question.body->empty()));
+    PageReport page;
+    ASSERT_TRUE(decode(body, &page));
+    bytes += frameBytes(net::MessageType::Report, body);
+    state.report(question.rank, page);
+  }
+  // The worst case: the first that asks has all others asked, who are about to ask as well.
+  std::size_t round() {
+    bytes = 0;
+    ask(0);
+    state.tick(now);
+    std::deque<ControlState::Outgoing> questions = deliver();
+    for (std::uint32_t r = 1; r < kinds.size(); ++r)
+      if (kinds[r] != Late) ask(r);
+    for (news.clear(); !questions.empty(); questions = deliver()) {
+      for (const ControlState::Outgoing& out : questions)
+        if (out.type == net::MessageType::Query)
+          answer(out);
+        else
+          news.push_back(out);
+      state.tick(now);
+    }
+    return bytes;
+  }
+
+  ControlState state;
+  std::vector<Kind> kinds;
+  const Clock::time_point now = Clock::now();
+  std::size_t bytes = 0;
+  std::vector<ControlState::Outgoing> news;
+  const std::unique_ptr<transport::ControlPage> pages[3] = {
+      pageAfter(kCalls, false), pageAfter(kCalls - 1, false), pageAfter(kCalls, true)};
+};
+
+constexpr std::size_t kCallsOfOneGroup = 700;  // asked for and told, with their frames
+constexpr std::uint32_t kSizes[] = {8, 64, 128, 256, 1024, 4096};
+
+TEST(RoundBytes, AtMost200ARankWhereAllDoTheSame) {
+  for (const std::uint32_t n : kSizes) {
+    Job job(n);
+    const std::size_t bytes = job.round();
+    EXPECT_EQ(job.news.size(), n);
+    EXPECT_LE(bytes, 200 * n) << n;
+    RecordProperty(text("bytes_a_rank_at_", n), static_cast<int>(bytes / n));
+  }
+}
+
+TEST(RoundBytes, AtMost200ARankWhereSomeAreLate) {
+  for (const std::uint32_t n : kSizes) {
+    for (const std::uint32_t late : {1u, 8u}) {
+      Job job(n);
+      for (std::uint32_t r = 0; r < late && r < n / 2; ++r) job.kinds[n / 2 + r] = Job::Late;
+      EXPECT_LE(job.round(), 200 * n + 2 * kCallsOfOneGroup) << n << ", " << late << " late";
+      EXPECT_LE(job.round(), 200 * n) << n << ", " << late << " late, for the second time";
+    }
+  }
+}
+
+// The most that can be said of two groups: a bit a rank.
+TEST(RoundBytes, ABitARankWhereEveryOtherIsLate) {
+  for (const std::uint32_t n : kSizes) {
+    Job job(n);
+    for (std::uint32_t r = 1; r < n; r += 2) job.kinds[r] = Job::Late;
+    EXPECT_LE(job.round(), (200 + n / 8) * n + 2 * kCallsOfOneGroup) << n;
+  }
+}
+
+TEST(RoundBytes, ADisagreementCostsItsCallsOnce) {
+  for (const std::uint32_t n : kSizes) {
+    Job job(n);
+    job.kinds[n / 3] = Job::Stray;
+    EXPECT_LE(job.round(), 300 * n + 2 * kCallsOfOneGroup) << n;
+    News news;
+    ASSERT_TRUE(decode(*job.news.back().body, n, &news));
+    ASSERT_EQ(news.groups.size(), 2u);
+    for (const News::Group& group : news.groups) {
+      ASSERT_TRUE(group.parting.has_value());
+      EXPECT_EQ(group.parting->seq, kCalls - 2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::control
