@@ -2,7 +2,7 @@
 #include "plan/bind.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -13,6 +13,30 @@ namespace {
 
 constexpr std::uint32_t kNobody = ~0u;
 
+// What puts read of Out.
+class Sources {
+ public:
+  explicit Sources(const std::vector<BoundOp>& ops) {
+    using enum BoundOp::Kind;
+    for (const BoundOp& op : ops)
+      if ((op.kind == Put || op.kind == PutDirect || op.kind == Store) && op.src.base == Base::Out)
+        runs_.push_back({op.src.offset, op.src.offset + op.max});
+    std::ranges::sort(runs_);
+    std::uint64_t end = 0;
+    for (auto& run : runs_) end = run.second = std::max(end, run.second);  // of all up to this one
+  }
+
+  // Is any of what this op writes to Out among them?
+  bool meet(const BoundOp& op) const {
+    const std::pair<std::uint64_t, std::uint64_t> behind{op.dst.offset + op.max, 0};
+    const auto after = std::ranges::lower_bound(runs_, behind);
+    return after != runs_.begin() && std::prev(after)->second > op.dst.offset;
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_;  // by their starts
+};
+
 class Binder {
   using Kind = BoundOp::Kind;
 
@@ -21,12 +45,15 @@ class Binder {
       : schedule_(schedule),
         call_(call),
         target_(target),
-        staging_(schedule, target.rank),
+        program_(schedule.program(target.rank)),
+        staging_(schedule, target.rank, program_),
         layout_(schedule, call,
                 {target.usedPerRegion(), target.budget.stagingBytes, staging_.slotsPerRegion()}),
-        program_(schedule.program(target.rank)),
         plan_(plan),
-        lastSignal_(schedule.ranks, kNobody) {}
+        lastSignal_(schedule.ranks, kNobody),
+        readIn_(schedule.inChunks, 0),
+        readOut_(schedule.outChunks, 0),
+        readTmp_(schedule.tmpChunks, 0) {}
 
   Status run() {
     WEFT_TRY(checkFits());
@@ -51,6 +78,9 @@ class Binder {
                            what, " from one rank to another on ", target_.ranks,
                            " ranks; there are ", has, "; fix: choose another algorithm");
     };
+    if (!staging_.isTypical())
+      return Status::error(Code::InternalError, "algorithm ", schedule_.name, ": rank ",
+                           target_.rank, " is like none of its typical ranks");
     WEFT_TRY(check(staging_.arrivalsPerRegion(), target_.arrivalsPerRegion(), "arrival slots"));
     return check(staging_.slotsPerRegion() * layout_.stride(), target_.usedPerRegion(),
                  "bytes of staging memory");
@@ -123,6 +153,7 @@ class Binder {
     else
       WEFT_TRY(bindLocal(op, skip, chunks, &bound));
     plan_->ops.push_back(bound);
+    if (bound.kind != Kind::Raise) computed_ = plan_->ops.size();
     return {};
   }
 
@@ -141,10 +172,7 @@ class Binder {
       bindStore(op, skip, bound);
       return {};
     }
-    for (std::uint32_t j = 0; j < chunks; ++j) {
-      const schedule::Slot read = alias(op.src + skip + j);
-      reading_.insert({read.buf, read.index});
-    }
+    for (std::uint32_t j = 0; j < chunks; ++j) readBy(alias(op.src + skip + j)) = drains_;
     if (op.dst.buf == schedule::Buf::Out) {
       bound->kind = Kind::PutDirect;
       bound->dst = {Base::Out, 0, layout_.outOffset(op.dst.index + skip)};
@@ -166,15 +194,14 @@ class Binder {
   void bindStore(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
     const Place there{Base::PeerOut, op.peer, layout_.outOffset(op.dst.index + skip)};
     bound->kind = Kind::Raise;
-    auto made = std::find_if(plan_->ops.rbegin(), plan_->ops.rend(),
-                             [](const BoundOp& before) { return before.kind != Kind::Raise; });
-    const bool computes =
-        made != plan_->ops.rend() && (made->kind == Kind::Copy || made->kind == Kind::Fold);
+    BoundOp* made = computed_ == 0 ? nullptr : &plan_->ops[computed_ - 1];
+    const bool computes = made != nullptr && (made->kind == Kind::Copy || made->kind == Kind::Fold);
     if (!computes || made->dst != bound->src || made->max != bound->max) {
       BoundOp store = *bound;
       store.kind = Kind::Store;
       store.dst = there;
       plan_->ops.push_back(store);
+      computed_ = plan_->ops.size();
       return;
     }
     if (made->spread == 0) made->firstSpread = static_cast<std::uint32_t>(plan_->operands.size());
@@ -251,60 +278,53 @@ class Binder {
     return {};
   }
 
+  // How far peers reach into this rank's buffers: into Out as far as it waits for them, into In, if
+  // they read it, anywhere.
   void openShared() {
     plan_->tells = schedule_.ranks - 1;
     plan_->opening = 2 * plan_->tells;
-    for (std::uint32_t r = 0; r < schedule_.ranks; ++r)
-      if (r != target_.rank) shareWith(r);
+    for (const schedule::Op& op : program_.ops) {
+      const bool lands = op.kind == schedule::OpKind::Wait && op.dst.buf == schedule::Buf::Out;
+      for (std::uint32_t j = 0; lands && j < op.chunks; ++j)
+        extend(&plan_->sharedOut, op.shape + j, layout_.outOffset(op.dst.index + j));
+    }
+    if (!isRead()) return;
+    for (std::uint32_t i = 0; i < schedule_.inChunks; ++i)
+      extend(&plan_->sharedIn, schedule::logicalIn(schedule_.collective, target_.rank, i),
+             layout_.inOffset(i));
   }
 
-  // How far `peer` reaches into this rank's buffers. Empty blocks may lie anywhere.
-  void shareWith(std::uint32_t peer) {
-    const schedule::Program theirs = schedule_.program(peer);
-    const auto extend = [&](std::uint64_t* shared, const schedule::Op& op, std::uint32_t j,
-                            std::uint64_t offset) {
-      const std::uint64_t length = std::min(layout_.limit(op.shape + j), layout_.stride());
-      if (length != 0) *shared = std::max(*shared, offset + length);
-    };
-    const auto reads = [&](const schedule::Op& op, schedule::Slot slot) {
-      for (std::uint32_t j = 0; slot.owner == target_.rank && j < op.chunks; ++j)
-        extend(&plan_->sharedIn, op, j, layout_.inOffset(slot.index + j));
-    };
-    for (const schedule::Op& op : theirs.ops) {
-      if (op.kind != schedule::OpKind::Put) reads(op, op.src);
-      for (std::uint32_t k = 0; k < op.operands; ++k)
-        reads(op, theirs.operands[op.firstOperand + k]);
-      if (op.kind != schedule::OpKind::Put || op.peer != target_.rank) continue;
-      for (std::uint32_t j = 0; j < op.chunks; ++j)
-        extend(&plan_->sharedOut, op, j, layout_.outOffset(op.dst.index + j));
-    }
+  // Empty blocks may lie anywhere.
+  void extend(std::uint64_t* shared, std::uint32_t logical, std::uint64_t offset) const {
+    const std::uint64_t length = std::min(layout_.limit(logical), layout_.stride());
+    if (length != 0) *shared = std::max(*shared, offset + length);
+  }
+
+  // Do peers read this rank's In? As the typical ones do.
+  bool isRead() const {
+    return std::ranges::any_of(schedule_.typical, [&](std::uint32_t peer) {
+      const schedule::Program theirs = schedule_.program(peer);
+      const auto isMine = [&](schedule::Slot slot) { return slot.owner == target_.rank; };
+      return peer != target_.rank && (std::ranges::any_of(theirs.operands, isMine) ||
+                                      std::ranges::any_of(theirs.ops, isMine, &schedule::Op::src));
+    });
   }
 
   void streamResults() {
     if (layout_.bufferBytes() < target_.streamMin) return;
+    const Sources sent(plan_->ops);
     for (BoundOp& op : plan_->ops) {
       const bool stores = op.kind == Kind::Copy || op.kind == Kind::Fold;
-      op.stream =
-          op.kind == Kind::Store || (stores && op.dst.base == Base::Out && !isReadAgain(op));
+      op.stream = op.kind == Kind::Store || (stores && op.dst.base == Base::Out && !sent.meet(op));
     }
   }
 
-  // Is what this op writes the source of a put?
-  bool isReadAgain(const BoundOp& result) const {
-    return std::ranges::any_of(plan_->ops, [&](const BoundOp& op) {
-      const bool puts =
-          op.kind == Kind::Put || op.kind == Kind::PutDirect || op.kind == Kind::Store;
-      return puts && op.src.base == result.dst.base &&
-             op.src.offset < result.dst.offset + result.max &&
-             result.dst.offset < op.src.offset + op.max;
-    });
-  }
-
   void nameWriters() {
-    std::set<std::uint32_t> writers;
+    std::vector<bool> writes(target_.ranks, false);
     for (const BoundOp& op : plan_->ops)
-      if (op.kind == Kind::Wait && op.peer != target_.rank) writers.insert(op.peer);
-    plan_->writers.assign(writers.begin(), writers.end());
+      if (op.kind == Kind::Wait) writes[op.peer] = true;
+    for (std::uint32_t r = 0; r < target_.ranks; ++r)
+      if (writes[r]) plan_->writers.push_back(r);
   }
 
   void countCrossings() {
@@ -342,13 +362,16 @@ class Binder {
   // are not safe in place by themselves (one-shot) need no copy of the input.
   bool overwritesSource(schedule::Slot dst, std::uint32_t chunks) {
     for (std::uint32_t j = 0; j < chunks; ++j) {
-      const schedule::Slot slot = alias(dst + j);
-      if (reading_.contains({slot.buf, slot.index})) {
-        reading_.clear();  // the op drains all of them
-        return true;
-      }
+      if (readBy(alias(dst + j)) != drains_) continue;
+      ++drains_;  // the op drains all of them
+      return true;
     }
     return false;
+  }
+  // After how many drains a put last read the slot, which is no signal.
+  std::uint32_t& readBy(schedule::Slot slot) {
+    if (slot.buf == schedule::Buf::In) return readIn_[slot.index];
+    return slot.buf == schedule::Buf::Out ? readOut_[slot.index] : readTmp_[slot.index];
   }
 
   std::uint32_t arrivalHere(schedule::Slot slot) const { return arrivalOf(staging_.arrival(slot)); }
@@ -371,21 +394,22 @@ class Binder {
   std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
   // Sender and receiver of a run of chunks decide alike.
   bool fitsInline(std::uint32_t chunks) const {
-    return bytes(chunks) <= transport::kInlineBytes &&
-           !(layout_.isVector() && staging_.runsSpanPuts());
+    return bytes(chunks) <= transport::kInlineBytes && !(layout_.isVector() && schedule_.joinsPuts);
   }
 
   const schedule::Schedule& schedule_;
   const Call& call_;
   const BindTarget& target_;
+  const schedule::Program program_;
   const StagingMap staging_;
   const ByteLayout layout_;
-  const schedule::Program program_;
   Plan* const plan_;
   std::vector<Place> tmp_;                 // Tmp slot -> where it lies on this rank
   std::vector<std::uint32_t> lastSignal_;  // rank -> tag of its last signal waited for
-  // Slots that unfinished puts may read.
-  std::set<std::pair<schedule::Buf, std::uint32_t>> reading_;
+  // Slots that unfinished puts may read: those of the last drain and before are through.
+  std::vector<std::uint32_t> readIn_, readOut_, readTmp_;
+  std::uint32_t drains_ = 1;
+  std::size_t computed_ = 0;  // the last op that is no Raise, from 1; 0: none
 };
 
 }  // namespace

@@ -2,81 +2,113 @@
 #include "plan/staging_map.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace weft::plan {
-
-StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank)
-    : schedule_(schedule),
-      rank_(rank),
-      arrivalOf_(schedule.tmpChunks + schedule.outChunks + schedule.signals),
-      tmpOf_(schedule.tmpChunks),
-      broughtBy_(schedule.ranks, std::vector<std::uint32_t>(schedule.tmpChunks, 0)) {
-  std::vector<schedule::Program> programs;
-  for (std::uint32_t r = 0; r < schedule.ranks; ++r) {
-    programs.push_back(schedule.program(r));
-    follow(r, programs.back());
-  }
-  for (std::uint32_t r = 0; r < schedule.ranks; ++r) {
-    const auto own = std::count(broughtBy_[r].begin(), broughtBy_[r].end(), 0u);
-    slots_ = std::max(slots_, static_cast<std::uint32_t>(own));
-    spans_ = spans_ || spansPuts(r, programs[r]);
-  }
-  std::uint32_t next = 0;
-  for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot)
-    if (broughtBy_[rank][slot] == 0) tmpOf_[slot] = {rank_, next++};
-}
-
-bool StagingMap::isOnePiece(std::uint32_t rank, schedule::Slot first, std::uint32_t chunks) const {
-  for (std::uint32_t j = 1; first.buf == schedule::Buf::Tmp && j < chunks; ++j)
-    if (broughtBy_[rank][first.index + j] != broughtBy_[rank][first.index]) return false;
-  return true;
-}
-
-bool StagingMap::spansPuts(std::uint32_t rank, const schedule::Program& program) const {
-  for (const schedule::Op& op : program.ops) {
-    if (op.kind == schedule::OpKind::Wait || op.isSignal()) continue;
-    if (op.kind != schedule::OpKind::Put && !isOnePiece(rank, op.dst, op.chunks)) return true;
-    if (op.kind != schedule::OpKind::Reduce && !isOnePiece(rank, op.src, op.chunks)) return true;
-    for (std::uint32_t k = 0; k < op.operands; ++k)
-      if (!isOnePiece(rank, program.operands[op.firstOperand + k], op.chunks)) return true;
-  }
-  return false;
-}
+namespace {
 
 // Slots that can have an arrival: Tmp, then Out, then signals.
-std::uint32_t StagingMap::indexOf(schedule::Slot slot) const {
+std::uint32_t arrivalIndex(const schedule::Schedule& schedule, schedule::Slot slot) {
   switch (slot.buf) {
     case schedule::Buf::Out:
-      return schedule_.tmpChunks + slot.index;
+      return schedule.tmpChunks + slot.index;
     case schedule::Buf::Signal:
-      return schedule_.tmpChunks + schedule_.outChunks + slot.index;
+      return schedule.tmpChunks + schedule.outChunks + slot.index;
     default:
       return slot.index;
   }
 }
 
-// Gives each put of `writer` the next places in its region at the receiver.
-void StagingMap::follow(std::uint32_t writer, const schedule::Program& program) {
-  std::vector<std::uint32_t> arrivals(schedule_.ranks, 0), slots(schedule_.ranks, 0);
-  for (const schedule::Op& op : program.ops) {
-    if (writer == rank_) {
-      putArrival_.push_back(op.kind == schedule::OpKind::Put ? arrivals[op.peer] : 0);
-      putSlot_.push_back(op.kind == schedule::OpKind::Put ? slots[op.peer] : 0);
-    }
-    if (op.kind != schedule::OpKind::Put) continue;
-    const bool inTmp = op.dst.buf == schedule::Buf::Tmp;
-    ++puts_;
-    for (std::uint32_t j = 0; inTmp && j < op.chunks; ++j) {
-      broughtBy_[op.peer][op.dst.index + j] = puts_;
-      if (op.peer == rank_) tmpOf_[op.dst.index + j] = {writer, slots[op.peer] + j};
-    }
-    for (std::uint32_t j = 0; op.peer == rank_ && j < std::max(1u, op.chunks); ++j)
-      arrivalOf_[indexOf(op.dst + j)] = {writer, arrivals[op.peer] + j};
-    arrivals[op.peer] += std::max(1u, op.chunks);
-    slots[op.peer] += inTmp ? op.chunks : 0;
+StagingMap::Room larger(StagingMap::Room a, StagingMap::Room b) {
+  return {std::max(a.arrivals, b.arrivals), std::max(a.slots, b.slots)};
+}
+
+// A rank's messages of one kind, those of each peer in the order of the slots put into.
+std::vector<std::uint32_t> ordered(const schedule::Schedule& schedule,
+                                   const schedule::Program& program, schedule::OpKind kind) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> keys;
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    const schedule::Op& op = program.ops[i];
+    if (op.kind == kind)
+      keys.push_back({std::uint64_t{op.peer} << 32 | arrivalIndex(schedule, op.dst), i});
   }
-  arrivals_ = std::max(arrivals_, *std::max_element(arrivals.begin(), arrivals.end()));
-  slots_ = std::max(slots_, *std::max_element(slots.begin(), slots.end()));
+  std::ranges::sort(keys);
+  std::vector<std::uint32_t> ops;
+  for (const auto& [key, op] : keys) ops.push_back(op);
+  return ops;
+}
+
+// Calls visit(op's number, where its first slot lies in its region), and returns the fullest one.
+template <class Visit>
+StagingMap::Room place(const schedule::Schedule& schedule, const schedule::Program& program,
+                       schedule::OpKind kind, Visit&& visit) {
+  StagingMap::Room next, most;
+  std::uint32_t peer = schedule.ranks;
+  for (const std::uint32_t number : ordered(schedule, program, kind)) {
+    const schedule::Op& op = program.ops[number];
+    if (op.peer != peer) next = {};
+    peer = op.peer;
+    visit(number, next);
+    next.arrivals += std::max(1u, op.chunks);
+    if (op.dst.buf == schedule::Buf::Tmp) next.slots += op.chunks;
+    most = larger(most, next);
+  }
+  return most;
+}
+
+// The Tmp slots that only their own rank writes to.
+std::vector<bool> ownSlots(const schedule::Schedule& schedule, const schedule::Program& program) {
+  std::vector<bool> own(schedule.tmpChunks, false);
+  const auto set = [&](const schedule::Op& op, bool isOwn) {
+    for (std::uint32_t j = 0; op.dst.buf == schedule::Buf::Tmp && j < op.chunks; ++j)
+      own[op.dst.index + j] = isOwn;
+  };
+  for (const schedule::Op& op : program.ops)
+    if (!op.hasPeer()) set(op, true);
+  for (const schedule::Op& op : program.ops)
+    if (op.kind == schedule::OpKind::Wait) set(op, false);
+  return own;
+}
+
+}  // namespace
+
+StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
+                                    const schedule::Program& program) {
+  const auto own = std::ranges::count(ownSlots(schedule, program), true);
+  return larger({0, static_cast<std::uint32_t>(own)},
+                place(schedule, program, schedule::OpKind::Put, [](std::uint32_t, Room) {}));
+}
+
+StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank,
+                       const schedule::Program& program)
+    : schedule_(schedule),
+      arrivalOf_(schedule.tmpChunks + schedule.outChunks + schedule.signals),
+      tmpOf_(schedule.tmpChunks),
+      putOf_(program.ops.size()) {
+  for (const std::uint32_t r : std::set(schedule.typical.begin(), schedule.typical.end()))
+    most_ = larger(most_, mostOf(schedule, r == rank ? program : schedule.program(r)));
+  own_ = place(schedule, program, schedule::OpKind::Put,
+               [&](std::uint32_t op, Room at) { putOf_[op] = at; });
+  place(schedule, program, schedule::OpKind::Wait,
+        [&](std::uint32_t op, Room at) { receive(program.ops[op], at); });
+  const std::vector<bool> own = ownSlots(schedule, program);
+  std::uint32_t next = 0;
+  for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot)
+    if (own[slot]) tmpOf_[slot] = {rank, next++};
+  own_.slots = std::max(own_.slots, next);
+}
+
+std::uint32_t StagingMap::indexOf(schedule::Slot slot) const {
+  return arrivalIndex(schedule_, slot);
+}
+
+void StagingMap::receive(const schedule::Op& wait, Room at) {
+  const bool inTmp = wait.dst.buf == schedule::Buf::Tmp;
+  for (std::uint32_t j = 0; j < std::max(1u, wait.chunks); ++j)
+    arrivalOf_[indexOf(wait.dst + j)] = {wait.peer, at.arrivals + j};
+  for (std::uint32_t j = 0; inTmp && j < wait.chunks; ++j)
+    tmpOf_[wait.dst.index + j] = {wait.peer, at.slots + j};
 }
 
 }  // namespace weft::plan

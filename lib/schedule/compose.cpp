@@ -3,12 +3,23 @@
 #include "schedule/embed.h"
 
 namespace weft::schedule {
+namespace {
+
+// What holds of a schedule if it holds of a part of it.
+void takeFrom(const Schedule& part, Schedule& whole) {
+  whole.tmpChunks += part.tmpChunks;
+  whole.joinsPuts = whole.joinsPuts || part.joinsPuts;
+  whole.typical.insert(whole.typical.end(), part.typical.begin(), part.typical.end());
+}
+
+}  // namespace
 
 Schedule reduceScatterAllGather(std::string_view name, const Schedule& reduceScatter,
                                 const Schedule& allGather) {
   const uint32_t n = reduceScatter.ranks, scratch = reduceScatter.tmpChunks;
   Schedule s = emptySchedule(Collective::AllReduce, name, n, n);
-  s.tmpChunks = scratch + allGather.tmpChunks;
+  takeFrom(reduceScatter, s);
+  takeFrom(allGather, s);
   s.program = [=](uint32_t me) {
     Program p;
     embed(p, reduceScatter, me,
@@ -25,7 +36,8 @@ Schedule reduceScatterGather(std::string_view name, const Schedule& reduceScatte
                              const Schedule& gather) {
   const uint32_t n = reduceScatter.ranks, scratch = reduceScatter.tmpChunks, root = gather.root;
   Schedule s = emptySchedule(Collective::Reduce, name, n, n, root);
-  s.tmpChunks = scratch + 1;
+  takeFrom(reduceScatter, s);
+  ++s.tmpChunks;
   s.program = [=](uint32_t me) {
     const auto sum = [=](uint32_t r) { return r == root ? out(r) : tmp(scratch); };
     Program p;

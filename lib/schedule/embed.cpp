@@ -40,7 +40,7 @@ void emit(Program& program, Op op, const Program& from, const Place& mine, const
   op.dst = placed(op.kind == OpKind::Put ? peers : mine, op.dst + chunk);
   op.shape = op.isSignal() ? 0 : mine.chunk + (op.shape + chunk) * mine.chunkStep;
   op.chunks = chunks;
-  if (op.kind == OpKind::Put) op.peer = peers.rank;
+  if (op.hasPeer()) op.peer = peers.rank;
   if (op.kind == OpKind::Copy && op.src == op.dst) return;
   program.append(op, one);
 }
@@ -52,7 +52,7 @@ void embed(Program& program, const Schedule& part, uint32_t me, const Placement&
   const Place mine = placeOf(me);
   for (const Op& op : from.ops) {
     if (op.kind == OpKind::Apply && op.apply == ApplyId::Finish && !mine.finish) continue;
-    const Place peers = op.kind == OpKind::Put ? placeOf(op.peer) : mine;
+    const Place peers = op.hasPeer() ? placeOf(op.peer) : mine;
     if (op.chunks <= 1 || contiguous(op, from, mine, peers)) {
       emit(program, op, from, mine, peers, 0, op.chunks * mine.scale);
       continue;

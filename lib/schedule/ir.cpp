@@ -16,13 +16,15 @@ void Program::put(uint32_t peer, Slot src, Slot dst, Span what) {
   add(OpKind::Put, src, dst, what).peer = peer;
 }
 
-void Program::wait(Slot dst, Span what) { add(OpKind::Wait, dst, dst, what); }
+void Program::wait(uint32_t peer, Slot dst, Span what) {
+  add(OpKind::Wait, dst, dst, what).peer = peer;
+}
 
 void Program::signal(uint32_t peer, uint32_t index) {
   put(peer, signalSlot(index), signalSlot(index), {0, 0});
 }
 
-void Program::waitSignal(uint32_t index) { wait(signalSlot(index), {0, 0}); }
+void Program::waitSignal(uint32_t peer, uint32_t index) { wait(peer, signalSlot(index), {0, 0}); }
 
 void Program::copy(Slot src, Slot dst, Span what) {
   if (!(src == dst)) add(OpKind::Copy, src, dst, what);
@@ -56,7 +58,8 @@ Schedule emptySchedule(Collective c, std::string_view algorithm, uint32_t ranks,
           .ranks = ranks,
           .inChunks = hasOneIn(c) ? 1 : slots,
           .outChunks = hasOneOut(c) ? 1 : slots,
-          .logicalChunks = chunks};
+          .logicalChunks = chunks,
+          .typical = {root, (root + 1) % ranks}};
 }
 
 std::vector<uint32_t> after(uint32_t me, uint32_t n) {

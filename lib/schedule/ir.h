@@ -23,8 +23,9 @@
 // arrivals.
 //
 // Arrivals. A Put raises ONE arrival, that of the first slot of the run it wrote at the peer; a
-// Wait names exactly the run of one Put, and each arrival is waited for exactly once. The target of
-// a Put is written by that Put alone until its Wait is through.
+// Wait names exactly the run of one Put and the rank that puts, and each arrival is waited for
+// exactly once. The target of a Put is written by that Put alone until its Wait is through. So a
+// rank's own program says all that it exchanges with its peers.
 //
 // Put is asynchronous: it reads its source at any time until the peer's Wait for it is through, so
 // a schedule never overwrites a Put's source unless a chain of messages proves that Wait. What the
@@ -77,7 +78,7 @@ struct Span {
 //
 //   Put     read my run src, write run dst of rank `peer`, raise that run's arrival.
 //           chunks == 0 is a signal: src is unused, dst is a Signal slot of the peer.
-//   Wait    until the arrival of my run dst (chunks == 0: of my Signal slot dst).
+//   Wait    until the arrival of my run dst from rank `peer` (chunks == 0: of my Signal slot dst).
 //   Copy    dst = src
 //   Reduce  dst = operand0 op operand1 op ... in the listed order, each operand the first slot of a
 //           run. Narrow types are widened and the result is rounded once. dst may equal an operand.
@@ -92,6 +93,7 @@ struct Op {
   uint32_t firstOperand = 0, operands = 0;  // Reduce: Program::operands[firstOperand ..+ operands)
 
   bool isSignal() const { return chunks == 0; }
+  bool hasPeer() const { return kind == OpKind::Put || kind == OpKind::Wait; }
   Span span() const { return {shape, chunks}; }
 };
 
@@ -101,9 +103,9 @@ struct Program {
   std::vector<Slot> operands;
 
   void put(uint32_t peer, Slot src, Slot dst, Span what);
-  void wait(Slot dst, Span what);
+  void wait(uint32_t peer, Slot dst, Span what);
   void signal(uint32_t peer, uint32_t index);  // raise Signal slot `index` of `peer`
-  void waitSignal(uint32_t index);
+  void waitSignal(uint32_t peer, uint32_t index);
   void copy(Slot src, Slot dst, Span what);                            // nothing if src is dst
   void reduce(Slot dst, const std::vector<Slot>& sources, Span what);  // one source: a copy
   void apply(ApplyId id, Slot src, Slot dst, Span what);
@@ -127,6 +129,11 @@ struct Schedule {
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Apply(Scale)
   bool made = false;    // an all-gather of blocks that Apply(Finish) makes
+  // Some ranks use what several puts brought as one run.
+  bool joinsPuts = false;
+  // Ranks that stand for all: each rank has its like among them, which puts as much to any one peer,
+  // and keeps as much, as it does; and all others but these reach into a rank's buffers as these do.
+  std::vector<uint32_t> typical = {0};
   // Pure: the same answer on every machine.
   std::function<Program(uint32_t rank)> program = nullptr;
 };

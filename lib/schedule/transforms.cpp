@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/transforms.h"
 
-#include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 
 namespace weft::schedule {
@@ -11,25 +9,12 @@ namespace {
 
 bool landsInOut(const Op& op) { return op.kind == OpKind::Put && op.dst.buf == Buf::Out; }
 
-using Acts = std::vector<std::vector<bool>>;  // [rank][peer]: does it do something to the peer?
-
-// [rank]: those who do it to that rank, starting with the next one.
-std::vector<std::vector<uint32_t>> actorsOn(const Acts& acts) {
-  const auto ranks = static_cast<uint32_t>(acts.size());
-  std::vector<std::vector<uint32_t>> actors(ranks);
-  for (uint32_t r = 0; r < ranks; ++r)
-    for (const uint32_t actor : after(r, ranks))
-      if (acts[actor][r]) actors[r].push_back(actor);
-  return actors;
-}
-
-// The ranks that put into each one's Out.
-std::vector<std::vector<uint32_t>> writersOf(const Schedule& s) {
-  Acts puts(s.ranks, std::vector<bool>(s.ranks, false));
-  for (uint32_t w = 0; w < s.ranks; ++w)
-    for (const Op& op : s.program(w).ops)
-      if (landsInOut(op)) puts[w][op.peer] = true;
-  return actorsOn(puts);
+// The ranks that put into Out of the rank whose program this is.
+std::vector<bool> writersOf(const Program& program, uint32_t ranks) {
+  std::vector<bool> writes(ranks, false);
+  for (const Op& op : program.ops)
+    if (op.kind == OpKind::Wait && op.dst.buf == Buf::Out) writes[op.peer] = true;
+  return writes;
 }
 
 // [peer]: does `program` end its use of the peer's In with a read, so that nothing tells the peer
@@ -50,11 +35,14 @@ std::vector<bool> lastReads(const Program& program, uint32_t ranks) {
   return reads;
 }
 
-// Those who read each one's In last of all.
-std::vector<std::vector<uint32_t>> lastReadersOf(const Schedule& s) {
-  Acts reads;
-  for (uint32_t r = 0; r < s.ranks; ++r) reads.push_back(lastReads(s.program(r), s.ranks));
-  return actorsOn(reads);
+// The ranks whose In all others read last of all: as the typical ones do.
+std::vector<bool> readLast(const Schedule& s) {
+  std::vector<bool> read(s.ranks, false);
+  for (const uint32_t r : s.typical) {
+    const std::vector<bool> reads = lastReads(s.program(r), s.ranks);
+    for (uint32_t peer = 0; peer < s.ranks; ++peer) read[peer] = read[peer] || reads[peer];
+  }
+  return read;
 }
 
 // Puts in place of each rank's program what `rewrite(me, old, new)` makes of it.
@@ -87,37 +75,39 @@ Schedule stageOut(Schedule s) {
 }
 
 Schedule awaitClearToSend(Schedule s) {
-  const uint32_t base = s.signals;
-  auto writers = std::make_shared<const std::vector<std::vector<uint32_t>>>(writersOf(s));
+  const uint32_t base = s.signals, n = s.ranks;
   s.name += "+direct";
-  s.signals += s.ranks;
-  rewritePrograms(
-      s, [writers = std::move(writers), base](uint32_t me, const Program& old, Program& p) {
-        for (uint32_t writer : (*writers)[me]) p.signal(writer, base + me);
-        std::set<uint32_t> cleared;
-        for (const Op& op : old.ops) {
-          if (landsInOut(op) && cleared.insert(op.peer).second) p.waitSignal(base + op.peer);
-          p.append(op, old);
-        }
-      });
+  s.signals += n;
+  rewritePrograms(s, [base, n](uint32_t me, const Program& old, Program& p) {
+    const std::vector<bool> writers = writersOf(old, n);
+    for (const uint32_t writer : after(me, n))
+      if (writers[writer]) p.signal(writer, base + me);
+    std::vector<bool> cleared(n, false);
+    for (const Op& op : old.ops) {
+      if (landsInOut(op) && !cleared[op.peer]) p.waitSignal(op.peer, base + op.peer);
+      if (landsInOut(op)) cleared[op.peer] = true;
+      p.append(op, old);
+    }
+  });
   return s;
 }
 
 Schedule openBuffers(Schedule s) {
   const uint32_t base = s.signals, n = s.ranks;
-  auto readers = std::make_shared<const std::vector<std::vector<uint32_t>>>(lastReadersOf(s));
+  auto read = std::make_shared<const std::vector<bool>>(readLast(s));
   s.signals += 2 * n;
   s.shared = true;
-  rewritePrograms(
-      s, [readers = std::move(readers), base, n](uint32_t me, const Program& old, Program& p) {
-        for (const uint32_t peer : after(me, n)) p.signal(peer, base + me);
-        for (const uint32_t peer : before(me, n)) p.waitSignal(base + peer);
-        for (const Op& op : old.ops) p.append(op, old);
-        const std::vector<bool> reads = lastReads(old, n);
-        for (const uint32_t peer : after(me, n))
-          if (reads[peer]) p.signal(peer, base + n + me);
-        for (uint32_t reader : (*readers)[me]) p.waitSignal(base + n + reader);
-      });
+  rewritePrograms(s,
+                  [read = std::move(read), base, n](uint32_t me, const Program& old, Program& p) {
+                    for (const uint32_t peer : after(me, n)) p.signal(peer, base + me);
+                    for (const uint32_t peer : before(me, n)) p.waitSignal(peer, base + peer);
+                    for (const Op& op : old.ops) p.append(op, old);
+                    const std::vector<bool> reads = lastReads(old, n);
+                    for (const uint32_t peer : after(me, n))
+                      if (reads[peer]) p.signal(peer, base + n + me);
+                    for (const uint32_t peer : after(me, n))
+                      if ((*read)[me]) p.waitSignal(peer, base + n + peer);
+                  });
   return s;
 }
 

@@ -14,13 +14,14 @@ Schedule stageOut(Schedule s);
 // Puts into a peer's Out wait for that peer's clear-to-send: a signal that it sends when it enters
 // the call, one for each of its writers. So nobody writes to a buffer whose owner has not handed it
 // over, and the owner can tell where the buffer is. Signals + ranks (slot base + receiver, at the
-// writer). Making a program reads those of all ranks, since a receiver must know its writers.
+// writer).
 Schedule awaitClearToSend(Schedule s);
 
 // For schedules that read or write their peers' buffers (Slot::owner, Puts into Out): every rank
 // tells every other that it has entered, and hears so from all, before it touches anything; and
 // who has read a peer's In tells it at the end, unless a later Put of its own says as much. So it
-// also gives agreement. Signals + 2 * ranks. Making a program reads those of all ranks.
+// also gives agreement. Signals + 2 * ranks. Who reads a rank's In last is read off the typical
+// ranks.
 Schedule openBuffers(Schedule s);
 
 // Apply(Scale) makes Tmp of In first, which is read from there: for pre-multiplied sums. Reductions

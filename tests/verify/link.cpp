@@ -164,6 +164,9 @@ class Linker {
       return l_.violation(r, i, "nobody puts there, so it waits for ever");
     Message& m = l_.messages[found->message];
     const schedule::Op& put = l_.op(m.sender, m.putOp);
+    if (wait.peer != m.sender)
+      return l_.violation(
+          r, i, text("waits for rank ", wait.peer, ", but rank ", m.sender, " puts there"));
     if (put.chunks != wait.chunks)
       return l_.violation(r, i, "is not the run of " + l_.where(m.sender, m.putOp));
     if (put.shape != wait.shape)

@@ -10,8 +10,8 @@
 // The proof that a schedule is right, for one shape. It runs the very ops that the engine runs, on
 // fingerprints instead of bytes.
 //
-//   links    (link.cpp)    every Wait names exactly the run of one Put and every arrival is waited
-//                          for exactly once; slots exist, on ranks that have the buffer; In is
+//   links    (link.cpp)    every Wait names exactly the run of one Put and who puts, and every
+//                          arrival is waited for exactly once; slots exist, on ranks that have the buffer; In is
 //                          never written; runs do not overlap partially; lengths agree at both
 //                          ends.
 //   deadlock (walk.h)      in-order execution reaches the end. Puts never block on the

@@ -23,14 +23,21 @@ Node nodeOf(uint32_t n, uint32_t root, uint32_t me) {
   return node;
 }
 
+// There is the root, its nearest child, which is a leaf, and its next one, which is none.
+Schedule emptyTree(Collective collective, uint32_t n, uint32_t root) {
+  Schedule s = emptySchedule(collective, "binomial", n, 1, root);
+  s.typical.push_back((root + 2) % n);
+  return s;
+}
+
 }  // namespace
 
 Schedule binomialBroadcast(uint32_t n, uint32_t root) {
-  Schedule s = emptySchedule(Collective::Broadcast, "binomial", n, 1, root);
+  Schedule s = emptyTree(Collective::Broadcast, n, root);
   s.program = [n, root](uint32_t me) {
     const Node node = nodeOf(n, root, me);
     Program p;
-    if (me != root) p.wait(out(0), {0});
+    if (me != root) p.wait(node.parent, out(0), {0});
     for (size_t k = node.children.size(); k > 0; --k)  // the largest subtree first
       p.put(node.children[k - 1], me == root ? in(0) : out(0), out(0), {0});
     if (me == root) p.copy(in(0), out(0), {0});
@@ -41,14 +48,14 @@ Schedule binomialBroadcast(uint32_t n, uint32_t root) {
 
 Schedule binomialReduce(uint32_t n, uint32_t root) {
   const auto rounds = static_cast<uint32_t>(std::bit_width(n - 1));
-  Schedule s = emptySchedule(Collective::Reduce, "binomial", n, 1, root);
+  Schedule s = emptyTree(Collective::Reduce, n, root);
   s.tmpChunks = rounds + 1;  // one a child, one for the sum that goes on
   s.program = [n, root, rounds](uint32_t me) {
     const Node node = nodeOf(n, root, me);
     Program p;
     std::vector<Slot> addends{in(0)};
     for (uint32_t k = 0; k < node.children.size(); ++k) {
-      p.wait(tmp(k), {0});
+      p.wait(node.children[k], tmp(k), {0});
       addends.push_back(tmp(k));
     }
     if (me == root) {

@@ -75,8 +75,9 @@ class ReduceScatter {
 
   void receive(size_t k) {
     const uint32_t sums = given_[k] - untouched(k), last = (me_ + sums) % n_;
-    for (Run r : runs(me_, sums, n_)) p_.wait(tmp(area_[k] + r.offset), {r.block, r.length});
-    if (untouched(k)) p_.wait(tmp(area_[k] + sums), {last});
+    const uint32_t peer = (me_ + n_ - live_[k + 1]) % n_;
+    for (Run r : runs(me_, sums, n_)) p_.wait(peer, tmp(area_[k] + r.offset), {r.block, r.length});
+    if (untouched(k)) p_.wait(peer, tmp(area_[k] + sums), {last});
   }
 
   // Adds up the blocks at offsets [begin, end) with what arrived in the first `rounds` rounds. Only
@@ -109,7 +110,8 @@ Program allGatherProgram(uint32_t n, uint32_t me) {
     const uint32_t have = live[k], more = live[k - 1] - have;
     for (Run r : runs(me, more, n))
       p.put((me + n - have) % n, out(r.block), out(r.block), {r.block, r.length});
-    for (Run r : runs(me + have, more, n)) p.wait(out(r.block), {r.block, r.length});
+    for (Run r : runs(me + have, more, n))
+      p.wait((me + have) % n, out(r.block), {r.block, r.length});
   }
   return p;
 }
@@ -119,6 +121,7 @@ Program allGatherProgram(uint32_t n, uint32_t me) {
 Schedule circulantReduceScatter(uint32_t n) {
   Schedule s = emptySchedule(Collective::ReduceScatter, "circulant", n, n);
   s.tmpChunks = n - 1;
+  s.joinsPuts = true;
   s.program = [n](uint32_t me) { return ReduceScatter(n, me).program(); };
   return s;
 }

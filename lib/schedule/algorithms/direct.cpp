@@ -12,7 +12,7 @@ Schedule directBroadcast(uint32_t n, uint32_t root) {
       for (const uint32_t to : after(me, n)) p.put(to, in(0), out(0), {0});
       p.copy(in(0), out(0), {0});
     } else {
-      p.wait(out(0), {0});
+      p.wait(root, out(0), {0});
     }
     return p;
   };
@@ -25,7 +25,7 @@ Schedule directGather(uint32_t n, uint32_t root) {
     Program p;
     if (me == root) {
       p.copy(in(0), out(me), {me});
-      for (const uint32_t from : after(me, n)) p.wait(out(from), {from});
+      for (const uint32_t from : after(me, n)) p.wait(from, out(from), {from});
     } else {
       p.put(root, in(0), out(me), {me});
     }
@@ -42,7 +42,7 @@ Schedule directScatter(uint32_t n, uint32_t root) {
       for (const uint32_t to : after(me, n)) p.put(to, in(to), out(0), {to});
       p.copy(in(me), out(0), {me});
     } else {
-      p.wait(out(0), {me});
+      p.wait(root, out(0), {me});
     }
     return p;
   };
@@ -55,7 +55,7 @@ Schedule directAllToAll(uint32_t n) {
     Program p;
     for (const uint32_t to : after(me, n)) p.put(to, in(to), out(me), {to});
     p.copy(in(me), out(me), {me});
-    for (const uint32_t from : before(me, n)) p.wait(out(from), {me});
+    for (const uint32_t from : before(me, n)) p.wait(from, out(from), {me});
     return p;
   };
   return s;
@@ -67,7 +67,7 @@ Schedule directBarrier(uint32_t n) {
   s.program = [n](uint32_t me) {
     Program p;
     for (const uint32_t to : after(me, n)) p.signal(to, me);
-    for (const uint32_t from : before(me, n)) p.waitSignal(from);
+    for (const uint32_t from : before(me, n)) p.waitSignal(from, from);
     return p;
   };
   return s;

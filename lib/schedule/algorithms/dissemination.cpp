@@ -14,8 +14,9 @@ Schedule disseminationBarrier(uint32_t n) {
   s.program = [n, rounds](uint32_t me) {
     Program p;
     for (uint32_t k = 0; k < rounds; ++k) {
-      p.signal((me + (1u << k)) % n, k);
-      p.waitSignal(k);
+      const uint32_t distance = 1u << k;
+      p.signal((me + distance) % n, k);
+      p.waitSignal((me + n - distance) % n, k);
     }
     return p;
   };

@@ -29,6 +29,7 @@ Schedule railsAllReduce(uint32_t localRanks, uint32_t nodes, RailGenerator railA
   const Schedule inside = meshReduceScatter(L), rail = railAllReduce(N), spread = meshAllGather(L);
   Schedule s = emptySchedule(Collective::AllReduce, nameOver(rail), C, C);
   s.tmpChunks = C + N + rail.tmpChunks;  // mesh arrivals, this rank's partial sums, the rail's
+  s.joinsPuts = rail.joinsPuts;
   s.program = [=](uint32_t me) {
     const uint32_t node = me / L, localRank = me % L;
     Program p;
@@ -64,6 +65,7 @@ Schedule railsReduceScatter(uint32_t localRanks, uint32_t nodes, RailGenerator r
   const Schedule inside = meshReduceScatter(L), rail = railReduceScatter(N);
   Schedule s = emptySchedule(Collective::ReduceScatter, nameOver(rail), C, C);
   s.tmpChunks = C + N + rail.tmpChunks;
+  s.joinsPuts = rail.joinsPuts;
   s.program = [=](uint32_t me) {
     const uint32_t node = me / L, localRank = me % L;
     Program p, meshes;

@@ -11,7 +11,7 @@ Schedule meshReduceScatter(uint32_t n) {
   s.program = [n](uint32_t me) {
     Program p;
     for (const uint32_t owner : after(me, n)) p.put(owner, in(owner), tmp(me), {owner});
-    for (const uint32_t from : before(me, n)) p.wait(tmp(from), {me});
+    for (const uint32_t from : before(me, n)) p.wait(from, tmp(from), {me});
     std::vector<Slot> addends;
     for (uint32_t r = 0; r < n; ++r) addends.push_back(r == me ? in(me) : tmp(r));
     p.reduce(out(0), addends, {me});
@@ -27,7 +27,7 @@ Schedule meshAllGather(uint32_t n) {
     Program p;
     for (const uint32_t to : after(me, n)) p.put(to, in(0), out(me), {me});
     p.copy(in(0), out(me), {me});
-    for (const uint32_t from : before(me, n)) p.wait(out(from), {from});
+    for (const uint32_t from : before(me, n)) p.wait(from, out(from), {from});
     return p;
   };
   return s;

@@ -8,7 +8,7 @@ namespace {
 
 // Waits for every other rank's vector in tmp(rank) and adds all of them to Out.
 void addAll(Program& p, uint32_t n, uint32_t me) {
-  for (const uint32_t from : before(me, n)) p.wait(tmp(from), {0});
+  for (const uint32_t from : before(me, n)) p.wait(from, tmp(from), {0});
   std::vector<Slot> addends;
   for (uint32_t r = 0; r < n; ++r) addends.push_back(r == me ? in(0) : tmp(r));
   p.reduce(out(0), addends, {0});

@@ -16,7 +16,7 @@ Schedule ringReduceScatter(uint32_t n) {
       const uint32_t block = (me + 2 * n - 2 - step) % n;
       const bool home = block == me;
       const Slot sum = home ? out(0) : tmp(step);
-      p.wait(tmp(step), {block});
+      p.wait(last, tmp(step), {block});
       p.reduce(sum, {tmp(step), in(block)}, {block});
       if (!home) p.put(next, sum, tmp(step + 1), {block});
     }
@@ -31,11 +31,11 @@ Schedule ringAllGather(uint32_t n) {
   Schedule s = emptySchedule(Collective::AllGather, "ring", n, n);
   s.program = [n](uint32_t me) {
     Program p;
-    const uint32_t next = (me + 1) % n;
+    const uint32_t next = (me + 1) % n, last = (me + n - 1) % n;
     if (n > 1) p.put(next, in(0), out(me), {me});
     p.copy(in(0), out(me), {me});
     for (const uint32_t block : before(me, n)) {
-      p.wait(out(block), {block});
+      p.wait(last, out(block), {block});
       if (block != next) p.put(next, out(block), out(block), {block});
     }
     return p;

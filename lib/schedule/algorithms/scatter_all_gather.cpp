@@ -20,7 +20,7 @@ Schedule scatterAllGatherBroadcast(uint32_t n, uint32_t root) {
       return p;
     }
     const uint32_t mine = (me + n - root - 1) % n;
-    p.wait(out(mine), {mine});
+    p.wait(root, out(mine), {mine});
     embed(p, meshAllGather(others), mine, [=](uint32_t other) {
       return Place{.rank = rankOf(other), .in = {out(other)}, .out = {out(0)}};
     });

@@ -24,7 +24,7 @@ void storeToAll(Program& p, uint32_t n, uint32_t me, uint32_t except) {
 // Stores it to all, and waits for theirs.
 void exchange(Program& p, uint32_t n, uint32_t me, uint32_t except) {
   storeToAll(p, n, me, except);
-  for (const uint32_t from : before(me, n)) p.wait(out(from), {from});
+  for (const uint32_t from : before(me, n)) p.wait(from, out(from), {from});
 }
 
 }  // namespace

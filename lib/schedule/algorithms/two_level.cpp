@@ -5,6 +5,7 @@
 //
 // Written as steps that all ranks take in the same order, each of which depends on earlier ones
 // only.
+#include <algorithm>
 #include <memory>
 
 #include "schedule/algorithms/generators.h"
@@ -23,6 +24,21 @@ std::vector<uint32_t> neighbours(const Nodes& nodes, uint32_t me) {
   std::vector<uint32_t> ranks = after(nodes.localRankOf(me), nodes.size(node));
   for (uint32_t& r : ranks) r = nodes.members(node)[r];
   return ranks;
+}
+
+// Two levels of these nodes. The first two of a node put as much to any one peer, and keep as much,
+// as its others, and nodes of one size are alike, but for the root's.
+Schedule emptyTwoLevel(Collective collective, const Nodes& nodes, uint32_t chunks,
+                       uint32_t root = 0) {
+  Schedule s = emptySchedule(collective, "two-level", nodes.ranks(), chunks, root);
+  std::vector<bool> seen(nodes.ranks() + 1, false);
+  for (uint32_t k = 0; k < nodes.count(); ++k) {
+    const uint32_t node = (nodes.nodeOf(root) + k) % nodes.count(), size = nodes.size(node);
+    if (k > 1 && seen[size]) continue;
+    seen[size] = k > 0;
+    for (uint32_t i = 0; i < std::min(2u, size); ++i) s.typical.push_back(nodes.members(node)[i]);
+  }
+  return s;
 }
 
 // The largest of what each rank needs.
@@ -74,7 +90,7 @@ class AllReduce {
     for (const uint32_t c : mine_) sumAcross(c);
     for (const uint32_t c : mine_) spread(c);
     for (uint32_t c = 0; c < nodes_.rails(); ++c)
-      if (!nodes_.standsOn(me_, c)) p_.wait(out(c * N_), {c * N_, N_});
+      if (!nodes_.standsOn(me_, c)) p_.wait(nodes_.onRail(node_, c), out(c * N_), {c * N_, N_});
     return std::move(p_);
   }
 
@@ -88,7 +104,7 @@ class AllReduce {
     }
     for (const uint32_t c : mine_) {
       for (const uint32_t r : neighbours(nodes_, me_))
-        p_.wait(space_.fromLocal(me_, c, nodes_.localRankOf(r)), {c * N_, N_});
+        p_.wait(r, space_.fromLocal(me_, c, nodes_.localRankOf(r)), {c * N_, N_});
       std::vector<Slot> addends;
       for (uint32_t i = 0; i < nodes_.size(node_); ++i)
         addends.push_back(i == localRank ? in(c * N_) : space_.fromLocal(me_, c, i));
@@ -105,7 +121,8 @@ class AllReduce {
 
   void sumAcross(uint32_t c) {
     const uint32_t chunk = c * N_ + node_;
-    for (const uint32_t b : after(node_, N_)) p_.wait(space_.fromNode(me_, c, b), {chunk});
+    for (const uint32_t b : after(node_, N_))
+      p_.wait(nodes_.onRail(b, c), space_.fromNode(me_, c, b), {chunk});
     std::vector<Slot> addends;
     for (uint32_t b = 0; b < N_; ++b)
       addends.push_back(b == node_ ? space_.sums(me_, c) + b : space_.fromNode(me_, c, b));
@@ -116,7 +133,8 @@ class AllReduce {
   }
 
   void spread(uint32_t c) {
-    for (const uint32_t b : after(node_, N_)) p_.wait(out(c * N_ + b), {c * N_ + b});
+    for (const uint32_t b : after(node_, N_))
+      p_.wait(nodes_.onRail(b, c), out(c * N_ + b), {c * N_ + b});
     for (const uint32_t r : neighbours(nodes_, me_))
       p_.put(r, out(c * N_), out(c * N_), {c * N_, N_});
   }
@@ -170,14 +188,15 @@ Program reduceScatterOf(const Nodes& nodes, uint32_t me) {
   }
   for (const uint32_t d : mine.blocks()) {
     for (const uint32_t r : neighbours(nodes, me))
-      p.wait(mine.fromLocal(d, nodes.localRankOf(r)), {d});
+      p.wait(r, mine.fromLocal(d, nodes.localRankOf(r)), {d});
     std::vector<Slot> addends;
     for (uint32_t i = 0; i < mine.m; ++i)
       addends.push_back(i == localRank ? in(d) : mine.fromLocal(d, i));
     p.reduce(mine.gathered(d), addends, {d});
     if (nodes.nodeOf(d) != node) p.put(d, mine.gathered(d), Relay(nodes, d).rest() + node, {d});
   }
-  for (const uint32_t b : after(node, nodes.count())) p.wait(mine.rest() + b, {me});
+  for (const uint32_t b : after(node, nodes.count()))
+    p.wait(nodes.onRail(b, nodes.railOf(me)), mine.rest() + b, {me});
   std::vector<Slot> addends;
   for (uint32_t b = 0; b < nodes.count(); ++b)
     addends.push_back(b == node ? mine.gathered(me) : mine.rest() + b);
@@ -195,12 +214,14 @@ Program allGatherOf(const Nodes& nodes, uint32_t me) {
   p.copy(in(0), out(me), {me});
   for (const uint32_t d : Relay(nodes, me).blocks()) {
     if (nodes.nodeOf(d) == node) continue;
-    p.wait(out(d), {d});
+    p.wait(d, out(d), {d});
     for (const uint32_t r : neighbours(nodes, me)) p.put(r, out(d), out(d), {d});
   }
-  for (uint32_t d = 0; d < nodes.ranks(); ++d)
-    if (d != me && (nodes.nodeOf(d) == node || !nodes.standsOn(me, nodes.railOf(d))))
-      p.wait(out(d), {d});
+  for (uint32_t d = 0; d < nodes.ranks(); ++d) {
+    const bool isNear = nodes.nodeOf(d) == node;
+    if (d != me && (isNear || !nodes.standsOn(me, nodes.railOf(d))))
+      p.wait(isNear ? d : nodes.onRail(node, nodes.railOf(d)), out(d), {d});
+  }
   return p;
 }
 
@@ -234,7 +255,7 @@ Program allToAllOf(const Nodes& nodes, uint32_t me) {
   for (const uint32_t d : mine.blocks()) {
     if (nodes.nodeOf(d) == node) continue;
     for (uint32_t i = 0; i < mine.m; ++i) {
-      if (i != localRank) p.wait(mine.fromLocal(d, i), {d});
+      if (i != localRank) p.wait(nodes.members(node)[i], mine.fromLocal(d, i), {d});
       p.copy(i == localRank ? in(d) : mine.fromLocal(d, i), tmp(next + i), {d});
     }
     for (const Span run : runs) {
@@ -242,9 +263,10 @@ Program allToAllOf(const Nodes& nodes, uint32_t me) {
       next += run.chunks;
     }
   }
-  for (const uint32_t r : neighbours(nodes, me)) p.wait(out(r), {me});
+  for (const uint32_t r : neighbours(nodes, me)) p.wait(r, out(r), {me});
   for (const uint32_t b : after(node, nodes.count()))
-    for (const Span run : runsOf(nodes.members(b))) p.wait(out(run.first), run);
+    for (const Span run : runsOf(nodes.members(b)))
+      p.wait(nodes.onRail(b, nodes.railOf(me)), out(run.first), run);
   return p;
 }
 
@@ -260,7 +282,7 @@ Program broadcastOf(const Nodes& nodes, uint32_t root, uint32_t me) {
   }
   for (uint32_t c = 0; c < nodes.rails(); ++c) {
     if (!nodes.standsOn(me, c)) continue;
-    if (me != root) p.wait(out(c), {c});
+    if (me != root) p.wait(node == rootNode ? root : nodes.onRail(rootNode, c), out(c), {c});
     if (node == rootNode)
       for (const uint32_t b : after(node, nodes.count()))
         p.put(nodes.onRail(b, c), out(c), out(c), {c});
@@ -268,7 +290,7 @@ Program broadcastOf(const Nodes& nodes, uint32_t root, uint32_t me) {
       if (r != root) p.put(r, out(c), out(c), {c});
   }
   for (uint32_t c = 0; c < nodes.rails(); ++c)
-    if (me != root && !nodes.standsOn(me, c)) p.wait(out(c), {c});
+    if (me != root && !nodes.standsOn(me, c)) p.wait(nodes.onRail(node, c), out(c), {c});
   return p;
 }
 
@@ -277,8 +299,7 @@ Program broadcastOf(const Nodes& nodes, uint32_t root, uint32_t me) {
 Schedule twoLevelAllReduce(const std::vector<uint32_t>& nodeOf) {
   const Members nodes = share(nodeOf);
   const ReduceSpace space{*nodes};
-  Schedule s = emptySchedule(Collective::AllReduce, "two-level", nodes->ranks(),
-                             nodes->rails() * nodes->count());
+  Schedule s = emptyTwoLevel(Collective::AllReduce, *nodes, nodes->rails() * nodes->count());
   s.tmpChunks = most(*nodes, [&](uint32_t r) { return space.all(r); });
   s.program = [nodes](uint32_t me) { return AllReduce(*nodes, me).program(); };
   return s;
@@ -287,7 +308,7 @@ Schedule twoLevelAllReduce(const std::vector<uint32_t>& nodeOf) {
 Schedule twoLevelReduceScatter(const std::vector<uint32_t>& nodeOf) {
   const Members nodes = share(nodeOf);
   const uint32_t n = nodes->ranks();
-  Schedule s = emptySchedule(Collective::ReduceScatter, "two-level", n, n);
+  Schedule s = emptyTwoLevel(Collective::ReduceScatter, *nodes, n);
   s.tmpChunks =
       most(*nodes, [&](uint32_t r) { return Relay(*nodes, r).rest().index + nodes->count(); });
   s.program = [nodes](uint32_t me) { return reduceScatterOf(*nodes, me); };
@@ -297,7 +318,7 @@ Schedule twoLevelReduceScatter(const std::vector<uint32_t>& nodeOf) {
 Schedule twoLevelAllGather(const std::vector<uint32_t>& nodeOf) {
   const Members nodes = share(nodeOf);
   const uint32_t n = nodes->ranks();
-  Schedule s = emptySchedule(Collective::AllGather, "two-level", n, n);
+  Schedule s = emptyTwoLevel(Collective::AllGather, *nodes, n);
   s.program = [nodes](uint32_t me) { return allGatherOf(*nodes, me); };
   return s;
 }
@@ -305,7 +326,7 @@ Schedule twoLevelAllGather(const std::vector<uint32_t>& nodeOf) {
 Schedule twoLevelAllToAll(const std::vector<uint32_t>& nodeOf) {
   const Members nodes = share(nodeOf);
   const uint32_t n = nodes->ranks();
-  Schedule s = emptySchedule(Collective::AllToAll, "two-level", n, n);
+  Schedule s = emptyTwoLevel(Collective::AllToAll, *nodes, n);
   s.tmpChunks = most(*nodes, [&](uint32_t r) {
     const Relay relay(*nodes, r);
     return 2 * relay.room() * relay.m;
@@ -316,8 +337,7 @@ Schedule twoLevelAllToAll(const std::vector<uint32_t>& nodeOf) {
 
 Schedule twoLevelBroadcast(const std::vector<uint32_t>& nodeOf, uint32_t root) {
   const Members nodes = share(nodeOf);
-  Schedule s =
-      emptySchedule(Collective::Broadcast, "two-level", nodes->ranks(), nodes->rails(), root);
+  Schedule s = emptyTwoLevel(Collective::Broadcast, *nodes, nodes->rails(), root);
   s.program = [nodes, root](uint32_t me) { return broadcastOf(*nodes, root, me); };
   return s;
 }

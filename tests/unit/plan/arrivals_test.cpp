@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arrival slots of a communicator are counted in the programs of a few ranks; what plans use is
-// a StagingMap of all.
+// The arrival slots of a communicator, and the room of a schedule, are counted in the programs of a
+// few ranks; here in those of all.
 #include "plan/arrivals.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,9 @@
 #include "plan/candidate.h"
 #include "plan/staging_map.h"
 #include "sample_machine.h"
+#include "schedule/algorithms/generators.h"
 #include "schedule/nodes.h"
+#include "schedule/transforms.h"
 
 namespace weft::plan {
 namespace {
@@ -32,6 +34,10 @@ std::vector<Call> callsOf(schedule::Collective collective, std::uint32_t ranks) 
     calls.push_back(plain);
     calls.back().op = reduce::RedOp::Epilogue;  // a step
   }
+  if (schedule::isReduction(collective)) {
+    calls.push_back(plain);
+    calls.back().op = reduce::RedOp::PreMulSum;
+  }
   if (schedule::isRooted(collective) && ranks > 1) {
     calls.push_back(plain);
     calls.back().root = static_cast<int>(ranks - 1);
@@ -39,15 +45,29 @@ std::vector<Call> callsOf(schedule::Collective collective, std::uint32_t ranks) 
   return calls;
 }
 
+// What the ranks fill of each other's regions at most; no less than what the typical ones do.
+StagingMap::Room usedBy(const schedule::Schedule& schedule) {
+  StagingMap::Room most;
+  for (std::uint32_t r = 0; r < schedule.ranks; ++r) {
+    const schedule::Program program = schedule.program(r);
+    const StagingMap::Room room = StagingMap::mostOf(schedule, program);
+    most.arrivals = std::max(most.arrivals, room.arrivals);
+    most.slots = std::max(most.slots, room.slots);
+    EXPECT_TRUE(StagingMap(schedule, r, program).isTypical()) << schedule.name << ", rank " << r;
+  }
+  const StagingMap map(schedule, 0, schedule.program(0));
+  EXPECT_EQ(map.arrivalsPerRegion(), most.arrivals) << schedule.name;
+  EXPECT_EQ(map.slotsPerRegion(), most.slots) << schedule.name;
+  return most;
+}
+
 // The most arrival slots that any candidate of any call uses.
 std::uint32_t usedBy(const Tuning& t) {
   std::uint32_t most = 0;
   for (int c = 0; c <= static_cast<int>(schedule::Collective::Barrier); ++c)
     for (const Call& call : callsOf(static_cast<schedule::Collective>(c), t.ranks))
-      for (const Candidate& candidate : candidatesOf(call, t)) {
-        const schedule::Schedule schedule = scheduleOf(candidate, call, t);
-        most = std::max(most, StagingMap(schedule, 0).arrivalsPerRegion());
-      }
+      for (const Candidate& candidate : candidatesOf(call, t))
+        most = std::max(most, usedBy(scheduleOf(candidate, call, t)).arrivals);
   return most;
 }
 
@@ -119,6 +139,18 @@ TEST(Bind, EveryCandidateFitsTheArrivalSlotsOfACommunicator) {
           }
         }
   }
+}
+
+// Its memory would not do for the others.
+TEST(Bind, RefusesTypicalRanksThatStandForTooFew) {
+  schedule::Schedule schedule = schedule::prescale(schedule::binomialReduce(8, 0));
+  const Call call = callOf(schedule::Collective::Reduce, 1000);
+  BindTarget target{.rank = 2, .ranks = 8, .arrivalSlots = 64, .budget = {1 << 20, 256 << 10}};
+  std::unique_ptr<Plan> plan;
+  EXPECT_TRUE(bindSchedule(schedule, call, target, &plan).ok());
+  schedule.typical = {1};  // a leaf, which adds nothing
+  EXPECT_NE(bindSchedule(schedule, call, target, &plan).text().find("none of its typical ranks"),
+            std::string::npos);
 }
 
 TEST(Arrivals, OfAThousandRanksAreCountedAtOnce) {

@@ -27,12 +27,12 @@ schedule::Schedule centralAllReduce(const schedule::Shape& shape) {
             schedule::Program p;
             if (me != 0) {
               p.put(0, schedule::in(0), schedule::tmp(me), {0});
-              p.wait(schedule::out(0), {0});
+              p.wait(0, schedule::out(0), {0});
               return p;
             }
             std::vector<schedule::Slot> addends{schedule::in(0)};
             for (std::uint32_t r = 1; r < n; ++r) {
-              p.wait(schedule::tmp(r), {0});
+              p.wait(r, schedule::tmp(r), {0});
               addends.push_back(schedule::tmp(r));
             }
             p.reduce(schedule::out(0), addends, {0});

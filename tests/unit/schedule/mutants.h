@@ -62,7 +62,7 @@ class Mutator {
   void mutateOp() {
     const Op& op = program_.ops[op_];
     structure();
-    if (op.kind == OpKind::Put)
+    if (op.hasPeer())
       for (uint32_t shift = 1; shift < std::min(s_.ranks, 4u); ++shift)
         change(Mutation::Peer, [&](Op& o) { o.peer = (o.peer + shift) % s_.ranks; });
     neighbours(Mutation::Target, [](Op& o, uint32_t by) { o.dst.index += by; });

@@ -36,7 +36,7 @@ Schedule pairGather(Build build) {
 void exchange(Program& p, uint32_t me) {
   p.put(1 - me, in(0), out(me), {me});
   p.copy(in(0), out(me), {me});
-  p.wait(out(1 - me), {1 - me});
+  p.wait(1 - me, out(1 - me), {1 - me});
 }
 
 void expectRefused(const Schedule& s, const char* words,
@@ -60,12 +60,12 @@ TEST(Verify, Links) {
                 "never waited for");
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   exchange(p, me);
-                  p.wait(tmp(0), {0});
+                  p.wait(1 - me, tmp(0), {0});
                 }),
                 "waits for ever");
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   exchange(p, me);
-                  p.wait(out(1 - me), {1 - me});
+                  p.wait(1 - me, out(1 - me), {1 - me});
                 }),
                 "waited for this arrival already");
   expectRefused(pairGather([](Program& p, uint32_t me) {
@@ -86,22 +86,33 @@ TEST(Verify, Links) {
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   exchange(p, me);
                   p.put(me, in(0), tmp(0), {me});
-                  p.wait(tmp(0), {me});
+                  p.wait(me, tmp(0), {me});
                 }),
                 "only to other ranks");
+}
+
+TEST(Verify, WaitsNameWhoPuts) {
+  Schedule s = meshAllGather(3);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    const auto wait = std::ranges::find(p.ops, OpKind::Wait, &Op::kind);
+    if (me == 0) wait->peer = 3 - wait->peer;
+    return p;
+  };
+  expectRefused(s, "but rank 2 puts there");
 }
 
 TEST(Verify, RunsAndLengthsAgreeAtBothEnds) {
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   exchange(p, me);
                   if (me == 0) p.put(1, out(0), tmp(0), {0, 2});
-                  if (me == 1) p.wait(tmp(0), {0, 1});
+                  if (me == 1) p.wait(0, tmp(0), {0, 1});
                 }),
                 "is not the run of");
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   exchange(p, me);
                   if (me == 0) p.put(1, in(0), tmp(0), {0});
-                  if (me == 1) p.wait(tmp(0), {1});
+                  if (me == 1) p.wait(0, tmp(0), {1});
                 }),
                 "expects logical chunk 1");
   expectRefused(pairGather([](Program& p, uint32_t me) {
@@ -113,7 +124,7 @@ TEST(Verify, RunsAndLengthsAgreeAtBothEnds) {
 
 TEST(Verify, Deadlock) {
   expectRefused(pairGather([](Program& p, uint32_t me) {
-                  p.waitSignal(0);
+                  p.waitSignal(1 - me, 0);
                   p.signal(1 - me, 0);
                   exchange(p, me);
                 }),
@@ -123,7 +134,7 @@ TEST(Verify, Deadlock) {
 TEST(Verify, Results) {
   expectRefused(pairGather([](Program& p, uint32_t me) {
                   p.put(1 - me, in(0), out(me), {me});
-                  p.wait(out(1 - me), {1 - me});
+                  p.wait(1 - me, out(1 - me), {1 - me});
                 }),
                 "Out(0) was never written");
   expectRefused(pairGather([](Program& p, uint32_t me) {
@@ -150,7 +161,7 @@ Schedule pairSum(Build atRankZero) {
   s.program = [inner = s.program, build = std::move(atRankZero)](uint32_t me) {
     if (me == 1) return inner(me);
     Program p;
-    p.wait(tmp(1), {0});
+    p.wait(1, tmp(1), {0});
     build(p, me);
     return p;
   };
@@ -214,7 +225,7 @@ TEST(Verify, LocalWriteUnderAnAsynchronousPut) {
                   p.copy(in(0), tmp(0), {me});
                   if (me == 0) p.put(1, tmp(0), tmp(1), {0});
                   p.reduce(tmp(0), {tmp(0), tmp(0)}, {me});
-                  if (me == 1) p.wait(tmp(1), {0});
+                  if (me == 1) p.wait(0, tmp(1), {0});
                   exchange(p, me);
                 }),
                 "write races with the read");

@@ -31,7 +31,8 @@ inline plan::BindTarget targetFor(const schedule::Schedule& s, bool roomy) {
   const std::uint64_t lines = roomy ? 8 : 1;
   plan::BindTarget target;
   target.ranks = s.ranks;
-  target.arrivalSlots = s.ranks * std::max(plan::StagingMap(s, 0).arrivalsPerRegion(), 8u);
+  target.arrivalSlots =
+      s.ranks * std::max(plan::StagingMap(s, 0, s.program(0)).arrivalsPerRegion(), 8u);
   target.dense = 2;
   target.ring = 2;
   target.pairArrivalSlots = s.ranks * (target.ring + 1);
