@@ -37,8 +37,10 @@ Status gather(const TransportSetup& setup, const Status& mine, const Record& rec
 }
 
 inline constexpr std::size_t kMostListBytes = 1 << 20;
+inline constexpr std::size_t kListPartBytes = 32 << 10;  // what every exchange carries at once
 
-// Any number of records of each rank: how many, then all of them, padded to the longest list.
+// Any number of records of each rank: how many, then all of them, padded to the longest list, in as
+// many parts as they need.
 template <class Record>
 Status gatherLists(const TransportSetup& setup, const Status& mine, std::vector<Record> records,
                    std::vector<std::vector<Record>>* all) {
@@ -50,13 +52,19 @@ Status gatherLists(const TransportSetup& setup, const Status& mine, std::vector<
     return Status::error(Code::Mismatch, "a rank announces ", longest,
                          " records of set-up data; fix: the same libweft on all ranks");
   records.resize(longest);
-  std::vector<std::vector<std::byte>> blobs;
-  WEFT_TRY(gatherBytes(setup, {}, std::as_bytes(std::span(records)), &blobs));
-  all->clear();
-  for (std::size_t i = 0; i < blobs.size(); ++i) {
-    std::vector<Record>& theirs = all->emplace_back(counts[i]);
-    std::copy_n(blobs[i].data(), counts[i] * sizeof(Record),
-                std::as_writable_bytes(std::span(theirs)).data());
+  all->assign(counts.size(), {});
+  constexpr std::size_t kPart = std::max<std::size_t>(kListPartBytes / sizeof(Record), 1);
+  for (std::size_t from = 0; from < longest; from += kPart) {
+    const auto part = std::span(records).subspan(from, std::min(kPart, longest - from));
+    std::vector<std::vector<std::byte>> blobs;
+    WEFT_TRY(gatherBytes(setup, {}, std::as_bytes(part), &blobs));
+    for (std::size_t i = 0; i < blobs.size(); ++i) {
+      if (counts[i] <= from) continue;
+      std::vector<Record>& theirs = (*all)[i];
+      const std::size_t count = std::min<std::size_t>(counts[i] - from, part.size());
+      theirs.resize(from + count);
+      std::memcpy(theirs.data() + from, blobs[i].data(), count * sizeof(Record));
+    }
   }
   return {};
 }

@@ -61,11 +61,7 @@ Status Connection::create(std::uint32_t remoteCompletions) {
     if (const int error = postReceives(std::min(kReceiveBatch, receives - posted)))
       return Status::error(Code::SystemError, "verbs: cannot post ", remoteCompletions,
                            " receives on ", port_.info.name(), ": ", std::strerror(error));
-  mine_.number = pair_->qp_num;
-  mine_.sequence = randomSequence();
-  mine_.regions = domain_.regions();
-  mine_.mtu = port_.info.mtu;
-  mine_.gid = linkLocal_ ? port_.info.linkLocal : port_.info.gid;
+  sequence_ = randomSequence();
   return {};
 }
 
@@ -105,30 +101,32 @@ Status Connection::modify(ibv_qp_attr& attributes, int mask, const char* what) {
                        std::strerror(error));
 }
 
-Status Connection::connect(const Endpoint& theirs, const PortInfo& theirPort) {
-  theirs_ = theirs;
-  mtu_ = std::min(mine_.mtu, theirs.mtu);
-  route_ = text(port_.info.name(), " -> ", theirPort.name(), ", ", show(mine_.gid), " -> ",
-                show(theirs.gid));
+Status Connection::connect(const FarEnd& theirs) {
+  const auto gidOf = [&](const PortInfo& port) { return linkLocal_ ? port.linkLocal : port.gid; };
+  const Gid far = gidOf(theirs.port);
+  targets_ = theirs.regions;
+  mtu_ = std::min(port_.info.mtu, theirs.port.mtu);
+  route_ = text(port_.info.name(), " -> ", theirs.port.name(), ", ", show(gidOf(port_.info)),
+                " -> ", show(far));
   ibv_qp_attr ready{};
   ready.qp_state = IBV_QPS_RTR;
   ready.path_mtu = mtuOf(mtu_);
-  ready.dest_qp_num = theirs.number;
-  ready.rq_psn = theirs.sequence;
+  ready.dest_qp_num = theirs.endpoint.number;
+  ready.rq_psn = theirs.endpoint.sequence;
   ready.max_dest_rd_atomic = 1;
   ready.min_rnr_timer = kReceiverTimer;
   ready.ah_attr.is_global = 1;
   ready.ah_attr.port_num = port_.number;
   ready.ah_attr.grh.sgid_index = linkLocal_ ? port_.linkLocalIndex : port_.gidIndex;
   ready.ah_attr.grh.hop_limit = kHops;
-  std::memcpy(ready.ah_attr.grh.dgid.raw, theirs.gid.data(), theirs.gid.size());
+  std::memcpy(ready.ah_attr.grh.dgid.raw, far.data(), far.size());
   WEFT_TRY(modify(ready,
                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                   "connect"));
   ibv_qp_attr send{};
   send.qp_state = IBV_QPS_RTS;
-  send.sq_psn = mine_.sequence;
+  send.sq_psn = sequence_;
   send.timeout = kTimeout;
   send.retry_cnt = kRetries;
   send.rnr_retry = kReceiverRetries;

@@ -14,13 +14,19 @@ namespace weft::verbs {
 
 using namespace wire;
 
-// What one end of a connection tells the other.
+// What one end of a connection tells the other, besides what it says of its port. Plain bytes, as
+// few as possible: each rank tells them for each of its edges.
 struct Endpoint {
-  std::uint32_t number = 0;  // of the queue pair
-  std::uint32_t sequence = 0;
-  std::uint32_t mtu = 0;  // bytes
-  std::uint32_t spare = 0;
-  Gid gid{};
+  std::uint32_t peer = 0;      // whom it is for
+  std::uint32_t port = 0;      // of that rank
+  std::uint32_t number = 0;    // of the queue pair
+  std::uint32_t sequence = 0;  // its first
+};
+
+// The other end of a connection.
+struct FarEnd {
+  Endpoint endpoint;
+  PortInfo port;
   std::array<RemoteRegion, kWireRegions> regions;  // by WireRegion
 };
 
@@ -43,8 +49,9 @@ class Connection {
              std::uint32_t peer);
 
   Status create(std::uint32_t remoteCompletions);
-  Endpoint endpoint() const { return mine_; }
-  Status connect(const Endpoint& theirs, const PortInfo& theirPort);
+  std::uint32_t number() const { return pair_->qp_num; }
+  std::uint32_t sequence() const { return sequence_; }  // of the first packet
+  Status connect(const FarEnd& theirs);
 
   // Does the write end within that region of the peer?
   bool fits(const WireWrite& write) const { return write.endsWithin(targetOf(write.region).bytes); }
@@ -76,7 +83,6 @@ class Connection {
   void stop();
 
   std::uint32_t peer() const { return peer_; }
-  std::uint32_t number() const { return mine_.number; }
   Domain& domain() const { return domain_; }
   std::string device() const { return port_.info.device; }
   std::uint8_t port() const { return port_.number; }
@@ -91,7 +97,7 @@ class Connection {
   };
 
   const RemoteRegion& targetOf(WireRegion region) const {
-    return theirs_.regions[static_cast<std::size_t>(region)];
+    return targets_[static_cast<std::size_t>(region)];
   }
   Status createPair(ibv_cq* queue, std::uint32_t remoteCompletions);
   Status initialize();
@@ -105,7 +111,8 @@ class Connection {
   const std::uint32_t index_;
   const std::uint32_t peer_;
   Owned<ibv_qp> pair_;
-  Endpoint mine_, theirs_;
+  std::uint32_t sequence_ = 0;
+  std::array<RemoteRegion, kWireRegions> targets_;
   std::uint32_t mtu_ = 0;
   std::string route_;
 

@@ -27,6 +27,8 @@ struct Opening {
   char host[64] = {};
 };
 
+using PortMemory = std::array<RemoteRegion, kWireRegions>;
+
 // Sets a wire up. Each step that can fail on one rank ends in a gather, so that all ranks get its
 // error; what follows from what all know needs none.
 class Maker {
@@ -40,15 +42,19 @@ class Maker {
   Status exchangePorts();
   Status takeOpenings(const std::vector<Opening>& openings);
   Status findWiring();
+  Status gatherHoles(std::vector<Holes>* all) const;
+  void describeWiring() const;
   Status gatherHello(AllHeard* all);
   Status addDomains();
   Status addConnections();
   Status exchangeEndpoints();
   Status connect();
+  Status findFarEnd(const Edge& edge, FarEnd* out) const;
   Status verify();
-  std::vector<Edge> edgesOf(std::uint32_t rank) const;
-  // Which of the edge's two ends is this rank's.
-  std::size_t sideOf(const Edge& edge) const { return edge.rank[0] == setup_.rank ? 0 : 1; }
+  std::uint32_t portOf(const Edge& edge) const { return edge.port[edge.sideOf(setup_.rank)]; }
+  std::uint32_t farPortOf(const Edge& edge) const {
+    return edge.port[1 - edge.sideOf(setup_.rank)];
+  }
 
   const WireSetup& setup_;
   std::vector<Port> ports_;
@@ -59,6 +65,7 @@ class Maker {
   Wiring wiring_;
   std::map<const Device*, Domain*> domains_;
   std::unique_ptr<VerbsWire> wire_;
+  std::vector<std::vector<PortMemory>> memory_;   // by rank and port
   std::vector<std::vector<Endpoint>> endpoints_;  // by rank and edge
 };
 
@@ -132,24 +139,34 @@ Status Maker::exchangePorts() {
 
 Status Maker::findWiring() {
   std::string how = "WEFT_MESH_FILE";
+  std::vector<Holes> holes;
   if (!cables_.empty()) {
-    WEFT_TRY(wireByCables(fabric_, cables_, &wiring_));
+    WEFT_TRY(wireByCables(fabric_, setup_.rank, cables_, &wiring_));
+    WEFT_TRY(gatherHoles(&holes));
   } else {
     how = "subnets and hello";
-    WEFT_TRY(wireBySubnet(fabric_, &wiring_));
-    if (!isWhole(fabric_, wiring_)) {
+    WEFT_TRY(wireBySubnet(fabric_, setup_.rank, &wiring_));
+    WEFT_TRY(gatherHoles(&holes));
+    if (!isWhole(holes)) {
       AllHeard heard;
       WEFT_TRY(gatherHello(&heard));
-      wireByHello(fabric_, heard, &wiring_);
+      wireByHello(fabric_, setup_.rank, heard, &wiring_);
+      WEFT_TRY(gatherHoles(&holes));
     }
   }
-  if (setup_.rank == 0) {
-    for (const std::string& line : matrixOf(fabric_, wiring_)) logInfo(line);
-    const std::string mismatches = mtuMismatches(fabric_, wiring_);
-    if (!mismatches.empty())
-      logWarn("verbs: ", mismatches, "; the smaller one is used; fix: the same MTU at both ends");
-  }
-  return checkWhole(fabric_, wiring_, how);
+  describeWiring();
+  return checkWhole(fabric_, holes, how);
+}
+
+Status Maker::gatherHoles(std::vector<Holes>* all) const {
+  return gather(setup_, {}, holesOf(fabric_, setup_.rank, wiring_), all);
+}
+
+void Maker::describeWiring() const {
+  logInfo(lineOf(fabric_, setup_.rank, wiring_));
+  const std::string mismatches = mtuMismatches(fabric_, setup_.rank, wiring_);
+  if (!mismatches.empty())
+    logWarn("verbs: ", mismatches, "; the smaller one is used; fix: the same MTU at both ends");
 }
 
 // A rank whose network does not allow it hears nobody; the missing edges then say enough.
@@ -157,19 +174,14 @@ Status Maker::gatherHello(AllHeard* all) {
   std::vector<Heard> mine;
   if (const Status status = sayHello(ports_, setup_.rank, job_, kHelloMs, &mine); !status.ok())
     logWarn(status.text());
-  return gatherLists(setup_, {}, mine, all);
-}
-
-std::vector<Edge> Maker::edgesOf(std::uint32_t rank) const {
-  std::vector<Edge> edges;
-  for (const Edge& edge : wiring_)
-    if (edge.touches(rank)) edges.push_back(edge);
-  return edges;
+  WEFT_TRY(gatherLists(setup_, {}, mine, all));
+  tidy(fabric_, all);
+  return {};
 }
 
 Status Maker::addDomains() {
   std::map<std::shared_ptr<Device>, std::uint32_t> edges;
-  for (const Edge& edge : edgesOf(setup_.rank)) ++edges[ports_[edge.port[sideOf(edge)]].device];
+  for (const Edge& edge : wiring_) ++edges[ports_[portOf(edge)].device];
   for (const auto& [device, count] : edges) {
     std::unique_ptr<Domain> domain;
     WEFT_TRY(Domain::open(device, setup_.regions, edges.size(), &domain));
@@ -180,37 +192,57 @@ Status Maker::addDomains() {
 }
 
 Status Maker::addConnections() {
-  for (const Edge& edge : edgesOf(setup_.rank)) {
-    const std::size_t mine = sideOf(edge);
-    const Port& port = ports_[edge.port[mine]];
+  for (const Edge& edge : wiring_) {
+    const Port& port = ports_[portOf(edge)];
     auto connection = std::make_unique<Connection>(
         *domains_[port.device.get()], port, edge.linkLocal,
-        static_cast<std::uint32_t>(wire_->connections().size()), edge.rank[1 - mine]);
+        static_cast<std::uint32_t>(wire_->connections().size()), edge.peerOf(setup_.rank));
     WEFT_TRY(connection->create(setup_.completionsPerPeer));
     wire_->add(std::move(connection), port.maxMessage);
   }
   return {};
 }
 
-// Each rank tells an endpoint for each of its edges, in the order of the wiring.
+// Of each port what all its connections share, of each edge the rest.
 Status Maker::exchangeEndpoints() {
   const Status opened = addDomains();
   const Status built = opened.ok() ? addConnections() : opened;
+  std::vector<PortMemory> memory;
+  for (const Port& port : ports_) {
+    const auto domain = domains_.find(port.device.get());
+    memory.push_back(domain == domains_.end() ? PortMemory{} : domain->second->regions());
+  }
+  WEFT_TRY(gatherLists(setup_, built, memory, &memory_));
   std::vector<Endpoint> mine;
-  for (const auto& connection : wire_->connections()) mine.push_back(connection->endpoint());
-  return gatherLists(setup_, built, mine, &endpoints_);
+  for (std::size_t i = 0; i < wiring_.size(); ++i) {
+    const Connection& connection = *wire_->connections()[i];
+    mine.push_back(
+        {connection.peer(), farPortOf(wiring_[i]), connection.number(), connection.sequence()});
+  }
+  return gatherLists(setup_, {}, mine, &endpoints_);
 }
 
 Status Maker::connect() {
-  const std::vector<Edge> edges = edgesOf(setup_.rank);
-  for (std::size_t i = 0; i < edges.size(); ++i) {
-    const std::size_t other = 1 - sideOf(edges[i]);
-    const std::uint32_t peer = edges[i].rank[other];
-    const std::vector<Edge> theirs = edgesOf(peer);
-    const auto at = std::ranges::find(theirs, edges[i]) - theirs.begin();
-    WEFT_TRY(wire_->connections()[i]->connect(endpoints_[peer].at(static_cast<std::size_t>(at)),
-                                              fabric_.ports[peer][edges[i].port[other]]));
+  for (std::size_t i = 0; i < wiring_.size(); ++i) {
+    FarEnd theirs;
+    WEFT_TRY(findFarEnd(wiring_[i], &theirs));
+    WEFT_TRY(wire_->connections()[i]->connect(theirs));
   }
+  return {};
+}
+
+// A peer tells its endpoints in the order of its own peers. There is one for each edge, as both ends
+// find the same, unless that peer runs another weft.
+Status Maker::findFarEnd(const Edge& edge, FarEnd* out) const {
+  const std::uint32_t peer = edge.peerOf(setup_.rank), far = farPortOf(edge);
+  const std::vector<Endpoint>& theirs = endpoints_[peer];
+  const auto forUs = std::ranges::equal_range(theirs, setup_.rank, {}, &Endpoint::peer);
+  const auto found = std::ranges::find(forUs, portOf(edge), &Endpoint::port);
+  if (found == forUs.end() || far >= memory_[peer].size())
+    return Status::error(Code::Mismatch, "verbs: ", setup_.names[peer], " has no endpoint for ",
+                         fabric_.nameOf(setup_.rank, portOf(edge)),
+                         "; fix: the same libweft on all ranks");
+  *out = {*found, fabric_.ports[peer][far], memory_[peer][far]};
   return {};
 }
 
@@ -220,10 +252,15 @@ Status Maker::verify() {
   if (all.ok()) return {};
   AllHeard heard;
   WEFT_TRY(gatherHello(&heard));
-  const std::string crossed = crossings(fabric_, wiring_, heard);
-  if (crossed.empty()) return all;
+  const std::string mine = crossings(fabric_, setup_.rank, wiring_, heard);
+  std::vector<std::vector<char>> words;
+  WEFT_TRY(gatherLists(setup_, {}, std::vector<char>(mine.begin(), mine.end()), &words));
+  std::erase_if(words, [](const auto& theirs) { return theirs.empty(); });
+  if (words.empty()) return all;
   ErrorData data = all.data();
-  data.what += "; " + crossed;
+  data.what += "; " + joined(words, ", ", [](const auto& theirs) {
+                 return std::string(theirs.begin(), theirs.end());
+               });
   data.fix = "the cables, or addresses or WEFT_MESH_FILE that match them";
   return Status::error(std::move(data));
 }

@@ -9,7 +9,9 @@
 #include "base/status.h"
 #include "transports/verbs/port.h"
 
-// Which port reaches which peer: pure functions of what all ranks know, so that all find the same.
+// Which port reaches which peer: pure functions of what all ranks know. Each rank finds its own edges
+// alone, in time that grows with the ports of all and not with the pairs; both ends of an edge find
+// it alike, and the edges of a pair in the same order.
 namespace weft::verbs {
 
 struct Fabric {
@@ -31,19 +33,20 @@ struct Edge {
   bool linkLocal = false;  // by the ports' link-local GIDs
 
   bool operator==(const Edge&) const = default;
-  bool touches(std::uint32_t one) const { return rank[0] == one || rank[1] == one; }
-  bool joins(std::uint32_t a, std::uint32_t b) const { return touches(a) && touches(b) && a != b; }
+  // Which of the two ends is that rank's; it has one.
+  std::size_t sideOf(std::uint32_t one) const { return rank[0] == one ? 0 : 1; }
+  std::uint32_t peerOf(std::uint32_t one) const { return rank[1 - sideOf(one)]; }
 };
-using Wiring = std::vector<Edge>;
+using Wiring = std::vector<Edge>;  // of one rank; sorted by its peers, then by ports
 
 // What the rank heard: a hello of `rank`'s `port` on its own port `at`.
 struct Heard {
   std::uint32_t at = 0;
   std::uint32_t rank = 0;
   std::uint32_t port = 0;
-  bool operator==(const Heard&) const = default;
+  auto operator<=>(const Heard&) const = default;
 };
-using AllHeard = std::vector<std::vector<Heard>>;  // by rank
+using AllHeard = std::vector<std::vector<Heard>>;  // by rank; see tidy()
 
 // One line of WEFT_MESH_FILE.
 struct Cable {
@@ -56,25 +59,38 @@ struct Cable {
   int line = 0;
 };
 
-// Joins the ports of each pair that are in one subnet. Two ports of a rank in one subnet are
-// an error, as nobody can tell which of them is cabled to whom; unless all ports of all ranks are
-// in one subnet: then that is a switch, and the k-th port of a rank reaches the k-th of each other.
-Status wireBySubnet(const Fabric& fabric, Wiring* out);
+// The edges of `rank`. Joins the ports of each pair that are in one subnet. Two ports of a rank in
+// one subnet are an error, as nobody can tell which of them is cabled to whom; unless all ports of
+// all ranks are in one subnet: then that is a switch, and the k-th port of a rank reaches the k-th of
+// each other. Errors are the same on all ranks.
+Status wireBySubnet(const Fabric& fabric, std::uint32_t rank, Wiring* out);
 // What the cables say. A cable with an end that no rank has is for others.
-Status wireByCables(const Fabric& fabric, const std::vector<Cable>& cables, Wiring* out);
-// Adds edges for pairs that have none: ports that heard each other.
-void wireByHello(const Fabric& fabric, const AllHeard& heard, Wiring* wiring);
+Status wireByCables(const Fabric& fabric, std::uint32_t rank, const std::vector<Cable>& cables,
+                    Wiring* out);
+// Sorts what was heard, as the functions below expect it; what names no port goes.
+void tidy(const Fabric& fabric, AllHeard* heard);
+// Adds edges to peers that have none: ports that heard each other.
+void wireByHello(const Fabric& fabric, std::uint32_t rank, const AllHeard& heard, Wiring* wiring);
 
-// Has every pair that is to reach each other an edge?
-bool isWhole(const Fabric& fabric, const Wiring& wiring);
-// An error that names the pairs without an edge, with the reason for each.
-Status checkWhole(const Fabric& fabric, const Wiring& wiring, const std::string& how);
-// Ports that share an edge but not the size of packets, in words; empty if there are none.
-std::string mtuMismatches(const Fabric& fabric, const Wiring& wiring);
-// Edges whose ends heard others than each other, in words; empty if there are none.
-std::string crossings(const Fabric& fabric, const Wiring& wiring, const AllHeard& heard);
-// Lines for people: by rank the port that reaches each peer.
-std::vector<std::string> matrixOf(const Fabric& fabric, const Wiring& wiring);
+// The peers above a rank that it is to reach and has no edge to: how many, and the lowest. Plain
+// bytes, for the others.
+struct Holes {
+  std::uint32_t count = 0;
+  std::uint32_t first = 0;
+};
+Holes holesOf(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring);
+// Of all ranks: has every pair that is to reach each other an edge?
+bool isWhole(const std::vector<Holes>& holes);
+// An error that names the first pair without an edge, with the reason.
+Status checkWhole(const Fabric& fabric, const std::vector<Holes>& holes, const std::string& how);
+// Ports of edges to higher ranks that do not share the size of packets, in words: some of them, and
+// how many more; empty if there are none.
+std::string mtuMismatches(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring);
+// Edges to higher ranks whose ends heard others than each other, in words; empty: none.
+std::string crossings(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring,
+                      const AllHeard& heard);
+// A line for people: the rank's ports that reach each peer.
+std::string lineOf(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring);
 
 // Lines such as `rc0p1:1 rc1p0:1`, in which a rank or host may stand in front of a device:
 // `2/mlx5_0:1 hostb/mlx5_3`; # begins a comment. `file` is for errors.

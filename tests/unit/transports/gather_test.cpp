@@ -2,6 +2,8 @@
 // What all ranks hear when some of them fail in a set-up.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <vector>
 
 #include "transports/gather.h"
@@ -49,6 +51,38 @@ TEST(Records, NoListIsMadeAsLongAsAnybodySays) {
   };
   std::vector<std::vector<std::uint64_t>> lists;
   EXPECT_EQ(gatherLists<std::uint64_t>(setup, {}, {1}, &lists).code(), Code::Mismatch);
+}
+
+// An exchange carries no more than a part at once.
+TEST(Records, LongListsTravelInParts) {
+  constexpr std::uint32_t kRanks = 3;
+  const std::array<std::uint32_t, kRanks> counts{10000, 0, 4097};
+  const auto valueOf = [](std::uint32_t rank, std::uint64_t i) { return i << 8 | rank; };
+  TransportSetup setup;
+  setup.ranks = kRanks;
+  std::size_t round = 0;
+  setup.exchange = [&](auto mine, auto* all) -> Status {
+    EXPECT_LE(mine.size(), kListPartBytes);
+    all->clear();
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      std::vector<std::byte> blob(mine.size());
+      if (round == 0) std::memcpy(blob.data(), &counts[rank], sizeof(counts[rank]));
+      for (std::size_t i = 0; round != 0 && i < mine.size() / 8; ++i) {
+        const std::uint64_t value = valueOf(rank, (round - 1) * (kListPartBytes / 8) + i);
+        std::memcpy(blob.data() + 8 * i, &value, 8);
+      }
+      all->push_back(std::move(blob));
+    }
+    ++round;
+    return {};
+  };
+  std::vector<std::vector<std::uint64_t>> lists;
+  ASSERT_TRUE(gatherLists<std::uint64_t>(setup, {}, {7}, &lists).ok());
+  EXPECT_EQ(round, 4u);
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    ASSERT_EQ(lists[rank].size(), counts[rank]);
+    for (std::uint64_t i = 0; i < counts[rank]; ++i) ASSERT_EQ(lists[rank][i], valueOf(rank, i));
+  }
 }
 
 TEST(Gather, NobodyHasFailed) { EXPECT_TRUE(gathered({{}, {}, {}}).ok()); }
