@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace weft::transport {
 
@@ -33,6 +34,11 @@ Mapping::Mapping(void* at, std::size_t bytes) : bytes_(bytes), owner_(::getpid()
 
 Mapping::~Mapping() {
   if (present()) ::munmap(base_, bytes_);
+}
+
+std::shared_ptr<std::byte> pagesOf(std::shared_ptr<Mapping> mapping) {
+  std::byte* const base = mapping->base();
+  return {std::move(mapping), base};
 }
 
 std::size_t residentBytes(const std::byte* base, std::size_t bytes) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <memory>
 
 namespace weft::transport {
 
@@ -31,6 +32,9 @@ class Mapping {
   std::size_t bytes_ = 0;
   pid_t owner_ = 0;
 };
+
+// The address, which keeps the pages mapped.
+std::shared_ptr<std::byte> pagesOf(std::shared_ptr<Mapping> mapping);
 
 // How many of these bytes, from a page's beginning on, have memory.
 std::size_t residentBytes(const std::byte* base, std::size_t bytes);

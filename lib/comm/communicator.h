@@ -83,6 +83,9 @@ class alignas(base::kCacheAligned) Communicator {
   Status scalarOf(int op, reduce::DType type, std::array<std::byte, 8>* scalar) const;
   Status dropScalar(int op);
 
+  // As it is now: recovery replaces it.
+  std::shared_ptr<Core> core() const;
+
   std::size_t sharedBytes() const;
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }
   std::size_t otherBytes() const;
@@ -104,7 +107,6 @@ class alignas(base::kCacheAligned) Communicator {
   Status runObserved(Core& core, const engine::Launch& launch) const;
   Status explain(const plan::Call& call, std::string* line, plan::Decision* decision);
   Status repair(int timeoutMs);
-  std::shared_ptr<Core> core() const;
 
   const std::uint32_t rank_, ranks_, localRank_, localRanks_;
   const CommConfig config_;

@@ -86,35 +86,42 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
   return topology::usableCores(together);
 }
 
-// What all ranks agree on: direct puts only if all ranks can (a rank that cannot is known to all
+// What follows from all offers: direct puts only if all ranks can (a rank that cannot is known to all
 // before the first call), rings where all share memory (wires keep no receives for so many), how
 // many cores they have together, and the machine.
-Status agree(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
-             Core::Parts* parts) {
-  const transport::Transport& transport = *parts->transport;
-  Offer mine;
-  const Status offered = offerOf(setup.rank, transport, &mine);
-  std::vector<Offer> offers;
-  WEFT_TRY(transport::gather(setup, offered, mine, &offers));
+Status settle(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+              const std::vector<Offer>& offers, Core::Parts* parts) {
   const tune::KnownMachine& known = offers[0].known;
   const tune::Machine machine = tune::estimated(known.calibration.machine());
   if (!tune::isSane(machine))
     return Status::error(Code::InternalError, "rank 0 told no calibration of its host");
-  tune::rememberMachine(known);
   parts->calibrated = known;
   parts->tuning.direct =
       std::ranges::all_of(offers, [](const Offer& offer) { return offer.direct != 0; });
   const bool polled = std::ranges::any_of(offers, [](const Offer& o) { return o.polls != 0; });
   parts->target.ring = polled ? 0 : setup.layout.ring;
   std::uint32_t cores = 0;
-  for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h)
-    cores += coresOf(offers, hosts, h);
-  parts->coresHere = coresOf(offers, hosts, hosts[setup.rank]);
+  for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h) {
+    const std::uint32_t ofHost = coresOf(offers, hosts, h);
+    if (h == hosts[setup.rank]) parts->coresHere = ofHost;
+    cores += ofHost;
+  }
   parts->tuning.costs = {.machine = machine,
                          .cores = cores,
-                         .oneProcess = transport.caps().sharesAll,
+                         .oneProcess = parts->transport->caps().sharesAll,
                          .arenaBytes = setup.layout.arenaBytes,
                          .between = {}};
+  return {};
+}
+
+Status agree(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+             Core::Parts* parts) {
+  Offer mine;
+  const Status offered = offerOf(setup.rank, *parts->transport, &mine);
+  std::vector<Offer> offers;
+  WEFT_TRY(transport::gather(setup, offered, mine, &offers));
+  WEFT_TRY(settle(setup, hosts, offers, parts));
+  tune::rememberMachine(parts->calibrated);
   return {};
 }
 
@@ -215,6 +222,35 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
   return {};
 }
 
+// What each rank can tell by itself, once all agree.
+Status finishParts(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
+                   Core::Parts* parts) {
+  WEFT_TRY(limitStaging(setup, parts));
+  WEFT_TRY(settleOnHost(hosts, parts->rank, parts));
+  parts->tuning.shares = parts->transport->caps().shares;
+  parts->tuning.sharesAll = parts->transport->caps().sharesAll;
+  return {};
+}
+
+Status basisOf(std::uint32_t rank, const std::vector<PeerName>& names, const CommConfig& config,
+               Core::Basis* basis) {
+  basis->rank = rank;
+  basis->ranks = static_cast<std::uint32_t>(names.size());
+  basis->config = config;
+  basis->names = names;
+  basis->selection.wanted = config.transport;
+  return readTuning(hostsOf(names), &basis->tuning);
+}
+
+std::vector<PeerName> namesOf(const Parent& parent) {
+  std::vector<PeerName> names;
+  for (const std::uint32_t member : parent.members) {
+    names.push_back(parent.parts.names[member]);
+    names.back().rank = static_cast<int>(names.size() - 1);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string semanticConfig(const CommConfig& config) {
@@ -235,10 +271,7 @@ Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadli
   WEFT_TRY(openTransport(setup, &parts->selection, &parts->transport));
   WEFT_TRY(agree(setup, hosts, parts));
   WEFT_TRY(agreeOnLinks(setup, hosts, parts));
-  WEFT_TRY(limitStaging(setup, parts));
-  WEFT_TRY(settleOnHost(hosts, parts->rank, parts));
-  parts->tuning.shares = parts->transport->caps().shares;
-  parts->tuning.sharesAll = parts->transport->caps().sharesAll;
+  WEFT_TRY(finishParts(setup, hosts, parts));
   setup.timeoutMs = deadline.pollTimeoutMs();
   WEFT_TRY(openRemoteRanks(setup, parts));
   announce(*parts);
@@ -249,14 +282,32 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<PeerName>& names,
                          const transport::Exchange& exchange, const CommConfig& config,
                          Deadline deadline, std::shared_ptr<Communicator>* out) {
   Core::Basis basis;
-  basis.rank = rank;
-  basis.ranks = static_cast<std::uint32_t>(names.size());
-  basis.config = config;
-  basis.names = names;
-  basis.selection.wanted = config.transport;
-  WEFT_TRY(readTuning(hostsOf(names), &basis.tuning));
+  WEFT_TRY(basisOf(rank, names, config, &basis));
   Core::Parts parts;
   WEFT_TRY(buildParts(std::move(basis), exchange, deadline, &parts));
+  *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
+  return {};
+}
+
+Status branchCommunicator(const Parent& parent, std::uint32_t rank,
+                          const transport::Exchange& exchange, const CommConfig& config,
+                          Deadline deadline, std::shared_ptr<Communicator>* out) {
+  const SpeaksFor speaker(rank);
+  Core::Parts parts;
+  WEFT_TRY(basisOf(rank, namesOf(parent), config, &parts));
+  transport::TransportSetup setup;
+  WEFT_TRY(setupOf(parts, exchange, deadline, &setup));
+  WEFT_TRY(parent.parts.transport->branch(setup, parent.members, &parts.transport));
+  if (!parts.transport) return {};
+  const transport::Caps caps = parts.transport->caps();
+  std::vector<Offer> offers;
+  for (const cpu_set_t& cores : parent.cores)
+    offers.push_back({cores, caps.direct, caps.polls, {}});
+  offers[0].known = parent.parts.calibrated;
+  const std::vector<std::uint32_t> hosts = hostsOf(parts.names);
+  WEFT_TRY(settle(setup, hosts, offers, &parts));
+  WEFT_TRY(finishParts(setup, hosts, &parts));
+  announce(parts);
   *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};
 }

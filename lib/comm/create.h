@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +23,20 @@ Status buildCommunicator(std::uint32_t rank, const std::vector<PeerName>& names,
 // Its middle: all parts. Collective over `exchange`.
 Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadline deadline,
                   Core::Parts* parts);
+
+// What ranks that have a communicator need not tell each other for another.
+struct Parent {
+  const Core::Parts& parts;
+  std::vector<std::uint32_t> members;  // by rank of the new one: its rank there
+  std::vector<cpu_set_t> cores;        // by rank of the new one: those that it may use
+};
+
+// buildCommunicator() for ranks of one host that share memory in the parent. Null where its
+// transport has no branch for them, the same on all. As many rounds as a transport's branch has.
+inline constexpr int kBranchRounds = 2;
+Status branchCommunicator(const Parent& parent, std::uint32_t rank,
+                          const transport::Exchange& exchange, const CommConfig& config,
+                          Deadline deadline, std::shared_ptr<Communicator>* out);
 
 // Joins as `rank` of `ranks` whoever else holds the id.
 Status joinCommunicator(const bootstrap::UniqueId& id, int ranks, int rank,

@@ -11,17 +11,21 @@ namespace {
 
 Status findPeers(const std::vector<PeerInfo>& infos, std::vector<mapped::MappedPeer>* peers) {
   for (const PeerInfo& info : infos) {
-    mapped::MappedPeer peer;
-    peer.sameProcess = true;
-    peer.window = mapped::findOffer(info.token);
-    if (!peer.window)
+    const std::shared_ptr<Mapping> window = mapped::findOffer(info.token);
+    if (!window)
       return Status::error(Code::InvalidUsage, "local transport: ", nameOf(info),
                            " is not a thread of pid ", ::getpid(),
                            "; fix: WEFT_TRANSPORT=shm or auto");
-    WEFT_TRY(checkControlPage(info, peer.window->base()));
-    peers->push_back(std::move(peer));
+    WEFT_TRY(checkControlPage(info, window->base()));
+    peers->emplace_back().window = pagesOf(window);
   }
   return {};
+}
+
+// Threads need nothing but each other's windows.
+Status branch(const mapped::MappedParts&, const TransportSetup& setup,
+              std::span<const std::uint32_t>, std::unique_ptr<Transport>* out) {
+  return makeLocal(setup, out);
 }
 
 }  // namespace
@@ -36,6 +40,7 @@ Status makeLocal(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   WEFT_TRY(checkPeers("local", infos));
 
   mapped::MappedParts parts{"local", setup.rank, setup.layout, allAllowDirect(infos), {}};
+  parts.branch = branch;
   const Status found = findPeers(infos, &parts.peers);
   chooseBarriers(infos, window->base());
   WEFT_TRY(agree(setup, found));

@@ -53,7 +53,7 @@ PutResult MappedTransport::put(const Put& put) {
         Status::error(Code::RemoteError, "put to rank ", put.peer, ": the link to it was cut");
     return PutResult::Failed;
   }
-  std::byte* const window = peer.window->base();
+  std::byte* const window = peer.window.get();
   ArrivalSlot& arrival = *reinterpret_cast<ArrivalSlot*>(window + put.arrival);
   assert(put.arrival + sizeof(ArrivalSlot) <= parts_.layout.size());
 
@@ -74,8 +74,9 @@ PutResult MappedTransport::put(const Put& put) {
 
 bool MappedTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
   const MappedPeer& p = parts_.peers[peer];
-  if (!p.sameProcess)
-    return succeeds(peer, "read from", readMemory({p.pid, p.death.get()}, from, to, bytes));
+  if (!p.sameProcess())
+    return succeeds(peer, "read from",
+                    readMemory({p.process->pid, p.process->death.get()}, from, to, bytes));
   copyBytes(to, reinterpret_cast<const void*>(from), bytes);
   return true;
 }
@@ -83,8 +84,9 @@ bool MappedTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, 
 bool MappedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* from,
                             std::size_t bytes) {
   const MappedPeer& p = parts_.peers[peer];
-  if (!p.sameProcess)
-    return succeeds(peer, "put to", writeMemory({p.pid, p.death.get()}, to, from, bytes));
+  if (!p.sameProcess())
+    return succeeds(peer, "put to",
+                    writeMemory({p.process->pid, p.process->death.get()}, to, from, bytes));
   copyBytes(reinterpret_cast<void*>(to), from, bytes);
   return true;
 }

@@ -16,26 +16,37 @@ namespace weft::mapped {
 
 using namespace transport;
 
+// Another process, as seen here. Communicators with ranks of it share what is open.
+struct PeerProcess {
+  pid_t pid = 0;  // 0 if it is not visible
+  Fd death;       // its pidfd
+  Fd stat;        // its /proc/self/stat
+};
+
 // One rank as another one reaches it through mapped memory.
 struct MappedPeer {
-  std::shared_ptr<Mapping> window;
-  bool sameProcess = false;  // an address of the peer's is ours too
-  pid_t pid = 0;             // of another process, as seen here; 0 if it is not visible
-  Fd death;                  // pidfd of another process
-  Fd stat;                   // its /proc/self/stat
+  std::shared_ptr<std::byte> window;           // and what keeps it there
+  std::shared_ptr<const PeerProcess> process;  // null: an address of the peer's is ours too
   bool severed = false;
+  bool sameProcess() const { return process == nullptr; }
   // Its heap (shm/heap.h) as it lies here; empty unless all ranks have each other's.
   std::span<std::byte> heap;
   std::shared_ptr<Mapping> heapView;  // keeps another process's heap mapped
 };
 
 struct MappedParts {
+  // As Transport::branch(): of a transport that is made of these parts.
+  using Branch = Status (*)(const MappedParts& parent, const TransportSetup& setup,
+                            std::span<const std::uint32_t> members,
+                            std::unique_ptr<Transport>* out);
+
   const char* name = "";
   std::uint32_t rank = 0;
   WindowLayout layout;
   bool direct = false;
   std::vector<MappedPeer> peers;                   // one a rank, own included
-  std::unique_ptr<AttachPermit> permit = nullptr;  // of peers that copy by address
+  std::shared_ptr<AttachPermit> permit = nullptr;  // of peers that copy by address
+  Branch branch = nullptr;
 };
 
 // The data path of ranks that share memory: a put is a copy and a release store, complete on
@@ -53,8 +64,8 @@ class MappedTransport final : public Transport {
   WindowView own() const override { return view(parts_.rank); }
   WindowView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
   ControlPage* control(std::uint32_t peer) const override { return &view(peer).control(); }
-  int deathFd(std::uint32_t peer) const override { return parts_.peers[peer].death.get(); }
-  int statFd(std::uint32_t peer) const override { return parts_.peers[peer].stat.get(); }
+  int deathFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::death); }
+  int statFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::stat); }
 
   std::uint64_t share(const void* memory, std::size_t bytes) const override;
   std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override;
@@ -62,6 +73,10 @@ class MappedTransport final : public Transport {
   bool getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
   bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;
 
+  Status branch(const TransportSetup& setup, std::span<const std::uint32_t> members,
+                std::unique_ptr<Transport>* out) override {
+    return parts_.branch == nullptr ? Status() : parts_.branch(parts_, setup, members, out);
+  }
   Status commit(std::uint32_t rank, std::size_t from, std::size_t bytes) override;
 
   PutResult put(const Put&) override;
@@ -72,7 +87,11 @@ class MappedTransport final : public Transport {
   const Status& lastError() const override { return lastError_; }
 
  private:
-  std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].window->base(); }
+  std::byte* base(std::uint32_t peer) const { return parts_.peers[peer].window.get(); }
+  int fdOf(std::uint32_t peer, Fd PeerProcess::*which) const {
+    const MappedPeer& p = parts_.peers[peer];
+    return p.sameProcess() ? -1 : ((*p.process).*which).get();
+  }
   bool succeeds(std::uint32_t peer, const char* what, const Status& status);
 
   MappedParts parts_;

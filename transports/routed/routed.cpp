@@ -38,6 +38,17 @@ bool RoutedTransport::putTo(std::uint32_t p, std::uint64_t to, const void* from,
   return of(p).putTo(at(p), to, from, bytes);
 }
 
+// Where all of them are reached by the first, which is memory if any peer is.
+Status RoutedTransport::branch(const TransportSetup& setup, std::span<const std::uint32_t> members,
+                               std::unique_ptr<Transport>* out) {
+  std::vector<std::uint32_t> there;
+  for (const std::uint32_t member : members) {
+    if (parts_.routes[member].part != 0) return {};
+    there.push_back(at(member));
+  }
+  return parts_.transports[0]->branch(setup, there, out);
+}
+
 PutResult RoutedTransport::put(const Put& put) {
   Put there = put;
   there.peer = at(put.peer);

@@ -49,6 +49,9 @@ class RoutedTransport final : public Transport {
     return of(p).commit(at(p), from, bytes);
   }
 
+  Status branch(const TransportSetup& setup, std::span<const std::uint32_t> members,
+                std::unique_ptr<Transport>* out) override;
+
   void acquireProgress() override {
     for (const auto& part : parts_.transports) part->acquireProgress();
   }

@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30;
 constexpr std::size_t kLeast = std::size_t{64} << 20;  // not worth having below
+constexpr const char* kHeapFix = "or weftMemFree what is not needed";
 
 std::atomic<Heap*> current{nullptr};
 std::atomic<Heap*> parents{nullptr};
@@ -137,33 +138,39 @@ bool Heap::contains(const void* memory) const {
 
 // Through the mapping, which gives huge pages where they are given on advice only, and enters them
 // into the page table; before Linux 5.14 through the file. Both report a lack of memory.
-Status Heap::fill(std::size_t offset, std::size_t bytes) {
-  constexpr const char* kFix = "or weftMemFree what is not needed";
-  WEFT_TRY(checkAvailable(bytes, kFix));
+Status Heap::populate(std::byte* at, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
-  if (::madvise(base_ + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
+  if (::madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return {};
 #endif
-  return allocatePages(fd_, offset, bytes, kFix);
+  return allocatePages(fd_, static_cast<std::size_t>(at - base_), bytes, kHeapFix);
+}
+
+std::optional<std::size_t> Heap::take(std::size_t bytes) {
+  if (bytes > bytes_) return {};
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::size_t> offset =
+      free_.take(bytes, bytes < kHugePage ? kPage : kHugePage);
+  if (offset) used_[*offset] = bytes;
+  return offset;
+}
+
+std::byte* Heap::reserve(std::size_t bytes) {
+  const std::optional<std::size_t> offset = take(roundUp(bytes, kPage));
+  return offset ? base_ + *offset : nullptr;
 }
 
 Status Heap::allocate(std::size_t bytes, void** memory) {
   *memory = nullptr;
   if (bytes > bytes_) return {};
   bytes = roundUp(bytes, kPage);
-  std::optional<std::size_t> offset;
-  {
-    const std::lock_guard lock(mutex_);
-    offset = free_.take(bytes, bytes < kHugePage ? kPage : kHugePage);
-  }
+  const std::optional<std::size_t> offset = take(bytes);
   if (!offset) return {};
-  const Status filled = fill(*offset, bytes);
-  const std::lock_guard lock(mutex_);
-  if (filled.ok()) {
-    used_[*offset] = bytes;
+  Status filled = checkAvailable(bytes, kHeapFix);
+  if (filled.ok()) filled = populate(base_ + *offset, bytes);
+  if (filled.ok())
     *memory = base_ + *offset;
-  } else {
-    free_.give(*offset, bytes);
-  }
+  else
+    (void)release(base_ + *offset);
   return filled;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "base/fd.h"
@@ -38,6 +39,10 @@ class Heap {
   // nullptr without an error if the heap has no room for it. Any thread.
   Status allocate(std::size_t bytes, void** memory);
   Status release(void* memory);
+  // The same without pages, for who knows how to wait for those who use it; they come with
+  // populate(). nullptr: there is no room.
+  std::byte* reserve(std::size_t bytes);
+  Status populate(std::byte* at, std::size_t bytes);
 
   bool contains(const void* memory) const;
   std::span<std::byte> memory() const { return {base_, bytes_}; }
@@ -46,7 +51,7 @@ class Heap {
 
  private:
   Heap(std::size_t bytes, Fd fd, std::byte* base);
-  Status fill(std::size_t offset, std::size_t bytes);
+  std::optional<std::size_t> take(std::size_t bytes);
   static void leaveToParent();
   static const int forkHandler_;
   static std::unique_ptr<Heap> createLargest();

@@ -17,6 +17,7 @@
 #include "transports/mapped/mapped_transport.h"
 #include "transports/mapped/offer.h"
 #include "transports/setup.h"
+#include "transports/shm/branch.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/heap.h"
 #include "transports/shm/memory.h"
@@ -152,17 +153,17 @@ Status ShmSetup::reserve(std::size_t ranksHere) const {
 // Other ranks of this process, and oneself, are found by their offers.
 Status ShmSetup::mapPeer(const PeerInfo& info, std::optional<PeerHandles>& handles,
                          mapped::MappedPeer* peer) const {
-  peer->window = mapped::findOffer(info.token);
-  peer->sameProcess = peer->window != nullptr;
-  if (!peer->sameProcess) {
-    Fd memory = std::move(handles->descriptors[kMemory]);
+  std::shared_ptr<Mapping> window = mapped::findOffer(info.token);
+  if (!window) {
+    Descriptors& theirs = handles->descriptors;
+    const Fd memory = std::move(theirs[kMemory]);
     WEFT_TRY(checkMemory(memory, setup_.layout.size()));
-    WEFT_TRY(mapMemory(memory, setup_.layout, &peer->window));
-    peer->pid = handles->pid;
-    peer->death = std::move(handles->descriptors[kProcess]);
-    peer->stat = std::move(handles->descriptors[kStat]);
+    WEFT_TRY(mapMemory(memory, setup_.layout, &window));
+    peer->process = std::make_shared<mapped::PeerProcess>(
+        mapped::PeerProcess{handles->pid, std::move(theirs[kProcess]), std::move(theirs[kStat])});
   }
-  return checkControlPage(info, peer->window->base());
+  peer->window = pagesOf(std::move(window));
+  return checkControlPage(info, peer->window.get());
 }
 
 Status ShmSetup::join() {
@@ -186,7 +187,7 @@ Status ShmSetup::mapHeaps(const std::vector<std::optional<PeerHandles>>& handles
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     mapped::MappedPeer& peer = peers_[i];
     peer.heap = Heap::own()->memory();
-    if (peer.sameProcess) continue;
+    if (peer.sameProcess()) continue;
     const std::size_t bytes = infos_[i].heapBytes;
     WEFT_TRY(viewHeap(infos_[i].heapToken, handles[i]->descriptors[kHeap], bytes, &peer.heapView));
     peer.heap = {peer.heapView->base(), bytes};
@@ -196,19 +197,20 @@ Status ShmSetup::mapHeaps(const std::vector<std::optional<PeerHandles>>& handles
 
 // Reads the token first: the pid may be another process's in this namespace, and is written to.
 Status ShmSetup::tryDirect(const PeerInfo& info, const mapped::MappedPeer& peer) const {
-  if (peer.sameProcess) return {};
-  if (peer.pid == 0 || !peer.death)
+  if (peer.sameProcess()) return {};
+  if (peer.process->pid == 0 || !peer.process->death)
     return Status::error(Code::SystemError, "the pid of ", nameOf(info), " is not visible");
-  const mapped::Process process{peer.pid, peer.death.get()};
+  const mapped::Process process{peer.process->pid, peer.process->death.get()};
   Token token{};
   WEFT_TRY(
       mapped::readMemory(process, info.base + offsetof(ControlPage, token), &token, sizeof(token)));
   if (token != info.token)
-    return Status::error(Code::SystemError, nameOf(info), " is not pid ", peer.pid, " here");
+    return Status::error(Code::SystemError, nameOf(info), " is not pid ", peer.process->pid,
+                         " here");
   const std::uint64_t sent = kWindowMagic;
   WEFT_TRY(
       mapped::writeMemory(process, info.base + offsetof(ControlPage, probe), &sent, sizeof(sent)));
-  const auto& page = *reinterpret_cast<const ControlPage*>(peer.window->base());
+  const auto& page = *reinterpret_cast<const ControlPage*>(peer.window.get());
   if (page.probe.load(std::memory_order_acquire) == sent) return {};
   return Status::error(Code::SystemError, "a trial write to ", nameOf(info), " got lost");
 }
@@ -239,8 +241,9 @@ Status ShmSetup::run(std::unique_ptr<Transport>* out) {
   if (!std::ranges::all_of(all, [](auto can) { return can.shares != 0; }))
     for (mapped::MappedPeer& peer : peers_) peer.heap = {}, peer.heapView.reset();
   std::unique_ptr<mapped::AttachPermit> permit = everywhere ? keepPermit() : nullptr;
-  *out = std::make_unique<mapped::MappedTransport>(mapped::MappedParts{
-      "shm", setup_.rank, setup_.layout, everywhere, std::move(peers_), std::move(permit)});
+  *out = std::make_unique<mapped::MappedTransport>(
+      mapped::MappedParts{"shm", setup_.rank, setup_.layout, everywhere, std::move(peers_),
+                          std::move(permit), branchShm});
   return {};
 }
 

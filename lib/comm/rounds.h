@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/deadline.h"
+#include "base/status.h"
+#include "comm/communicator.h"
+
+namespace weft::comm {
+
+// Rounds of an all-gather of blobs of any length among all ranks of a communicator, by its own
+// collectives. What is longer than most takes a second one, of all ranks. In turn.
+class Rounds {
+ public:
+  Rounds(Communicator& ranks, Deadline deadline) : ranks_(ranks), deadline_(deadline) {}
+
+  Status exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all);
+  // Of records that all ranks have.
+  template <class Record>
+  Status gather(const Record& mine, std::vector<Record>* all) {
+    static_assert(std::is_trivially_copyable_v<Record>);
+    std::vector<std::vector<std::byte>> blobs;
+    WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &blobs));
+    all->resize(blobs.size());
+    for (std::size_t r = 0; r < blobs.size(); ++r)
+      std::memcpy(&(*all)[r], blobs[r].data(), std::min(sizeof(Record), blobs[r].size()));
+    return {};
+  }
+  // Takes part in the rounds that others may need, until there were so many.
+  Status upTo(int rounds);
+  int count() const { return count_; }
+
+ private:
+  Status allGather(std::size_t room, std::span<const std::byte> mine,
+                   std::vector<std::vector<std::byte>>* all, std::size_t* longest);
+
+  Communicator& ranks_;
+  const Deadline deadline_;
+  int count_ = 0;
+};
+
+}  // namespace weft::comm
