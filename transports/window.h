@@ -11,9 +11,10 @@ namespace weft::transport {
 
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::size_t kPage = 4096;
-inline constexpr std::uint32_t kMaxLanes = 4;    // invocations that may be in flight
-inline constexpr std::uint32_t kRing = 128;      // short rooted ones that may be
-inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
+inline constexpr std::uint32_t kMaxLanes = 4;     // invocations that may be in flight
+inline constexpr std::uint32_t kRing = 128;       // short rooted ones that may be
+inline constexpr std::uint32_t kRingStages = 32;  // those too long for an arrival slot
+inline constexpr std::size_t kInlineBytes = 48;   // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
 inline constexpr std::uint32_t kWindowVersion = 4;
 inline constexpr std::size_t kTokenBytes = 16;
@@ -126,6 +127,8 @@ struct WindowLayout {
   std::uint32_t apart = 0;             // 1: each rank keeps to its parts of the others' windows
   std::size_t arenaBytes = 0;          // staging arena per lane
   std::size_t pairBytes = 0;           // point-to-point staging, for all peers together
+  std::uint32_t ringStages = 0;        // of a ring's messages, how many have room in its arena
+  std::size_t ringBytes = 0;           // of each
   std::uint64_t epochsBefore = 0;      // tests begin late, as after months: counters begin here
 
   std::size_t arrivals() const { return roundUp(sizeof(ControlPage), kPage); }
@@ -134,7 +137,9 @@ struct WindowLayout {
     return roundUp(pairArrivals() + std::size_t{pairArrivalSlots} * sizeof(ArrivalSlot), kPage);
   }
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
-  std::size_t size() const { return roundUp(pairArena() + pairBytes, kPage); }
+  std::size_t ringArena() const { return roundUp(pairArena() + pairBytes, kPage); }
+  std::size_t ringRegion() const { return ringStages * ringBytes; }  // of each peer
+  std::size_t size() const { return roundUp(ringArena() + ranks * ringRegion(), kPage); }
 
   // Of one writer, in a lane's arena.
   std::size_t stagingRegion() const { return arenaBytes / ranks / kLine * kLine; }
@@ -178,6 +183,7 @@ class WindowView {
   }
   std::byte* arena() const { return base_ + layout_->arena(); }
   std::byte* pairArena() const { return base_ + layout_->pairArena(); }
+  std::byte* ringArena() const { return base_ + layout_->ringArena(); }
 
  private:
   std::byte* base_ = nullptr;

@@ -201,6 +201,8 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
                    .dense = setup.layout.dense,
                    .pairArrivalSlots = setup.layout.pairArrivalSlots,
                    .ring = parts->target.ring,
+                   .ringStages = setup.layout.ringStages,
+                   .ringBytes = setup.layout.ringBytes,
                    .budget = {setup.layout.arenaBytes, costs.stagingBytes},
                    .maxPut = maxPut,
                    .streamMin = plan::streamMin(setup.ranks, costs)};

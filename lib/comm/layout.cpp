@@ -23,6 +23,14 @@ std::size_t pairSlotBytes(std::uint32_t ranks) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMost);
 }
 
+// A message of a ring that does not fit into an arrival slot.
+std::size_t ringBytes(std::uint32_t ranks) {
+  constexpr std::size_t kMost = std::size_t{4} << 10, kLeast = 256;
+  constexpr std::size_t kTogether = std::size_t{8} << 20;
+  const std::size_t share = kTogether / (std::size_t{ranks} * transport::kRingStages);
+  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
+}
+
 }  // namespace
 
 transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
@@ -33,7 +41,11 @@ transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
   layout.apart = 1;
   layout.arrivalSlots = ranks * perPeer;
   layout.dense = std::min(perPeer, kDense);
-  layout.ring = oneHost ? transport::kRing : 0;
+  if (oneHost) {
+    layout.ring = transport::kRing;
+    layout.ringStages = transport::kRingStages;
+    layout.ringBytes = ringBytes(ranks);
+  }
   layout.pairArrivalSlots = ranks * (layout.ring + engine::Pairs::kArrivalsPerPeer);
   layout.arenaBytes = kArenaBytes;
   if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;

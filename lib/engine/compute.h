@@ -16,7 +16,7 @@ namespace weft::engine {
 // allocation once warm. One thread at a time.
 class Compute {
  public:
-  // `base` has the addresses of In, Out, Arena and Arrivals, by Base.
+  // `base` has the addresses of In, Out, Arena, Arrivals and Ring, by Base.
   struct Frame {
     const plan::Plan& plan;
     std::byte* const* base;

@@ -53,7 +53,6 @@ Status Executor::runEither(const Launch& launch) {
 Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   WEFT_TRY(footprint_.cover(plan));
   plan_ = &plan;
-  depth_ = plan.inRing ? layout_.ring : transport::kMaxLanes;
   progress_.begin();
   const std::uint64_t first = lastEpoch_ + 1;
   std::uint64_t opened = first, closed = first;  // the next of each
@@ -93,21 +92,24 @@ void Executor::tellWriters() {
 void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
   const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
   const std::uint64_t shift = segment * plan_->segmentBytes;
+  const std::uint64_t landing =
+      plan_->inRing ? layout_.ringArena() + (epoch & (layout_.ringStages - 1)) * layout_.ringBytes
+                    : layout_.arena() + index * layout_.arenaBytes;
   // By Base. An absent buffer is never touched; its shifted address is never formed.
   laneOf(epoch) = {
       .epoch = epoch,
       .shift = shift,
       .index = index,
       .active = true,
+      .landing = landing,
       .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
                launch.out ? launch.out + shift : nullptr, own_.arena() + index * layout_.arenaBytes,
-               reinterpret_cast<std::byte*>(arrivalsOf(epoch))}};
+               reinterpret_cast<std::byte*>(arrivalsOf(epoch)), own_.base() + landing}};
 }
 
 transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
-  const std::uint64_t place = epoch & (depth_ - 1);  // of a power of two
-  return plan_->inRing ? own_.pairArrivals() + place
-                       : own_.arrivals() + place * layout_.arrivalSlots;
+  return plan_->inRing ? own_.pairArrivals() + (epoch & (layout_.ring - 1))  // of a power of two
+                       : own_.arrivals() + epoch % transport::kMaxLanes * layout_.arrivalSlots;
 }
 
 // Runs the lane until an op must wait.
@@ -166,10 +168,10 @@ Executor::Step Executor::runOp(Lane& lane, const plan::BoundOp& op) {
 
 // May epoch `epoch` write into `peer`'s slots, which an earlier one used before?
 bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
-  if (completedBy_[peer] + depth_ >= epoch) return true;
+  if (completedBy_[peer] + plan_->depth >= epoch) return true;
   if (controls_[peer] == nullptr) return false;
   completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
-  return completedBy_[peer] + depth_ >= epoch;
+  return completedBy_[peer] + plan_->depth >= epoch;
 }
 
 transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
@@ -190,7 +192,7 @@ transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) co
   put.src = at(lane, op.src);
   put.bytes = length(lane, op);
   if (op.kind == plan::BoundOp::Kind::Put) {
-    put.target = layout_.arena() + lane.index * layout_.arenaBytes + op.dst.offset;
+    put.target = lane.landing + op.dst.offset;
   } else if (op.kind == plan::BoundOp::Kind::PutDirect) {
     std::uint64_t address = 0;
     std::memcpy(&address, arrivalAt(lane, op.clearToSend).inlined, sizeof(address));

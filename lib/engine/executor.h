@@ -33,8 +33,8 @@ struct Launch {
 // A plan's segments are invocations with consecutive epochs. Up to kMaxLanes of them are in flight
 // as lanes: a lane runs until its next op must wait, then another lane runs. Before an invocation e
 // puts into a peer, that peer has completed e - kMaxLanes, whose slots it reuses (of a plan in a
-// ring: e - kRing); peers learn this from the credit in every arrival, from the peer's control page
-// or, where that is a mirror, because the peer tells those who put into it.
+// ring: e - plan.depth); peers learn this from the credit in every arrival, from the peer's control
+// page or, where that is a mirror, because the peer tells those who put into it.
 //
 // One thread at a time uses an Executor.
 class Executor {
@@ -60,7 +60,8 @@ class Executor {
     std::uint32_t pending = 0;  // puts whose source may still be read
     std::uint32_t index = 0;
     bool active = false;
-    std::byte* base[4] = {};  // by Base, shifted; the peers' are in peers_
+    std::uint64_t landing = 0;  // from where on, in a peer's window, puts count their targets
+    std::byte* base[5] = {};    // by Base, shifted; the peers' are in peers_
   };
 
   Status runEither(const Launch& launch);
@@ -128,7 +129,6 @@ class Executor {
   std::array<Lane, transport::kMaxLanes> lanes_;
   std::uint64_t lastEpoch_ = layout_.epochsBefore;
   std::uint64_t completed_ = layout_.epochsBefore;
-  std::uint32_t depth_ = transport::kMaxLanes;  // of the slots that the plan uses
   const plan::Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
   Entry entry_;

@@ -89,7 +89,9 @@ void Footprint::measure(const plan::Plan& plan, Regions* here, Regions* there) c
     } else {
       Reach& reach = (*there)[op.peer];
       measureArrival(plan, op, &reach);
-      if (op.kind == Kind::Put)
+      if (op.kind == Kind::Put && plan.inRing)
+        reach.stages = layout_.ringRegion();
+      else if (op.kind == Kind::Put)
         reach.arena = std::max(reach.arena, op.dst.offset + op.max - rank_ * region);
     }
   }
@@ -106,6 +108,8 @@ void Footprint::measureArrival(const plan::Plan& plan, const plan::BoundOp& op,
 
 void Footprint::measurePlace(const plan::Place& place, std::uint64_t bytes, Regions* here) const {
   const std::size_t region = layout_.stagingRegion();
+  if (place.base == plan::Base::Ring)
+    (*here)[place.offset / layout_.ringRegion()].stages = layout_.ringRegion();
   if (place.base != plan::Base::Arena || region == 0 || bytes == 0) return;
   Reach& reach = (*here)[place.offset / region];
   reach.arena = std::max(reach.arena, place.offset % region + bytes);
@@ -140,9 +144,14 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
     const std::size_t region = layout_.pairArrivalSlots / layout_.ranks * sizeof(ArrivalSlot);
     return {layout_.pairArrivals() + writer * region, needs.ring * sizeof(ArrivalSlot)};
   };
+  const auto ofStages = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
+    if (needs.stages <= had.stages) return {};
+    return {layout_.ringArena() + writer * layout_.ringRegion(), needs.stages};
+  };
   WEFT_TRY(commitEach(here, there, ofArena));
   WEFT_TRY(commitEach(here, there, ofArrivals));
-  return commitEach(here, there, ofRing);
+  WEFT_TRY(commitEach(here, there, ofRing));
+  return commitEach(here, there, ofStages);
 }
 
 }  // namespace weft::engine

@@ -28,6 +28,7 @@ class Footprint {
     std::uint64_t arena = 0;     // bytes, in each lane
     std::uint32_t arrivals = 0;  // slots, in each lane
     std::uint32_t ring = 0;      // slots
+    std::uint64_t stages = 0;    // bytes of staging memory of the ring
   };
   using Regions = std::vector<Reach>;
   struct Piece;

@@ -58,8 +58,7 @@ class Binder {
   Status run() {
     WEFT_TRY(checkFits());
     plan_->runsAhead = schedule::isRooted(schedule_.collective);
-    plan_->inRing = plan_->runsAhead && !schedule_.shared && target_.ring != 0 &&
-                    staging_.arrivalsPerRegion() <= 1 && fitsInline(1);
+    chooseSlots();
     placeTmp();
     describe();
     for (const schedule::Op& op : program_.ops) WEFT_TRY(bindOp(op));
@@ -71,6 +70,15 @@ class Binder {
   }
 
  private:
+  // Ranks run ahead as far as there are slots: of a ring where one message of a pair is so short.
+  void chooseSlots() {
+    const bool single = plan_->runsAhead && !schedule_.shared && layout_.segments() == 1 &&
+                        staging_.arrivalsPerRegion() <= 1;
+    const bool staged = target_.ringStages != 0 && bytes(1) <= target_.ringBytes && standsAlone();
+    plan_->inRing = single && target_.ring != 0 && (fitsInline(1) || staged);
+    if (plan_->inRing) plan_->depth = fitsInline(1) ? target_.ring : target_.ringStages;
+  }
+
   Status checkFits() const {
     const auto check = [&](std::uint64_t needs, std::uint64_t has, const char* what) -> Status {
       if (needs <= has) return {};
@@ -91,8 +99,8 @@ class Binder {
   void placeTmp() {
     for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i) {
       const StagingMap::Spot spot = staging_.tmp(i);
-      tmp_.push_back(
-          {Base::Arena, 0, spot.writer * target_.bytesPerRegion() + spot.index * layout_.stride()});
+      tmp_.push_back(spot.writer == target_.rank ? inArena(spot.writer, spot.index)
+                                                 : landing(spot.writer, spot.index));
     }
     for (const schedule::Op& op : program_.ops) {
       if (op.kind != schedule::OpKind::Wait || op.dst.buf != schedule::Buf::Tmp) continue;
@@ -106,6 +114,16 @@ class Binder {
             arrival + offsetof(transport::ArrivalSlot, inlined) + bytes(j % run)};
       }
     }
+  }
+
+  Place inArena(std::uint32_t writer, std::uint64_t slot) const {
+    return {Base::Arena, 0, writer * target_.bytesPerRegion() + slot * layout_.stride()};
+  }
+  // Of what `writer` puts.
+  Place landing(std::uint32_t writer, std::uint64_t slot) const {
+    if (plan_->inRing)
+      return {Base::Ring, 0, writer * target_.ringRegion() + slot * layout_.stride()};
+    return inArena(writer, slot);
   }
 
   void describe() {
@@ -184,8 +202,7 @@ class Binder {
     }
     bound->kind = fitsInline(chunks) ? Kind::PutInline : Kind::Put;
     const std::uint64_t slot = staging_.putSlot(number) + skip;
-    bound->dst = {Base::Arena, 0,
-                  target_.rank * target_.bytesPerRegion() + slot * layout_.stride()};
+    bound->dst = landing(target_.rank, slot);
     return {};
   }
 
@@ -394,8 +411,10 @@ class Binder {
   std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
   // Sender and receiver of a run of chunks decide alike.
   bool fitsInline(std::uint32_t chunks) const {
-    return bytes(chunks) <= transport::kInlineBytes && !(layout_.isVector() && schedule_.joinsPuts);
+    return bytes(chunks) <= transport::kInlineBytes && standsAlone();
   }
+  // Then it does not matter where the messages lie to each other.
+  bool standsAlone() const { return !(layout_.isVector() && schedule_.joinsPuts); }
 
   const schedule::Schedule& schedule_;
   const Call& call_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reduce/reduce.h"
+#include "transports/window.h"
 #include "tune/expectation.h"
 
 namespace weft::plan {
@@ -23,6 +24,7 @@ enum class Base : std::uint8_t {
   Out,       // the caller's receive buffer
   Arena,     // own staging arena, of the invocation's lane
   Arrivals,  // own arrival slots, of the invocation's lane: payloads small enough to travel inside
+  Ring,      // own staging memory of rings, from the invocation's place on
   PeerIn,    // the send buffer of Place::peer, where ranks share their buffers
   PeerOut,   // its receive buffer
 };
@@ -91,7 +93,8 @@ struct Plan {
   tune::Expected expected;
   std::vector<std::uint32_t> writers;  // the other ranks that put into this one
   bool runsAhead = false;              // a rank may be through before all others have made the call
-  bool inRing = false;             // one short message a pair, in the pair's ring of arrival slots
+  bool inRing = false;  // one short message a pair, in the pair's ring of arrival slots
+  std::uint32_t depth = transport::kMaxLanes;  // invocations later its slots are used again
   mutable bool hasMemory = false;  // all that it touches in the windows has (engine/footprint.h)
 
   // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,

@@ -14,10 +14,12 @@
 namespace weft::testing {
 namespace {
 
-constexpr int kShort = 2;     // floats that travel in an arrival slot
-constexpr int kLong = 1000;   // floats that do not
-constexpr int kInRing = 128;  // short calls
-constexpr int kInLanes = 4;   // others
+constexpr int kShort = 2;      // floats that travel in an arrival slot
+constexpr int kMedium = 1000;  // that travel beside it, in the ring's staging memory
+constexpr int kLong = 5000;    // that do neither
+constexpr int kInRing = 128;   // short calls
+constexpr int kStaged = 32;    // medium ones
+constexpr int kInLanes = 4;    // others
 constexpr float kGuard = -7;
 
 enum class Way { Broadcast, Scatter, Reduce, Gather };
@@ -47,7 +49,7 @@ struct Case {
   Way way;
   int count;
 
-  int depth() const { return count == kShort ? kInRing : kInLanes; }
+  int depth() const { return count == kShort ? kInRing : count == kMedium ? kStaged : kInLanes; }
 };
 
 std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
@@ -61,7 +63,7 @@ std::vector<Case> cases() {
   for (const Kind kind : {Kind::Threads, Kind::Processes})
     for (const int ranks : {2, 4})
       for (const Way way : {Way::Broadcast, Way::Scatter, Way::Reduce, Way::Gather})
-        for (const int count : {kShort, kLong}) all.push_back({kind, ranks, way, count});
+        for (const int count : {kShort, kMedium, kLong}) all.push_back({kind, ranks, way, count});
   return all;
 }
 
@@ -171,6 +173,31 @@ TEST(RootedMismatch, IsToldToARootThatHasReturned) {
         << text;
     EXPECT_NE(text.find("rank 2 called broadcast(count=3, float, root=0)"), std::string::npos)
         << text;
+  }
+}
+
+// Messages in arrival slots, beside them and in lanes take turns, and so do those who are late.
+TEST(RootedLengths, TakeTurns) {
+  for (const Kind kind : {Kind::Threads, Kind::Processes}) {
+    const auto text = failures({kind, 4}, [&](const Rank& r) -> std::string {
+      Steps steps;
+      std::vector<float> in(kLong), out(4 * kLong);
+      for (int i = 1; i <= 900; ++i) {
+        const auto way = static_cast<Way>(i % 13 % 4);
+        const int count = i % 7 == 0 ? kLong : i % 3 == 0 ? kShort : 1 + i * 37 % kMedium;
+        const auto length = static_cast<std::size_t>(count);
+        in.assign(4 * length, static_cast<float>(i));
+        out.assign(4 * length, kGuard);
+        if (i % 200 == 50 * r.rank) sleepMs(2);
+        steps.ok(make(way, r, in, out, length), "call");
+        const bool gets = r.rank == 0 || sends(way, 0);
+        const std::size_t got = way == Way::Gather ? 4 * length : length;
+        if (gets) steps.expect(checkOut(out, got, i).empty(), checkOut(out, got, i));
+      }
+      steps.ok(weftCommFinalize(r.comm), "finalize");
+      return steps.failed();
+    });
+    EXPECT_EQ(text, "");
   }
 }
 

@@ -59,6 +59,8 @@ bool makePlans(const Setting& setting, SimulatedCall* made) {
                                   .arrivalSlots = layout.arrivalSlots,
                                   .pairArrivalSlots = layout.pairArrivalSlots,
                                   .ring = layout.ring,
+                                  .ringStages = layout.ringStages,
+                                  .ringBytes = layout.ringBytes,
                                   .budget = {layout.arenaBytes, tuning.costs.stagingBytes},
                                   .streamMin = 1 << 20};
     std::unique_ptr<plan::Plan> plan;
@@ -93,7 +95,9 @@ transport::WindowLayout Setting::layout() const {
   transport::WindowLayout layout;
   layout.ranks = ranks;
   layout.arrivalSlots = ranks * perPeer;
-  layout.ring = rings ? 2 : 0;
+  layout.ring = rings ? 4 : 0;
+  layout.ringStages = layout.ring / 2;
+  layout.ringBytes = 128;
   layout.pairArrivalSlots = ranks * layout.ring;
   layout.arenaBytes = ranks * (cramped ? std::size_t{512} : std::size_t{2048});
   return layout;

@@ -215,7 +215,10 @@ void Network::check(const Parcel& parcel) {
   if (put.bytes != 0 && put.target != kInlined && !put.direct && !inArena)
     complain(parcel, "outside of the staging arena");
   const ControlPage& page = *reinterpret_cast<const ControlPage*>(ports_[put.peer].window);
-  const std::uint32_t depth = put.arrival < layout_.pairArrivals() ? kMaxLanes : layout_.ring;
+  const bool ofLane = put.arrival < layout_.pairArrivals();
+  const bool staged =
+      put.bytes != 0 && put.target >= layout_.ringArena() && !put.direct && put.target != kInlined;
+  const std::uint32_t depth = ofLane ? kMaxLanes : staged ? layout_.ringStages : layout_.ring;
   if (page.completed.load() + depth < epochOf(put.flag))
     complain(parcel,
              base::text("its slots are in use, the peer has completed ", page.completed.load()));

@@ -69,9 +69,14 @@ class Lanes {
   }
   // Ops that the engine runs of it: a refused plan ends in its opening.
   std::uint32_t length(std::uint32_t lane) const;
-  // How many invocations later its slots are used again.
-  std::uint32_t depth(std::uint32_t lane) const {
-    return planOf(lane).inRing ? job_.target.ring : transport::kMaxLanes;
+  // Which of a rank's sets of arrival slots it uses, of its lanes or of its rings.
+  std::uint32_t place(std::uint32_t lane) const {
+    return lanes_[lane].invocation %
+           (planOf(lane).inRing ? job_.target.ring : transport::kMaxLanes);
+  }
+  // Where its place in the rings' staging memory begins, in each peer's region.
+  std::uint64_t stageOf(std::uint32_t lane) const {
+    return lanes_[lane].invocation % job_.target.ringStages * job_.target.ringBytes;
   }
 
   // "all-reduce mesh+staged, 8 ranks, call 2, segment 1, rank 3, op 12 (Fold)"

@@ -40,6 +40,8 @@ Machine::Machine(const Job& job, const Lanes& lanes)
   const std::size_t ofLanes = std::size_t{lanes.ranks()} * transport::kMaxLanes;
   arenas_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.budget.arenaBytes)));
   ofLanes_.assign(ofLanes, Arrivals(job.target.arrivalSlots));
+  ringArenas_.assign(lanes.ranks(),
+                     Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringRegion())));
   ofRings_.assign(std::size_t{lanes.ranks()} * job.target.ring,
                   Arrivals(job.target.pairArrivalSlots));
 }
@@ -49,9 +51,9 @@ Memory& Machine::arenaOf(std::uint32_t rank, std::uint32_t lane) {
 }
 
 Machine::Arrivals& Machine::arrivalsOf(std::uint32_t rank, std::uint32_t lane) {
-  const std::uint32_t depth = lanes_.depth(lane);
-  const std::uint32_t at = rank * depth + lanes_[lane].invocation % depth;
-  return lanes_.planOf(lane).inRing ? ofRings_[at] : ofLanes_[at];
+  const std::uint32_t at = lanes_.place(lane);
+  return lanes_.planOf(lane).inRing ? ofRings_[rank * job_.target.ring + at]
+                                    : ofLanes_[rank * transport::kMaxLanes + at];
 }
 
 Status Machine::useBuffers(std::uint32_t rank, std::uint32_t call, std::uint32_t time,
@@ -148,7 +150,8 @@ Status Machine::checkPut(const Step& step) const {
 // The engine's rule: before an invocation puts into a rank, that has completed the one before it that
 // used the same slots.
 void Machine::learnThatSlotsAreFree(const Step& step) {
-  const std::uint32_t invocation = lanes_[step.lane].invocation, depth = lanes_.depth(step.lane);
+  const std::uint32_t invocation = lanes_[step.lane].invocation;
+  const std::uint32_t depth = lanes_.planOf(step.lane).depth;
   if (!job_.credits || invocation < depth) return;
   const std::uint32_t before = lanes_.laneOf(invocation - depth, step.op.peer);
   if (order_.of(step.lane)[before] <= lanes_.length(before))
@@ -184,13 +187,24 @@ Status Machine::locateTarget(const Step& step, Range* target) {
   const std::uint64_t offset = step.op.dst.offset;
   const std::uint32_t me = lanes_[step.lane].rank, peer = step.op.peer;
   if (step.op.kind == Kind::Put) {
-    const std::uint64_t region = job_.target.bytesPerRegion();
-    if (offset < me * region || !fits(offset, step.bytes, (me + 1) * region))
+    const bool rings = step.op.dst.base == plan::Base::Ring;
+    const std::uint64_t region = rings ? job_.target.ringRegion() : job_.target.bytesPerRegion();
+    const std::uint64_t size = rings ? job_.target.ringBytes : region;
+    if (offset < me * region || !fits(offset, step.bytes, me * region + size))
       return violation(step, "lands outside of this rank's region");
-    *target = {&arenaOf(peer, step.lane), static_cast<std::uint32_t>(offset), step.bytes};
+    if (rings != lanes_.planOf(step.lane).inRing)
+      return violation(step, "lands in the memory of other invocations");
+    *target =
+        rings ? inRings(peer, step, offset)
+              : Range{&arenaOf(peer, step.lane), static_cast<std::uint32_t>(offset), step.bytes};
     return {};
   }
   return locateIn(step, peer, false, offset + lanes_[step.lane].shift, target);
+}
+
+Machine::Range Machine::inRings(std::uint32_t rank, const Step& step, std::uint64_t offset) {
+  return {&ringArenas_[rank], static_cast<std::uint32_t>(offset + lanes_.stageOf(step.lane)),
+          step.bytes};
 }
 
 // Is there a signal of `sender`'s in that arrival slot, and is it awaited?
@@ -391,6 +405,11 @@ Status Machine::locate(const Step& step, const plan::Place& place, Range* range)
                 step.bytes};
       if (!fits(place.offset, step.bytes, range->memory->bytes))
         return violation(step, "there is no such arrival slot");
+      return {};
+    case plan::Base::Ring:
+      *range = inRings(lane.rank, step, place.offset);
+      if (!fits(range->begin, step.bytes, range->memory->bytes))
+        return violation(step, "there is no such staging memory in a ring");
       return {};
   }
   return {};

@@ -68,6 +68,7 @@ class Machine {
   Status checkPut(const Step& step) const;
   void learnThatSlotsAreFree(const Step& step);
   Status locateTarget(const Step& step, Range* target);
+  Range inRings(std::uint32_t rank, const Step& step, std::uint64_t offset);
   bool knowsEntry(const Step& step, std::uint32_t index, std::uint32_t sender) const;
   Status deliver(const Step& step, std::uint32_t number, const Pieces& payload);
   Status wait(const Step& step);
@@ -107,6 +108,7 @@ class Machine {
   Order order_;
   std::vector<Buffers> buffers_;             // by call
   std::vector<Memory> arenas_;               // by rank and lane
+  std::vector<Memory> ringArenas_;           // by rank
   std::vector<Arrivals> ofLanes_, ofRings_;  // by rank and lane; by rank and place in a ring
   std::vector<std::vector<bool>> admitted_;  // by lane: the peers whose buffers it may touch
   std::vector<Sent> sent_;

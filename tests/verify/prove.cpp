@@ -71,7 +71,7 @@ class Run {
     const plan::BoundOp& op = lanes_.planOf(lane).ops[next_[lane]];
     if (op.kind == plan::BoundOp::Kind::Wait) return machine_.hasArrived(lane, op);
     return !isPut(op) || op.peer >= lanes_.ranks() || !job_.credits ||
-           lanes_[lane].invocation < completed_[op.peer] + lanes_.depth(lane);
+           lanes_[lane].invocation < completed_[op.peer] + lanes_.planOf(lane).depth;
   }
 
   Status stuck(std::uint32_t rank) const {

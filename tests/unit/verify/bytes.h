@@ -153,6 +153,7 @@ class ByteRun {
     bool entered = false;
     std::array<std::vector<std::byte>, transport::kMaxLanes> arenas;
     std::vector<Arrivals> ofLanes, ofRings;
+    std::vector<std::byte> ringArena;
     std::vector<Buffers> buffers;  // by call
     std::vector<Element> handed;   // how often the epilogue got each element of the block
   };
@@ -179,6 +180,7 @@ class ByteRun {
       };
       ranks_[r].ofLanes.assign(transport::kMaxLanes, slots(job_.target.arrivalSlots));
       ranks_[r].ofRings.assign(job_.target.ring, slots(job_.target.pairArrivalSlots));
+      ranks_[r].ringArena.assign(lanes_.ranks() * job_.target.ringRegion(), kGarbage);
       for (std::uint32_t c = 0; c < job_.calls.size(); ++c) ranks_[r].buffers.push_back(lay(c, r));
     }
   }
@@ -279,7 +281,7 @@ class ByteRun {
     if (op.kind == Kind::Wait) return hasArrived(lane, op.arrival, op.peer);
     if (!verify::isPut(op)) return true;
     if (op.peer < lanes_.ranks())
-      return lanes_[lane].invocation < ranks_[op.peer].completed + lanes_.depth(lane);
+      return lanes_[lane].invocation < ranks_[op.peer].completed + lanes_.planOf(lane).depth;
     fail("puts to nobody");
     return false;
   }
@@ -332,7 +334,7 @@ class ByteRun {
           op.arrival * sizeof(transport::ArrivalSlot) + offsetof(transport::ArrivalSlot, inlined),
           bytes);
     }
-    if (op.kind == Kind::Put) return within(arenaOf(op.peer, lane), op.dst.offset, bytes);
+    if (op.kind == Kind::Put) return inStaging(op.peer, lane, op.dst, bytes);
     return inBuffer(lane, op.peer, false, op.dst.offset + lanes_[lane].shift, bytes);
   }
 
@@ -347,14 +349,19 @@ class ByteRun {
   }
   Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane) {
     Rank& r = ranks_[rank];
-    return (lanes_.planOf(lane).inRing ? r.ofRings
-                                       : r.ofLanes)[lanes_[lane].invocation % lanes_.depth(lane)];
+    return (lanes_.planOf(lane).inRing ? r.ofRings : r.ofLanes)[lanes_.place(lane)];
   }
 
   std::byte* within(std::vector<std::byte>& memory, std::uint64_t offset, std::uint64_t bytes) {
     if (offset <= memory.size() && bytes <= memory.size() - offset) return memory.data() + offset;
     fail("reaches beyond its memory");
     return nullptr;
+  }
+
+  std::byte* inStaging(std::uint32_t rank, std::uint32_t lane, const plan::Place& place,
+                       std::uint64_t bytes) {
+    if (place.base != plan::Base::Ring) return within(arenaOf(rank, lane), place.offset, bytes);
+    return within(ranks_[rank].ringArena, place.offset + lanes_.stageOf(lane), bytes);
   }
 
   std::byte* inBuffer(std::uint32_t lane, std::uint32_t rank, bool in, std::uint64_t offset,
@@ -375,7 +382,8 @@ class ByteRun {
         return inBuffer(lane, me, place.base == plan::Base::In, place.offset + lanes_[lane].shift,
                         bytes);
       case plan::Base::Arena:
-        return within(arenaOf(me, lane), place.offset, bytes);
+      case plan::Base::Ring:
+        return inStaging(me, lane, place, bytes);
       case plan::Base::Arrivals:
         return within(arrivalsOf(me, lane).slots, place.offset, bytes);
       default:

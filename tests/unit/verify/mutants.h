@@ -106,6 +106,10 @@ class Mutator {
     if (reads && op.src.base <= plan::Base::Out)
       change(Mutation::SourceBase, [](plan::BoundOp& o) { o.src.base = other(o.src.base); });
     if (writes) place(Mutation::Target, &plan::BoundOp::dst);
+    if (op.kind == Kind::Put)
+      change(Mutation::Target, [](plan::BoundOp& o) {
+        o.dst.base = o.dst.base == plan::Base::Ring ? plan::Base::Arena : plan::Base::Ring;
+      });
     if (reads || writes) {
       neighbours(Mutation::Length, &plan::BoundOp::max, std::uint64_t{4});
       neighbours(Mutation::Limit, &plan::BoundOp::limit, std::uint64_t{4});
@@ -119,8 +123,9 @@ class Mutator {
   }
 
   static plan::Base other(plan::Base b) {
-    constexpr plan::Base kOthers[] = {plan::Base::Out,   plan::Base::In,      plan::Base::Arrivals,
-                                      plan::Base::Arena, plan::Base::PeerOut, plan::Base::PeerIn};
+    using plan::Base;
+    constexpr Base kOthers[] = {Base::Out,   Base::In,      Base::Arrivals, Base::Ring,
+                                Base::Arena, Base::PeerOut, Base::PeerIn};
     return kOthers[static_cast<std::size_t>(b)];
   }
 
