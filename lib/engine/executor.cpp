@@ -20,6 +20,10 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
       tuning_(tuning),
       lanesInFlight_(std::min(lanes, transport::kMaxLanes)),
       own_(transport.own()),
+      arrivals_(own_.arrivals()),
+      ring_(own_.pairArrivals()),
+      arena_(layout_.arena()),
+      ringArena_(layout_.ringArena()),
       progress_(transport, watch, tuning_),
       completedBy_(layout_.ranks, 0),
       footprint_(transport, rank),
@@ -92,9 +96,9 @@ void Executor::tellWriters() {
 void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
   const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
   const std::uint64_t shift = segment * plan_->segmentBytes;
+  const std::uint64_t ofLane = arena_ + index * layout_.arenaBytes;
   const std::uint64_t landing =
-      plan_->inRing ? layout_.ringArena() + (epoch & (layout_.ringStages - 1)) * layout_.ringBytes
-                    : layout_.arena() + index * layout_.arenaBytes;
+      plan_->inRing ? ringArena_ + (epoch & (layout_.ringStages - 1)) * layout_.ringBytes : ofLane;
   // By Base. An absent buffer is never touched; its shifted address is never formed.
   laneOf(epoch) = {
       .epoch = epoch,
@@ -103,13 +107,13 @@ void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t seg
       .active = true,
       .landing = landing,
       .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
-               launch.out ? launch.out + shift : nullptr, own_.arena() + index * layout_.arenaBytes,
+               launch.out ? launch.out + shift : nullptr, own_.base() + ofLane,
                reinterpret_cast<std::byte*>(arrivalsOf(epoch)), own_.base() + landing}};
 }
 
 transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
-  return plan_->inRing ? own_.pairArrivals() + (epoch & (layout_.ring - 1))  // of a power of two
-                       : own_.arrivals() + epoch % transport::kMaxLanes * layout_.arrivalSlots;
+  return plan_->inRing ? ring_ + (epoch & (layout_.ring - 1))  // of a power of two
+                       : arrivals_ + epoch % transport::kMaxLanes * layout_.arrivalSlots;
 }
 
 // Runs the lane until an op must wait.

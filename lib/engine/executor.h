@@ -117,6 +117,10 @@ class Executor {
   const WaitTuning tuning_;
   const std::uint32_t lanesInFlight_;
   transport::WindowView own_;
+  // Where these begin in it; on the way of every call.
+  transport::ArrivalSlot* const arrivals_;
+  transport::ArrivalSlot* const ring_;
+  const std::uint64_t arena_, ringArena_;
   Progress progress_;
   base::CacheAlignedVector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<transport::ControlPage*> controls_;
