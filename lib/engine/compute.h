@@ -14,7 +14,7 @@ namespace weft::engine {
 
 // Runs the ops of a plan that touch bytes: copies, folds, and stores into peers' buffers. No
 // allocation once warm. One thread at a time.
-class Compute {
+class alignas(base::kCacheAligned) Compute {
  public:
   // `base` has the addresses of In, Out, Arena, Arrivals and Ring, by Base.
   struct Frame {

@@ -12,7 +12,7 @@
 namespace weft::engine {
 
 Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
-                   const WaitTuning& tuning, std::uint32_t lanes)
+                   const WaitTuning& tuning, std::uint32_t lanes, const Crew& crew)
     : transport_(transport),
       watch_(watch),
       layout_(transport.layout()),
@@ -28,7 +28,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
       completedBy_(layout_.ranks, 0),
       footprint_(transport, rank),
       peers_(transport),
-      compute_(peers_, layout_.ranks) {
+      compute_(peers_, layout_.ranks, crew) {
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
     controls_.push_back(transport.control(r));
     toldTo_.push_back(transport.isMirrored(r) ? 0 : kNoNeed);
@@ -39,6 +39,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
 
 Status Executor::run(const Launch& launch) {
   const transport::ProgressOwnership ownership(transport_);
+  const TeamCompute::Run run(compute_, *launch.plan);
   const Status status = runEither(launch);
   return status.ok() ? status : progress_.abandon(status);
 }
@@ -219,25 +220,45 @@ void Executor::noteSent(const plan::BoundOp& op, const transport::Put& put) {
     toldTo_[op.peer] = std::max(toldTo_[op.peer], transport::completedOf(put.flag));
 }
 
+void Executor::advance(transport::Put* put, std::uint64_t bytes) {
+  count(bytes);
+  put->src += bytes;
+  put->target += bytes;
+  put->bytes -= bytes;
+}
+
+// The first `bytes` of what the put would copy, by all threads, where the peer's memory is mapped
+// and nothing stands between. False, and nothing is done, elsewhere, or where one is as good.
+bool Executor::copyByTeam(transport::Put* put, std::uint64_t bytes) {
+  if (!compute_.hasTeam() || put->target == transport::kInlined) return false;
+  const transport::WindowView window = transport_.view(put->peer);
+  if (!window || (put->direct && !transport_.caps().sharesAll)) return false;
+  std::byte* const base = put->direct ? nullptr : window.base();
+  if (!compute_.copy(base + put->target, put->src, bytes)) return false;
+  advance(put, bytes);
+  return true;
+}
+
 // A direct put may be as long as the message. All of it but the last piece, unless the call ends.
 bool Executor::copyAhead(transport::Put* put) {
   const std::uint64_t piece = tuning_.uninterrupted;
-  for (; put->bytes > piece && mayTouchPeers(); put->bytes -= piece) {
+  while (mayTouchPeers() && put->bytes != 0) {
+    if (copyByTeam(put, std::min(piece, put->bytes))) continue;
+    if (put->bytes <= piece) return true;
     if (!transport_.putTo(put->peer, put->target, put->src, piece)) {
       broken_ = transport_.lastError();
       return false;
     }
-    count(piece);
-    put->src += piece;
-    put->target += piece;
+    advance(put, piece);
   }
-  return mayTouchPeers();
+  return broken_.ok();
 }
 
 Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
   if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
   transport::Put put = messageOf(lane, op);
   if (put.direct && !copyAhead(&put)) return Step::Broken;
+  if (!put.direct) (void)copyByTeam(&put, put.bytes);
   switch (transport_.put(put)) {
     case transport::PutResult::Pending:
       ++lane.pending;

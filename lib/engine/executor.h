@@ -8,10 +8,10 @@
 
 #include "base/cache_aligned.h"
 #include "base/status.h"
-#include "engine/compute.h"
 #include "engine/footprint.h"
 #include "engine/peer_buffers.h"
 #include "engine/progress.h"
+#include "engine/team_compute.h"
 #include "plan/epilogue.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
@@ -40,9 +40,10 @@ struct Launch {
 class Executor {
  public:
   // Both outlive the executor. The watch is asked about once a millisecond while nothing moves.
-  // `lanes`: invocations in flight, at most kMaxLanes.
+  // `lanes`: invocations in flight, at most kMaxLanes. `crew`: shares the bytes of large ops.
   Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
-           const WaitTuning& tuning, std::uint32_t lanes = transport::kMaxLanes);
+           const WaitTuning& tuning, std::uint32_t lanes = transport::kMaxLanes,
+           const Crew& crew = {});
 
   Status run(const Launch& launch);
   std::uint64_t epoch() const { return lastEpoch_; }
@@ -74,6 +75,8 @@ class Executor {
   Step runOp(Lane& lane, const plan::BoundOp& op);
   Step put(Lane& lane, const plan::BoundOp& op);
   bool copyAhead(transport::Put* put);
+  bool copyByTeam(transport::Put* put, std::uint64_t bytes);
+  void advance(transport::Put* put, std::uint64_t bytes);
   transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
   bool mayTouchPeers();
   void noteSent(const plan::BoundOp& op, const transport::Put& put);
@@ -129,7 +132,7 @@ class Executor {
   base::CacheAlignedVector<std::uint64_t> toldTo_;
   Footprint footprint_;
   PeerBuffers peers_;
-  Compute compute_;
+  TeamCompute compute_;
   std::array<Lane, transport::kMaxLanes> lanes_;
   std::uint64_t lastEpoch_ = layout_.epochsBefore;
   std::uint64_t completed_ = layout_.epochsBefore;

@@ -80,10 +80,6 @@ class Waiter {
   }
   std::chrono::nanoseconds sleepTime();
 
- private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::uint32_t kLookEvery = 4;
-
   static void relax() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -91,6 +87,11 @@ class Waiter {
     asm volatile("yield");
 #endif
   }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::uint32_t kLookEvery = 4;
+
   Advice giveWay();
 
   const WaitTuning& tuning_;

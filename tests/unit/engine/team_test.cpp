@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of a rank: every piece of every job is run once, whoever comes, and helpers sleep
+// while no call has the team.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "engine/team_compute.h"
+#include "engine/thread_team.h"
+#include "tests/unit/still_transport.h"
+
+namespace weft::engine {
+namespace {
+
+std::shared_ptr<Team> teamOf(std::uint32_t size) {
+  std::shared_ptr<Team> team;
+  EXPECT_TRUE(ThreadTeam::make(size, &team).ok());
+  return team;
+}
+
+struct Counts {
+  std::array<std::atomic<int>, 32> of{};
+};
+// Leaves time for others to come.
+void countPiece(void* arg, int piece) {
+  std::this_thread::yield();
+  static_cast<Counts*>(arg)->of[static_cast<std::size_t>(piece)].fetch_add(1);
+}
+
+class Teams : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(Teams, RunEachPieceOnce) {
+  const std::shared_ptr<Team> team = teamOf(GetParam());
+  Counts counts;
+  std::array<int, 32> expected{};
+  std::mt19937 random(7);
+  for (int job = 0; job < 2000; ++job) {
+    if (job % 100 == 0) team->stayAwake();
+    if (job % 100 == 50) team->rest();
+    const auto pieces = static_cast<std::uint32_t>(random() % (team->size() + 1));
+    for (std::uint32_t k = 0; k < pieces; ++k) ++expected[k];
+    team->run(pieces, countPiece, &counts, random() % 2 == 0);
+    for (std::size_t k = 0; k < expected.size(); ++k) ASSERT_EQ(counts.of[k], expected[k]) << job;
+  }
+}
+
+// Helpers that have just woken, wait awake, or sleep.
+TEST_P(Teams, EndInAnyState) {
+  for (int i = 0; i < 50; ++i) {
+    const std::shared_ptr<Team> team = teamOf(GetParam());
+    Counts counts;
+    if (i % 3 != 0) team->stayAwake();
+    if (i % 2 != 0) team->run(team->size(), countPiece, &counts, true);
+    if (i % 3 == 1) team->rest();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Teams, testing::Values(2, 3, 8, 32));
+
+// Threads of this process other than the caller's that the kernel says are not asleep.
+int awakeThreads() {
+  int awake = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string line;
+    std::getline(std::ifstream(task.path() / "stat"), line);
+    if (task.path().filename() != std::to_string(::gettid()) &&
+        line.find(") S ") == std::string::npos)
+      ++awake;
+  }
+  return awake;
+}
+
+TEST(ThreadTeam, SleepsBetweenCalls) {
+  const std::shared_ptr<Team> team = teamOf(8);
+  Counts counts;
+  for (int call = 0; call < 3; ++call) {
+    team->stayAwake();
+    team->run(8, countPiece, &counts, true);
+    team->rest();
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (awakeThreads() != 0 && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(awakeThreads(), 0);
+  }
+}
+
+TEST(ThreadTeam, IsOfOneCallAtATime) {
+  const std::shared_ptr<Team> team = teamOf(2);
+  EXPECT_TRUE(team->take());
+  EXPECT_FALSE(team->take());
+  team->release();
+  EXPECT_TRUE(team->take());
+}
+
+// A pool that runs the pieces in a strange order, all on the caller's thread.
+void backwards(void* context, int pieces, Team::Body body, void* arg) {
+  ++*static_cast<int*>(context);
+  for (int piece = pieces; piece-- > 0;) body(arg, piece);
+}
+
+std::vector<std::byte> randomBytes(std::mt19937_64& random, std::size_t bytes) {
+  std::vector<std::byte> made(bytes);
+  for (std::byte& b : made) b = static_cast<std::byte>(random());
+  return made;
+}
+
+// A Fold of three sources into In and a Copy, both also to the arena.
+plan::Plan planOf(reduce::DType type, reduce::RedOp op, std::uint64_t count, bool stream) {
+  plan::Plan plan;
+  plan.type = type;
+  plan.elementBytes = reduce::sizeOf(type);
+  plan.fold = reduce::foldKernel(type, op);
+  plan.spread = reduce::spreadKernel(type, op);
+  plan.divisor = op == reduce::RedOp::Avg ? 3 : 1;
+  const std::uint64_t bytes = count * plan.elementBytes;
+  for (std::uint64_t k = 0; k < 3; ++k) plan.operands.push_back({plan::Base::In, 0, k * bytes});
+  plan.operands.push_back({plan::Base::Arena, 0, 0});
+  plan::BoundOp& fold = plan.ops.emplace_back();
+  fold.kind = plan::BoundOp::Kind::Fold;
+  fold.finish = true;
+  fold.stream = stream;
+  fold.operands = 3;
+  fold.spread = 1;
+  fold.firstSpread = 3;
+  fold.dst.base = plan::Base::Out;
+  fold.max = fold.limit = bytes;
+  plan::BoundOp& copy = plan.ops.emplace_back(fold);
+  copy.kind = plan::BoundOp::Kind::Copy;
+  copy.spread = 0;
+  copy.src = {plan::Base::In, 0, bytes};
+  copy.dst.offset = bytes;
+  return plan;
+}
+
+constexpr std::size_t kAround = 64;
+
+// What a team makes of it: Out, then the arena, with bytes around them.
+std::vector<std::byte> resultOf(const plan::Plan& plan, std::vector<std::byte> in, const Crew& crew,
+                                std::size_t shift) {
+  test::StillTransport transport;
+  PeerBuffers peers(transport);
+  TeamCompute compute(peers, 4, crew);
+  const std::uint64_t bytes = plan.ops[0].limit;
+  std::vector<std::byte> out(3 * bytes + 2 * kAround + shift, std::byte{0xA5});
+  std::byte* const base[] = {in.data(), out.data() + kAround + shift,
+                             out.data() + kAround + shift + 2 * bytes, nullptr};
+  const TeamCompute::Run run(compute, plan);
+  EXPECT_EQ(compute.hasTeam(), crew.team != nullptr);
+  for (const plan::BoundOp& op : plan.ops)
+    EXPECT_TRUE(compute.run({plan, base, nullptr, nullptr, 0}, op, 0, bytes));
+  out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(shift));
+  return out;
+}
+
+// So slow a machine that every op is worth sharing.
+Crew crewOf(std::shared_ptr<Team> team) { return {std::move(team), false, 1e9}; }
+
+// With any type, operation, count and alignment; and the bytes around stay as they are.
+TEST(TeamCompute, GivesTheBitsOfOneThread) {
+  int jobs = 0;
+  std::vector<Crew> crews;
+  for (const std::uint32_t size : {2u, 3u, 8u}) crews.push_back(crewOf(teamOf(size)));
+  crews.push_back(crewOf(std::make_shared<PoolTeam>(5, Pool{backwards, &jobs})));
+  std::mt19937_64 random(11);
+  for (int t = 0; t < 10; ++t) {
+    const auto type = static_cast<reduce::DType>(t);
+    for (const std::uint64_t count : {1u, 63u, 4097u, 20011u}) {
+      const auto op = std::array{reduce::RedOp::Sum, reduce::RedOp::Prod, reduce::RedOp::Max,
+                                 reduce::RedOp::Avg}[random() % 4];
+      const plan::Plan plan = planOf(type, op, count, random() % 2 == 0);
+      const std::vector<std::byte> in = randomBytes(random, 3 * plan.ops[0].limit);
+      const std::size_t shift = random() % 64;
+      const std::vector<std::byte> expected = resultOf(plan, in, {}, shift);
+      for (const Crew& crew : crews)
+        EXPECT_EQ(resultOf(plan, in, crew, shift), expected)
+            << reduce::name(type) << ' ' << reduce::name(op) << " x " << count << ", "
+            << crew.team->size() << " threads";
+    }
+  }
+  EXPECT_GT(jobs, 80);
+}
+
+// Where nothing is to be gained, nothing is shared.
+TEST(TeamCompute, LeavesShortOpsToOneThread) {
+  int jobs = 0;
+  const auto team = std::make_shared<PoolTeam>(4, Pool{backwards, &jobs});
+  const int before = jobs;
+  const plan::Plan plan = planOf(reduce::DType::F32, reduce::RedOp::Sum, 1000, false);
+  std::mt19937_64 random(3);
+  const std::vector<std::byte> in = randomBytes(random, 3 * plan.ops[0].limit);
+  test::StillTransport transport;
+  PeerBuffers peers(transport);
+  TeamCompute compute(peers, 4, {team, false, 1e-12});
+  const TeamCompute::Run run(compute, plan);
+  EXPECT_FALSE(compute.hasTeam());
+  EXPECT_EQ(jobs, before);
+}
+
+}  // namespace
+}  // namespace weft::engine
