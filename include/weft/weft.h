@@ -56,6 +56,13 @@
  *   streams: one without a stream waits for those queued before it, within its deadline. One
  *   communicator is used by one thread at a time, else weftInvalidUsage; weftCommAbort and
  *   weftCommGetAsyncError may be called from any thread.
+ *   A rank may have several threads (weftConfig_t.threads): they share the bytes of its large
+ * collectives, in pieces side by side, where that is worth what it costs to call them together; the
+ * bits are those of one thread. The communicators that come of its splits use the same ones, one at
+ * a time: a call that finds them at work for another does without. Ranks may differ in it. Sends,
+ * receives, copies by the kernel between processes and the steps of shard.h are of one thread.
+ *   Helpers sleep between calls, have the affinity mask of the thread that makes the communicator
+ * and take no signals. More of them than that mask has cores are made, with a warning.
  *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
  */
 #ifndef WEFT_WEFT_H_
@@ -163,13 +170,22 @@ typedef struct {
       transport; /* WEFT_TRANSPORT: "auto", "local" (threads), "shm", "faulty:SEED"; default auto */
   int reproducible; /* WEFT_REPRODUCIBLE: 1 = weftOpts_t.reproducible for every operation; default 0
                      */
+  int threads; /* WEFT_THREADS: how many share the bytes of a large call of this rank, see Threads;
+                  default 1 */
+  void (*parallelFor)(void* context, int n, void (*body)(void* arg, int i), void* arg);
+  /* NULL: threads - 1 helpers of the communicator's own. Else the application's pool, of `threads`:
+     calls body(arg, 0) ... body(arg, n - 1), n <= threads, each once, on any threads in any order,
+     and returns when all have returned. Called on the thread that runs the operation, which is the
+     stream's for queued ones, by one communicator at a time, and when the communicator is made. It
+     must outlive the communicator, not throw, and call nothing of weft. */
+  void* parallelForContext; /* its first argument */
 } weftConfig_t;
 
 #define WEFT_CONFIG_MAGIC 0x77656674u
 #define WEFT_CONFIG_INITIALIZER                                                                 \
   {                                                                                             \
     sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, WEFT_UNDEF_INT, \
-        NULL, NULL, WEFT_UNDEF_INT                                                              \
+        NULL, NULL, WEFT_UNDEF_INT, WEFT_UNDEF_INT, NULL, NULL                                  \
   }
 
 /* Options of one operation, the trailing argument of each; NULL means all defaults.

@@ -5,6 +5,7 @@
 
 #include "api/structs.h"
 #include "base/knobs.h"
+#include "base/max_ranks.h"
 #include "base/text.h"
 
 namespace weft::api {
@@ -19,6 +20,18 @@ std::string nextCommName() {
   return text("comm", made.fetch_add(1, std::memory_order_relaxed));
 }
 
+// The team of a parent serves as long as nothing else is asked for.
+Status applyThreads(const weftConfig_t& given, comm::CommConfig* out) {
+  const engine::Pool pool{given.parallelFor, given.parallelForContext};
+  const bool isOther = given.threads != WEFT_UNDEF_INT && given.threads != out->threads;
+  if (given.threads != WEFT_UNDEF_INT) out->threads = given.threads;
+  if (out->threads < 1 || out->threads > kMaxThreads)
+    return invalid("threads is ", out->threads, "; fix: 1 to ", kMaxThreads);
+  if (isOther || (pool.parallelFor != nullptr && pool != out->pool)) out->team = nullptr;
+  if (pool.parallelFor != nullptr) out->pool = pool;
+  return {};
+}
+
 Status applyConfig(const weftConfig_t* config, comm::CommConfig* out) {
   weftConfig_t given = WEFT_CONFIG_INITIALIZER;
   if (config != nullptr) WEFT_TRY(readStruct(*config, WEFT_CONFIG_MAGIC, "CONFIG", &given));
@@ -29,6 +42,7 @@ Status applyConfig(const weftConfig_t* config, comm::CommConfig* out) {
   if (given.reproducible != WEFT_UNDEF_INT) out->reproducible = given.reproducible != 0;
   WEFT_TRY(checkTimeout(out->timeoutMs, "timeoutMs"));
   WEFT_TRY(checkTimeout(out->initTimeoutMs, "initTimeoutMs"));
+  WEFT_TRY(applyThreads(given, out));
   if (out->name.empty()) out->name = nextCommName();
   return {};
 }
@@ -36,13 +50,15 @@ Status applyConfig(const weftConfig_t* config, comm::CommConfig* out) {
 }  // namespace
 
 Status readConfig(const weftConfig_t* config, comm::CommConfig* out) {
-  std::int64_t timeout = 0, initTimeout = 0;
+  std::int64_t timeout = 0, initTimeout = 0, threads = 0;
   WEFT_TRY(readInteger(Knob::TimeoutMs, &timeout));
   WEFT_TRY(readInteger(Knob::InitTimeoutMs, &initTimeout));
+  WEFT_TRY(readInteger(Knob::Threads, &threads));
   WEFT_TRY(readText(Knob::Transport, &out->transport));
   WEFT_TRY(readFlag(Knob::Reproducible, &out->reproducible));
   out->timeoutMs = static_cast<int>(timeout);
   out->initTimeoutMs = static_cast<int>(initTimeout);
+  out->threads = static_cast<int>(threads);
   return applyConfig(config, out);
 }
 

@@ -55,6 +55,10 @@ constexpr std::array kTable = {
         "How many pieces of a large message are in flight at once; auto: 4, so that what cores "
         "and what links do overlap.",
         "", 1, 4},
+    KnobInfo{Knob::Threads, "WEFT_THREADS", KnobType::Integer, "1",
+             "Threads that share the bytes of a rank's large calls, on the cores of its affinity "
+             "mask: the caller's, and helpers that sleep between calls. Same bits with any number.",
+             "", 1, kMaxThreads},
     KnobInfo{
         Knob::OneShotMax, "WEFT_ONE_SHOT_MAX", KnobType::ByteSize, "auto",
         "Largest message that takes the one-shot all-reduce; auto: as the model of the calibrated "
@@ -128,7 +132,7 @@ constexpr std::array kTable = {
     KnobInfo{Knob::LocalSize, "WEFT_LOCAL_SIZE", KnobType::Integer, "",
              "Number of ranks of this host, if the launcher does not say it.", "", 1, kMaxRanks},
 };
-static_assert(kTable.size() <= 30, "weft has at most thirty knobs");
+static_assert(kTable.size() <= 32, "weft has at most 32 knobs");
 
 constexpr bool inOrder() {
   for (std::size_t i = 0; i < kTable.size(); ++i)

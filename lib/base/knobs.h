@@ -11,7 +11,7 @@
 
 namespace weft::inline base {
 
-// The WEFT_* environment variables, all of them: at most thirty. The table in knobs.cpp is the only
+// The WEFT_* environment variables, all of them: at most 32. The table in knobs.cpp is the only
 // place that knows a name, a type, a default and a sentence of documentation; the manual is printed
 // from it. A variable that is set but empty counts as not set.
 enum class Knob {
@@ -24,6 +24,7 @@ enum class Knob {
   Algo,
   SegmentKb,
   Lanes,
+  Threads,
   OneShotMax,
   DirectMin,
   Cma,

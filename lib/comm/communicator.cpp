@@ -27,7 +27,7 @@ Core::Parts::~Parts() {
 Core::Core(Parts made)
     : parts(std::move(made)),
       watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.remoteRanks.get()),
-      executor(*parts.transport, watch, parts.rank, parts.waiting, parts.lanes),
+      executor(*parts.transport, watch, parts.rank, parts.waiting, parts.lanes, parts.crew),
       pairs(*parts.transport, watch, parts.rank, parts.waiting,
             engine::tunePairs(parts.tuning.costs.machine)),
       plans(parts.tuning, parts.target) {}

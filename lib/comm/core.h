@@ -11,6 +11,7 @@
 #include "comm/transport_selection.h"
 #include "engine/executor.h"
 #include "engine/pairs.h"
+#include "engine/team.h"
 #include "plan/cache.h"
 #include "transports/transport.h"
 #include "tune/expectation.h"
@@ -26,6 +27,10 @@ struct CommConfig {
   std::string name;
   std::string transport = "auto";
   bool reproducible = false;
+  int threads = 1;    // of a rank
+  engine::Pool pool;  // the application's; else they are the team's own
+  // The rank's, once there is one: communicators that are split off inherit it.
+  std::shared_ptr<engine::Team> team;
   std::uint64_t epochsBefore = 0;  // of tests, see WindowLayout
 };
 
@@ -51,6 +56,7 @@ struct alignas(base::kCacheAligned) Core {
     std::shared_ptr<watch::RemoteRanks> remoteRanks;  // null: all ranks share memory
     std::uint32_t coresHere = 1;                      // that this host's ranks have together
     engine::WaitTuning waiting;
+    engine::Crew crew;
     std::uint32_t lanes = transport::kMaxLanes;
     tune::KnownMachine calibrated;  // rank 0's, from which tuning.costs.machine is
     plan::BindTarget target;

@@ -2,6 +2,7 @@
 #include "comm/create.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "comm/layout.h"
 #include "comm/open_transport.h"
 #include "control/control_link.h"
+#include "engine/thread_team.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
 #include "topology/host.h"
@@ -57,17 +59,43 @@ std::int64_t stagingKbFor(const tune::Machine& machine) {
          10;
 }
 
+void warnOfFewCores(int threads, std::uint32_t cores) {
+  static std::atomic<bool> warned{false};
+  if (static_cast<std::uint32_t>(threads) <= cores || warned.exchange(true)) return;
+  logWarn("a rank of this process has ", threads,
+          " threads (WEFT_THREADS, weftConfig_t.threads) and ", cores,
+          " core(s) to run on: they will take turns; fix: fewer threads, or a wider affinity "
+          "mask when the communicator is made");
+}
+
+// The threads of a rank, unless it has them from a parent.
+Status hireTeam(std::uint32_t cores, CommConfig* config) {
+  const auto threads = static_cast<std::uint32_t>(config->threads);
+  if (threads == 1 || config->team) return {};
+  if (config->pool.parallelFor == nullptr) {
+    warnOfFewCores(config->threads, cores);
+    return engine::ThreadTeam::make(threads, &config->team);
+  }
+  config->team = std::make_shared<engine::PoolTeam>(threads, config->pool);
+  return {};
+}
+
 // What one rank tells the others. The calibration is rank 0's: one measures, and all count with the
 // same numbers.
 struct Offer {
   cpu_set_t cores;
-  std::uint64_t direct, polls;
+  std::uint64_t direct, polls, threads;
   tune::KnownMachine known;
 };
 
-Status offerOf(std::uint32_t rank, const transport::Transport& transport, Offer* offer) {
-  *offer = {topology::allowedCores(), transport.caps().direct, transport.caps().polls, {}};
-  if (rank != 0) return {};
+Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* offer) {
+  *offer = {topology::allowedCores(),
+            transport.caps().direct,
+            transport.caps().polls,
+            static_cast<std::uint64_t>(mine->config.threads),
+            {}};
+  WEFT_TRY(hireTeam(topology::usableCores(offer->cores), &mine->config));
+  if (mine->rank != 0) return {};
   WEFT_TRY(tune::thisMachine(&offer->known));
   if (!tune::isSane(tune::estimated(offer->known.calibration.machine())))
     return Status::error(Code::OutOfMemory,
@@ -84,6 +112,14 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
   for (std::size_t r = 0; r < offers.size(); ++r)
     if (hosts[r] == host) CPU_OR(&together, &together, &offers[r].cores);
   return topology::usableCores(together);
+}
+
+std::uint64_t threadsOf(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
+                        std::uint32_t host) {
+  std::uint64_t threads = 0;
+  for (std::size_t r = 0; r < offers.size(); ++r)
+    if (hosts[r] == host) threads += offers[r].threads;
+  return threads;
 }
 
 // What follows from all offers: direct puts only if all ranks can (a rank that cannot is known to all
@@ -106,6 +142,8 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
     if (h == hosts[setup.rank]) parts->coresHere = ofHost;
     cores += ofHost;
   }
+  parts->crew = {parts->config.team, threadsOf(offers, hosts, hosts[setup.rank]) > parts->coresHere,
+                 1 / machine.copy.near()};
   parts->tuning.costs = {.machine = machine,
                          .cores = cores,
                          .oneProcess = parts->transport->caps().sharesAll,
@@ -117,7 +155,7 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
 Status agree(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
              Core::Parts* parts) {
   Offer mine;
-  const Status offered = offerOf(setup.rank, *parts->transport, &mine);
+  const Status offered = offerOf(*parts->transport, parts, &mine);
   std::vector<Offer> offers;
   WEFT_TRY(transport::gather(setup, offered, mine, &offers));
   WEFT_TRY(settle(setup, hosts, offers, parts));
@@ -166,7 +204,7 @@ void announce(const Core::Parts& parts) {
   logInfo("communicator ", parts.config.name, ": rank ", parts.rank, " of ", parts.ranks,
           ", transport ", parts.transport->name(), parts.tuning.direct ? " with direct puts" : "",
           ", ", parts.transport->layout().size() >> 10, " KiB shared, ", parts.tuning.costs.cores,
-          " cores");
+          " cores, ", parts.config.threads, " thread(s) a rank");
 }
 
 Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, Deadline deadline,
@@ -221,6 +259,7 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
   WEFT_TRY(numberKnob(Knob::Lanes, transport::kMaxLanes, &lanes));
   parts->lanes = static_cast<std::uint32_t>(lanes);
   parts->waiting = engine::tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
+  parts->waiting.uninterrupted *= static_cast<std::uint64_t>(parts->config.threads);
   return {};
 }
 
@@ -297,6 +336,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   const SpeaksFor speaker(rank);
   Core::Parts parts;
   WEFT_TRY(basisOf(rank, namesOf(parent), config, &parts));
+  WEFT_TRY(hireTeam(topology::usableCores(topology::allowedCores()), &parts.config));
   transport::TransportSetup setup;
   WEFT_TRY(setupOf(parts, exchange, deadline, &setup));
   WEFT_TRY(parent.parts.transport->branch(setup, parent.members, &parts.transport));
@@ -304,7 +344,8 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   const transport::Caps caps = parts.transport->caps();
   std::vector<Offer> offers;
   for (const cpu_set_t& cores : parent.cores)
-    offers.push_back({cores, caps.direct, caps.polls, {}});
+    offers.push_back(
+        {cores, caps.direct, caps.polls, static_cast<std::uint64_t>(config.threads), {}});
   offers[0].known = parent.parts.calibrated;
   const std::vector<std::uint32_t> hosts = hostsOf(parts.names);
   WEFT_TRY(settle(setup, hosts, offers, &parts));
