@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/messages.h"
 
+#include "bootstrap/table.h"
 #include "net/bytes.h"
 
 namespace weft::bootstrap {
 namespace {
 
 constexpr std::size_t kMaxErrorBytes = 8192;
+constexpr std::size_t kMaxNameBytes = 2 * kMaxHostBytes + 16;  // as write() writes it
 
 std::string label(net::ByteReader* reader, std::size_t limit) {
   return printable(reader->text(limit));
@@ -99,40 +101,39 @@ bool decode(net::ByteView bytes, Status* error) {
 }
 
 net::Bytes encodeRoster(const std::vector<PeerName>& names) {
-  net::ByteWriter writer;
-  for (const PeerName& name : names) write(name, &writer);
-  return writer.take();
+  std::vector<net::Bytes> parts;
+  for (const PeerName& name : names) {
+    net::ByteWriter writer;
+    write(name, &writer);
+    parts.push_back(writer.take());
+  }
+  return encodeTable(parts);
 }
 
 bool decodeRoster(net::ByteView bytes, std::size_t ranks, std::vector<PeerName>* names) {
-  net::ByteReader reader(bytes);
+  std::vector<net::Bytes> parts;
   names->clear();
-  for (std::size_t rank = 0; rank < ranks && reader.ok(); ++rank) {
+  if (!decodeTable(bytes, ranks, kMaxNameBytes, &parts)) return false;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    net::ByteReader reader(parts[rank]);
     names->emplace_back();
     names->back().rank = static_cast<int>(rank);
     read(&reader, &names->back());
+    if (!reader.done()) return false;
   }
-  return reader.done();
+  return true;
 }
 
-net::Bytes encodeParts(const std::vector<net::Bytes>& parts) {
-  net::ByteWriter writer;
-  for (const net::Bytes& part : parts) writer.blob(part);
-  return writer.take();
-}
+net::Bytes encodeParts(const std::vector<net::Bytes>& parts) { return encodeTable(parts); }
 
 bool decodeParts(net::ByteView bytes, std::size_t ranks, std::vector<net::Bytes>* parts) {
-  net::ByteReader reader(bytes);
-  parts->clear();
-  for (std::size_t rank = 0; rank < ranks && reader.ok(); ++rank) {
-    const net::ByteView part = reader.blob(kMaxPartBytes);
-    parts->emplace_back(part.begin(), part.end());
-  }
-  return reader.done();
+  return decodeTable(bytes, ranks, kMaxPartBytes, parts);
 }
 
-std::size_t maxRosterBytes(std::size_t ranks) { return ranks * (2 * kMaxHostBytes + 64); }
+std::size_t maxRosterBytes(std::size_t ranks) {
+  return maxTableBytes(ranks, ranks * kMaxNameBytes);
+}
 
-std::size_t maxPartsBytes(std::size_t ranks) { return ranks * (kMaxPartBytes + 4); }
+std::size_t maxPartsBytes(std::size_t ranks) { return maxTableBytes(ranks, ranks * kMaxPartBytes); }
 
 }  // namespace weft::bootstrap

@@ -87,6 +87,7 @@ bool decode(net::ByteView bytes, GatherMessage* message);
 net::Bytes encode(const Status& error);
 bool decode(net::ByteView bytes, Status* error);
 
+// The two tables that every rank gets (table.h).
 net::Bytes encodeRoster(const std::vector<PeerName>& names);
 bool decodeRoster(net::ByteView bytes, std::size_t ranks, std::vector<PeerName>* names);
 

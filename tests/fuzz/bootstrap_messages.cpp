@@ -27,17 +27,21 @@ void tryRoster(net::ByteView bytes) {
   for (std::size_t ranks = 0; ranks < 4; ++ranks) {
     if (!bootstrap::decodeRoster(bytes, ranks, &infos)) continue;
     require(infos.size() == ranks, "a roster names all ranks");
-    require(bytes.size() <= bootstrap::maxRosterBytes(ranks), "a roster is as long as announced");
+    require(bootstrap::encodeRoster(infos).size() <= bootstrap::maxRosterBytes(ranks),
+            "a roster is as long as announced");
   }
 }
 
 void tryParts(net::ByteView bytes) {
-  std::vector<net::Bytes> parts;
+  std::vector<net::Bytes> parts, again;
   require(!bootstrap::decodeParts(bytes, kRanks, &parts), "no such table is short");
-  for (std::size_t ranks = 0; ranks < 4; ++ranks)
-    if (bootstrap::decodeParts(bytes, ranks, &parts))
-      require(bootstrap::encodeParts(parts) == net::Bytes(bytes.begin(), bytes.end()),
-              "parts are written as they were read");
+  for (std::size_t ranks = 0; ranks < 4; ++ranks) {
+    if (!bootstrap::decodeParts(bytes, ranks, &parts)) continue;
+    const net::Bytes written = bootstrap::encodeParts(parts);
+    require(bootstrap::decodeParts(written, ranks, &again) && again == parts,
+            "what was written reads as the same");
+    require(written.size() <= bootstrap::maxPartsBytes(ranks), "a table is as long as announced");
+  }
 }
 
 }  // namespace
