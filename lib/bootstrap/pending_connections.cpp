@@ -17,13 +17,16 @@ constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
 
 PendingConnections::PendingConnections(std::vector<net::Socket> listeners, const net::Key& secret,
                                        std::int64_t handshakeMs)
-    : listeners_(std::move(listeners)), secret_(secret), handshakeMs_(handshakeMs) {}
+    : listeners_(std::move(listeners)), secret_(secret), handshakeMs_(handshakeMs) {
+  listen(true);
+}
 
-void PendingConnections::addTo(std::vector<pollfd>* entries) const {
-  if (!acceptAgain_)
-    for (const net::Socket& listener : listeners_) entries->push_back({listener.fd(), POLLIN, 0});
-  for (const Connection& connection : connections_)
-    entries->push_back({connection.stream.socket().fd(), POLLIN, 0});
+void PendingConnections::listen(bool now) {
+  for (const net::Socket& listener : listeners_)
+    if (now)
+      (void)ready_.watch(listener.fd(), 0);
+    else
+      ready_.remove(listener.fd());
 }
 
 Deadline PendingConnections::nextWake() const {
@@ -33,22 +36,36 @@ Deadline PendingConnections::nextWake() const {
   return wake;
 }
 
+// Reads those that have something to be read; the others may have waited for too long.
 std::vector<PendingConnections::Authenticated> PendingConnections::serve() {
-  acceptWaiting();
+  bool somebodyWaits = acceptAgain_.has_value();
+  for (const std::uint64_t id : ready_.take())
+    if (id == 0)
+      somebodyWaits = true;
+    else
+      reinterpret_cast<Connection*>(id)->ready = true;
+  if (somebodyWaits) acceptWaiting();
   std::vector<Authenticated> authenticated;
   for (Connection& connection : connections_) {
-    serve(connection);
+    if (connection.ready || (connection.unauthenticated() && connection.limit.expired()))
+      serve(connection);
     if (!connection.admitted) continue;
-    connection.open = false;
+    end(connection);
     authenticated.push_back({std::move(connection.stream), std::move(*connection.admitted)});
   }
   std::erase_if(connections_, [](const Connection& s) { return !s.open; });
   return authenticated;
 }
 
+// Before its descriptor goes elsewhere.
+void PendingConnections::end(Connection& connection) {
+  connection.open = false;
+  ready_.remove(connection.stream.socket().fd());
+}
+
 void PendingConnections::acceptWaiting() {
   if (acceptAgain_ && !acceptAgain_->expired()) return;
-  acceptAgain_.reset();
+  if (std::exchange(acceptAgain_, std::nullopt)) listen(true);
   for (const net::Socket& listener : listeners_) {
     // Bounded, so that a flood of connections does not keep us from our members.
     for (std::size_t i = 0; i < kMaxUnauthenticated; ++i) {
@@ -60,30 +77,35 @@ void PendingConnections::acceptWaiting() {
         // first of them could be let in. Where the hard limit is reached, only waiting helps.
         (void)net::reserveFds(kMaxUnauthenticated);
         acceptAgain_ = Deadline::in(20);
+        listen(false);
       }
       if (!socket) break;
       makeRoom();
       connections_.push_back({net::Stream(std::move(socket)), peer, Deadline::in(handshakeMs_),
                               Admission(secret_), std::nullopt});
+      (void)ready_.watch(connections_.back().stream.socket().fd(),
+                         reinterpret_cast<std::uint64_t>(&connections_.back()));
     }
   }
 }
 
-// Drops the oldest unauthenticated connection once there are too many; rather one that has not even
-// named our secret.
+// Drops the oldest stranger once there are too many, and the oldest of those who have named our
+// secret once there are too many of them: all ranks of a job may come at once.
 void PendingConnections::makeRoom() {
-  if (std::ranges::count_if(connections_, &Connection::unauthenticated) <
-      std::ptrdiff_t{kMaxUnauthenticated})
-    return;
-  auto victim = std::ranges::find_if(connections_,
-                                     [](const Connection& v) { return !v.admission.knowsOurId(); });
-  if (victim == connections_.end())
-    victim = std::ranges::find_if(connections_, &Connection::unauthenticated);
-  drop(*victim, "too many at once");
-  connections_.erase(victim);
+  for (const bool named : {false, true}) {
+    const auto isOne = [named](const Connection& c) {
+      return c.unauthenticated() && c.admission.knowsOurId() == named;
+    };
+    const auto most = static_cast<std::ptrdiff_t>(named ? kMaxNamed : kMaxUnauthenticated);
+    if (std::ranges::count_if(connections_, isOne) < most) continue;
+    const auto victim = std::ranges::find_if(connections_, isOne);
+    drop(*victim, "too many at once");
+    connections_.erase(victim);
+  }
 }
 
 void PendingConnections::serve(Connection& connection) {
+  connection.ready = false;
   const bool alive = connection.stream.fill();
   while (!connection.admitted) {
     std::optional<net::Message> message;
@@ -101,14 +123,16 @@ void PendingConnections::serve(Connection& connection) {
 }
 
 void PendingConnections::drop(Connection& connection, std::string_view why) {
-  connection.open = false;
+  end(connection);
   if (connection.admission.proven()) lost_.push_back(connection.admission.hello().rank);
   (void)connection.stream.flush();  // a refusal may be waiting
   log_.note(connection.peer, connection.stream.channel().unread(), why);
 }
 
 void PendingConnections::close() {
+  listen(false);
   listeners_.clear();
+  for (Connection& connection : connections_) end(connection);
   connections_.clear();
   log_.report();
 }

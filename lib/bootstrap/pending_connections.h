@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <poll.h>
-
 #include <cstdint>
 #include <list>
 #include <utility>
@@ -10,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "bootstrap/admission.h"
+#include "net/ready_set.h"
 #include "net/rejection_log.h"
 #include "net/socket.h"
 #include "net/stream.h"
@@ -17,7 +16,7 @@
 namespace weft::bootstrap {
 
 // Connections that are not authenticated yet. What fails the handshake costs its connection and the
-// log one line a minute, whatever it sends or does not send; at most kMaxUnauthenticated stay at
+// log one line a minute, whatever it sends or does not send; at most kMaxUnauthenticated and kMaxNamed stay at
 // once. One thread.
 class PendingConnections {
  public:
@@ -29,9 +28,12 @@ class PendingConnections {
   PendingConnections(std::vector<net::Socket> listeners, const net::Key& secret,
                      std::int64_t handshakeMs);
   ~PendingConnections() { close(); }
+  PendingConnections(const PendingConnections&) = delete;
+  PendingConnections& operator=(const PendingConnections&) = delete;
 
-  // What poll(2) should wait for, and until when.
-  void addTo(std::vector<pollfd>* entries) const;
+  Status isOpen() const { return ready_.isOpen(); }
+  // For poll(2): readable once somebody has something to say; and until when to wait.
+  int fd() const { return ready_.fd(); }
   Deadline nextWake() const;
   // Never blocks; gives back those that have been authenticated since.
   std::vector<Authenticated> serve();
@@ -48,10 +50,13 @@ class PendingConnections {
     Admission admission;
     std::optional<Member> admitted;
     bool open = true;
+    bool ready = true;  // to be read
     bool unauthenticated() const { return !admission.proven(); }
   };
+  void listen(bool now);
   void acceptWaiting();
   void makeRoom();
+  void end(Connection& connection);
   void serve(Connection& connection);
   void drop(Connection& connection, std::string_view why);
 
@@ -59,6 +64,7 @@ class PendingConnections {
   const net::Key secret_;
   const std::int64_t handshakeMs_;
   std::optional<Deadline> acceptAgain_;  // set while connections cannot be taken
+  net::ReadySet ready_;                  // by the connection's address; a listener's is 0
   std::list<Connection> connections_;
   std::vector<std::int32_t> lost_;
   net::RejectionLog log_;

@@ -4,12 +4,14 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <utility>
 
 #include "bootstrap/pending_connections.h"
 #include "net/fd_limit.h"
+#include "net/ready_set.h"
 #include "net/service_threads.h"
 #include "net/stream.h"
 
@@ -22,7 +24,6 @@ struct Connection {
   net::Stream stream;
   Rendezvous::Seat seat;
   bool open = true;
-  bool ready = true;  // poll(2) has something, or nobody has asked it yet
 };
 
 class RootService {
@@ -34,17 +35,21 @@ class RootService {
         rendezvous_(options.timing),
         end_(Deadline::in(options.unusedMs)) {}
 
+  Status isOpen() const {
+    WEFT_TRY(pending_.isOpen());
+    return ready_.isOpen();
+  }
   void run(const net::StopSignal& stop) {
     while (!finished() && !(stop.raised() && handedOver())) {
       wait(stop);
       for (PendingConnections::Authenticated& joined : pending_.serve()) seat(std::move(joined));
       for (const std::int32_t rank : pending_.takeLost())
         if (!rendezvous_.complete()) rendezvous_.lose(PeerName{rank, ""});
-      for (Connection& connection : connections_)
-        if (connection.ready) serve(connection);
+      for (const std::uint64_t id : ready_.take()) serve(*reinterpret_cast<Connection*>(id));
       rendezvous_.tick();
       deliver();
-      std::erase_if(connections_, [](const Connection& c) { return !c.open; });
+      if (std::exchange(dropped_, false))
+        std::erase_if(connections_, [](const Connection& c) { return !c.open; });
     }
   }
 
@@ -56,6 +61,7 @@ class RootService {
   void serve(Connection& connection);
   void handle(Connection& connection, const net::Message& message);
   void seat(PendingConnections::Authenticated joined);
+  void flush(Connection& connection);
   void drop(Connection& connection);
   void deliver();
 
@@ -64,7 +70,9 @@ class RootService {
   Rendezvous rendezvous_;
   Deadline end_;                     // while nobody is here
   std::optional<Deadline> goodbye_;  // set once the process exits
+  net::ReadySet ready_;              // by the connection's address
   std::list<Connection> connections_;
+  bool dropped_ = false;  // some of them are closed
 };
 
 bool RootService::finished() const {
@@ -93,15 +101,10 @@ Deadline RootService::nextWake() const {
 
 // Sleeps until a socket or the clock has something for us.
 void RootService::wait(const net::StopSignal& stop) {
-  std::vector<pollfd> entries;
-  if (!stop.raised()) entries.push_back({stop.fd(), POLLIN, 0});
-  pending_.addTo(&entries);
-  const std::size_t others = entries.size();
-  for (Connection& connection : connections_) entries.push_back(connection.stream.pollEntry());
-  const int ready = poll(entries.data(), entries.size(), nextWake().pollTimeoutMs());
-  auto entry = entries.begin() + static_cast<std::ptrdiff_t>(others);
-  for (Connection& connection : connections_)
-    connection.ready = ready > 0 && (entry++)->revents != 0;
+  pollfd entries[] = {{pending_.fd(), POLLIN, 0},
+                      {ready_.fd(), POLLIN, 0},
+                      {stop.raised() ? -1 : stop.fd(), POLLIN, 0}};
+  (void)::poll(entries, std::size(entries), nextWake().pollTimeoutMs());
 }
 
 void RootService::serve(Connection& connection) {
@@ -113,7 +116,18 @@ void RootService::serve(Connection& connection) {
     if (!message) break;
     handle(connection, *message);
   }
-  if (connection.open && (!alive || !connection.stream.flush())) drop(connection);
+  if (!alive) return drop(connection);
+  flush(connection);
+}
+
+// What does not go now goes as soon as it can.
+void RootService::flush(Connection& connection) {
+  if (!connection.open) return;
+  if (!connection.stream.flush()) return drop(connection);
+  const bool writes = !connection.stream.channel().pending().empty();
+  if (!ready_.watch(connection.stream.socket().fd(), reinterpret_cast<std::uint64_t>(&connection),
+                    writes))
+    drop(connection);
 }
 
 void RootService::handle(Connection& connection, const net::Message& message) {
@@ -142,10 +156,13 @@ void RootService::seat(PendingConnections::Authenticated joined) {
     const Status room = net::reserveFds(ranks + kMaxUnauthenticated);
     if (!room.ok()) rendezvous_.fail(seat, room);
   }
+  serve(connections_.back());
 }
 
 void RootService::drop(Connection& connection) {
-  connection.open = false;
+  if (!std::exchange(connection.open, false)) return;
+  dropped_ = true;
+  ready_.remove(connection.stream.socket().fd());
   rendezvous_.lose(connection.seat);
 }
 
@@ -153,13 +170,14 @@ void RootService::deliver() {
   // Closed before anybody hears that we are complete: the next rendezvous may want the same
   // address.
   if (rendezvous_.complete()) pending_.close();
-  while (auto broadcast = rendezvous_.takeBroadcast()) {
+  bool told = false;
+  for (; auto broadcast = rendezvous_.takeBroadcast(); told = true) {
     for (Connection& connection : connections_)
       if (connection.open) connection.stream.channel().send(broadcast->type, broadcast->body);
     if (broadcast->type == net::MessageType::Error) end_ = Deadline::in(options_.lingerMs);
   }
-  for (Connection& connection : connections_)
-    if (connection.open && !connection.stream.flush()) drop(connection);
+  if (!told) return;
+  for (Connection& connection : connections_) flush(connection);
 }
 
 }  // namespace
@@ -167,6 +185,7 @@ void RootService::deliver() {
 Status startRoot(std::vector<net::Socket> listeners, const net::Key& secret,
                  const RootOptions& options) {
   auto service = std::make_shared<RootService>(std::move(listeners), secret, options);
+  WEFT_TRY(service->isOpen());
   return net::ServiceThreads::get().start(
       "weft-root", [service](const net::StopSignal& stop) { service->run(stop); });
 }

@@ -20,10 +20,12 @@ struct RootOptions {
 
 // Connections that have not proved to be ours; more than this and the oldest has to go.
 inline constexpr std::size_t kMaxUnauthenticated = 64;
+// Those of them, besides, that have named our secret and have still to prove that they hold it.
+inline constexpr std::size_t kMaxNamed = 1024;
 
 // What a root needs besides its listeners to tell at least the ranks of its own process what is
-// wrong: a way to stop it, and both ends of a connection.
-inline constexpr std::uint64_t kRootFds = 3;
+// wrong: a way to stop it, two to wait with, and both ends of a connection.
+inline constexpr std::uint64_t kRootFds = 5;
 
 // Serves one rendezvous at these listeners on a thread of its own, which ends when all members have
 // left, when a failed rendezvous has told its error, or when nobody ever comes. All signals are

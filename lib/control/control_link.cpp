@@ -25,7 +25,7 @@ Status openServer(const transport::TransportSetup& setup, Deadline deadline,
   std::vector<net::Socket> listeners;
   content.origin = bootstrap::IdContent::Origin::Created;  // so who is refused comes after its end
   WEFT_TRY(bootstrap::listenForRanks(bootstrap::IdScope::Network, &listeners, &content.addresses));
-  WEFT_TRY(net::reserveFds(setup.ranks + bootstrap::kMaxUnauthenticated));
+  WEFT_TRY(net::reserveFds(setup.ranks + bootstrap::kMaxUnauthenticated + bootstrap::kRootFds));
   WEFT_TRY(net::randomBytes(content.secret));
   *id = bootstrap::encodeId(content);
   return startControlServer(std::move(listeners), content.secret, setup.names, deadline);

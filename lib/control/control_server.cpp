@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "control/bodies.h"
 #include "control/control_state.h"
 #include "control/link_socket.h"
+#include "net/ready_set.h"
 #include "net/service_threads.h"
 
 namespace weft::control {
@@ -28,6 +30,10 @@ class ControlServer {
         streams_(names.size()),
         state_(std::move(names)) {}
 
+  Status isOpen() const {
+    WEFT_TRY(pending_->isOpen());
+    return ready_.isOpen();
+  }
   void run(const net::StopSignal& stop) {
     while (!finished() && !stop.raised()) turn(&stop, Deadline::in(kForeverMs));
     if (stop.raised()) sayGoodbye();
@@ -42,6 +48,8 @@ class ControlServer {
   void wait(const net::StopSignal* stop, Deadline limit);
   void letIn();
   void serve(std::uint32_t rank);
+  void flush(std::uint32_t rank);
+  void close(std::uint32_t rank);
   void handle(std::uint32_t rank, const net::Message& message);
   void lose(std::uint32_t rank);
   void deliver();
@@ -50,6 +58,7 @@ class ControlServer {
 
   const Deadline opening_;
   std::optional<bootstrap::PendingConnections> pending_;  // until everybody has come
+  net::ReadySet ready_;                                   // by rank
   std::vector<std::optional<net::Stream>> streams_;
   ControlState state_;
 };
@@ -63,25 +72,20 @@ bool ControlServer::finished() const {
 void ControlServer::turn(const net::StopSignal* stop, Deadline limit) {
   wait(stop, limit);
   if (pending_) letIn();
-  for (std::uint32_t r = 0; r < streams_.size(); ++r)
-    if (streams_[r]) serve(r);
+  for (const std::uint64_t rank : ready_.take()) serve(static_cast<std::uint32_t>(rank));
   state_.tick(Clock::now());
   deliver();
 }
 
 // Sleeps until a socket or the clock has something for us.
 void ControlServer::wait(const net::StopSignal* stop, Deadline limit) {
-  std::vector<pollfd> entries;
-  if (stop) entries.push_back({stop->fd(), POLLIN, 0});
-  for (std::optional<net::Stream>& stream : streams_)
-    if (stream) entries.push_back(stream->pollEntry());
-  if (pending_) {
-    pending_->addTo(&entries);
-    limit = limit.orSooner(pending_->nextWake()).orSooner(opening_);
-  }
+  pollfd entries[] = {{stop ? stop->fd() : -1, POLLIN, 0},
+                      {ready_.fd(), POLLIN, 0},
+                      {pending_ ? pending_->fd() : -1, POLLIN, 0}};
+  if (pending_) limit = limit.orSooner(pending_->nextWake()).orSooner(opening_);
   if (const auto tick = state_.nextTick())
     limit = limit.orSooner(Deadline::in(*tick - Clock::now()));
-  (void)::poll(entries.data(), entries.size(), limit.pollTimeoutMs());
+  (void)::poll(entries, std::size(entries), limit.pollTimeoutMs());
 }
 
 void ControlServer::letIn() {
@@ -91,11 +95,13 @@ void ControlServer::letIn() {
     streams_[rank].emplace(std::move(joined.stream));
     watchClosely(streams_[rank]->socket());
     state_.seat(rank);
+    serve(rank);
   }
   if (state_.everybodyCame()) pending_.reset();
 }
 
 void ControlServer::serve(std::uint32_t rank) {
+  if (!streams_[rank]) return;
   const bool alive = streams_[rank]->fill();
   while (streams_[rank]) {
     std::optional<net::Message> message;
@@ -103,7 +109,22 @@ void ControlServer::serve(std::uint32_t rank) {
     if (!message) break;
     handle(rank, *message);
   }
-  if (streams_[rank] && !alive) lose(rank);
+  if (streams_[rank] && !alive) return lose(rank);
+  flush(rank);
+}
+
+// What does not go now goes as soon as it can.
+void ControlServer::flush(std::uint32_t rank) {
+  std::optional<net::Stream>& stream = streams_[rank];
+  if (!stream) return;
+  const bool flushed = stream->flush();
+  const bool writes = !stream->channel().pending().empty();
+  if (!flushed || !ready_.watch(stream->socket().fd(), rank, writes)) lose(rank);
+}
+
+void ControlServer::close(std::uint32_t rank) {
+  ready_.remove(streams_[rank]->socket().fd());
+  streams_[rank].reset();
 }
 
 void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
@@ -119,20 +140,23 @@ void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
     state_.gather(rank, message.body);
   } else if (message.type == net::MessageType::Bye) {
     state_.bye(rank, Clock::now());
-    streams_[rank].reset();
+    close(rank);
   }
 }
 
 void ControlServer::lose(std::uint32_t rank) {
   state_.lose(rank, lossOf(*streams_[rank]), Clock::now());
-  streams_[rank].reset();
+  close(rank);
 }
 
 void ControlServer::deliver() {
-  while (const auto out = state_.take())
-    if (streams_[out->rank]) streams_[out->rank]->channel().send(out->type, out->body);
-  for (std::uint32_t r = 0; r < streams_.size(); ++r)
-    if (streams_[r] && !streams_[r]->flush()) lose(r);
+  std::vector<std::uint32_t> told;
+  while (const auto out = state_.take()) {
+    if (!streams_[out->rank]) continue;
+    streams_[out->rank]->channel().send(out->type, out->body);
+    told.push_back(out->rank);
+  }
+  for (const std::uint32_t rank : told) flush(rank);
 }
 
 bool ControlServer::handedOver() {
@@ -159,6 +183,7 @@ Status startControlServer(std::vector<net::Socket> listeners, const net::Key& se
                           std::vector<PeerName> names, Deadline deadline) {
   auto server =
       std::make_shared<ControlServer>(std::move(listeners), secret, std::move(names), deadline);
+  WEFT_TRY(server->isOpen());
   return net::ServiceThreads::get().start(
       "weft-ctl-server", [server](const net::StopSignal& stop) { server->run(stop); });
 }

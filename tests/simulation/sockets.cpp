@@ -26,6 +26,17 @@ short Endpoint::events() const {
   return ready;
 }
 
+std::map<int, short> Epoll::ready() const {
+  std::map<int, short> all;
+  for (const auto& [fd, member] : members) {
+    const Descriptor* const descriptor = descriptors().find(fd);
+    const auto events =
+        descriptor ? static_cast<short>(descriptor->events() & member.events) : short{0};
+    if (events != 0) all[fd] = events;
+  }
+  return all;
+}
+
 Sockets::Sockets(Scheduler& scheduler, std::uint32_t processes)
     : scheduler_(scheduler),
       processes_(processes),

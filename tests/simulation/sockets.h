@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +34,17 @@ struct Endpoint final : Descriptor {
 struct EventCounter final : Descriptor {
   short events() const override { return count != 0 ? POLLIN : short{0}; }
   std::uint64_t count = 0;
+};
+
+// epoll(7), level-triggered.
+struct Epoll final : Descriptor {
+  struct Member {
+    short events = 0;
+    std::uint64_t data = 0;
+  };
+  short events() const override { return ready().empty() ? short{0} : POLLIN; }
+  std::map<int, short> ready() const;
+  std::map<int, Member> members;
 };
 
 // Connections that nobody has accepted yet.

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -54,6 +55,12 @@ long futex(Scheduler& scheduler, const std::uint32_t* word, int operation, std::
 // The sockets of the simulation that runs; null outside of it, and for descriptors of the system.
 Sockets* socketsOf(int fd) {
   return Scheduler::running() && fd >= Descriptors::kFirst ? Sockets::running() : nullptr;
+}
+
+Epoll* epollOf(int fd) {
+  return Scheduler::running() && fd >= Descriptors::kFirst
+             ? dynamic_cast<Epoll*>(descriptors().find(fd))
+             : nullptr;
 }
 
 // Threads are fibers, of which these are the handles.
@@ -121,6 +128,39 @@ int poll(pollfd* entries, nfds_t count, int timeoutMs) {
     return descriptors().poll(*scheduler, {entries, count}, timeoutMs);
   static const auto real = systems<int (*)(pollfd*, nfds_t, int)>("poll");
   return real(entries, count, timeoutMs);
+}
+
+int epoll_create1(int flags) noexcept {
+  if (Scheduler::running()) return descriptors().add(std::make_shared<Epoll>());
+  static const auto real = systems<int (*)(int)>("epoll_create1");
+  return real(flags);
+}
+
+int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
+  if (auto* const set = epollOf(epoll)) {
+    if (operation == EPOLL_CTL_DEL)
+      set->members.erase(fd);
+    else
+      set->members[fd] = {static_cast<short>(event->events), event->data.u64};
+    Scheduler::running()->wake(&descriptors());
+    return 0;
+  }
+  static const auto real = systems<int (*)(int, int, int, epoll_event*)>("epoll_ctl");
+  return real(epoll, operation, fd, event);
+}
+
+// Only those that do not wait.
+int epoll_wait(int epoll, epoll_event* events, int most, int timeoutMs) {
+  if (auto* const set = epollOf(epoll)) {
+    int count = 0;
+    for (const auto& [fd, ready] : set->ready()) {
+      if (count == most) break;
+      events[count++] = {static_cast<std::uint32_t>(ready), {.u64 = set->members[fd].data}};
+    }
+    return count;
+  }
+  static const auto real = systems<int (*)(int, epoll_event*, int, int)>("epoll_wait");
+  return real(epoll, events, most, timeoutMs);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
