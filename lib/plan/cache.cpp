@@ -22,9 +22,17 @@ Status bindDecision(const Decision& decision, const Call& call, const Tuning& tu
   return {};
 }
 
-std::size_t PlanCache::slotOf(const Call& call) {
-  const std::uint64_t mixed = (call.count * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
-                              static_cast<std::uint64_t>(call.collective);
+std::size_t PlanCache::mostBytes(std::uint32_t ranks) {
+  constexpr std::size_t kLeast = std::size_t{1} << 20, kMost = std::size_t{32} << 20;
+  constexpr std::size_t kCalls = 64, kOps = 4;  // of a peer: put, wait, and what is done with it
+  return std::min(kLeast + ranks * kCalls * kOps * sizeof(BoundOp), kMost);
+}
+
+std::size_t PlanCache::bucketOf(const Call& call) {
+  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
+  const std::uint64_t mixed =
+      ((call.count + (root << 32)) * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
+      static_cast<std::uint64_t>(call.collective);
   return (mixed * 0x9e3779b97f4a7c15u) >> 58;
 }
 
@@ -34,20 +42,13 @@ bool PlanCache::same(const Call& a, const Call& b) {
          std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
 }
 
-Status PlanCache::make(const Call& call, const Plan** plan) {
-  Decision decision;
-  WEFT_TRY(decide(call, tuning_, &decision));
-  std::unique_ptr<Plan> made;
-  WEFT_TRY(bindDecision(decision, call, tuning_, target_, &made));
-  *plan = made.get();
-  keep(call, std::move(made));
-  return {};
+std::size_t PlanCache::Entry::bytes() const {
+  return sizeof(*this) + plan->bytes() + algorithm.capacity() +
+         (counts.capacity() + displs.capacity()) * sizeof(std::size_t);
 }
 
-void PlanCache::keep(const Call& call, std::unique_ptr<const Plan> plan) {
-  std::unique_ptr<Entry>& slot = slots_[slotOf(call)];
-  if (slot) bytes_ -= slot->plan->bytes();
-  bytes_ += plan->bytes();
+std::unique_ptr<PlanCache::Entry> PlanCache::entryOf(const Call& call,
+                                                     std::unique_ptr<const Plan> plan) {
   auto entry = std::make_unique<Entry>();
   entry->call = call;
   entry->counts.assign(call.counts.begin(), call.counts.end());
@@ -57,12 +58,42 @@ void PlanCache::keep(const Call& call, std::unique_ptr<const Plan> plan) {
   entry->call.displs = entry->displs;
   entry->call.algorithm = entry->algorithm;
   entry->plan = std::move(plan);
-  slot = std::move(entry);
-  if (bytes_ <= kMaxBytes) return;
-  const std::size_t kept = slot->plan->bytes();
-  for (std::unique_ptr<Entry>& other : slots_)
-    if (&other != &slot) other.reset();
-  bytes_ = kept;
+  return entry;
+}
+
+Status PlanCache::bringToFront(const Call& call, Bucket& bucket) {
+  const auto known = std::ranges::find_if(
+      bucket, [&](const std::unique_ptr<Entry>& entry) { return same(entry->call, call); });
+  if (known != bucket.end()) {
+    std::rotate(bucket.begin(), known, known + 1);
+    return {};
+  }
+  Decision decision;
+  WEFT_TRY(decide(call, tuning_, &decision));
+  std::unique_ptr<Plan> plan;
+  WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
+  std::unique_ptr<Entry> entry = entryOf(call, std::move(plan));
+  makeRoom(entry->bytes());
+  bytes_ += entry->bytes();
+  ++made_;
+  bucket.insert(bucket.begin(), std::move(entry));
+  return {};
+}
+
+// One plan may be larger than all there is room for.
+void PlanCache::makeRoom(std::size_t bytes) {
+  while (bytes_ != 0 && bytes_ + bytes > mostBytes(target_.ranks)) {
+    Bucket* bucket = nullptr;
+    Bucket::iterator oldest;
+    for (Bucket& other : buckets_)
+      for (auto entry = other.begin(); entry != other.end(); ++entry)
+        if (bucket == nullptr || (*entry)->used < (*oldest)->used) {
+          bucket = &other;
+          oldest = entry;
+        }
+    bytes_ -= (*oldest)->bytes();
+    bucket->erase(oldest);
+  }
 }
 
 }  // namespace weft::plan

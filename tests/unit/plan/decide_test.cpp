@@ -300,23 +300,6 @@ TEST(BindShared, CachedWithWhatToDoOtherwise) {
   EXPECT_NE(plan->otherwise->fingerprint, plan->fingerprint);
 }
 
-TEST(PlanCache, SameCallSamePlanAndBounded) {
-  PlanCache cache(tuning(),
-                  {.rank = 0, .ranks = 4, .arrivalSlots = 128, .budget = {1 << 20, 256 << 10}});
-  const Plan* first = nullptr;
-  const Plan* again = nullptr;
-  ASSERT_TRUE(cache.find(callOf(schedule::Collective::AllReduce, 100), &first).ok());
-  ASSERT_TRUE(cache.find(callOf(schedule::Collective::AllReduce, 100), &again).ok());
-  EXPECT_EQ(first, again);
-  const std::uint64_t fingerprint = first->fingerprint;
-  for (std::uint64_t count = 0; count < 5000; ++count) {
-    const Plan* other = nullptr;
-    ASSERT_TRUE(cache.find(callOf(schedule::Collective::ReduceScatter, count), &other).ok());
-    EXPECT_NE(other->fingerprint, fingerprint);
-    EXPECT_LE(cache.bytes(), PlanCache::kMaxBytes);
-  }
-}
-
 // Whatever ranks must agree on changes the fingerprint.
 TEST(Fingerprint, CoversEveryArgument) {
   const Call base = callOf(schedule::Collective::Reduce, 100);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "plan/arrivals.h"
+#include "plan/bind.h"
 #include "plan/tuning.h"
+#include "schedule/nodes.h"
 
 namespace weft::plan {
 
@@ -30,6 +33,35 @@ inline CostParameters sampleCosts(std::uint32_t cores = 2) {
           .arenaBytes = 1 << 20,
           .stagingBytes = 256 << 10,
           .between = {}};
+}
+
+// All ranks on one host, a core for each.
+inline Tuning oneHost(std::uint32_t ranks) {
+  Tuning t;
+  t.ranks = ranks;
+  t.nodes = schedule::Nodes::even(1, ranks);
+  t.direct = t.shares = true;
+  t.costs = sampleCosts(ranks);
+  return t;
+}
+
+// As communicators are made between hosts whose links no file describes.
+inline Tuning hosts(std::uint32_t ranks, std::uint32_t localRanks) {
+  Tuning t;
+  t.ranks = ranks;
+  t.nodes = schedule::Nodes::even(localRanks, ranks / localRanks);
+  t.costs = sampleCosts(ranks);
+  t.costs.arenaBytes += (ranks - 1) * (std::uint64_t{192} << 10);
+  t.costs.stagingBytes = t.costs.arenaBytes;
+  t.costs.between = Between{t.nodes, 20e3, 25.0 / 8, 1e3};
+  return t;
+}
+
+inline BindTarget targetOf(const Tuning& t, std::uint32_t rank = 0) {
+  return {.rank = rank,
+          .ranks = t.ranks,
+          .arrivalSlots = t.ranks * arrivalsPerPeer(t),
+          .budget = {t.costs.arenaBytes, t.costs.stagingBytes}};
 }
 
 // A call to plan there.
