@@ -31,11 +31,12 @@ bool mayCopyShared(const Call& call, const Tuning& tuning) {
          call.op != reduce::RedOp::Epilogue;
 }
 
-// May the model choose this algorithm, if it fits? Two-level ones are for links between hosts, and
-// do not add in rank order.
-bool isAutomatic(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+// May the model choose this algorithm, if it fits? Two levels are for links between hosts, and so
+// is an order of additions of an algorithm's own.
+bool isAutomatic(const schedule::Algorithm& algorithm, const Tuning& tuning) {
   if (tuning.ranks < algorithm.automaticFrom) return false;
-  return algorithm.levels == schedule::Levels::One || (tuning.costs.between && !call.reproducible);
+  return tuning.costs.between || (algorithm.levels == schedule::Levels::One &&
+                                  algorithm.order != schedule::SumOrder::Algorithm);
 }
 
 std::vector<const schedule::Algorithm*> fitting(const Call& call, const Tuning& tuning,
@@ -51,15 +52,16 @@ std::vector<const schedule::Algorithm*> fitting(const Call& call, const Tuning& 
 std::vector<const schedule::Algorithm*> automaticAlgorithms(const Call& call, const Tuning& tuning,
                                                             bool shared = false) {
   std::vector<const schedule::Algorithm*> found = fitting(call, tuning, shared);
-  std::erase_if(found,
-                [&](const schedule::Algorithm* a) { return !isAutomatic(*a, call, tuning); });
+  std::erase_if(found, [&](const schedule::Algorithm* a) { return !isAutomatic(*a, tuning); });
   return found;
 }
 
-// WEFT_ONE_SHOT_MAX asks for the first of several algorithms up to its limit, and for the others
-// beyond it.
-bool limitsOneShot(const Call& call, const Tuning& tuning, std::size_t several) {
-  return tuning.oneShotMax && several > 1 && longestBlock(call) != 0;
+// WEFT_ONE_SHOT_MAX asks for the one-shot algorithm, the first of several, up to its limit, and for
+// the others beyond it.
+bool limitsOneShot(const Call& call, const Tuning& tuning,
+                   const std::vector<const schedule::Algorithm*>& several) {
+  return tuning.oneShotMax && several.size() > 1 && several[0]->name == "one-shot" &&
+         longestBlock(call) != 0;
 }
 
 void append(std::vector<Candidate>* all, const std::vector<Candidate>& more) {
@@ -135,7 +137,7 @@ std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
 
 std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning) {
   const std::vector<const schedule::Algorithm*> plain = automaticAlgorithms(call, tuning);
-  const bool limited = limitsOneShot(call, tuning, plain.size());
+  const bool limited = limitsOneShot(call, tuning, plain);
   const bool isShort = limited && longestBlock(call) <= *tuning.oneShotMax;
   std::vector<Candidate> all;
   for (const schedule::Algorithm* a : plain)
@@ -146,8 +148,7 @@ std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning) {
 }
 
 std::string_view narrowingKnob(const Call& call, const Tuning& tuning) {
-  if (limitsOneShot(call, tuning, automaticAlgorithms(call, tuning).size()))
-    return "WEFT_ONE_SHOT_MAX";
+  if (limitsOneShot(call, tuning, automaticAlgorithms(call, tuning))) return "WEFT_ONE_SHOT_MAX";
   return tuning.directMin && mayLandDirectly(call, tuning) ? "WEFT_DIRECT_MIN" : "";
 }
 

@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "plan/plan.h"
+#include "plan/staging_map.h"
 #include "transports/window.h"
 
 namespace weft::plan {
 namespace {
 
-constexpr double kNever = 1e14;  // ns, of what is not permitted
+constexpr double kNever = 1e14;  // ns, of what is not permitted, or cannot be
 
 // CMA copies of shared buffers are made in tiles.
 double tilesOf(double bytes) { return std::ceil(bytes / kTileBytes); }
@@ -34,11 +36,11 @@ struct Work {
   double rounds = 0;
 };
 
-// What leaves one node.
+// What passes between one node and the others.
 struct Traffic {
-  double bytes = 0;
-  double messages = 0;  // of the busiest rank
-  double rounds = 0;    // in which somebody else waits for such a message
+  double sent = 0, received = 0;  // bytes
+  double messages = 0;            // that the busiest rank sends, or gets
+  double rounds = 0;              // in which somebody else waits for such a message
 };
 
 // What a byte costs where so many of them are in use, in nanoseconds.
@@ -78,7 +80,8 @@ class Model {
         costs_(costs),
         reach_(reach),
         machine_(costs.machine),
-        layout_(schedule, call, {costs.arenaBytes, costs.stagingBytes, 0}) {
+        layout_(schedule, call,
+                {costs.arenaBytes / schedule.ranks, costs.stagingBytes, slotsPerRegion()}) {
     const double ranks = schedule.ranks;
     share_ = shareOf(schedule.ranks, costs);
     across_ = ranks > 1 ? (ranks - share_) / (ranks - 1) : 0;
@@ -87,18 +90,36 @@ class Model {
     tmp_ = Memory(machine_, crowded(share_ * stagingBytes(), costs), across_);
     near_ = Memory(machine_, 0, across_);
     streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
+    fits_ = slotsPerRegion() * layout_.stride() <= costs.arenaBytes / schedule.ranks;
   }
 
-  double total() const {
+  double total() {
+    if (!fits_) return kNever;
     const Work root = workOf(schedule_.root);
     const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
-    const double rounds = std::max(root.rounds, other.rounds);
+    const double rounds = std::max({root.rounds, other.rounds, hops()});
     const double core = coreNs(root.ns, other.ns);
     const double inside = rounds * roundNs(schedule_.ranks, costs_);
     return costs_.between ? inside + betweenNs(*costs_.between, core) : inside + core;
   }
 
  private:
+  // Each is made once.
+  const schedule::Program& program(std::uint32_t rank) {
+    const auto [known, isNew] = programs_.try_emplace(rank);
+    if (isNew) known->second = schedule_.program(rank);
+    return known->second;
+  }
+
+  std::uint32_t slotsPerRegion() {
+    std::uint32_t slots = 0;
+    for (const std::uint32_t rank : schedule_.typical)
+      slots = std::max(slots, StagingMap::mostOf(schedule_, program(rank)).slots);
+    return slots;
+  }
+
+  double hops() const { return schedule_.ranks > 1 ? schedule_.hops : 0; }
+
   // Ranks work side by side, but of a rooted call's one segment: there the root and the others work
   // one after the other.
   double coreNs(double root, double other) const {
@@ -109,13 +130,13 @@ class Model {
     return first / segments + busiest * (segments - 1) / segments;
   }
 
-  Work workOf(std::uint32_t rank) const {
-    const schedule::Program program = schedule_.program(rank);
+  Work workOf(std::uint32_t rank) {
+    const schedule::Program& ops = program(rank);
     Work work;
     Rounds rounds{.sent = schedule_.ranks > 1};  // who waits first waits for who sends first
     bool fetches = false;
-    for (const schedule::Op& op : program.ops) {
-      work.ns += priceOf(op, program);
+    for (const schedule::Op& op : ops.ops) {
+      work.ns += priceOf(op, ops);
       fetches = fetches || (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine);
       if (op.kind == schedule::OpKind::Wait) rounds.end();
       if (op.kind == schedule::OpKind::Put) rounds.sent = true;
@@ -129,32 +150,48 @@ class Model {
 
   // The root's node sends most, and all alike where there is no root. Segments overlap the work of
   // cores and rails.
-  double betweenNs(const Between& between, double core) const {
-    Traffic traffic;
-    for (std::uint32_t r = 0; r < schedule_.ranks; ++r)
-      if (between.nodes[r] == between.nodes[schedule_.root]) follow(between, r, &traffic);
-    const double wire = traffic.bytes / between.bytesPerNs;
+  double betweenNs(const Between& between, double core) {
+    const Traffic traffic = trafficOf(between);
+    const double wire = std::max(traffic.sent, traffic.received) / between.bytesPerNs;
     const double segments = static_cast<double>(layout_.segments());
     return traffic.rounds * between.latencyNs + segments * traffic.messages * between.messageNs +
            std::max(core, wire) + std::min(core, wire) / segments;
   }
 
-  void follow(const Between& between, std::uint32_t rank, Traffic* traffic) const {
-    const schedule::Program program = schedule_.program(rank);
-    double messages = 0;
+  // The first of the root's node and the last stand for those between them.
+  Traffic trafficOf(const Between& between) {
+    std::vector<std::uint32_t> others;
+    for (std::uint32_t r = 0; r < schedule_.ranks; ++r)
+      if (r != schedule_.root && between.nodes[r] == between.nodes[schedule_.root])
+        others.push_back(r);
+    Traffic traffic;
+    follow(between, schedule_.root, 1, &traffic);
+    if (others.empty()) return traffic;
+    const double share = static_cast<double>(others.size()) / 2;
+    follow(between, others.front(), share, &traffic);
+    follow(between, others.back(), share, &traffic);
+    return traffic;
+  }
+
+  // What so many ranks like this one exchange, and the messages of one of them.
+  void follow(const Between& between, std::uint32_t rank, double ranks, Traffic* traffic) {
+    double sent = 0, received = 0;
     Rounds rounds;
-    for (const schedule::Op& op : program.ops) {
+    for (const schedule::Op& op : program(rank).ops) {
       if (op.kind == schedule::OpKind::Wait) rounds.end();
-      if (op.kind != schedule::OpKind::Put || between.nodes[op.peer] == between.nodes[rank])
-        continue;
-      rounds.sent = true;
-      ++messages;
-      traffic->bytes += bytesOf(op);
+      if (!op.hasPeer() || between.nodes[op.peer] == between.nodes[rank]) continue;
+      const bool puts = op.kind == schedule::OpKind::Put;
+      rounds.sent = rounds.sent || puts;
+      (puts ? sent : received) += messagesOf(op);
+      (puts ? traffic->sent : traffic->received) += ranks * bytesOf(op);
     }
     rounds.end();
-    traffic->messages = std::max(traffic->messages, messages);
-    traffic->rounds = std::max(traffic->rounds, rounds.count);
+    traffic->messages = std::max({traffic->messages, sent, received});
+    traffic->rounds = std::max({traffic->rounds, rounds.count, sent + received > 0 ? hops() : 0});
   }
+
+  // Blocks of several segments travel one by one.
+  double messagesOf(const schedule::Op& op) const { return layout_.isVector() ? 1 : op.chunks; }
 
   double priceOf(const schedule::Op& op, const schedule::Program& program) const {
     switch (op.kind) {
@@ -238,12 +275,14 @@ class Model {
   const CostParameters& costs_;
   const Reach reach_;
   const tune::Machine& machine_;
+  std::map<std::uint32_t, schedule::Program> programs_;
   const ByteLayout layout_;
   double share_ = 1;      // ranks of a core
   double across_ = 1;     // how many of a rank's peers are on another one
   double footprint_ = 0;  // of the buffers of a core's ranks
   Memory user_, tmp_, near_;
   bool streams_ = false;
+  bool fits_ = true;  // into staging memory
 };
 
 }  // namespace

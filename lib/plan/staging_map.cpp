@@ -39,22 +39,24 @@ std::vector<std::uint32_t> ordered(const schedule::Schedule& schedule,
   return ops;
 }
 
-// Calls visit(op's number, where its first slot lies in its region), and returns the fullest one.
+void fill(const schedule::Op& op, StagingMap::Room& room) {
+  room.arrivals += std::max(1u, op.chunks);
+  if (op.dst.buf == schedule::Buf::Tmp) room.slots += op.chunks;
+}
+
+// Calls visit(op's number, where its first slot lies in its region).
 template <class Visit>
-StagingMap::Room place(const schedule::Schedule& schedule, const schedule::Program& program,
-                       schedule::OpKind kind, Visit&& visit) {
-  StagingMap::Room next, most;
+void place(const schedule::Schedule& schedule, const schedule::Program& program,
+           schedule::OpKind kind, Visit&& visit) {
+  StagingMap::Room next;
   std::uint32_t peer = schedule.ranks;
   for (const std::uint32_t number : ordered(schedule, program, kind)) {
     const schedule::Op& op = program.ops[number];
     if (op.peer != peer) next = {};
     peer = op.peer;
     visit(number, next);
-    next.arrivals += std::max(1u, op.chunks);
-    if (op.dst.buf == schedule::Buf::Tmp) next.slots += op.chunks;
-    most = larger(most, next);
+    fill(op, next);
   }
-  return most;
 }
 
 // The Tmp slots that only their own rank writes to.
@@ -76,8 +78,14 @@ std::vector<bool> ownSlots(const schedule::Schedule& schedule, const schedule::P
 StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
                                     const schedule::Program& program) {
   const auto own = std::ranges::count(ownSlots(schedule, program), true);
-  return larger({0, static_cast<std::uint32_t>(own)},
-                place(schedule, program, schedule::OpKind::Put, [](std::uint32_t, Room) {}));
+  Room most{0, static_cast<std::uint32_t>(own)};
+  std::vector<Room> at(schedule.ranks);
+  for (const schedule::Op& op : program.ops) {
+    if (op.kind != schedule::OpKind::Put) continue;
+    fill(op, at[op.peer]);
+    most = larger(most, at[op.peer]);
+  }
+  return most;
 }
 
 StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank,
@@ -88,15 +96,15 @@ StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank,
       putOf_(program.ops.size()) {
   for (const std::uint32_t r : std::set(schedule.typical.begin(), schedule.typical.end()))
     most_ = larger(most_, mostOf(schedule, r == rank ? program : schedule.program(r)));
-  own_ = place(schedule, program, schedule::OpKind::Put,
-               [&](std::uint32_t op, Room at) { putOf_[op] = at; });
+  own_ = mostOf(schedule, program);
+  place(schedule, program, schedule::OpKind::Put,
+        [&](std::uint32_t op, Room at) { putOf_[op] = at; });
   place(schedule, program, schedule::OpKind::Wait,
         [&](std::uint32_t op, Room at) { receive(program.ops[op], at); });
   const std::vector<bool> own = ownSlots(schedule, program);
   std::uint32_t next = 0;
   for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot)
     if (own[slot]) tmpOf_[slot] = {rank, next++};
-  own_.slots = std::max(own_.slots, next);
 }
 
 std::uint32_t StagingMap::indexOf(schedule::Slot slot) const {

@@ -129,6 +129,7 @@ struct Schedule {
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Apply(Scale)
   bool made = false;    // an all-gather of blocks that Apply(Finish) makes
+  uint32_t hops = 1;    // messages in a chain that no one rank's program shows: of a tree
   // Some ranks use what several puts brought as one run.
   bool joinsPuts = false;
   // Ranks that stand for all: each rank has its like among them, which puts as much to any one peer,

@@ -37,6 +37,7 @@ constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOr
 constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven;
 constexpr bool kShared = true;
 constexpr uint32_t kAuto = 1;
+constexpr uint32_t kMany = 16;  // fewer ranks send to each other at once
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
@@ -44,31 +45,33 @@ constexpr Algorithm kAlgorithms[] = {
     {"one-shot",            AllReduce,     flat<oneShotAllReduce>,                        kAuto,   kRank},
     {"mesh",                AllReduce,     flat<meshAllReduce>,                           kAuto,   kRank},
     {"ring",                AllReduce,     flat<ringAllReduce>,                           kForced, kOwn},
-    {"circulant",           AllReduce,     flat<circulantAllReduce>,                      kForced, kOwn},
+    {"circulant",           AllReduce,     flat<circulantAllReduce>,                      kMany,   kOwn},
+    {"recursive-doubling",  AllReduce,     flat<doublingAllReduce>,                       kMany,   kOwn},
     {"two-level",           AllReduce,     twoLevel<twoLevelAllReduce>,                   kAuto,   kOwn, kTwoLevel},
     {"two-level-ring",      AllReduce,     rails<railsAllReduce, ringAllReduce>,          kAuto,   kOwn, kEven},
     {"two-level-circulant", AllReduce,     rails<railsAllReduce, circulantAllReduce>,     kAuto,   kOwn, kEven},
+    {"two-level-doubling",  AllReduce,     rails<railsAllReduce, doublingRail>,           kAuto,   kOwn, kEven},
     {"shared",              AllReduce,     flat<sharedAllReduce>,                         kAuto,   kRank, kFlat, kShared},
     {"mesh",                ReduceScatter, flat<meshReduceScatter>,                       kAuto,   kRank},
     {"ring",                ReduceScatter, flat<ringReduceScatter>,                       kForced, kOwn},
-    {"circulant",           ReduceScatter, flat<circulantReduceScatter>,                  kForced, kOwn},
+    {"circulant",           ReduceScatter, flat<circulantReduceScatter>,                  kMany,   kOwn},
     {"two-level",           ReduceScatter, twoLevel<twoLevelReduceScatter>,               kAuto,   kOwn, kTwoLevel},
     {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>, kAuto,   kOwn, kEven},
     {"shared",              ReduceScatter, flat<sharedReduceScatter>,                     kAuto,   kRank, kFlat, kShared},
     {"mesh",                AllGather,     flat<meshAllGather>,                           kAuto},
     {"ring",                AllGather,     flat<ringAllGather>,                           kForced},
-    {"circulant",           AllGather,     flat<circulantAllGather>,                      kForced},
+    {"circulant",           AllGather,     flat<circulantAllGather>,                      kMany},
     {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,                   kAuto,   kNone, kTwoLevel},
     {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,     kAuto,   kNone, kEven},
     {"shared",              AllGather,     flat<sharedAllGather>,                         kAuto,   kNone, kFlat, kShared},
     {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>,             3},
-    {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kForced},
+    {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kMany},
     {"two-level",           Broadcast,     broadcastTwoLevel,                             kAuto,   kNone, kTwoLevel},
     {"shared",              Broadcast,     rooted<sharedBroadcast>,                       kAuto,   kNone, kFlat, kShared},
     {"one-shot",            Reduce,        rooted<oneShotReduce>,                         kAuto,   kRank},
     {"mesh",                Reduce,        rooted<meshReduce>,                            kAuto,   kRank},
-    {"binomial",            Reduce,        rooted<binomialReduce>,                        kForced, kOwn},
+    {"binomial",            Reduce,        rooted<binomialReduce>,                        kMany,   kOwn},
     {"direct",              Gather,        rooted<directGather>,                          kAuto},
     {"direct",              Scatter,       rooted<directScatter>,                         kAuto},
     {"direct",              AllToAll,      flat<directAllToAll>,                          kAuto},

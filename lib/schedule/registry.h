@@ -40,8 +40,8 @@ struct Algorithm {
   std::string_view name;  // unique within its collective
   Collective collective;
   Schedule (*make)(const Shape&);
-  // From how many ranks on the model may choose it. On one host the choice must not change a sum,
-  // so what is automatic there adds in rank order. Of a collective's automatic algorithms the one
+  // From how many ranks on the model may choose it: on one host, where the choice must not change a
+  // sum, only if it adds in rank order. Of a collective's automatic algorithms the one
   // for the shortest messages stands first.
   uint32_t automaticFrom = kForced;
   SumOrder order = SumOrder::None;

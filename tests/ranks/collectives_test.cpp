@@ -105,7 +105,7 @@ std::string sumBits(const Rank& r, std::size_t count, const char* algorithm, boo
 
 TEST_P(Collectives, AllRanksGetTheSameBits) {
   Shared<Bits> bits;
-  const char* names[] = {nullptr, "one-shot", "mesh", "ring", "circulant"};
+  const char* names[] = {nullptr, "one-shot", "mesh", "ring", "circulant", "recursive-doubling"};
   const std::string failed = failures(GetParam(), [&](const Rank& r) -> std::string {
     std::size_t call = 0;
     for (const std::size_t count : {1u, 7u, 1000u, 20001u})

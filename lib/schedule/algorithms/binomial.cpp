@@ -27,6 +27,7 @@ Node nodeOf(uint32_t n, uint32_t root, uint32_t me) {
 Schedule emptyTree(Collective collective, uint32_t n, uint32_t root) {
   Schedule s = emptySchedule(collective, "binomial", n, 1, root);
   s.typical.push_back((root + 2) % n);
+  s.hops = static_cast<uint32_t>(std::bit_width(n - 1));
   return s;
 }
 

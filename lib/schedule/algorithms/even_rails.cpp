@@ -19,7 +19,16 @@ void appendPutsFirst(Program& program, Program parts) {
   for (const Op& op : parts.ops) program.append(op, parts);
 }
 
-std::string nameOver(const Schedule& rail) { return "two-level, " + rail.name + " rails"; }
+// One block, or chunk, for each rank; over rails, of whose typical nodes the first two ranks are.
+Schedule emptyRails(Collective collective, const Schedule& rail, uint32_t localRanks) {
+  const uint32_t ranks = localRanks * rail.ranks;
+  Schedule s = emptySchedule(collective, "two-level, " + rail.name + " rails", ranks, ranks);
+  s.joinsPuts = rail.joinsPuts;
+  for (const uint32_t node : rail.typical)
+    for (uint32_t i = 0; i < std::min(2u, localRanks); ++i)
+      s.typical.push_back(node * localRanks + i);
+  return s;
+}
 
 }  // namespace
 
@@ -27,9 +36,8 @@ std::string nameOver(const Schedule& rail) { return "two-level, " + rail.name + 
 Schedule railsAllReduce(uint32_t localRanks, uint32_t nodes, RailGenerator railAllReduce) {
   const uint32_t L = localRanks, N = nodes, C = L * N;
   const Schedule inside = meshReduceScatter(L), rail = railAllReduce(N), spread = meshAllGather(L);
-  Schedule s = emptySchedule(Collective::AllReduce, nameOver(rail), C, C);
+  Schedule s = emptyRails(Collective::AllReduce, rail, L);
   s.tmpChunks = C + N + rail.tmpChunks;  // mesh arrivals, this rank's partial sums, the rail's
-  s.joinsPuts = rail.joinsPuts;
   s.program = [=](uint32_t me) {
     const uint32_t node = me / L, localRank = me % L;
     Program p;
@@ -63,9 +71,8 @@ Schedule railsAllReduce(uint32_t localRanks, uint32_t nodes, RailGenerator railA
 Schedule railsReduceScatter(uint32_t localRanks, uint32_t nodes, RailGenerator railReduceScatter) {
   const uint32_t L = localRanks, N = nodes, C = L * N;
   const Schedule inside = meshReduceScatter(L), rail = railReduceScatter(N);
-  Schedule s = emptySchedule(Collective::ReduceScatter, nameOver(rail), C, C);
+  Schedule s = emptyRails(Collective::ReduceScatter, rail, L);
   s.tmpChunks = C + N + rail.tmpChunks;
-  s.joinsPuts = rail.joinsPuts;
   s.program = [=](uint32_t me) {
     const uint32_t node = me / L, localRank = me % L;
     Program p, meshes;
@@ -95,9 +102,9 @@ Schedule railsReduceScatter(uint32_t localRanks, uint32_t nodes, RailGenerator r
 }
 
 Schedule railsAllGather(uint32_t localRanks, uint32_t nodes, RailGenerator railAllGather) {
-  const uint32_t L = localRanks, N = nodes, C = L * N;
+  const uint32_t L = localRanks, N = nodes;
   const Schedule rail = railAllGather(N), spread = meshAllGather(L);
-  Schedule s = emptySchedule(Collective::AllGather, nameOver(rail), C, C);
+  Schedule s = emptyRails(Collective::AllGather, rail, L);
   s.tmpChunks = rail.tmpChunks;
   s.program = [=](uint32_t me) {
     const uint32_t node = me / L, localRank = me % L;

@@ -35,6 +35,11 @@ Schedule circulantReduceScatter(uint32_t n);
 Schedule circulantAllGather(uint32_t n);
 Schedule circulantAllReduce(uint32_t n);
 
+// recursive_doubling.cpp: whole vectors in log2 n rounds, and two more where n is no power of two.
+// C = 1, or n as rails between nodes. Tmp 2 S * log2 n.
+Schedule doublingAllReduce(uint32_t n);
+Schedule doublingRail(uint32_t nodes);
+
 // direct.cpp: every block goes straight from its source to its destination. No Tmp.
 Schedule directBroadcast(uint32_t n, uint32_t root);
 Schedule directGather(uint32_t n, uint32_t root);

@@ -119,6 +119,59 @@ TEST(Choose, TwoLevelsBetweenHosts) {
   EXPECT_EQ(chosen(reproducible, t).find("two-level"), std::string::npos);
 }
 
+// The most messages to other hosts that one of a few ranks sends or gets.
+std::size_t messagesOf(const Call& call, const Tuning& t) {
+  const Decision decision = decided(call, t);
+  std::size_t most = 0;
+  for (const std::uint32_t rank : {0u, 1u, t.ranks / 2, t.ranks - 1}) {
+    std::size_t sent = 0, received = 0;
+    for (const schedule::Op& op : decision.schedule.program(rank).ops)
+      if (op.hasPeer() && t.nodes[op.peer] != t.nodes[rank])
+        ++(op.kind == schedule::OpKind::Put ? sent : received);
+    most = std::max({most, sent, received});
+  }
+  return most;
+}
+
+TEST(Choose, ShortMessagesTakeLogarithmicallyManyBetweenManyHosts) {
+  using enum schedule::Collective;
+  for (const std::uint32_t localRanks : {1u, 8u}) {
+    const Tuning t = hosts(1024, localRanks);
+    for (const auto collective : {AllReduce, ReduceScatter, Reduce, Barrier})
+      EXPECT_LE(messagesOf(callOf(collective, collective == Barrier ? 0 : 2), t), 22u)
+          << schedule::nameOf(collective) << ", " << localRanks << " a host";
+  }
+  for (const auto collective : {AllGather, Broadcast})
+    EXPECT_LE(messagesOf(callOf(collective, 2), hosts(1024, 1)), 22u);
+}
+
+TEST(Choose, SumsKeepTheirOrderOnOneHostAndWhereThatIsAskedFor) {
+  Call call = callOf(schedule::Collective::AllReduce, 2);
+  const auto addsInRankOrder = [&](const Tuning& t) {
+    const std::string name = chosen(call, t);
+    return name.find("one-shot") != std::string::npos || name.find("mesh") != std::string::npos;
+  };
+  EXPECT_TRUE(addsInRankOrder(oneHost(1024)));
+  EXPECT_FALSE(addsInRankOrder(hosts(1024, 1)));
+  call.reproducible = true;
+  EXPECT_TRUE(addsInRankOrder(hosts(1024, 1)));
+  EXPECT_TRUE(addsInRankOrder(hosts(1024, 8)));
+}
+
+// The model knows what the binder asks for.
+TEST(Choose, WhatIsChosenFitsIntoStagingMemory) {
+  for (const Tuning& t : {oneHost(256), oneHost(1024), hosts(256, 1), hosts(1024, 8)})
+    for (int c = 0; c <= static_cast<int>(schedule::Collective::Barrier); ++c)
+      for (const std::uint64_t count : {std::uint64_t{2}, std::uint64_t{1} << 20}) {
+        const auto collective = static_cast<schedule::Collective>(c);
+        const Call call =
+            callOf(collective, collective == schedule::Collective::Barrier ? 0 : count);
+        std::unique_ptr<Plan> plan;
+        const Status status = bindDecision(decided(call, t), call, t, targetOf(t, 1), &plan);
+        EXPECT_TRUE(status.ok()) << status.text();
+      }
+}
+
 TEST(Choose, UnevenNodesHaveTwoLevelsToo) {
   Tuning t = tuning();
   t.ranks = 5;
