@@ -62,7 +62,8 @@
  * a time: a call that finds them at work for another does without. Ranks may differ in it. Sends,
  * receives, copies by the kernel between processes and the steps of shard.h are of one thread.
  *   Helpers sleep between calls, have the affinity mask of the thread that makes the communicator
- * and take no signals. More of them than that mask has cores are made, with a warning.
+ * and take no signals. More of them than that mask has cores are made, with a warning; never do more
+ * work at a time than are this rank's part of the cores that the ranks of its host share.
  *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
  */
 #ifndef WEFT_WEFT_H_

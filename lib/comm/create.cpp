@@ -64,7 +64,7 @@ void warnOfFewCores(int threads, std::uint32_t cores) {
   if (static_cast<std::uint32_t>(threads) <= cores || warned.exchange(true)) return;
   logWarn("a rank of this process has ", threads,
           " threads (WEFT_THREADS, weftConfig_t.threads) and ", cores,
-          " core(s) to run on: they will take turns; fix: fewer threads, or a wider affinity "
+          " core(s) to run on: no more work at a time; fix: fewer threads, or a wider affinity "
           "mask when the communicator is made");
 }
 
@@ -114,12 +114,14 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
   return topology::usableCores(together);
 }
 
-std::uint64_t threadsOf(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
-                        std::uint32_t host) {
+// A rank's part of them, by how many threads it has.
+std::uint32_t coresOfRank(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
+                          const Core::Parts& mine) {
   std::uint64_t threads = 0;
   for (std::size_t r = 0; r < offers.size(); ++r)
-    if (hosts[r] == host) threads += offers[r].threads;
-  return threads;
+    if (hosts[r] == hosts[mine.rank]) threads += offers[r].threads;
+  const std::uint64_t cores = mine.coresHere * offers[mine.rank].threads / threads;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, cores));
 }
 
 // What follows from all offers: direct puts only if all ranks can (a rank that cannot is known to all
@@ -142,8 +144,7 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
     if (h == hosts[setup.rank]) parts->coresHere = ofHost;
     cores += ofHost;
   }
-  parts->crew = {parts->config.team, threadsOf(offers, hosts, hosts[setup.rank]) > parts->coresHere,
-                 1 / machine.copy.near()};
+  parts->crew = {parts->config.team, coresOfRank(offers, hosts, *parts), 1 / machine.copy.near()};
   parts->tuning.costs = {.machine = machine,
                          .cores = cores,
                          .oneProcess = parts->transport->caps().sharesAll,

@@ -68,7 +68,7 @@ class PoolTeam final : public Team {
 // What a communicator knows of its rank's team.
 struct Crew {
   std::shared_ptr<Team> team;  // null: one thread
-  bool crowded = false;        // the ranks of this host have more threads than cores
+  std::uint32_t cores = 1;     // this rank's part of the cores that the ranks of the host share
   double nsPerByte = 0;        // of a copy by one thread
 };
 

@@ -11,8 +11,9 @@ namespace {
 
 // A piece takes at least twice what sharing costs, so two threads gain a quarter of the time or more.
 constexpr double kWorth = 2;
-// Where threads outnumber cores there may be nothing to gain: then so little can be lost.
-constexpr double kMostLoss = 0.05;
+// A thread that shares its core may lose it for a scheduler's slice, while the others wait for its
+// piece. Then only what is so long is worth it that this is the smaller part.
+constexpr double kSliceNs = 4e6, kMostLoss = 0.05;
 
 }  // namespace
 
@@ -35,7 +36,7 @@ void TeamCompute::begin(const plan::Plan& plan) {
     leftNs_ += nsOf(op, std::min(op.limit, op.max * plan.segments));
   const Team::Costs& costs = crew_.team->costs();
   hasTeam_ = leftNs_ >= kWorth * std::min(costs.awakeNs, costs.asleepNs) && crew_.team->take();
-  if (hasTeam_ && !crew_.crowded) crew_.team->stayAwake();
+  if (hasTeam_ && crew_.cores > 1) crew_.team->stayAwake();
 }
 
 void TeamCompute::end() {
@@ -45,16 +46,16 @@ void TeamCompute::end() {
   crew_.team->release();
 }
 
-// Ops come one after another: helpers that are awake take the next ones, too, so what is left of
-// the run must be worth waking them. Where they would take the cores of others, the op alone must.
+// For members that have a core each. Ops come one after another, and helpers that are awake take the
+// next ones, too: so what is left of the run must be worth waking them.
 std::uint32_t TeamCompute::piecesFor(double ns) {
   const Team::Costs& costs = crew_.team->costs();
-  wakes_ = crew_.crowded ? ns * kMostLoss >= costs.asleepNs : leftNs_ >= kWorth * costs.asleepNs;
+  const std::uint32_t members = crew_.team->size(), seated = std::min(members, crew_.cores);
+  wakes_ = leftNs_ >= kWorth * costs.asleepNs;
   leftNs_ -= ns;
-  if (!wakes_ && (crew_.crowded || !crew_.team->isAwake())) return 1;
-  const double least = kWorth * (crew_.crowded ? costs.asleepNs : costs.awakeNs);
-  return static_cast<std::uint32_t>(
-      std::clamp(ns / least, 1.0, static_cast<double>(crew_.team->size())));
+  if (ns * kMostLoss >= kSliceNs) return members;
+  if (seated < 2 || !(wakes_ || crew_.team->isAwake())) return 1;
+  return static_cast<std::uint32_t>(std::clamp(ns / (kWorth * costs.awakeNs), 1.0, double(seated)));
 }
 
 // body(piece, from, end) for so many pieces of whole cache lines, which hold whole elements.

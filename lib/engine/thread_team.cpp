@@ -113,11 +113,12 @@ void ThreadTeam::run(std::uint32_t pieces, Body body, void* arg, bool wakes) {
 // Only once all pieces of the last job are done: nobody reads its body any more.
 void ThreadTeam::publish(std::uint32_t pieces, Body body, void* arg, Job bits) {
   const Job number = (job_.load(std::memory_order_relaxed) >> kNumber) + 1;
+  const Job job = number << kNumber | bits | pieces;
   body_ = body;
   arg_ = arg;
-  job_.store(number << kNumber | bits | pieces, std::memory_order_seq_cst);
-  if ((bits & kWakes) != 0) wakeBelow(0);
-  if ((bits & kOwnOnly) != 0) work(0, number << kNumber | bits | pieces);
+  job_.store(job, std::memory_order_seq_cst);
+  if ((bits & kWakes) != 0) wakeBelow(0, job);
+  if ((bits & kOwnOnly) != 0) work(0, job);
 }
 
 // Does what nobody has taken, and waits for what others have.
@@ -134,7 +135,7 @@ void ThreadTeam::close() {
 void ThreadTeam::help(std::uint32_t member) {
   for (Job seen = 0; (seen & kEnds) == 0;) {
     seen = awaitJob(member, seen);
-    if ((seen & kWakes) != 0) wakeBelow(member);
+    if ((seen & kWakes) != 0) wakeBelow(member, seen);
     work(member, seen);
   }
 }
@@ -165,8 +166,10 @@ void ThreadTeam::sleep(Seat& seat) {
   while (seat.asleep.load(std::memory_order_acquire) != 0) futex(seat.asleep, FUTEX_WAIT, 1);
 }
 
-void ThreadTeam::wakeBelow(std::uint32_t member) {
-  for (std::uint32_t below = 2 * member + 1; below <= 2 * member + 2 && below < size(); ++below) {
+// Of those that have a piece; at the end, of all.
+void ThreadTeam::wakeBelow(std::uint32_t member, Job job) {
+  const std::uint64_t members = (job & kEnds) != 0 ? size() : job & kPieces;
+  for (std::uint32_t below = 2 * member + 1; below <= 2 * member + 2 && below < members; ++below) {
     std::atomic<std::uint32_t>& asleep = seats_[below].asleep;
     if (asleep.load(std::memory_order_seq_cst) != 0 && asleep.exchange(0) != 0)
       futex(asleep, FUTEX_WAKE, 1);

@@ -59,7 +59,7 @@ class ThreadTeam final : public Team {
   Job awaitJob(std::uint32_t member, Job seen);
   void work(std::uint32_t member, Job job);
   static bool take(Seat& seat, Job job);
-  void wakeBelow(std::uint32_t member);
+  void wakeBelow(std::uint32_t member, Job job);
   static void sleep(Seat& seat);
 
   std::vector<Seat> seats_;

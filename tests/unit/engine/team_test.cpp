@@ -161,7 +161,7 @@ std::vector<std::byte> resultOf(const plan::Plan& plan, std::vector<std::byte> i
 }
 
 // So slow a machine that every op is worth sharing.
-Crew crewOf(std::shared_ptr<Team> team) { return {std::move(team), false, 1e9}; }
+Crew crewOf(std::shared_ptr<Team> team) { return {std::move(team), 64, 1e9}; }
 
 // With any type, operation, count and alignment; and the bytes around stay as they are.
 TEST(TeamCompute, GivesTheBitsOfOneThread) {
@@ -198,7 +198,7 @@ TEST(TeamCompute, LeavesShortOpsToOneThread) {
   const std::vector<std::byte> in = randomBytes(random, 3 * plan.ops[0].limit);
   test::StillTransport transport;
   PeerBuffers peers(transport);
-  TeamCompute compute(peers, 4, {team, false, 1e-12});
+  TeamCompute compute(peers, 4, {team, 64, 1e-12});
   const TeamCompute::Run run(compute, plan);
   EXPECT_FALSE(compute.hasTeam());
   EXPECT_EQ(jobs, before);
