@@ -199,6 +199,46 @@ TEST_P(OwnMemory, OfTheLibraryFollowsUse) {
   EXPECT_EQ(failed, "");
 }
 
+// A ring has memory at those who get messages, one for each pair that has used it.
+TEST_P(OwnMemory, OfRingsFollowsPairs) {
+  const std::string failed = failures({GetParam(), 4}, [](const Rank& r) {
+    Steps steps;
+    const auto held = [&] {
+      weftMemStats_t stats = {sizeof(stats), 0, 0, 0};
+      steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");  // all have made the calls before
+      steps.ok(weftCommMemStats(r.comm, &stats), "stats");
+      steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
+      return stats.shared;
+    };
+    const auto gains = [&](std::size_t count, int root) {
+      const std::size_t before = held();
+      std::vector<int> data(count, r.rank);
+      weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+      opts.algorithm = "direct";
+      for (int i = 0; i < 200; ++i)
+        steps.ok(
+            weftBroadcast(data.data(), data.data(), count, weftInt, root, r.comm, nullptr, &opts),
+            "broadcast");
+      steps.expect(data.back() == root, "other data");
+      return held() - before;
+    };
+    const auto expect = [&](std::size_t bytes, std::size_t least, std::size_t most, int root) {
+      const bool receives = r.rank != root;
+      steps.expect(receives ? least <= bytes && bytes <= most : bytes == 0,
+                   std::to_string(bytes) + " bytes more with root " + std::to_string(root));
+    };
+    steps.expect(held() != 0, "no window");
+    constexpr std::size_t kFlags = std::size_t{8} << 10, kStages = std::size_t{128} << 10;
+    constexpr std::size_t kPages = std::size_t{8} << 10;  // at the ends
+    expect(gains(2, 0), kFlags, kFlags + kPages, 0);
+    expect(gains(100, 0), kStages, kStages + kPages, 0);
+    expect(gains(1000, 0), 0, 0, 0);
+    expect(gains(1000, 2), kStages, kFlags + kStages + 2 * kPages, 2);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
 // A registration ends with its communicator, whoever gets its address afterwards.
 TEST(Registrations, EndWithTheirCommunicator) {
   int buffer[4] = {};
