@@ -164,17 +164,13 @@ Status agree(const transport::TransportSetup& setup, const std::vector<std::uint
   return {};
 }
 
-// Assumed for links that no file describes. They only have to rank algorithms: sparing the links is
-// right for all that are slower than memory.
-constexpr double kLatencyNs = 20e3, kGbit = 25, kMessageNs = 1e3;
-
 // What the model knows of the links between hosts: WEFT_TOPO_FILE's rails, of rank 0.
 Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<std::uint32_t>& hosts,
                     Core::Parts* parts) {
   if (isOneHost(hosts)) return {};
   struct Speed {
-    double latencyNs = kLatencyNs;
-    double bytesPerNs = kGbit / 8;
+    double latencyNs = plan::Between().latencyNs;
+    double bytesPerNs = plan::Between().bytesPerNs;
   } mine;
   std::optional<topology::Fabric> fabric;
   WEFT_TRY(topology::fabricFromKnob(&fabric));
@@ -187,8 +183,7 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
   }
   std::vector<Speed> all;
   WEFT_TRY(transport::gather(setup, {}, mine, &all));
-  parts->tuning.costs.between =
-      plan::Between{hosts, all[0].latencyNs, all[0].bytesPerNs, kMessageNs};
+  parts->tuning.costs.between = plan::Between{hosts, all[0].latencyNs, all[0].bytesPerNs};
   return {};
 }
 

@@ -80,8 +80,7 @@ class Model {
         costs_(costs),
         reach_(reach),
         machine_(costs.machine),
-        layout_(schedule, call,
-                {costs.arenaBytes / schedule.ranks, costs.stagingBytes, slotsPerRegion()}) {
+        layout_(schedule, call, {regionBytes(), costs.stagingBytes, slotsPerRegion()}) {
     const double ranks = schedule.ranks;
     share_ = shareOf(schedule.ranks, costs);
     across_ = ranks > 1 ? (ranks - share_) / (ranks - 1) : 0;
@@ -90,7 +89,7 @@ class Model {
     tmp_ = Memory(machine_, crowded(share_ * stagingBytes(), costs), across_);
     near_ = Memory(machine_, 0, across_);
     streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
-    fits_ = slotsPerRegion() * layout_.stride() <= costs.arenaBytes / schedule.ranks;
+    fits_ = slotsPerRegion() * layout_.stride() <= regionBytes();
   }
 
   double total() {
@@ -109,6 +108,11 @@ class Model {
     const auto [known, isNew] = programs_.try_emplace(rank);
     if (isNew) known->second = schedule_.program(rank);
     return known->second;
+  }
+
+  // As BindTarget says.
+  std::uint64_t regionBytes() const {
+    return costs_.arenaBytes / schedule_.ranks / transport::kLine * transport::kLine;
   }
 
   std::uint32_t slotsPerRegion() {

@@ -12,12 +12,14 @@
 
 namespace weft::plan {
 
-// What carries bytes between nodes. Without it all ranks share memory.
+// What carries bytes between nodes. Without it all ranks share memory. The figures are those
+// assumed of links that no file describes: they only have to rank algorithms, and sparing the links
+// is right for all that are slower than memory.
 struct Between {
   std::vector<std::uint32_t> nodes;  // by rank: its node
-  double latencyNs = 0;
-  double bytesPerNs = 0;  // of a node, one direction
-  double messageNs = 0;   // of a rank's time
+  double latencyNs = 20e3;
+  double bytesPerNs = 25.0 / 8;  // of a node, one direction
+  double messageNs = 1e3;        // of a rank's time
 };
 
 // Where schedules run: what the ranks agreed on.

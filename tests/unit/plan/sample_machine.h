@@ -53,7 +53,7 @@ inline Tuning hosts(std::uint32_t ranks, std::uint32_t localRanks) {
   t.costs = sampleCosts(ranks);
   t.costs.arenaBytes += (ranks - 1) * (std::uint64_t{192} << 10);
   t.costs.stagingBytes = t.costs.arenaBytes;
-  t.costs.between = Between{t.nodes, 20e3, 25.0 / 8, 1e3};
+  t.costs.between = Between{t.nodes};
   return t;
 }
 

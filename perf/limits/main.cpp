@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank has and does at a number of ranks, for docs/limits.md.
+#include <fmt/format.h>
+
+#include "perf/common/command_line.h"
+#include "perf/common/exit_code.h"
+#include "perf/limits/limits.h"
+#include "tune/calibrate.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  std::vector<std::uint32_t> ranks{8, 64, 128, 256, 1024, 4096, 65536};
+  std::uint32_t localRanks = 8;
+  CLI::App app("What a rank has and does at a number of ranks, without those ranks");
+  app.add_option("--ranks", ranks, "how many, of all hosts")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--host", localRanks, "how many of a host")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  weft::tools::addVersion(app, "weft-limits");
+  CLI11_PARSE(app, argc, argv);
+  const weft::tune::Machine machine = weft::tune::estimated(weft::tune::calibrate().machine);
+  std::vector<weft::tools::Limits> rows;
+  for (const std::uint32_t n : ranks)
+    rows.push_back(weft::tools::limitsOf(n / std::min(n, localRanks) * std::min(n, localRanks),
+                                         std::min(n, localRanks), machine));
+  fmt::print("{}", weft::tools::tableOf(rows));
+  return weft::tools::kExitHealthy;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-limits", [&]() { return run(argc, argv); });
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/limits/limits.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "../plan/sample_machine.h"
+
+namespace weft::tools {
+namespace {
+
+// Of 8 ranks a host, and of one.
+class LimitsOf : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(LimitsOf, AreKeptToFourThousandRanks) {
+  for (const std::uint32_t ranks : {64u, 128u, 256u, 1024u, 4096u}) {
+    const Limits limits = limitsOf(ranks, GetParam(), plan::sampleMachine());
+    ASSERT_EQ(limits.refused, "");
+    // From some hundreds of ranks on, no rank sends to all others for a few bytes.
+    const auto rounds = static_cast<std::uint64_t>(std::bit_width(ranks - 1));
+    const std::uint64_t few = ranks < 1024 ? ranks : 2 * rounds + 2;
+    EXPECT_LE(limits.barrier.messages, few) << ranks;
+    EXPECT_LE(limits.shortSum.remote, few) << ranks;
+    EXPECT_LE(limits.shortSum.messages, few + 2 * GetParam()) << ranks;
+    EXPECT_LE(limits.longSum.sentBytes, 4 * kLongBytes) << ranks;
+    for (const CallLimits& call : {limits.barrier, limits.shortSum, limits.longSum})
+      EXPECT_LE(call.planBytes, 600 * ranks) << ranks << ": " << call.algorithm;
+    EXPECT_LE(limits.windowBytes, ranks * (std::size_t{4} << 20)) << ranks;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksOfAHost, LimitsOf, ::testing::Values(1u, 8u));
+
+TEST(Limits, ColumnsHaveACellForEachNumberOfRanks) {
+  const std::vector<Limits> rows{limitsOf(8, 8, plan::sampleMachine()),
+                                 limitsOf(65536, 8, plan::sampleMachine())};
+  const std::string table = tableOf(rows);
+  EXPECT_NE(table.find("| 8 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("| 65536 | none: "), std::string::npos) << table;
+}
+
+}  // namespace
+}  // namespace weft::tools
