@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <filesystem>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "steps.h"
@@ -241,6 +243,58 @@ TEST_P(Split, BadArgumentsHaveNoEffect) {
     checkParent(steps, r);
     return steps.failed();
   });
+}
+
+int openFiles() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    count += entry.exists() ? 1 : 0;
+  return count;
+}
+
+// Ranks of a host have all that a split needs, so dozens of communicators cost no descriptors; and
+// what those take that are gone is used again, whoever was the last to destroy its end.
+TEST(SplitOnOneHost, OpensNothingAndKeepsNothing) {
+  const std::string failed = failures({Kind::Processes, 3}, [](const Rank& r) {
+    Steps steps;
+    const int before = openFiles();
+    weftComm_t kept[20] = {};
+    for (weftComm_t& comm : kept) steps.ok(weftCommSplit(r.comm, 0, 0, &comm, nullptr), "split");
+    steps.expect(openFiles() <= before, "descriptors");
+    for (const weftComm_t comm : kept) {
+      checkSum(steps, comm, r.ranks, 100);
+      weftMemStats_t stats = {sizeof(stats), 0, 0, 0};
+      steps.ok(weftCommMemStats(comm, &stats), "stats");
+      steps.expect(stats.shared < std::size_t{256} << 10, std::to_string(stats.shared) + " bytes");
+    }
+    for (std::size_t k = 0; k < std::size(kept); ++k)
+      weftCommDestroy(kept[(k + static_cast<std::size_t>(r.rank) * 7) % std::size(kept)]);
+    for (int round = 0; round < 400 && steps.failed().empty(); ++round) {
+      const Part part(steps, r.comm, (r.rank + round) % 2, round % 3 - r.rank);
+      checkSum(steps, part, part.count(), 50);
+    }
+    checkParent(steps, r);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// Who has begun to leave may be followed by calls and splits of those who have not.
+TEST(SplitOnOneHost, RanksThatAreLateWithDestroyingTouchNoOthersMemory) {
+  const std::string failed = failures({Kind::Processes, 3}, [](const Rank& r) {
+    Steps steps;
+    weftComm_t before = nullptr;
+    for (int round = 0; round < 60 && steps.failed().empty(); ++round) {
+      weftComm_t comm = nullptr;
+      steps.ok(weftCommSplit(r.comm, 0, r.rank, &comm, nullptr), "split");
+      if (round % 3 != r.rank) weftCommDestroy(std::exchange(before, nullptr));
+      checkSum(steps, comm, r.ranks, 300);
+      weftCommDestroy(std::exchange(before, comm));
+    }
+    weftCommDestroy(before);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
 }
 
 // A split is a call of the parent like others: after those on its streams.

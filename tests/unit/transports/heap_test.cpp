@@ -45,6 +45,21 @@ long residentPages() {
   return resident;
 }
 
+TEST(Heap, ReservesRoomWithoutPages) {
+  const auto heap = make(64 * kMiB);
+  const long before = residentPages();
+  std::byte* const room = heap->reserve(40 * kMiB);
+  ASSERT_NE(room, nullptr);
+  EXPECT_EQ(heap->reserve(40 * kMiB), nullptr);
+  EXPECT_LT(residentPages() - before, 512);
+  ASSERT_TRUE(heap->populate(room + 4096, 3 * 4096).ok());
+  std::memset(room, 0x5a, 8 * 4096);
+  ASSERT_TRUE(heap->release(room).ok());
+  std::byte* const again = heap->reserve(40 * kMiB);
+  ASSERT_EQ(again, room);
+  EXPECT_TRUE(isZero(again, 8 * 4096));
+}
+
 TEST(Heap, AlignsToPagesAndHugePages) {
   const auto heap = make(64 * kMiB);
   for (const std::size_t bytes :
