@@ -135,9 +135,12 @@ void Rendezvous::lose(const PeerName& who) {
 }
 
 void Rendezvous::fail(Seat seat, const Status& why) {
-  if (!failure_.ok()) return;
   const PeerName& who = members_[seat].info.who;
-  decide(within(text(who, ": "), who, why));
+  fail(within(text(who, ": "), who, why));
+}
+
+void Rendezvous::fail(const Status& why) {
+  if (failure_.ok()) decide(why);
 }
 
 void Rendezvous::broadcast(net::MessageType type, net::Bytes body) {

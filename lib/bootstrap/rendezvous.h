@@ -37,6 +37,7 @@ class Rendezvous {
   void lose(Seat seat);                     // the connection ended without one
   void lose(const PeerName& who);           // nor will it join
   void fail(Seat seat, const Status& why);  // cannot go on
+  void fail(const Status& why);             // nor can the root
   void tick();                              // time has passed
 
   // ---- what follows ----

@@ -2,6 +2,7 @@
 #include "bootstrap/root_service.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "bootstrap/pending_connections.h"
 #include "net/fd_limit.h"
 #include "net/ready_set.h"
@@ -154,7 +157,8 @@ void RootService::seat(PendingConnections::Authenticated joined) {
     end_ = Deadline::in(options_.lingerMs);
   } else if (first) {
     const Status room = net::reserveFds(ranks + kMaxUnauthenticated);
-    if (!room.ok()) rendezvous_.fail(seat, room);
+    const std::string here = text("bootstrap root (host ", hostName(), ", pid ", ::getpid(), "): ");
+    if (!room.ok()) rendezvous_.fail(within(here, {-1, hostName()}, room));
   }
   serve(connections_.back());
 }

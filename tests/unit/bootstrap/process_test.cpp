@@ -79,11 +79,13 @@ std::int64_t nowUs() {
 
 // A process that makes an id, hands it over, and stays: the sanitizers want no fork amid the work
 // of another thread, such as the listener.
-std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild = false) {
+std::unique_ptr<Child> rootProcess(UniqueId* id, bool withChild = false, rlim_t openFiles = 0) {
   awaitSingleThread();
   int fds[2];
   if (pipe(fds) != 0) std::abort();
   auto root = std::make_unique<Child>([&] {
+    const rlimit files{openFiles, openFiles};
+    if (openFiles != 0) setrlimit(RLIMIT_NOFILE, &files);
     const UniqueId mine = newId();
     // What a trainer does: a worker that was forked after the sockets were opened and outlives it.
     if (withChild && fork() == 0) {
@@ -194,6 +196,19 @@ TEST(Processes, TooFewFileDescriptorsAreSaidWithTheNumbers) {
   const std::string text = root.result();
   expectHas(text, " for the bootstrap), hard limit 200; fix: ");
   expectHas(text, "need 1");
+}
+
+// The ranks that meet there all hear of it, and whose limit it is.
+TEST(Processes, ARootWithTooFewFileDescriptorsTellsAll) {
+  UniqueId id;
+  const std::unique_ptr<Child> root = rootProcess(&id, false, 200);
+  Child first([&] { return joinInChild(id, 1, 1000); });
+  Child second([&] { return joinInChild(id, 2, 1000); });
+  const std::string text = first.result();
+  EXPECT_EQ(text, second.result());
+  expectHas(text, "bootstrap root (host ");
+  expectHas(text, ", pid " + std::to_string(root->pid()) + "): need 1");
+  expectHas(text, " for the bootstrap), hard limit 200; fix: ulimit -Hn ");
 }
 
 // Asking again would not help: it says so at once, whoever took the last one.

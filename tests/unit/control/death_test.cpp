@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 
@@ -225,6 +226,20 @@ TEST(ControlLinkDeath, ALostLinkCanBeRecoveredAlsoIfTheServerWasSlow) {
   p.harm(0, SIGCONT);
   EXPECT_TRUE(p.allReached(3));
   for (const std::uint32_t r : {0u, 1u}) EXPECT_EQ(p.said(r), "a link") << "rank " << r;
+}
+
+// The server needs a descriptor for each rank: rank 0 says so, and all end with that.
+TEST(ControlLinkLimits, RankZeroWithoutDescriptorsIsNamedByAll) {
+  const Processes p(
+      3, [](Member&) {}, 1,
+      [](Common&, std::uint32_t rank) {
+        const rlimit files{70, 70};
+        if (rank == 0) ::setrlimit(RLIMIT_NOFILE, &files);
+      });
+  ASSERT_TRUE(p.allReached(99));
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), p.said(0));
+  expectHas(p.said(0), "control link of rank 0 (host h0, pid ");
+  expectHas(p.said(0), " for the bootstrap), hard limit 70; fix: ulimit -Hn ");
 }
 
 }  // namespace

@@ -179,5 +179,25 @@ TEST(Watch, WhoDiffersFromMostIsNamedThoughSomeHaveNotCalled) {
   EXPECT_EQ(blamed({8, 9, 7, 7}), "") << "two of them differ";
 }
 
+// Over a control link the fingerprint of a call may be known before its words are.
+TEST(Watch, AMismatchIsNoticedBeforeTheWordsOfTheCallCome) {
+  Pages transport(3);
+  std::vector<PeerName> names;
+  for (int r = 0; r < 3; ++r) names.emplace_back(r, "h", 100 + r);
+  plan::Plan plan;
+  plan.count = plan.fingerprint = 7;
+  Proposals remote;
+  remote.meanwhile = [] {};
+  Watch watch(transport, 0, names, "w", &remote);
+  watch.enter(plan, 60000, nullptr);
+  for (const std::uint32_t r : {1u, 2u}) called(transport, r, r == 1 ? 7 : 8);
+  transport.control(1)->calls[1].fingerprint = transport.control(0)->calls[1].fingerprint.load();
+  transport.control(2)->calls[1].what = kUnknownWords;
+  const Status told = watch.disagreement(2);
+  EXPECT_EQ(told.code(), Code::Mismatch);
+  EXPECT_NE(told.text().find("rank 2 called another call"), std::string::npos) << told.text();
+  EXPECT_EQ(told.data().who.rank, 2);
+}
+
 }  // namespace
 }  // namespace weft::watch
