@@ -233,8 +233,9 @@ bool Executor::copyByTeam(transport::Put* put, std::uint64_t bytes) {
   if (!compute_.hasTeam() || put->target == transport::kInlined) return false;
   const transport::WindowView window = transport_.view(put->peer);
   if (!window || (put->direct && !transport_.caps().sharesAll)) return false;
-  std::byte* const base = put->direct ? nullptr : window.base();
-  if (!compute_.copy(base + put->target, put->src, bytes)) return false;
+  std::byte* const to =
+      put->direct ? reinterpret_cast<std::byte*>(put->target) : window.base() + put->target;
+  if (!compute_.copy(to, put->src, bytes)) return false;
   advance(put, bytes);
   return true;
 }
