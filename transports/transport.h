@@ -34,7 +34,7 @@ namespace weft::transport {
 //     poll once warm.
 //
 // 10. It may be used only before the first releaseProgress(), and between acquireProgress() and
-//     releaseProgress(): outside of them it may make progress by itself, and keeps what it learns
+//     releaseProgress() or handOver(): outside of them it may make progress by itself, and keeps what it learns
 //     for the next poll(). All three may be of different threads, one after another.
 //
 // One thread at a time uses a Transport.
@@ -64,6 +64,7 @@ struct Caps {
   bool shares = false;     // share() works for memory from weftMemAlloc, on all ranks
   bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
   bool polls = false;      // arrivals and PutDone need poll()
+  bool sleeps = false;     // it polls, but who waits may sleep: handOver()
   std::size_t maxPut = ~std::size_t{0};
 };
 
@@ -131,6 +132,12 @@ class Transport {
   // The caller makes progress itself, or stays away for an unknown time. In pairs.
   virtual void acquireProgress() {}
   virtual void releaseProgress() {}
+  // caps().sleeps: as releaseProgress(), but the caller is about to sleep on its doorbell: somebody
+  // makes progress at once, and whatever comes of it rings. False: not possible now, and the caller
+  // still owns progress.
+  virtual bool handOver() { return false; }
+  // Since handOver() something has happened that poll() or an arrival slot tells. Any thread.
+  virtual bool hasNews() const { return false; }
 
   virtual PutResult put(const Put&) = 0;
   // To a peer that has a mirror of this rank's page: all invocations up to there are complete. It

@@ -30,7 +30,7 @@ class Progress {
         watch_(watch),
         polls_(transport.caps().polls),
         control_(transport.own().control()),
-        waiter_(tuning, control_, !polls_) {}
+        waiter_(tuning, control_, !polls_ || transport.caps().sleeps) {}
 
   bool polls() const { return polls_; }
   // A call begins.
@@ -67,8 +67,7 @@ class Progress {
         waiter_.pause([&](const Seat& seat) { return work.awaitsHere(seat); });
     if (advice == Waiter::Advice::Poll) return {};
     WEFT_TRY(watch_.trouble(work.waitingFor(), work.needs()));
-    if (advice == Waiter::Advice::Sleep)
-      transport::doorbellWait(control_, waiter_.sleepTime(), [&] { return work.ready(); });
+    if (advice == Waiter::Advice::Sleep) sleep(work);
     return {};
   }
 
@@ -97,6 +96,18 @@ class Progress {
 
  private:
   static constexpr std::int64_t kAbandonMs = 10;
+
+  // Where the transport polls, somebody else does so meanwhile. What is ready although nothing moved
+  // is a put that the transport refuses: it is possible again after news.
+  template <class Work>
+  void sleep(Work& work) {
+    const bool refused = polls_ && work.ready();
+    if (polls_ && !transport_.handOver()) return;
+    transport::doorbellWait(control_, waiter_.sleepTime(), [&] {
+      return (polls_ && transport_.hasNews()) || (!refused && work.ready());
+    });
+    if (polls_) transport_.acquireProgress();
+  }
 
   transport::Transport& transport_;
   watch::Watch& watch_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shuffled_wire.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -8,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "transports/setup.h"
 
@@ -26,6 +29,7 @@ struct Port {
   std::mutex mutex;
   std::vector<Parcel> parcels;
   bool closed = false;
+  Fd bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   std::mutex sentMutex;  // is taken last
   std::deque<wire::WireEvent> sent;
 };
@@ -45,7 +49,7 @@ class ShuffledWire final : public wire::Wire {
   }
 
   const char* name() const override { return "shuffled"; }
-  wire::WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered, true}; }
+  wire::WireCaps caps() const override { return {shuffle_.maxWrite, shuffle_.ordered, true, true}; }
   std::uint32_t rails(std::uint32_t) const override { return shuffle_.rails; }
   std::string describe(std::uint32_t peer) const override { return text("shuffled to ", peer); }
 
@@ -69,6 +73,7 @@ class ShuffledWire final : public wire::Wire {
     const std::lock_guard lock(port.mutex);
     if (port.parcels.size() >= kDepth) return wire::WireResult::Again;
     if (!port.closed) port.parcels.push_back({setup_.rank, mine_, write});
+    ::eventfd_write(port.bell.get(), 1);
     return wire::WireResult::Accepted;
   }
 
@@ -78,6 +83,14 @@ class ShuffledWire final : public wire::Wire {
     takeSent(out, max, &count);
     while (count < max && !mine_->parcels.empty() && !chance(0.3)) deliver(pick(), out, &count);
     return count;
+  }
+
+  bool arm(std::vector<pollfd>* descriptors) override {
+    descriptors->push_back({mine_->bell.get(), POLLIN, 0});
+    eventfd_t rings = 0;
+    ::eventfd_read(mine_->bell.get(), &rings);
+    const std::scoped_lock lock(mine_->mutex, mine_->sentMutex);
+    return mine_->parcels.empty() && mine_->sent.empty();
   }
 
   void sever(std::uint32_t peer) override { severed_[peer] = true; }
@@ -118,6 +131,7 @@ class ShuffledWire final : public wire::Wire {
       out[(*count)++] = {wire::WireEvent::RemoteCompletion, parcel.from, w.immediate, 0};
     const std::lock_guard lock(sender->sentMutex);
     sender->sent.push_back({wire::WireEvent::Sent, setup_.rank, 0, w.cookie});
+    ::eventfd_write(sender->bell.get(), 1);
   }
 
   void takeSent(wire::WireEvent* out, int max, int* count) {

@@ -4,8 +4,12 @@
 #include <sched.h>
 #include <time.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "../has_libfabric.h"
 #include "steps.h"
 #include "world.h"
 
@@ -37,6 +41,76 @@ TEST_P(Waiting, IdleRanksUseNoCpu) {
                        const double used = threadCpuMs() - before;
                        steps.expect(used < kLateMs / 4 * kSlowdown,
                                     "used " + std::to_string(used) + " ms of CPU");
+                       return steps.failed();
+                     }),
+            "");
+}
+
+double processCpuMs() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+// How often the threads of that name have gone to sleep.
+long sleepsOf(const std::string& name) {
+  long sum = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream comm(thread.path() / "comm"), status(thread.path() / "status");
+    std::string word;
+    if (!(comm >> word) || word != name) continue;
+    while (status >> word && word != "voluntary_ctxt_switches:") {
+    }
+    long count = 0;
+    status >> count;
+    sum += count;
+  }
+  return sum;
+}
+
+// Over a wire, the thread that makes progress included.
+class WaitingOnAWire : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::hasLibfabric()) GTEST_SKIP() << "no libfabric";
+    ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
+  }
+  const World world_{Kind::Processes, 3, "ofi"};
+};
+
+TEST_F(WaitingOnAWire, SleepsForOneWhoIsLate) {
+  constexpr double kLateMs = 2000;
+  EXPECT_EQ(failures(world_,
+                     [&](const Rank& r) {
+                       Steps steps;
+                       float value = 1;
+                       steps.ok(sum(r, &value), "together");
+                       const double before = processCpuMs();
+                       if (r.rank == 0) sleepMs(kLateMs);
+                       steps.ok(sum(r, &value), "one is late");
+                       const double used = processCpuMs() - before;
+                       steps.expect(used < kLateMs / 8 * kSlowdown,
+                                    "used " + std::to_string(used) + " ms of CPU");
+                       return steps.failed();
+                     }),
+            "");
+}
+
+// It looked every 16 ms for ever.
+TEST_F(WaitingOnAWire, IdleThreadsStayAsleep) {
+  constexpr double kIdleMs = 1500;
+  EXPECT_EQ(failures(world_,
+                     [&](const Rank& r) {
+                       Steps steps;
+                       float value = 1;
+                       steps.ok(sum(r, &value), "together");
+                       sleepMs(500);
+                       const long before = sleepsOf("weft-progress");
+                       steps.expect(before > 0, "there is no such thread");
+                       sleepMs(kIdleMs);
+                       const long woken = sleepsOf("weft-progress") - before;
+                       steps.expect(woken < 20, "woken " + std::to_string(woken) + " times");
+                       steps.ok(sum(r, &value), "after a while");
                        return steps.failed();
                      }),
             "");

@@ -34,6 +34,7 @@ FaultyTransport::FaultyTransport(std::unique_ptr<Transport> inner, const Faults&
 Caps FaultyTransport::caps() const {
   Caps caps = inner_->caps();
   caps.polls = true;
+  caps.sleeps = false;  // what is held back becomes ripe by polls
   return caps;
 }
 

@@ -24,6 +24,12 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
   downs_.reserve(setup.ranks);
 }
 
+WireCaps OfiWire::caps() const {
+  const bool sleeps =
+      std::ranges::all_of(rails_, [](const auto& rail) { return rail->queueDescriptor() >= 0; });
+  return {.maxWrite = maxWrite_, .ordered = false, .manual = true, .sleeps = sleeps};
+}
+
 bool OfiWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
   return std::ranges::all_of(rails_, [&](const auto& rail) {
     return !rail->wantsRegistered() || rail->descriptor(memory, bytes) != nullptr;
@@ -87,6 +93,12 @@ int OfiWire::poll(WireEvent* out, int max) {
     ++events;
   }
   return events;
+}
+
+bool OfiWire::arm(std::vector<pollfd>* descriptors) {
+  for (const auto& rail : rails_) descriptors->push_back({rail->queueDescriptor(), POLLIN, 0});
+  return downs_.empty() &&
+         std::ranges::all_of(rails_, [](const auto& rail) { return rail->mayWait(); });
 }
 
 int OfiWire::pollRail(std::uint32_t rail, WireEvent* out, int max) {

@@ -57,12 +57,13 @@ class OfiWire final : public Wire {
   Status greet(const Exchange&);
 
   const char* name() const override { return "ofi"; }
-  WireCaps caps() const override { return {maxWrite_, false, true}; }
+  WireCaps caps() const override;
   std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
   std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
+  bool arm(std::vector<pollfd>* descriptors) override;
   void sever(std::uint32_t peer) override;
   const Status& lastError() const override { return lastError_; }
 

@@ -87,6 +87,10 @@ class Rail {
 
   fid_ep* endpoint() const { return endpoint_.get(); }
   fid_cq* queue() const { return queue_.get(); }
+  // Is readable as soon as there may be something in the queue, if mayWait() was true; -1: the
+  // provider has none.
+  int queueDescriptor() const { return descriptor_; }
+  bool mayWait() const;
   void* descriptor(const std::byte* memory, std::size_t bytes) const;  // null: not registered
   void* slotDescriptor() const { return descriptorOf(slab_); }
   std::span<std::byte> nowhere() const { return {nowherePage_.get(), 64}; }
@@ -120,6 +124,7 @@ class Rail {
   template <class Object, class Open>
   Status make(const char* what, Owned<Object>* out, const Open& open) const;
   Status openObjects(const RailSpec&);
+  Status openQueue(std::size_t completions);
   Status openEndpoint();
   Status registerRegions(const RailSpec&);
   Status registerMemory(std::span<std::byte>, bool remote, Owned<fid_mr>*);
@@ -134,6 +139,7 @@ class Rail {
   std::unique_ptr<std::byte, FreePages> slabPages_;
   std::unique_ptr<std::byte, FreePages> nowherePage_;
   std::size_t bufferBytes_ = 0;
+  int descriptor_ = -1;
   std::vector<Slot*> free_;
   std::vector<Slot*> waiting_;  // Receives that the provider had no room for
   Contact contact_;

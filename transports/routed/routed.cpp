@@ -19,6 +19,9 @@ RoutedTransport::RoutedTransport(Parts parts)
     caps_.polls = caps_.polls || part->caps().polls;
     caps_.maxPut = std::min(caps_.maxPut, part->caps().maxPut);
   }
+  caps_.sleeps = caps_.polls && std::ranges::all_of(parts_.transports, [](const auto& part) {
+                   return part->caps().sleeps || !part->caps().polls;
+                 });
   for (std::uint32_t r = 0; r < parts_.routes.size(); ++r) {
     const Route& route = parts_.routes[r];
     std::vector<std::uint32_t>& ranks = rankOf_[route.part];
@@ -69,6 +72,16 @@ int RoutedTransport::poll(Event* out, int max) {
     count += more;
   }
   return count;
+}
+
+bool RoutedTransport::handOver() {
+  for (std::size_t i = 0; i < parts_.transports.size(); ++i) {
+    Transport& part = *parts_.transports[i];
+    if (!part.caps().polls || part.handOver()) continue;
+    while (i-- > 0) parts_.transports[i]->acquireProgress();
+    return false;
+  }
+  return true;
 }
 
 std::size_t RoutedTransport::outstanding() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,6 +58,10 @@ class RoutedTransport final : public Transport {
   }
   void releaseProgress() override {
     for (const auto& part : parts_.transports) part->releaseProgress();
+  }
+  bool handOver() override;
+  bool hasNews() const override {
+    return std::ranges::any_of(parts_.transports, [](const auto& part) { return part->hasNews(); });
   }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t p, std::uint64_t completed) override {

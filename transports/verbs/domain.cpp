@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/verbs/domain.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,7 +13,9 @@
 namespace weft::verbs {
 
 Domain::Domain(std::shared_ptr<Device> device)
-    : device_(std::move(device)), protection_(nullptr, verbs().dealloc_pd) {}
+    : device_(std::move(device)),
+      protection_(nullptr, verbs().dealloc_pd),
+      channel_(nullptr, verbs().destroy_comp_channel) {}
 
 Status Domain::open(std::shared_ptr<Device> device, const Regions& memory, std::size_t devices,
                     std::unique_ptr<Domain>* out) {
@@ -21,8 +25,27 @@ Status Domain::open(std::shared_ptr<Device> device, const Regions& memory, std::
     return Status::error(Code::SystemError, "verbs: no protection domain on ",
                          domain->device().name(), ": ", std::strerror(errno));
   WEFT_TRY(domain->registerMemory(memory, devices));
+  WEFT_TRY(domain->openChannel());
   *out = std::move(domain);
   return {};
+}
+
+Status Domain::openChannel() {
+  channel_.reset(verbs().create_comp_channel(device_->context()));
+  const int flags = channel_ ? ::fcntl(channel_->fd, F_GETFL) : -1;
+  if (flags >= 0 && ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0) return {};
+  return Status::error(Code::SystemError, "verbs: no completion channel on ", device_->name(), ": ",
+                       std::strerror(errno));
+}
+
+// Events of earlier ones are taken first: their queues notify once only.
+bool Domain::notify() {
+  ibv_cq* queue = nullptr;
+  void* context = nullptr;
+  while (verbs().get_cq_event(channel_.get(), &queue, &context) == 0)
+    verbs().ack_cq_events(queue, 1);
+  return std::ranges::all_of(
+      queues_, [](const auto& one) { return one->context->ops.req_notify_cq(one.get(), 0) == 0; });
 }
 
 Status Domain::registerMemory(const Regions& memory, std::size_t devices) {
@@ -61,7 +84,7 @@ Status Domain::reserve(std::uint32_t completions, ibv_cq** out) {
     const auto most = static_cast<std::uint32_t>(device_->limits().max_cqe);
     left_ = std::min(std::max(planned_, completions), most);
     Owned<ibv_cq> queue(
-        verbs().create_cq(device_->context(), static_cast<int>(left_), nullptr, nullptr, 0),
+        verbs().create_cq(device_->context(), static_cast<int>(left_), nullptr, channel_.get(), 0),
         verbs().destroy_cq);
     if (!queue)
       return Status::error(Code::SystemError, "verbs: no completion queue of ", left_,

@@ -48,15 +48,20 @@ class Domain {
   // A queue with room for so many of these.
   Status reserve(std::uint32_t completions, ibv_cq** out);
   const std::vector<Owned<ibv_cq>>& queues() const { return queues_; }
+  // The next completion makes descriptor() readable. What is there already does not.
+  bool notify();
+  int descriptor() const { return channel_->fd; }
 
  private:
   explicit Domain(std::shared_ptr<Device> device);
   Status registerMemory(const Regions& memory, std::size_t devices);
+  Status openChannel();
 
   std::shared_ptr<Device> device_;
   Owned<ibv_pd> protection_;
   Regions memory_;
   std::vector<Owned<ibv_mr>> registered_;  // as memory_
+  Owned<ibv_comp_channel> channel_;
   std::vector<Owned<ibv_cq>> queues_;
   std::uint32_t planned_ = 0;  // not reserved yet
   std::uint32_t left_ = 0;     // room in the last queue

@@ -25,6 +25,10 @@ struct Library {
   decltype(ibv_dealloc_pd)* dealloc_pd = symbol("ibv_dealloc_pd");
   decltype(ibv_reg_mr)* reg_mr = symbol("ibv_reg_mr");
   decltype(ibv_dereg_mr)* dereg_mr = symbol("ibv_dereg_mr");
+  decltype(ibv_create_comp_channel)* create_comp_channel = symbol("ibv_create_comp_channel");
+  decltype(ibv_destroy_comp_channel)* destroy_comp_channel = symbol("ibv_destroy_comp_channel");
+  decltype(ibv_get_cq_event)* get_cq_event = symbol("ibv_get_cq_event");
+  decltype(ibv_ack_cq_events)* ack_cq_events = symbol("ibv_ack_cq_events");
   decltype(ibv_create_cq)* create_cq = symbol("ibv_create_cq");
   decltype(ibv_destroy_cq)* destroy_cq = symbol("ibv_destroy_cq");
   decltype(ibv_create_qp)* create_qp = symbol("ibv_create_qp");

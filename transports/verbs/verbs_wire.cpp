@@ -193,6 +193,19 @@ int VerbsWire::poll(WireEvent* out, int max) {
   return count;
 }
 
+// What has come before the queues were to notify is looked for afterwards.
+bool VerbsWire::arm(std::vector<pollfd>* descriptors) {
+  if (tails_) flushTails();
+  bool armed = true;
+  for (const auto& domain : domains_) {
+    takeEvents(domain->device());
+    armed &= domain->notify();
+    descriptors->push_back({domain->descriptor(), POLLIN, 0});
+    descriptors->push_back({domain->device().context()->async_fd, POLLIN, 0});
+  }
+  return armed && !gather() && next_ == ready_.size();
+}
+
 bool VerbsWire::gather() {
   bool any = false;
   for (const auto& domain : domains_)

@@ -27,7 +27,9 @@ class VerbsWire final : public Wire {
   Status verify(Deadline deadline);
 
   const char* name() const override { return "verbs"; }
-  WireCaps caps() const override { return {maxWrite_, true}; }
+  WireCaps caps() const override {
+    return {.maxWrite = maxWrite_, .ordered = true, .manual = false, .sleeps = true};
+  }
   std::uint32_t rails(std::uint32_t peer) const override {
     return static_cast<std::uint32_t>(links_[peer].connections.size());
   }
@@ -35,6 +37,7 @@ class VerbsWire final : public Wire {
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
   WireResult write(const WireWrite& write) override;
   int poll(WireEvent* out, int max) override;
+  bool arm(std::vector<pollfd>* descriptors) override;
   void sever(std::uint32_t peer) override;
   const Status& lastError() const override { return lastError_; }
 

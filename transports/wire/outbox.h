@@ -33,6 +33,7 @@ class Outbox {
   bool sent(std::uint64_t cookie, Event* done);
   // Forgets the puts to that peer up to the next Pending one, given as Failed; false: all of them.
   bool forget(std::uint32_t peer, Event* failed);
+  bool isRefused() const { return !refused_.empty(); }
   std::size_t outstanding() const { return BounceBuffer::kSlots - free_.size(); }
   bool isPending(std::uint32_t peer) const {
     return std::ranges::any_of(slots_, [&](const Slot& s) { return s.pending && s.peer == peer; });

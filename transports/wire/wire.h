@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "transports/transport.h"
 
@@ -89,6 +92,7 @@ struct WireCaps {
   std::size_t maxWrite = 0;
   bool ordered = false;
   bool manual = false;  // peers may need a poll() here, even if this rank waits for nothing
+  bool sleeps = false;  // arm() works
 };
 
 class Wire {
@@ -106,6 +110,9 @@ class Wire {
   virtual bool sendsFrom(const std::byte* memory, std::size_t bytes) const = 0;
   virtual WireResult write(const WireWrite&) = 0;
   virtual int poll(WireEvent* out, int max) = 0;
+  // Before a sleep, if caps().sleeps: adds descriptors of which one becomes readable, also for
+  // another thread, when poll() may find something. False: it may now. Calls of poll() end that.
+  virtual bool arm(std::vector<pollfd>* /*descriptors*/) { return false; }
   // Cuts this end of the link, for good.
   virtual void sever(std::uint32_t peer) = 0;
   virtual const Status& lastError() const = 0;

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <thread>
+
+#include "transports/doorbell.h"
 
 namespace weft::wire {
 namespace {
 
 constexpr int kByeMs = 300;
+constexpr std::chrono::milliseconds kRetry{2};  // what the wire has refused
+constexpr std::chrono::milliseconds kKeepAlive{10000};
 
 // A forked child has no such thread, and closing the wire would reach the parent's connections.
 void forget(std::unique_ptr<ProgressThread> progressThread, std::unique_ptr<Wire> wire) {
@@ -27,10 +32,15 @@ WireTransport::WireTransport(Parts parts)
       outbox_(*parts_.wire, bounce_, parts_.layout),
       inbox_(bounce_, own().arrivals()),
       down_(parts_.layout.ranks),
-      left_(parts_.layout.ranks) {
+      left_(parts_.layout.ranks),
+      manual_(parts_.wire->caps().manual) {
   answers_.reserve(2 * BounceBuffer::kSlots);
-  if (parts_.wire->caps().manual)
-    progressThread_ = std::make_unique<ProgressThread>([this] { return progress() != 0; });
+  const bool sleeps = parts_.wire->caps().sleeps;
+  ProgressThread::Arm armed;
+  if (sleeps) armed = [this](std::vector<pollfd>* descriptors) { return arm(descriptors); };
+  if (manual_ || sleeps)
+    progressThread_ =
+        std::make_unique<ProgressThread>([this] { return progressForSleeper(); }, armed);
 }
 
 WireTransport::~WireTransport() {
@@ -104,6 +114,24 @@ int WireTransport::progress() {
   const int count = parts_.wire->poll(events.data(), static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) take(events[static_cast<std::size_t>(i)]);
   return count;
+}
+
+// Of the thread, while the application may sleep.
+bool WireTransport::progressForSleeper() {
+  if (progress() == 0) return false;
+  news_.store(true, std::memory_order_release);
+  doorbellRing(own().control());
+  return true;
+}
+
+ProgressThread::Milliseconds WireTransport::arm(std::vector<pollfd>* descriptors) {
+  if (!parts_.wire->arm(descriptors)) return {};
+  return outbox_.isRefused() ? kRetry : kKeepAlive;
+}
+
+bool WireTransport::handOver() {
+  news_.store(!answers_.empty(), std::memory_order_relaxed);
+  return progressThread_ && progressThread_->handOver();
 }
 
 int WireTransport::poll(Event* out, int max) {

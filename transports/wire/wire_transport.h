@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,7 +36,8 @@ class WireTransport final : public Transport {
 
   const char* name() const override { return parts_.wire->name(); }
   Caps caps() const override {
-    return {.polls = true, .maxPut = Outbox::maxPut(parts_.wire->caps())};
+    const WireCaps wire = parts_.wire->caps();
+    return {.polls = true, .sleeps = wire.sleeps, .maxPut = Outbox::maxPut(wire)};
   }
   const WindowLayout& layout() const override { return parts_.layout; }
   WindowView own() const override { return {parts_.window, parts_.layout}; }
@@ -47,8 +49,10 @@ class WireTransport final : public Transport {
     if (progressThread_) progressThread_->acquireProgress();
   }
   void releaseProgress() override {
-    if (progressThread_) progressThread_->releaseProgress();
+    if (progressThread_ && manual_) progressThread_->releaseProgress();
   }
+  bool handOver() override;
+  bool hasNews() const override { return news_.load(std::memory_order_relaxed); }
   PutResult put(const Put&) override;
   bool tell(std::uint32_t peer, std::uint64_t completed) override;
   int poll(Event* out, int max) override;
@@ -60,6 +64,8 @@ class WireTransport final : public Transport {
 
  private:
   int progress();  // the number of the wire's events
+  bool progressForSleeper();
+  ProgressThread::Milliseconds arm(std::vector<pollfd>* descriptors);
   void take(const WireEvent& event);
   void hear(std::uint32_t peer, ImmediateData immediate);
   template <class Done>
@@ -80,8 +86,10 @@ class WireTransport final : public Transport {
   std::vector<bool> left_;      // by rank: it sends nothing more
   std::vector<Event> answers_;  // not told yet
   Status lastError_;
-  std::unique_ptr<ProgressThread>
-      progressThread_;  // of a wire that is manual; last, as it uses the others
+  std::atomic<bool> news_{false};
+  const bool manual_;
+  // Of a wire that is manual, between calls, or that sleeps; last, as it uses the others.
+  std::unique_ptr<ProgressThread> progressThread_;
 };
 
 using WireMaker = std::function<Status(const WireSetup&, std::unique_ptr<Wire>*)>;
