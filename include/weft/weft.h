@@ -116,7 +116,8 @@ typedef enum {
   weftNumResults = 13
 } weftResult_t;
 
-/* Values are NCCL's. 16-bit types are added in fp32 and rounded once. */
+/* Values are NCCL's. 16-bit types are added in fp32 and rounded once; between hosts, unless the call
+ * is reproducible, once at each step of the algorithm that adds. */
 typedef enum {
   weftInt8 = 0,
   weftChar = 0,
