@@ -84,9 +84,10 @@ double ThreadTeam::measureOnce() {
   const double start = tune::nowNs();
   publish(
       size(), [](void*, int) {}, nullptr, kWakes | kOwnOnly);
-  double ns = 0;
-  for (Patience patience(kSpins); ns < kLatestNs && !allDone(job_.load()); patience.pause())
-    ns = tune::nowNs() - start;
+  const auto sinceStart = [start] { return tune::nowNs() - start; };
+  for (Patience patience(kSpins); !allDone(job_.load()) && sinceStart() < kLatestNs;)
+    patience.pause();
+  const double ns = sinceStart();
   close();
   return ns;
 }

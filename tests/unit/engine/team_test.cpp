@@ -92,6 +92,15 @@ TEST(ThreadTeam, SleepsBetweenCalls) {
   }
 }
 
+// Helpers that have come before anybody looks have taken their time, too.
+TEST(ThreadTeam, NeverComesForNothing) {
+  for (const std::uint32_t size : {2u, 3u, 8u}) {
+    const std::shared_ptr<Team> team = teamOf(size);
+    EXPECT_GT(team->costs().awakeNs, 0);
+    EXPECT_GT(team->costs().asleepNs, 0);
+  }
+}
+
 TEST(ThreadTeam, IsOfOneCallAtATime) {
   const std::shared_ptr<Team> team = teamOf(2);
   EXPECT_TRUE(team->take());
