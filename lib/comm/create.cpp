@@ -210,7 +210,7 @@ Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, De
   setup->rank = basis.rank;
   setup->ranks = basis.ranks;
   setup->names = basis.names;
-  setup->layout = layoutFor(basis.tuning, isOneHost(hostsOf(basis.names)));
+  WEFT_TRY(layoutFor(basis.tuning, isOneHost(hostsOf(basis.names)), &setup->layout));
   setup->layout.epochsBefore = basis.config.epochsBefore;
   setup->exchange = exchange;
   setup->allowDirect = cma != "off";

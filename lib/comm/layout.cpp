@@ -5,6 +5,7 @@
 
 #include "engine/pairs.h"
 #include "plan/arrivals.h"
+#include "transports/wire/immediate_data.h"
 
 namespace weft::comm {
 namespace {
@@ -31,26 +32,35 @@ std::size_t ringBytes(std::uint32_t ranks) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMost);
 }
 
+Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost) {
+  const std::uint32_t bits = oneHost ? 32 : wire::ImmediateData::kValueBits;
+  const std::uint64_t slots = ranks * slotsOfPeer;
+  if (slots < std::uint64_t{1} << bits) return {};
+  return Status::error(Code::InvalidUsage, "a communicator of ", ranks, " ranks needs ", slots,
+                       " arrival slots in each, which ", oneHost ? "" : "wires ", "number with ",
+                       bits, " bits; fix: fewer ranks in one communicator");
+}
+
 }  // namespace
 
-transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost) {
+Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayout* layout) {
   const std::uint32_t ranks = tuning.ranks;
   const std::uint32_t perPeer = plan::arrivalsPerPeer(tuning);
-  transport::WindowLayout layout;
-  layout.ranks = ranks;
-  layout.apart = 1;
-  layout.arrivalSlots = ranks * perPeer;
-  layout.dense = std::min(perPeer, kDense);
-  if (oneHost) {
-    layout.ring = transport::kRing;
-    layout.ringStages = transport::kRingStages;
-    layout.ringBytes = ringBytes(ranks);
-  }
-  layout.pairArrivalSlots = ranks * (layout.ring + engine::Pairs::kArrivalsPerPeer);
-  layout.arenaBytes = kArenaBytes;
-  if (!oneHost) layout.arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
-  layout.pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks);
-  return layout;
+  const std::uint32_t ring = oneHost ? transport::kRing : 0;
+  const std::uint32_t ofPairs = ring + engine::Pairs::kArrivalsPerPeer;
+  WEFT_TRY(checkNumbers(ranks, std::uint64_t{transport::kMaxLanes} * perPeer + ofPairs, oneHost));
+  *layout = {.ranks = ranks,
+             .arrivalSlots = ranks * perPeer,
+             .dense = std::min(perPeer, kDense),
+             .pairArrivalSlots = ranks * ofPairs,
+             .ring = ring,
+             .apart = 1,
+             .arenaBytes = kArenaBytes,
+             .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
+             .ringStages = oneHost ? transport::kRingStages : 0,
+             .ringBytes = oneHost ? ringBytes(ranks) : 0};
+  if (!oneHost) layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
+  return {};
 }
 
 }  // namespace weft::comm

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "base/status.h"
 #include "plan/tuning.h"
 #include "transports/window.h"
 
@@ -12,7 +13,9 @@ namespace weft::comm {
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
 // What every rank's window has room for. Room is address space: pages come with what is used, so
-// what plans may need only when they are forced costs nothing.
-transport::WindowLayout layoutFor(const plan::Tuning& tuning, bool oneHost);
+// what plans may need only when they are forced costs nothing. InvalidUsage if there are more arrival
+// slots than can be numbered: from some 5,700 ranks on between hosts, whose wires have 28 bits for
+// it, and 16,000 on one host, where they are counted with 32.
+Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayout* layout);
 
 }  // namespace weft::comm

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "comm/layout.h"
-#include "plan/arrivals.h"
 #include "plan/cache.h"
 #include "schedule/nodes.h"
 
@@ -119,20 +118,23 @@ double slowestMs(const Limits& l) {
 Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine) {
   Limits limits{.ranks = ranks, .refused = {}, .barrier = {}, .shortSum = {}, .longSum = {}};
   plan::Tuning tuning = tuningOf(ranks, localRanks, machine);
-  if (std::uint64_t{ranks} * plan::arrivalsPerPeer(tuning) > ~std::uint32_t{0}) {
-    limits.refused = "arrival slots have numbers of 32 bits";
+  transport::WindowLayout layout;
+  const Status fits = comm::layoutFor(tuning, localRanks == ranks, &layout);
+  if (!fits.ok()) {
+    limits.refused = fits.text();
     return limits;
   }
-  const transport::WindowLayout layout = comm::layoutFor(tuning, localRanks == ranks);
   tuning.costs.arenaBytes = layout.arenaBytes;
   tuning.costs.stagingBytes = tuning.costs.between ? layout.arenaBytes : layout.arenaBytes / 2;
   limits.windowBytes = layout.size();
+  limits.createdBytes = layout.arrivals() + transport::kMaxLanes * layout.denseBytes();
   limits.refused = planAll(tuning, targetOf(tuning, layout), &limits).text();
   return limits;
 }
 
 const std::vector<Column>& columns() {
   static const std::vector<Column> all{
+      {"memory at creation, KiB", [](const Limits& l) { return kib(l.createdBytes); }},
       {"window, MiB of addresses", [](const Limits& l) { return mib(l.windowBytes); }},
       {"largest plan, KiB", [](const Limits& l) { return kib(l.longSum.planBytes); }},
       {"slowest plan, ms", [](const Limits& l) { return fmt::format("{:.2f}", slowestMs(l)); }},

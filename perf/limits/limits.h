@@ -25,8 +25,9 @@ struct CallLimits {
 
 struct Limits {
   std::uint32_t ranks = 0;
-  std::string refused;          // why there can be no such communicator; else empty
-  std::size_t windowBytes = 0;  // address space: pages come with what is used
+  std::string refused;           // why there can be no such communicator; else empty
+  std::size_t windowBytes = 0;   // address space: pages come with what is used
+  std::size_t createdBytes = 0;  // of those, what has pages from the beginning
   CallLimits barrier, shortSum, longSum;
 };
 

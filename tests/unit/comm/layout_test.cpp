@@ -5,16 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <string>
 #include <vector>
 
 namespace weft::comm {
 namespace {
 
-transport::WindowLayout onOneHost(std::uint32_t ranks) {
+plan::Tuning tuningOf(std::uint32_t ranks) {
   plan::Tuning tuning;
   tuning.ranks = ranks;
   for (std::uint32_t r = 0; r < ranks; ++r) tuning.nodes.push_back(r / 2);
-  return layoutFor(tuning, true);
+  return tuning;
+}
+
+transport::WindowLayout onOneHost(std::uint32_t ranks) {
+  transport::WindowLayout layout;
+  EXPECT_TRUE(layoutFor(tuningOf(ranks), true, &layout).ok());
+  return layout;
 }
 
 // Control page and dense arrival slots.
@@ -51,6 +58,18 @@ TEST(Layout, EveryArrivalSlotHasOneWriter) {
       }
     EXPECT_EQ(seen, std::vector<int>(layout.arrivalSlots, 1)) << ranks;
   }
+}
+
+// They were counted modulo 2^32.
+TEST(Layout, MoreSlotsThanCanBeNumberedAreRefused) {
+  transport::WindowLayout layout;
+  EXPECT_TRUE(layoutFor(tuningOf(5000), false, &layout).ok());
+  const Status wires = layoutFor(tuningOf(6000), false, &layout);
+  EXPECT_EQ(wires.code(), Code::InvalidUsage);
+  EXPECT_NE(wires.text().find("6000 ranks"), std::string::npos) << wires.text();
+  EXPECT_NE(wires.text().find("28 bits"), std::string::npos) << wires.text();
+  EXPECT_TRUE(layoutFor(tuningOf(6000), true, &layout).ok());
+  EXPECT_NE(layoutFor(tuningOf(30000), true, &layout).text().find("32 bits"), std::string::npos);
 }
 
 }  // namespace
