@@ -20,8 +20,8 @@ namespace weft::transport {
 namespace {
 
 std::string describeLayout(const WindowLayout& has) {
-  return text(has.ranks, " ranks, ", has.dense, " of ", has.arrivalSlots, "+", has.pairArrivalSlots, " tags, ",
-              has.arenaBytes, "+", has.pairBytes, " bytes");
+  return text(has.ranks, " ranks, ", has.dense, " of ", has.arrivalSlots, "+", has.pairArrivalSlots,
+              " tags, ", has.arenaBytes, "+", has.pairBytes, " bytes");
 }
 
 template <class... Parts>
