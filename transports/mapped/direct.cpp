@@ -41,15 +41,16 @@ Status failure(const char* call, pid_t pid, std::uint64_t address, int error) {
                        pid, " at address ", address, ": ", std::strerror(error), fixFor(error));
 }
 
-bool alive(int pidfd) {
+// A look that failed says nothing.
+bool ended(int pidfd) {
   pollfd entry{pidfd, POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 0;
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 // The kernel may stop at any page boundary and then reports what it did so far.
 Status transfer(const char* call, Attach attach, const Process& process, std::uint64_t address,
                 void* mine, std::size_t bytes) {
-  if (!alive(process.pidfd)) return failure(call, process.pid, address, ESRCH);
+  if (ended(process.pidfd)) return failure(call, process.pid, address, ESRCH);
   auto* local = static_cast<std::byte*>(mine);
   while (bytes != 0) {
     const iovec here{local, bytes};

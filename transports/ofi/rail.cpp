@@ -106,7 +106,8 @@ Status Rail::openObjects(const RailSpec& spec) {
               [&](auto** made) { return fi_eq_open(fabric_.get(), &events, made, nullptr); });
 }
 
-// One that can be slept on, if the provider has such.
+// One that can be slept on, if the provider has such. efa opens one (1.17), whose descriptor only its
+// own progress writes to: nothing that arrives wakes who sleeps on it.
 Status Rail::openQueue(std::size_t completions) {
   fi_cq_attr attributes{};
   attributes.size = completions;
@@ -116,7 +117,7 @@ Status Rail::openQueue(std::size_t completions) {
     return make("fi_cq_open", &queue_,
                 [&](auto** made) { return fi_cq_open(domain_.get(), &attributes, made, nullptr); });
   };
-  if (!connectionsAreHidden() && open(FI_WAIT_FD).ok() &&
+  if (provider() != "efa" && !connectionsAreHidden() && open(FI_WAIT_FD).ok() &&
       fi_control(&queue_->fid, FI_GETWAIT, &descriptor_) == 0)
     return {};
   logInfo("ofi: ", provider(), " on ", device(),
