@@ -44,6 +44,7 @@ void ProgressThread::releaseProgress() {
 }
 
 bool ProgressThread::handOver() {
+  if (!arm_) return false;
   if (!started_) start();
   if (!thread_.joinable()) return false;
   hurry_.store(true, std::memory_order_relaxed);

@@ -41,7 +41,8 @@ class ProgressThread {
   // The application owns progress at first. One thread at a time, as `progress`.
   void acquireProgress();
   void releaseProgress();
-  // As releaseProgress(), but at once. False: there is no thread, and the application goes on.
+  // As releaseProgress(), but at once. False: there is no thread, or none that knows when to look,
+  // and the application goes on.
   bool handOver();
   // For good: the application owns progress from now on. Returns when the thread has ended.
   void stop();
