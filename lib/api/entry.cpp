@@ -15,9 +15,20 @@ std::atomic<std::uint32_t> forks{0};
 [[maybe_unused]] const int forkHandler =
     pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
 
+// The main thread's own objects end before static ones, whose destructors may still call: what they
+// are told is kept for good.
+constinit thread_local bool threadEnds = false;
+constinit thread_local Status* toldAtEnd = nullptr;
+
 Status& lastError() {
-  thread_local Status status;
-  return status;
+  struct Told {
+    Status status;
+    ~Told() { threadEnds = true; }
+  };
+  thread_local Told told;
+  if (!threadEnds) return told.status;
+  if (toldAtEnd == nullptr) toldAtEnd = new Status;
+  return *toldAtEnd;
 }
 
 // The communicator of this thread's latest call, if it names one, and again if that call failed.

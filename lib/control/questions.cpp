@@ -59,10 +59,9 @@ void Questions::report(std::uint32_t rank, const PageReport& page) {
 }
 
 void Questions::ask(std::uint32_t rank, Clock::time_point now, const Send& send) {
-  static const auto nothing = std::make_shared<const net::Bytes>();
   if (!seats_[rank].here || seats_[rank].owesSince) return;
   seats_[rank].owesSince = now;
-  send(rank, net::MessageType::Query, nothing);
+  send(rank, net::MessageType::Query, nothing_);
 }
 
 void Questions::tick(Clock::time_point now, const Send& send) {
@@ -82,7 +81,6 @@ void Questions::askStates(Clock::time_point now, const Send& send) {
 }
 
 bool Questions::askCalls(Clock::time_point now, const Send& send) {
-  static const auto theCallsToo = std::make_shared<const net::Bytes>(1);
   Survey survey;
   for (std::uint32_t r = 0; r < seats_.size(); ++r)
     if (seats_[r].here && seats_[r].page) survey.add(r, *seats_[r].page);
@@ -91,7 +89,7 @@ bool Questions::askCalls(Clock::time_point now, const Send& send) {
     seats_[r].owesSince = now;
     seats_[r].owesCalls = true;
     ++callsOwed_;
-    send(r, net::MessageType::Query, theCallsToo);
+    send(r, net::MessageType::Query, theCallsToo_);
   }
   if (ranks.empty()) return false;
   phase_ = Phase::Calls;

@@ -66,6 +66,9 @@ class Questions {
   void answer(Clock::time_point now, const Send& send);
   News allNews(Clock::time_point now) const;
 
+  // The bodies of questions; of this object, as its thread may outlive static ones.
+  const std::shared_ptr<const net::Bytes> nothing_ = std::make_shared<const net::Bytes>();
+  const std::shared_ptr<const net::Bytes> theCallsToo_ = std::make_shared<const net::Bytes>(1);
   std::vector<Seat> seats_;
   CallTree calls_;
   Phase phase_ = Phase::Idle;

@@ -230,7 +230,8 @@ class Mutator {
       changePlan(Mutation::Opening, &plan_.tells, plan_.tells - 1);
       changePlan(Mutation::Opening, &plan_.tells, plan_.tells + 1);
     }
-    if (plan_.sharedIn != 0) changePlan(Mutation::Shared, &plan_.sharedIn, plan_.sharedIn - 4);
+    // Of In a plan may share more than is read.
+    if (plan_.sharedIn > 4) changePlan(Mutation::Shared, &plan_.sharedIn, std::uint64_t{4});
     if (plan_.sharedOut != 0) changePlan(Mutation::Shared, &plan_.sharedOut, plan_.sharedOut - 4);
     changePlan(Mutation::Ring, &plan_.inRing, !plan_.inRing);
     changePlan(Mutation::RunsAhead, &plan_.runsAhead, !plan_.runsAhead);
