@@ -2,7 +2,6 @@
 #include "control/survey.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 
 namespace weft::control {
@@ -48,7 +47,8 @@ std::vector<std::uint32_t> Survey::whomToAsk(const CallTree& calls, const May& m
   std::set<std::uint64_t> unknown, all;  // fingerprints
   std::vector<std::uint32_t> ranks;
   for (const auto& [state, members] : groups_) all.insert(state.fingerprint);
-  for (const auto& [state, members] : groups_ | std::views::reverse) {
+  for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+    const auto& [state, members] = *group;
     if (all.size() < 2 || ranks.size() == kMostAsked) break;
     if (state.fingerprint == 0 || calls.find(state.callSeq, state.fingerprint)) continue;
     if (!unknown.insert(state.fingerprint).second) continue;

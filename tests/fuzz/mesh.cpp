@@ -34,14 +34,20 @@ void tryInput(Input input) {
   std::vector<verbs::Cable> cables;
   if (!isGood(verbs::parseCables(std::string(textOf(input)), "file", &cables))) return;
   require(!cables.empty(), "a file of cables names one");
-  verbs::Wiring wiring;
-  if (!isGood(verbs::wireByCables(fabric, cables, &wiring))) return;
-  for (const verbs::Edge& edge : wiring)
-    for (std::size_t end = 0; end < 2; ++end)
-      require(
-          edge.rank[end] < fabric.ranks() && edge.port[end] < fabric.ports[edge.rank[end]].size(),
-          "a cable ends in a port");
-  (void)isGood(verbs::checkWhole(fabric, wiring, "file"));
+  std::vector<verbs::Holes> holes;
+  for (std::uint32_t rank = 0; rank < fabric.ranks(); ++rank) {
+    verbs::Wiring wiring;
+    if (!isGood(verbs::wireByCables(fabric, rank, cables, &wiring))) return;
+    for (const verbs::Edge& edge : wiring) {
+      require(edge.rank[0] == rank || edge.rank[1] == rank, "an edge is of the rank's own");
+      for (std::size_t end = 0; end < 2; ++end)
+        require(
+            edge.rank[end] < fabric.ranks() && edge.port[end] < fabric.ports[edge.rank[end]].size(),
+            "a cable ends in a port");
+    }
+    holes.push_back(verbs::holesOf(fabric, rank, wiring));
+  }
+  (void)isGood(verbs::checkWhole(fabric, holes, "file"));
 }
 
 }  // namespace weft::fuzz
