@@ -25,6 +25,7 @@ constexpr int kMost = 1024;  // polls in one look
 // A long message wakes the thread for each of its parts; a descriptor that wakes it more often than
 // that for nothing is broken, and is looked at now and then.
 constexpr std::uint32_t kMostInVain = 1 << 15;
+constexpr std::size_t kMostDescriptors = 64;
 
 }  // namespace
 
@@ -64,6 +65,7 @@ void ProgressThread::start() {
   try {
     bell_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell_) throw std::system_error(errno, std::system_category(), "eventfd");
+    descriptors_.reserve(kMostDescriptors);  // the thread allocates nothing
     thread_ = std::thread(&ProgressThread::serve, this);
   } catch (const std::exception& problem) {
     logWarn("no thread for progress between calls (", problem.what(),
