@@ -14,8 +14,8 @@ inline constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
 // What every rank's window has room for. Room is address space: pages come with what is used, so
 // what plans may need only when they are forced costs nothing. InvalidUsage if there are more arrival
-// slots than can be numbered: from some 5,700 ranks on between hosts, whose wires have 28 bits for
-// it, and 16,000 on one host, where they are counted with 32.
+// slots than can be numbered: from some 5,800 ranks on between hosts, whose wires have 28 bits for
+// it, and 23,000 on one host, where they are counted with 32.
 Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayout* layout);
 
 }  // namespace weft::comm

@@ -43,7 +43,7 @@ struct Column {
 };
 const std::vector<Column>& columns();
 
-// In Markdown, as in docs/limits.md.
+// In Markdown, as in docs/architecture.md.
 std::string tableOf(const std::vector<Limits>& rows);
 
 }  // namespace weft::tools
