@@ -38,25 +38,23 @@ bool decodeBits(net::ByteReader* from, std::size_t ranks, std::size_t bytes, Ran
 }
 
 bool decodeRanges(net::ByteReader* from, std::size_t ranks, std::size_t count, RankSet* set) {
-  std::vector<RankSet::Range> ranges;
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < count && from->ok(); ++i) {
     const std::uint64_t first = end + from->small<std::uint32_t>();
     end = first + from->small<std::uint32_t>() + 1;
     if (end > ranks) return false;
-    ranges.push_back({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - 1)});
+    set->add({static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - 1)});
   }
-  *set = RankSet(std::move(ranges));
   return from->ok();
 }
 
 }  // namespace
 
-void RankSet::add(std::uint32_t rank) {
-  if (!ranges_.empty() && ranges_.back().last + 1 == rank)
-    ranges_.back().last = rank;
+void RankSet::add(Range range) {
+  if (!ranges_.empty() && ranges_.back().last + 1 == range.first)
+    ranges_.back().last = range.last;
   else
-    ranges_.push_back({rank, rank});
+    ranges_.push_back(range);
 }
 
 std::size_t RankSet::size() const {

@@ -23,8 +23,9 @@ class RankSet {
   // Ascending, and apart.
   explicit RankSet(std::vector<Range> ranges) : ranges_(std::move(ranges)) {}
 
-  // Larger than all that are in it.
-  void add(std::uint32_t rank);
+  // All larger than those that are in it.
+  void add(Range range);
+  void add(std::uint32_t rank) { add({rank, rank}); }
   bool empty() const { return ranges_.empty(); }
   std::size_t size() const;
   const std::vector<Range>& ranges() const { return ranges_; }

@@ -438,6 +438,16 @@ TEST(Bodies, ARankIsInOneGroup) {
   EXPECT_FALSE(decode(encode(twice), 3, &news));
 }
 
+// Whoever writes ranges that touch says the same as who writes one.
+TEST(RankSet, RangesThatTouchAreOne) {
+  const net::Bytes bytes =
+      net::ByteWriter().small(2 << 1).small(8).small(0).small(0).small(3).take();
+  net::ByteReader reader(bytes);
+  RankSet read;
+  ASSERT_TRUE(decode(&reader, 300, &read));
+  EXPECT_EQ(read, RankSet({{8, 12}}));
+}
+
 // As ranges or as bits, whichever is less; who is not there is refused.
 TEST(RankSet, TravelsInTheShorterForm) {
   std::mt19937 random(1);
