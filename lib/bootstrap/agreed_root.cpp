@@ -43,7 +43,7 @@ Status addressesToListenAt(const IdContent& id, std::vector<net::Address>* out) 
 }  // namespace
 
 Status AgreedRoot::start(std::vector<net::Address>* addresses) {
-  if (!running_.expired()) return {};
+  if (done_) return {};
   std::vector<net::Address> wanted;
   WEFT_TRY(addressesToListenAt(id_, &wanted));
   WEFT_TRY(net::reserveFds(wanted.size() + kRootFds));
@@ -64,8 +64,9 @@ Status AgreedRoot::start(std::vector<net::Address>* addresses) {
     if (std::ranges::find(*addresses, address) == addresses->end()) addresses->push_back(address);
   }
   if (listeners.empty()) return failure;
+  done_ = true;
   taken_.clear();
-  return startRoot(std::move(listeners), id_.secret, options_, &running_);
+  return startRoot(std::move(listeners), id_.secret, options_);
 }
 
 }  // namespace weft::bootstrap

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,7 @@ class AgreedRoot {
  public:
   AgreedRoot(const IdContent& id, const RootOptions& options) : id_(id), options_(options) {}
 
-  // Starts it unless it is running: one that ended for want of memory before we could join is
-  // replaced. Adds where it listens to *addresses.
+  // Starts it unless it is running, and adds where it listens to *addresses.
   //
   // OK also while somebody else listens there: if that is another rank 0 of this very communicator,
   // its root will tell everybody that there are two; a rendezvous that is just ending will make
@@ -31,7 +29,7 @@ class AgreedRoot {
  private:
   IdContent id_;
   RootOptions options_;
-  std::weak_ptr<const void> running_;
+  bool done_ = false;
   std::string taken_;
 };
 

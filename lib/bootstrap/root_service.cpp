@@ -187,13 +187,11 @@ void RootService::deliver() {
 }  // namespace
 
 Status startRoot(std::vector<net::Socket> listeners, const net::Key& secret,
-                 const RootOptions& options, std::weak_ptr<const void>* running) {
+                 const RootOptions& options) {
   auto service = std::make_shared<RootService>(std::move(listeners), secret, options);
   WEFT_TRY(service->isOpen());
-  if (running != nullptr) *running = service;
   return net::ServiceThreads::get().start(
-      "weft-root",
-      [service = std::move(service)](const net::StopSignal& stop) { service->run(stop); });
+      "weft-root", [service](const net::StopSignal& stop) { service->run(stop); });
 }
 
 }  // namespace weft::bootstrap

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/status.h"
@@ -31,8 +30,8 @@ inline constexpr std::uint64_t kRootFds = 5;
 // Serves one rendezvous at these listeners on a thread of its own, which ends when all members have
 // left, when a failed rendezvous has told its error, or when nobody ever comes. All signals are
 // blocked there. Whatever an unauthenticated peer sends or does not send costs it its connection
-// and the log one line a minute. *running expires when it has ended.
+// and the log one line a minute.
 Status startRoot(std::vector<net::Socket> listeners, const net::Key& secret,
-                 const RootOptions& options = {}, std::weak_ptr<const void>* running = nullptr);
+                 const RootOptions& options = {});
 
 }  // namespace weft::bootstrap

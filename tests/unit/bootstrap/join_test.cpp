@@ -6,7 +6,6 @@
 #include <ctime>
 
 #include "base/log.h"
-#include "bootstrap/agreed_root.h"
 #include "helpers.h"
 #include "tests/unit/base/scoped_env.h"
 
@@ -320,24 +319,6 @@ TEST(AgreedAddress, ServesOneRendezvousAfterTheOther) {
     std::vector<Joined> results = joinAll(id, healthyParts(3));
     expectAllJoined(results);
   }
-}
-
-// As one does that has no memory.
-TEST(AgreedAddress, ARootThatEndedIsReplaced) {
-  IdContent content;
-  ASSERT_TRUE(decodeId(agreedId("127.0.0.1", freePort()), &content).ok());
-  RootOptions options;
-  options.unusedMs = 20;
-  AgreedRoot root(content, options);
-  std::vector<net::Address> addresses;
-  const auto answers = [&] {
-    net::Socket socket;
-    int error = 0;
-    return net::connectTo(content.addresses[0], Deadline::in(1000), &socket, &error).ok();
-  };
-  ASSERT_TRUE(root.start(&addresses).ok());
-  while (answers()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  for (bool again = false; !again; again = answers()) ASSERT_TRUE(root.start(&addresses).ok());
 }
 
 TEST(AgreedAddress, TwoRootsOnOneHostAreOneDuplicate) {
