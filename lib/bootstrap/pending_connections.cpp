@@ -129,11 +129,15 @@ void PendingConnections::drop(Connection& connection, std::string_view why) {
   log_.note(connection.peer, connection.stream.channel().unread(), why);
 }
 
+void PendingConnections::dropAll() {
+  for (Connection& connection : connections_) end(connection);
+  connections_.clear();
+}
+
 void PendingConnections::close() {
   listen(false);
   listeners_.clear();
-  for (Connection& connection : connections_) end(connection);
-  connections_.clear();
+  dropAll();
   log_.report();
 }
 

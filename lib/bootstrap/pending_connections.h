@@ -39,6 +39,8 @@ class PendingConnections {
   std::vector<Authenticated> serve();
   // Ranks that were lost since they had proved themselves, before their Info.
   std::vector<std::int32_t> takeLost() { return std::exchange(lost_, {}); }
+  // They may come again.
+  void dropAll();
   // Takes nobody any more.
   void close();
 

@@ -29,9 +29,9 @@ void Rendezvous::arrive(Deadline patience) {
 
 Rendezvous::Seat Rendezvous::join(Member member) {
   const Deadline patience = Deadline::in(member.info.patienceMs);
+  left_.resize(members_.size() + 1);  // without memory for all of it there is no seat
+  parts_.resize(members_.size() + 1);
   members_.push_back(std::move(member));
-  left_.push_back(false);
-  parts_.emplace_back();
   if (failure_.ok()) {
     arrive(patience);
     checkNewest();
@@ -148,8 +148,8 @@ void Rendezvous::broadcast(net::MessageType type, net::Bytes body) {
 }
 
 void Rendezvous::decide(Status failure) {
+  broadcast(net::MessageType::Error, encode(failure));
   failure_ = std::move(failure);
-  broadcast(net::MessageType::Error, encode(failure_));
 }
 
 void Rendezvous::tick() {

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "bootstrap/pending_connections.h"
 #include "net/fd_limit.h"
 #include "net/ready_set.h"
@@ -42,7 +43,22 @@ class RootService {
     WEFT_TRY(pending_.isOpen());
     return ready_.isOpen();
   }
+  // What fails here, as for want of memory, ends the rendezvous: all who are here are told, or see
+  // at least that they lose us, and those who are still to come are told.
   void run(const net::StopSignal& stop) {
+    const Status failure = withoutExceptions([&] { return serve(stop), Status(); });
+    if (failure.ok()) return;
+    rendezvous_.fail(within(here(), {-1, hostName()}, failure));
+    deliver();
+    pending_.dropAll();
+    connections_.clear();
+    ready_ = net::ReadySet();
+    failedHere_ = true;
+    serve(stop);
+  }
+
+ private:
+  void serve(const net::StopSignal& stop) {
     while (!finished() && !(stop.raised() && handedOver())) {
       wait(stop);
       for (PendingConnections::Authenticated& joined : pending_.serve()) seat(std::move(joined));
@@ -55,8 +71,6 @@ class RootService {
         std::erase_if(connections_, [](const Connection& c) { return !c.open; });
     }
   }
-
- private:
   bool finished() const;
   bool handedOver();
   void wait(const net::StopSignal& stop);
@@ -67,6 +81,9 @@ class RootService {
   void flush(Connection& connection);
   void drop(Connection& connection);
   void deliver();
+  static std::string here() {
+    return text("bootstrap root (host ", hostName(), ", pid ", ::getpid(), "): ");
+  }
 
   RootOptions options_;
   PendingConnections pending_;
@@ -75,14 +92,15 @@ class RootService {
   std::optional<Deadline> goodbye_;  // set once the process exits
   net::ReadySet ready_;              // by the connection's address
   std::list<Connection> connections_;
-  bool dropped_ = false;  // some of them are closed
+  bool dropped_ = false;     // some of them are closed
+  bool failedHere_ = false;  // some of them may not know
 };
 
 bool RootService::finished() const {
   if (rendezvous_.empty()) return end_.expired();
   const bool nobodyHere = connections_.empty();
   if (rendezvous_.failure().ok()) return rendezvous_.complete() && nobodyHere;
-  return end_.expired() || (nobodyHere && rendezvous_.everybodyCame());
+  return end_.expired() || (nobodyHere && !failedHere_ && rendezvous_.everybodyCame());
 }
 
 // Nobody waits for bytes that are queued here, and nobody is still to come who should hear why the
@@ -157,8 +175,7 @@ void RootService::seat(PendingConnections::Authenticated joined) {
     end_ = Deadline::in(options_.lingerMs);
   } else if (first) {
     const Status room = net::reserveFds(ranks + kMaxUnauthenticated);
-    const std::string here = text("bootstrap root (host ", hostName(), ", pid ", ::getpid(), "): ");
-    if (!room.ok()) rendezvous_.fail(within(here, {-1, hostName()}, room));
+    if (!room.ok()) rendezvous_.fail(within(here(), {-1, hostName()}, room));
   }
   serve(connections_.back());
 }

@@ -75,12 +75,13 @@ Status Channel::openFrame(const FrameHeader& header) {
   const std::size_t size = kHeaderBytes + header.payload;
   const ByteView frame = unread().first(size);
   if (secured_) {
-    const Bytes mac = macOf(receiveKey_, framesReceived_++, frame);
+    const Bytes mac = macOf(receiveKey_, framesReceived_, frame);
     if (!equalInConstantTime(mac, unread().subspan(size, kMacBytes))) return malformed("wrong MAC");
   }
   if (assembling_.size() + header.payload > maxMessage_) return malformed("message too long");
   assembling_.insert(assembling_.end(), frame.begin() + kHeaderBytes, frame.end());
   inUsed_ += size + (secured_ ? kMacBytes : 0);
+  framesReceived_ += secured_ ? 1 : 0;
   return {};
 }
 
@@ -115,6 +116,7 @@ void Channel::send(MessageType type, std::shared_ptr<const Bytes> body) {
   queue_.push_back({type, std::move(body)});
 }
 
+// All of it or, without memory, nothing: half a frame would be waited for.
 void Channel::sealFrame(Outgoing* message) {
   const std::size_t left = message->body->size() - message->offset;
   const std::size_t payload = std::min(left, maxFrame());
@@ -123,12 +125,14 @@ void Channel::sealFrame(Outgoing* message) {
   writer.number(payload < left ? kMore : std::uint8_t{0}).number(std::uint8_t{0});
   writer.number(static_cast<std::uint32_t>(payload));
   writer.raw(ByteView(*message->body).subspan(message->offset, payload));
-  out_ = writer.take();
-  outUsed_ = 0;
+  Bytes frame = writer.take();
   if (secured_) {
-    const Bytes mac = macOf(sendKey_, framesSent_++, out_);
-    out_.insert(out_.end(), mac.begin(), mac.end());
+    const Bytes mac = macOf(sendKey_, framesSent_, frame);
+    frame.insert(frame.end(), mac.begin(), mac.end());
+    ++framesSent_;
   }
+  out_ = std::move(frame);
+  outUsed_ = 0;
   message->offset += payload;
 }
 

@@ -92,8 +92,11 @@ int connectError(const Socket& socket) {
 
 }  // namespace
 
-Socket::Socket(int fd) : fd_(fd < 0 ? nullptr : new Fd(fd)) {
-  if (fd_) OpenSockets::get().add(fd_.get());
+Socket::Socket(int fd) {
+  Fd taken(fd);  // closed without memory: the other side would wait
+  if (!taken) return;
+  fd_.reset(new Fd(std::move(taken)));
+  OpenSockets::get().add(fd_.get());
 }
 
 void Socket::Forget::operator()(Fd* fd) const {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "failing_allocator.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <atomic>
+#include <cstring>
 #include <new>
 
 namespace {
@@ -12,8 +14,16 @@ std::atomic<std::int64_t> countdown{0};  // to the one that fails; 0 or less: no
 
 std::atomic<bool> lasting{false};  // and all after it
 
+std::atomic<const char*> only{nullptr};  // the name of a thread
+
+bool isConcerned() {
+  char name[16];
+  return only == nullptr || (pthread_getname_np(pthread_self(), name, sizeof name) == 0 &&
+                             std::strcmp(name, only) == 0);
+}
+
 bool failsNow() {
-  if (countdown.load(std::memory_order_relaxed) <= 0) return false;
+  if (countdown.load(std::memory_order_relaxed) <= 0 || !isConcerned()) return false;
   const std::int64_t left = countdown.fetch_sub(1);
   if (left == 1 && lasting) countdown = 1;
   return left == 1;
@@ -37,11 +47,16 @@ void* orThrow(void* memory) {
 namespace weft::testing {
 
 void failAllocation(std::int64_t n) { countdown = n; }
+void failAllocationOf(const char* thread, std::int64_t n) {
+  only = thread;
+  countdown = n;
+}
 void failAllocationsFrom(std::int64_t n) {
   lasting = true;
   countdown = n;
 }
 bool stopFailing() {
+  only = nullptr;
   const std::int64_t next = lasting.exchange(false) ? 1 : 0;
   return countdown.exchange(0) <= next;
 }
