@@ -31,17 +31,18 @@ struct PeerInfo {
   std::uint32_t barriers = 0;  // registerForBarriers() succeeded
   std::uint32_t allowDirect = 0;
   std::uint64_t netNamespace = 0;
-  std::uint64_t base = 0;  // address of the window in its owner's memory
   WindowLayout layout;
-  std::uint64_t heapBytes = 0;  // of the process's heap (shm); 0 if it has none
-  Token heapToken = {};         // names that heap, which all ranks of its process share
+  Token process = {};            // names its process among those of its host (shm), and its heap
+  std::uint64_t heapBytes = 0;   // 0 if it has none
+  std::uint64_t probe = 0;       // the address of its shm::Probe
+  std::uint64_t namespaces = 0;  // equal where pids are, and rights over other processes
   char bootId[40] = {};
   char host[64] = {};
   Token token = {};   // public name of the window
   Token secret = {};  // whoever knows it learned it through the exchange
 };
 
-// All but base, heap, token and secret.
+// All but token and secret, and what only shm says.
 PeerInfo describe(const TransportSetup&);
 Status randomToken(Token*);
 

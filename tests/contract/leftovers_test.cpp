@@ -11,6 +11,7 @@
 
 #include "courier.h"
 #include "transports/shm/heap.h"
+#include "transports/shm/shm.h"
 
 namespace weft::transport {
 namespace {
@@ -118,6 +119,24 @@ TEST_P(Leftovers, NoneAfterFailedSetups) {
     REQUIRE(after.descriptors == before.descriptors);
     REQUIRE(after.sharedMaps == 0, after.sharedMaps);
     REQUIRE(after.mappedKb < before.mappedKb + 32768, before.mappedKb, " ", after.mappedKb, " KiB");
+  });
+}
+
+// One mapping of all windows, and what is said to be kept of each peer; its heap is mapped when it
+// is reached.
+TEST(ShmFootprint, IsSmall) {
+  runAllWell(kForked, 5, [](Rank& rank) {
+    rank.make(smallLayout(5));
+    rank.barrier();
+    const Footprint before = Footprint::now(rank);
+    const auto transport = rank.make(smallLayout(5));
+    const Footprint made = Footprint::now(rank);
+    REQUIRE(made.sharedMaps == 1, made.sharedMaps);
+    REQUIRE(made.descriptors <= before.descriptors + shm::keptDescriptors(5), before.descriptors,
+            " ", made.descriptors);
+    REQUIRE(transport->reach((rank.rank + 1) % 5, 1) != nullptr);
+    REQUIRE(Footprint::now(rank).sharedMaps == 2);
+    rank.barrier();
   });
 }
 

@@ -172,9 +172,21 @@ TEST(SetupShm, DescriptorLimitIsRaisedOrNamed) {
 TEST(SetupShm, FileSizeLimitIsAnErrorAndNoSignal) {
   runAllWell(kShm, 2, [](Rank& rank) {
     const rlimit small{65536, RLIM_INFINITY};
-    if (rank.rank == 1) REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    if (rank.rank == 0) REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
     requireSame(rank, mustFail(rank, rank.setup(smallLayout(2))), Code::OutOfMemory,
-                {"rank 1", "file size limit is 65536", "fix: ulimit -f"});
+                {"rank 0", "file size limit is 65536", "fix: ulimit -f"});
+  });
+}
+
+// The first rank makes the memory of all.
+TEST(SetupShm, FileSizeLimitOfOtherRanksDoesNotMatter) {
+  runAllWell(kShm, 3, [](Rank& rank) {
+    const rlimit small{65536, RLIM_INFINITY};
+    if (rank.rank != 0) REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const auto transport = rank.make(smallLayout(3));
+    const WindowLayout& layout = transport->layout();
+    REQUIRE(transport->commit(rank.rank, layout.arena(), layout.arenaBytes).ok());
+    rank.barrier();
   });
 }
 

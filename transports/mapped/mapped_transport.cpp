@@ -35,14 +35,14 @@ MappedTransport::MappedTransport(MappedParts parts) : parts_(std::move(parts)) {
 std::uint64_t MappedTransport::share(const void* memory, std::size_t bytes) const {
   const auto address = reinterpret_cast<std::uint64_t>(memory);
   if (sharesAll_) return address;
-  const std::span<std::byte> heap = parts_.peers[parts_.rank].heap;
+  const std::span<std::byte> heap = parts_.peers[parts_.rank].ownHeap;
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(heap.data());
   return offset < heap.size() && bytes <= heap.size() - offset ? offset + 1 : 0;
 }
 
 std::byte* MappedTransport::reach(std::uint32_t peer, std::uint64_t reference) const {
   if (sharesAll_) return reinterpret_cast<std::byte*>(reference);
-  const std::span<std::byte> heap = parts_.peers[peer].heap;
+  const std::span<std::byte> heap = parts_.peers[peer].heap();
   return reference - 1 < heap.size() ? heap.data() + (reference - 1) : nullptr;
 }
 

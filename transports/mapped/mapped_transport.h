@@ -23,15 +23,24 @@ struct PeerProcess {
   Fd stat;        // its /proc/self/stat
 };
 
+// Another process's heap (shm/heap.h), as it lies here.
+class PeerHeap {
+ public:
+  virtual ~PeerHeap() = default;
+  // Mapped when somebody first asks for it; empty if it cannot be. Any thread.
+  virtual std::span<std::byte> memory() = 0;
+};
+
 // One rank as another one reaches it through mapped memory.
 struct MappedPeer {
   std::shared_ptr<std::byte> window;           // and what keeps it there
   std::shared_ptr<const PeerProcess> process;  // null: an address of the peer's is ours too
   bool severed = false;
   bool sameProcess() const { return process == nullptr; }
-  // Its heap (shm/heap.h) as it lies here; empty unless all ranks have each other's.
-  std::span<std::byte> heap;
-  std::shared_ptr<Mapping> heapView;  // keeps another process's heap mapped
+  // Its process's heap: this one's, or another's; neither unless all ranks have each other's.
+  std::span<std::byte> ownHeap;
+  std::shared_ptr<PeerHeap> itsHeap;
+  std::span<std::byte> heap() const { return itsHeap ? itsHeap->memory() : ownHeap; }
 };
 
 struct MappedParts {
@@ -57,7 +66,7 @@ class MappedTransport final : public Transport {
 
   const char* name() const override { return parts_.name; }
   Caps caps() const override {
-    const bool shares = sharesAll_ || !parts_.peers[parts_.rank].heap.empty();
+    const bool shares = sharesAll_ || !parts_.peers[parts_.rank].ownHeap.empty();
     return {.direct = parts_.direct, .shares = shares, .sharesAll = sharesAll_};
   }
   const WindowLayout& layout() const override { return parts_.layout; }

@@ -21,13 +21,17 @@ constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 Status joinPeer(const TransportSetup& setup, std::uint32_t rank, std::uint64_t offset,
                 mapped::MappedPeer* peer) {
   const std::size_t bytes = HeapWindow::sizeOf(setup.layout);
-  if (offset % kPage != 0 || offset > peer->heap.size() || bytes > peer->heap.size() - offset)
+  const std::span<std::byte> heap = peer->heap();
+  if (heap.empty())
+    return Status::error(Code::OutOfMemory, "cannot map the heap of rank ", rank,
+                         "; fix: a higher vm.max_map_count, or fewer ranks");
+  if (offset % kPage != 0 || offset > heap.size() || bytes > heap.size() - offset)
     return Status::error(Code::InternalError, "the window of rank ", rank, " is not in its heap");
-  std::byte* const base = peer->heap.data() + offset;
+  std::byte* const base = heap.data() + offset;
   PeerInfo info;
   info.rank = rank;
   WEFT_TRY(checkControlPage(info, base));
-  peer->window = joinHeapWindow(base, setup.layout, setup.rank, peer->heapView);
+  peer->window = joinHeapWindow(base, setup.layout, setup.rank, peer->itsHeap);
   return {};
 }
 
@@ -42,11 +46,11 @@ std::vector<HeapWindow::Process> processesOf(const std::vector<mapped::MappedPee
 Status branchShm(const mapped::MappedParts& parent, const TransportSetup& setup,
                  std::span<const std::uint32_t> members, std::unique_ptr<Transport>* out) {
   const mapped::MappedPeer& self = parent.peers[parent.rank];
-  if (self.heap.empty()) return {};
+  if (self.ownHeap.empty()) return {};
   std::shared_ptr<HeapWindow> own;
   const Status made = HeapWindow::make(setup.layout, setup.rank, &own);
   const std::uint64_t place =
-      own ? static_cast<std::uint64_t>(own->base() - self.heap.data()) : kNowhere;
+      own ? static_cast<std::uint64_t>(own->base() - self.ownHeap.data()) : kNowhere;
   std::vector<std::uint64_t> places;
   WEFT_TRY(gather(setup, made, place, &places));
   if (std::ranges::count(places, kNowhere) != 0) {
@@ -58,8 +62,8 @@ Status branchShm(const mapped::MappedParts& parent, const TransportSetup& setup,
     const mapped::MappedPeer& there = parent.peers[member];
     mapped::MappedPeer& peer = peers.emplace_back();
     peer.process = there.process;
-    peer.heap = there.heap;
-    peer.heapView = there.heapView;
+    peer.ownHeap = there.ownHeap;
+    peer.itsHeap = there.itsHeap;
   }
   own->usedBy(processesOf(peers));
   if (reinterpret_cast<ControlPage*>(self.window.get())->ringFence.load() == 0)

@@ -15,7 +15,6 @@
 #include "base/environment.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/no_fork.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "transports/doorbell.h"
@@ -58,13 +57,6 @@ Status noSpace(std::size_t bytes) {
                        "; fix: ulimit -v unlimited");
 }
 
-struct Views {
-  ForkSafeMutex mutex;
-  std::map<Token, std::weak_ptr<Mapping>> byToken;
-};
-
-Views& views() { return processWide<Views>(); }
-
 }  // namespace
 
 Heap::Heap(std::size_t bytes, Fd fd, std::byte* base)
@@ -73,14 +65,11 @@ Heap::Heap(std::size_t bytes, Fd fd, std::byte* base)
 Heap::~Heap() { ::munmap(base_, bytes_); }
 
 Status Heap::create(std::size_t bytes, std::unique_ptr<Heap>* out) {
-  Token token;
-  WEFT_TRY(randomToken(&token));
   Fd memory;
   WEFT_TRY(createSparseMemory(bytes, &memory));
   std::byte* const base = mapSparse(memory, bytes, Pages::Huge);
   if (base == nullptr) return noSpace(bytes);
   out->reset(new Heap(bytes, std::move(memory), base));
-  (*out)->token_ = token;
   return {};
 }
 
@@ -136,13 +125,8 @@ bool Heap::contains(const void* memory) const {
   return offset < bytes_;
 }
 
-// Through the mapping, which gives huge pages where they are given on advice only, and enters them
-// into the page table; before Linux 5.14 through the file. Both report a lack of memory.
 Status Heap::populate(std::byte* at, std::size_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  if (::madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return {};
-#endif
-  return allocatePages(fd_, static_cast<std::size_t>(at - base_), bytes, kHeapFix);
+  return populatePages(fd_, base_, static_cast<std::size_t>(at - base_), bytes, kHeapFix);
 }
 
 std::optional<std::size_t> Heap::take(std::size_t bytes) {
@@ -191,20 +175,6 @@ Status Heap::release(void* memory) {
   const std::lock_guard lock(mutex_);
   // Without memory to note it the place is lost, which costs addresses alone.
   (void)withoutExceptions([&] { return free_.give(offset, bytes), Status(); });
-  return {};
-}
-
-Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
-                std::shared_ptr<Mapping>* view) {
-  const std::lock_guard lock(views().mutex);
-  std::erase_if(views().byToken, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Mapping>& known = views().byToken[token];
-  *view = known.lock();
-  if (*view && (*view)->present()) return {};
-  WEFT_TRY(checkMemory(memory, bytes));
-  *view = std::make_shared<Mapping>(mapSparse(memory, bytes, Pages::Huge), bytes);
-  if ((*view)->base() == nullptr) return noSpace(bytes);
-  known = *view;
   return {};
 }
 

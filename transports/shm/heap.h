@@ -15,7 +15,7 @@
 #include "transports/shm/free_ranges.h"
 
 // The memory of weftMemAlloc, which the other ranks of this host map, too: one large sparse memfd a
-// process, mapped whole and once by each process that joins a communicator with it, so that any
+// process, mapped whole and once by each process that comes to need it (heap_views.h), so that any
 // part of it is reachable without another word. It lives until the process ends.
 namespace weft::shm {
 
@@ -46,7 +46,6 @@ class Heap {
 
   bool contains(const void* memory) const;
   std::span<std::byte> memory() const { return {base_, bytes_}; }
-  const Token& token() const { return token_; }
   const Fd& descriptor() const { return fd_; }
 
  private:
@@ -59,15 +58,10 @@ class Heap {
   const std::size_t bytes_;
   std::byte* const base_;
   Fd fd_;
-  Token token_ = {};
   Heap* older_ = nullptr;  // of the process that was forked before
   std::mutex mutex_;
   FreeRanges free_;
   std::map<std::size_t, std::size_t> used_;  // offset -> bytes
 };
-
-// Another process's heap, mapped here once however many communicators join with it.
-Status viewHeap(const Token& token, const Fd& memory, std::size_t bytes,
-                std::shared_ptr<Mapping>* view);
 
 }  // namespace weft::shm

@@ -15,6 +15,7 @@
 #include "transports/setup.h"
 #include "transports/shm/heap.h"
 #include "transports/shm/memory.h"
+#include "transports/shm/windows.h"
 
 namespace weft::shm {
 namespace {
@@ -80,16 +81,11 @@ void sweep() {
 Status fill(Heap& heap, std::byte* base, const WindowLayout& layout) {
   constexpr const char* kFix = "or destroy communicators that are not needed";
   const std::size_t flags = HeapWindow::sizeOf(layout) - layout.size();
-  WEFT_TRY(
-      checkAvailable(layout.arrivals() + kMaxLanes * (layout.denseBytes() + kPage) + flags, kFix));
+  WEFT_TRY(checkAvailable(firstBytes(layout) + flags, kFix));
   WEFT_TRY(heap.populate(base + layout.size(), flags));
-  WEFT_TRY(heap.populate(base, roundUp(layout.arrivals() + layout.denseBytes(), kPage)));
-  for (std::uint32_t lane = 1; lane < kMaxLanes && layout.dense != 0; ++lane) {
-    const std::size_t from = layout.arrivals() + lane * layout.laneOfArrivals();
-    const std::size_t first = from / kPage * kPage;
-    WEFT_TRY(heap.populate(base + first, roundUp(from + layout.denseBytes() - first, kPage)));
-  }
-  return {};
+  return populateFirst(layout, [&](std::size_t from, std::size_t bytes) {
+    return heap.populate(base + from, bytes);
+  });
 }
 
 }  // namespace
@@ -139,9 +135,10 @@ HeapWindow::~HeapWindow() {
 }
 
 std::shared_ptr<std::byte> joinHeapWindow(std::byte* base, const WindowLayout& layout,
-                                          std::uint32_t rank, std::shared_ptr<Mapping> view) {
+                                          std::uint32_t rank,
+                                          std::shared_ptr<mapped::PeerHeap> heap) {
   Flag* const flag = &flagOf(base, layout, rank);
-  return {base, [flag, view = std::move(view), owner = ::getpid()](std::byte*) {
+  return {base, [flag, heap = std::move(heap), owner = ::getpid()](std::byte*) {
             if (owner == ::getpid()) flag->store(1, std::memory_order_release);
           }};
 }

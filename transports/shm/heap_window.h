@@ -50,6 +50,7 @@ class HeapWindow {
 
 // Another rank's window, which `rank` lets go of when this pointer and its copies are gone.
 std::shared_ptr<std::byte> joinHeapWindow(std::byte* base, const WindowLayout& layout,
-                                          std::uint32_t rank, std::shared_ptr<Mapping> view);
+                                          std::uint32_t rank,
+                                          std::shared_ptr<mapped::PeerHeap> heap);
 
 }  // namespace weft::shm

@@ -97,9 +97,15 @@ Status checkMemory(const Fd& memory, std::size_t bytes) {
                        seals, ", instead of ", bytes, " bytes sealed against change");
 }
 
-// First without access and unlocked: where mlockall(MCL_FUTURE) is in force, the kernel would
-// otherwise fill all of it with pages.
-std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages) {
+Status populatePages(const Fd& memory, std::byte* base, std::size_t offset, std::size_t bytes,
+                     const char* fix) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(base + offset, bytes, MADV_POPULATE_WRITE) == 0) return {};
+#endif
+  return allocatePages(memory, offset, bytes, fix);
+}
+
+std::byte* takeRoom(std::size_t bytes) {
   void* const room = ::mmap(nullptr, bytes + kHugePage, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
@@ -108,17 +114,38 @@ std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages) {
   std::byte* const base = start + gap;
   if (gap != 0) ::munmap(start, gap);
   if (gap != kHugePage) ::munmap(base + bytes, kHugePage - gap);
-  const int kind = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
-  if (::mmap(base, bytes, PROT_NONE, kind, memory.get(), 0) == MAP_FAILED ||
-      ::munlock(base, bytes) != 0 || ::mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
-    const int error = errno;
-    ::munmap(base, bytes);
-    errno = error;
-    return nullptr;
-  }
-  ::madvise(base, bytes, pages == Pages::Huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // a hint
-  ::madvise(base, bytes, MADV_DONTDUMP);
   return base;
+}
+
+// First without access and unlocked: where mlockall(MCL_FUTURE) is in force, the kernel would
+// otherwise fill all of it with pages.
+bool mapInto(std::byte* room, const Fd& memory, std::size_t bytes, Pages pages) {
+  const int kind = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(room, bytes, PROT_NONE, kind, memory.get(), 0) == MAP_FAILED ||
+      ::munlock(room, bytes) != 0 || ::mprotect(room, bytes, PROT_READ | PROT_WRITE) != 0) {
+    const int error = errno;
+    leaveRoom(room, bytes);
+    errno = error;
+    return false;
+  }
+  ::madvise(room, bytes, pages == Pages::Huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);  // a hint
+  ::madvise(room, bytes, MADV_DONTDUMP);
+  return true;
+}
+
+void leaveRoom(std::byte* room, std::size_t bytes) {
+  const int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (::mmap(room, bytes, PROT_NONE, kind, -1, 0) != MAP_FAILED)
+    ::madvise(room, bytes, MADV_DONTFORK);
+}
+
+std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages) {
+  std::byte* const room = takeRoom(bytes);
+  if (room == nullptr || mapInto(room, memory, bytes, pages)) return room;
+  const int error = errno;
+  ::munmap(room, bytes);
+  errno = error;
+  return nullptr;
 }
 
 }  // namespace weft::shm

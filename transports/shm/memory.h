@@ -24,10 +24,23 @@ Status freePages(const Fd& memory, std::size_t offset, std::size_t bytes);
 // Is it exactly `bytes` long, and can its sender no longer change that?
 Status checkMemory(const Fd& memory, std::size_t bytes);
 
-// Maps all of a sparse memory at a multiple of kHugePage, without any page: nullptr with errno.
-// Those that come later may be huge, where the kernel gives such on advice, or are all small.
-enum class Pages { Huge, Small };
-std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages);
+// The same for what is mapped from `base` on, through that mapping where the kernel can: it gives
+// huge pages where they are given on advice only, enters pages into the page table, and many may do
+// it at once. With an error, some.
+Status populatePages(const Fd& memory, std::byte* base, std::size_t offset, std::size_t bytes,
+                     const char* fix);
+
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+// Addresses alone, at a multiple of kHugePage: nullptr with errno.
+std::byte* takeRoom(std::size_t bytes);
+// Maps all of a sparse memory, without any page, into room that was taken: false with errno. Pages
+// that come later may be huge, where the kernel gives such on advice, or are all small.
+enum class Pages { Huge, Small };
+bool mapInto(std::byte* room, const Fd& memory, std::size_t bytes, Pages pages);
+// Makes it room alone again.
+void leaveRoom(std::byte* room, std::size_t bytes);
+// Both at once: nullptr with errno.
+std::byte* mapSparse(const Fd& memory, std::size_t bytes, Pages pages);
 
 }  // namespace weft::shm

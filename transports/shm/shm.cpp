@@ -15,13 +15,15 @@
 #include "base/text.h"
 #include "transports/mapped/direct.h"
 #include "transports/mapped/mapped_transport.h"
-#include "transports/mapped/offer.h"
 #include "transports/setup.h"
 #include "transports/shm/branch.h"
 #include "transports/shm/fd_exchange.h"
 #include "transports/shm/heap.h"
+#include "transports/shm/heap_views.h"
 #include "transports/shm/memory.h"
 #include "transports/shm/shm.h"
+#include "transports/shm/trial.h"
+#include "transports/shm/windows.h"
 
 namespace weft::shm {
 namespace {
@@ -34,28 +36,27 @@ class ShmSetup {
 
  private:
   Status prepare();
-  Status join();
   Status checkHost() const;
+  Status join();
   Status reserve(std::size_t ranksHere) const;
-  Status mapPeer(const PeerInfo&, std::optional<PeerHandles>&, mapped::MappedPeer*) const;
+  Status makeWindows();
+  Status openWindow(const Handles&);
+  mapped::MappedPeer peerOf(const PeerInfo&, std::optional<Descriptors>&) const;
   std::unique_ptr<mapped::AttachPermit> keepPermit();
   void offerHeap();
-  Status mapHeaps(const std::vector<std::optional<PeerHandles>>&);
-  Status tryDirect() const;
-  Status tryDirect(const PeerInfo&, const mapped::MappedPeer&) const;
+  Status viewHeaps(Handles&);
+  Status tryOthers() const;
 
   const TransportSetup& setup_;
   const Deadline deadline_ = Deadline::in(setup_.timeoutMs);
   PeerInfo info_;
   std::vector<PeerInfo> infos_;
   Descriptors mine_;
-  std::shared_ptr<Mapping> window_;
-  std::optional<mapped::Offer>
-      offer_;  // to other ranks of this process, which need no second mapping
+  std::shared_ptr<Mapping> windows_;
   std::unique_ptr<mapped::AttachPermit> permit_;  // for the trial; null: this rank wants none
   FdExchange exchange_;
   std::vector<mapped::MappedPeer> peers_;
-  Status shared_;  // are the heaps of all ranks mapped here?
+  Status shared_;  // do the heaps of all ranks have room here?
 };
 
 // What a rank can do once it is set up. The communicator can do what all ranks can.
@@ -64,43 +65,41 @@ struct Abilities {
   std::uint8_t shares = 0;
 };
 
-// Pages for what all communicators use. What most of them come to use must be there, too, so that
-// too small a limit is told at creation.
-Status createWindow(const WindowLayout& layout, Fd* memory) {
-  constexpr const char* kFix = "run fewer ranks a host or set a smaller WEFT_SEGMENT_KB";
-  const std::size_t arrivals = kMaxLanes * layout.denseBytes();
-  WEFT_TRY(checkAvailable(layout.arrivals() + arrivals + kMaxLanes * layout.arenaBytes, kFix));
-  WEFT_TRY(createSparseMemory(layout.size(), memory));
-  WEFT_TRY(allocatePages(*memory, 0, layout.arrivals() + layout.denseBytes(), kFix));
-  for (std::uint32_t lane = 1; lane < kMaxLanes; ++lane)
-    WEFT_TRY(allocatePages(*memory, layout.arrivals() + lane * layout.laneOfArrivals(),
-                           layout.denseBytes(), kFix));
-  return {};
-}
-
-Status mapMemory(const Fd& memory, const WindowLayout& layout, std::shared_ptr<Mapping>* window) {
-  const std::size_t bytes = layout.size();
-  *window = std::make_shared<Mapping>(mapSparse(memory, bytes, Pages::Small), bytes);
-  if ((*window)->base() != nullptr) return {};
-  return Status::error(Code::OutOfMemory, "cannot map ", bytes,
-                       " bytes of shared memory: ", std::strerror(errno),
-                       "; fix: ulimit -v unlimited, or fewer ranks");
-}
-
 // What needs no peer.
 Status ShmSetup::prepare() {
   WEFT_TRY(randomToken(&info_.token));
   WEFT_TRY(randomToken(&info_.secret));
-  WEFT_TRY(createWindow(setup_.layout, &mine_[kMemory]));
-  WEFT_TRY(mapMemory(mine_[kMemory], setup_.layout, &window_));
-  initControlPage(info_, window_->base());
-  offer_.emplace(info_.token, window_);
-  info_.base = reinterpret_cast<std::uint64_t>(window_->base());
+  Probe* probe = nullptr;
+  WEFT_TRY(ownProbe(&probe));
+  info_.process = probe->process;
+  info_.probe = reinterpret_cast<std::uint64_t>(probe);
+  info_.namespaces = namespaces();
+  WEFT_TRY(makeWindows());
   mine_[kProcess] = Fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   mine_[kStat] = Fd(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
   offerHeap();
   if (setup_.allowDirect) permit_ = std::make_unique<mapped::AttachPermit>();
   return exchange_.open(info_);
+}
+
+// What most communicators come to use must be there, so that too small a limit is told at creation.
+Status ShmSetup::makeWindows() {
+  const WindowLayout& layout = setup_.layout;
+  WEFT_TRY(checkAvailable(firstBytes(layout) + kMaxLanes * layout.arenaBytes, kFewerRanks));
+  if (info_.rank != 0) return {};
+  WEFT_TRY(createWindows(layout, &mine_[kMemory]));
+  return openWindow({});
+}
+
+// One's own in the memory that the first rank has made.
+Status ShmSetup::openWindow(const Handles& handles) {
+  const Fd& memory = info_.rank == 0 ? mine_[kMemory] : (*handles[0])[kMemory];
+  const Token& name = info_.rank == 0 ? info_.token : infos_[0].token;
+  WEFT_TRY(viewWindows(name, memory, setup_.layout, &windows_));
+  if (info_.rank != 0) WEFT_TRY(checkControlPage(infos_[0], windows_->base()));
+  WEFT_TRY(fillWindow(memory, windows_->base(), setup_.layout, info_.rank));
+  initControlPage(info_, windowOf(windows_, setup_.layout, info_.rank).get());
+  return {};
 }
 
 // Other processes copy from and to this one from now on. Where they do not, the permit for the
@@ -121,7 +120,6 @@ void ShmSetup::offerHeap() {
   const Heap* const heap = Heap::own();
   if (heap == nullptr) return;
   info_.heapBytes = heap->memory().size();
-  info_.heapToken = heap->token();
   mine_[kHeap] = Fd(::fcntl(heap->descriptor().get(), F_DUPFD_CLOEXEC, 0));
 }
 
@@ -143,80 +141,57 @@ Status ShmSetup::checkHost() const {
   return {};
 }
 
-// A socket and four descriptors for each peer of every rank of this process, and some for the heap,
-// for files that are read meanwhile, and for those who only look whether we live.
+// And some for files that are read meanwhile.
 Status ShmSetup::reserve(std::size_t ranksHere) const {
-  const std::size_t each = 5 * (std::size_t{setup_.ranks} + 1) + setup_.ranks;
-  return reserveOpenFiles(ranksHere * each + 16, 0, "the shm transport's peers");
+  const std::size_t most = ranksHere * mostDescriptors(setup_.ranks) + 16;
+  return reserveOpenFiles(most, 0, "the shm transport's peers");
 }
 
-// Other ranks of this process, and oneself, are found by their offers.
-Status ShmSetup::mapPeer(const PeerInfo& info, std::optional<PeerHandles>& handles,
-                         mapped::MappedPeer* peer) const {
-  std::shared_ptr<Mapping> window = mapped::findOffer(info.token);
-  if (!window) {
-    Descriptors& theirs = handles->descriptors;
-    const Fd memory = std::move(theirs[kMemory]);
-    WEFT_TRY(checkMemory(memory, setup_.layout.size()));
-    WEFT_TRY(mapMemory(memory, setup_.layout, &window));
-    peer->process = std::make_shared<mapped::PeerProcess>(
-        mapped::PeerProcess{handles->pid, std::move(theirs[kProcess]), std::move(theirs[kStat])});
-  }
-  peer->window = pagesOf(std::move(window));
-  return checkControlPage(info, peer->window.get());
+// Ranks of this process need nothing but their windows.
+mapped::MappedPeer ShmSetup::peerOf(const PeerInfo& info,
+                                    std::optional<Descriptors>& theirs) const {
+  mapped::MappedPeer peer;
+  peer.window = windowOf(windows_, setup_.layout, info.rank);
+  if (info.process == info_.process) return peer;
+  const pid_t pid = pidHere(info, info_, (*theirs)[kProcess]);
+  peer.process = std::make_shared<mapped::PeerProcess>(
+      mapped::PeerProcess{pid, std::move((*theirs)[kProcess]), std::move((*theirs)[kStat])});
+  return peer;
 }
 
 Status ShmSetup::join() {
-  const auto here =
-      std::ranges::count_if(infos_, [&](const PeerInfo& info) { return info.pid == info_.pid; });
+  const auto here = std::ranges::count(infos_, info_.process, &PeerInfo::process);
   if (here > 1) WEFT_TRY(reserve(static_cast<std::size_t>(here)));
-  std::vector<std::optional<PeerHandles>> handles;
+  Handles handles;
   WEFT_TRY(exchange_.meet(infos_, mine_, deadline_, &handles));
-  peers_.resize(infos_.size());
-  for (std::size_t i = 0; i < infos_.size(); ++i)
-    WEFT_TRY(mapPeer(infos_[i], handles[i], &peers_[i]));
-  shared_ = mapHeaps(handles);
-  chooseBarriers(infos_, window_->base());
+  if (info_.rank != 0) WEFT_TRY(openWindow(handles));
+  for (std::size_t i = 0; i < infos_.size(); ++i) peers_.push_back(peerOf(infos_[i], handles[i]));
+  shared_ = viewHeaps(handles);
+  chooseBarriers(infos_, peers_[info_.rank].window.get());
   return {};
 }
 
 // One rank without a heap makes all the others' useless.
-Status ShmSetup::mapHeaps(const std::vector<std::optional<PeerHandles>>& handles) {
+Status ShmSetup::viewHeaps(Handles& handles) {
   for (const PeerInfo& info : infos_)
     if (info.heapBytes == 0) return Status::error(Code::OutOfMemory, nameOf(info), " has no heap");
-  for (std::size_t i = 0; i < infos_.size(); ++i) {
-    mapped::MappedPeer& peer = peers_[i];
-    peer.heap = Heap::own()->memory();
-    if (peer.sameProcess()) continue;
-    const std::size_t bytes = infos_[i].heapBytes;
-    WEFT_TRY(viewHeap(infos_[i].heapToken, handles[i]->descriptors[kHeap], bytes, &peer.heapView));
-    peer.heap = {peer.heapView->base(), bytes};
+  std::vector<OthersHeap> heaps;
+  for (std::size_t i = 0; i < infos_.size(); ++i)
+    if (!peers_[i].sameProcess())
+      heaps.push_back({infos_[i].process, std::move((*handles[i])[kHeap]), infos_[i].heapBytes});
+  std::vector<std::shared_ptr<mapped::PeerHeap>> views;
+  WEFT_TRY(shm::viewHeaps(std::move(heaps), &views));
+  auto view = views.begin();
+  for (mapped::MappedPeer& peer : peers_) {
+    peer.ownHeap = Heap::own()->memory();
+    if (!peer.sameProcess()) peer.itsHeap = std::move(*view++);
   }
   return {};
 }
 
-// Reads the token first: the pid may be another process's in this namespace, and is written to.
-Status ShmSetup::tryDirect(const PeerInfo& info, const mapped::MappedPeer& peer) const {
-  if (peer.sameProcess()) return {};
-  if (peer.process->pid == 0 || !peer.process->death)
-    return Status::error(Code::SystemError, "the pid of ", nameOf(info), " is not visible");
-  const mapped::Process process{peer.process->pid, peer.process->death.get()};
-  Token token{};
-  WEFT_TRY(
-      mapped::readMemory(process, info.base + offsetof(ControlPage, token), &token, sizeof(token)));
-  if (token != info.token)
-    return Status::error(Code::SystemError, nameOf(info), " is not pid ", peer.process->pid,
-                         " here");
-  const std::uint64_t sent = kWindowMagic;
-  WEFT_TRY(
-      mapped::writeMemory(process, info.base + offsetof(ControlPage, probe), &sent, sizeof(sent)));
-  const auto& page = *reinterpret_cast<const ControlPage*>(peer.window.get());
-  if (page.probe.load(std::memory_order_acquire) == sent) return {};
-  return Status::error(Code::SystemError, "a trial write to ", nameOf(info), " got lost");
-}
-
-Status ShmSetup::tryDirect() const {
-  for (std::size_t i = 0; i < infos_.size(); ++i) WEFT_TRY(tryDirect(infos_[i], peers_[i]));
+Status ShmSetup::tryOthers() const {
+  for (const std::uint32_t peer : triedBy(info_.rank, infos_))
+    if (!peers_[peer].sameProcess()) WEFT_TRY(tryDirect(infos_[peer], *peers_[peer].process));
   return {};
 }
 
@@ -229,7 +204,7 @@ Status ShmSetup::run(std::unique_ptr<Transport>* out) {
 
   const Status joined = join();
   Status direct;
-  if (joined.ok() && allAllowDirect(infos_)) direct = tryDirect();
+  if (joined.ok() && allAllowDirect(infos_)) direct = tryOthers();
   if (!direct.ok()) logInfo("shm transport: no direct writes: ", direct.text());
 
   if (!shared_.ok()) logInfo("shm transport: memory of weftMemAlloc is copied: ", shared_.text());
@@ -239,7 +214,7 @@ Status ShmSetup::run(std::unique_ptr<Transport>* out) {
   WEFT_TRY(gather(setup_, joined, mine, &all));
   const bool everywhere = std::ranges::all_of(all, [](auto can) { return can.direct != 0; });
   if (!std::ranges::all_of(all, [](auto can) { return can.shares != 0; }))
-    for (mapped::MappedPeer& peer : peers_) peer.heap = {}, peer.heapView.reset();
+    for (mapped::MappedPeer& peer : peers_) peer.ownHeap = {}, peer.itsHeap.reset();
   std::unique_ptr<mapped::AttachPermit> permit = everywhere ? keepPermit() : nullptr;
   *out = std::make_unique<mapped::MappedTransport>(
       mapped::MappedParts{"shm", setup_.rank, setup_.layout, everywhere, std::move(peers_),

@@ -207,22 +207,6 @@ TEST(Heap, IsTheParentsInAForkedChild) {
   EXPECT_TRUE(heap->release(memory).ok());
 }
 
-TEST(Heap, IsViewedOnceByToken) {
-  const auto heap = make(16 * kMiB);
-  std::byte* const memory = allocate(*heap, 4096);
-  std::shared_ptr<Mapping> first, second;
-  ASSERT_TRUE(shm::viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &first).ok());
-  ASSERT_TRUE(shm::viewHeap(heap->token(), heap->descriptor(), 16 * kMiB, &second).ok());
-  EXPECT_EQ(first, second);
-  std::byte* const there = first->base() + (memory - heap->memory().data());
-  *memory = std::byte{7};
-  EXPECT_EQ(*there, std::byte{7});
-  *there = std::byte{8};
-  EXPECT_EQ(*memory, std::byte{8});
-  const Status wrong = shm::viewHeap(Token{}, heap->descriptor(), 32 * kMiB, &second);
-  EXPECT_FALSE(wrong.ok());
-}
-
 // Neither does a small address space or file size limit make it impossible, up to a point.
 TEST(Heap, IsSmallerOrNoneUnderLimits) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
