@@ -10,6 +10,7 @@
 #include "station.h"
 #include "transports/ofi/library.h"
 #include "transports/ofi/ofi.h"
+#include "transports/ofi/ofi_wire.h"
 
 // What makeOfiWire() says where it cannot make one: the same on all ranks, with a fix.
 namespace weft::wire {
@@ -20,9 +21,10 @@ const transport::Fabric kRanks{.name = "tcp", .processes = true, .wire = ofi::ma
 // Each rank sets its environment by `prepare`; all must fail with one text, which is returned to
 // `judge`.
 void expectFailure(const std::function<void(std::uint32_t)>& prepare,
-                   const std::function<void(const std::string&)>& judge) {
+                   const std::function<void(const std::string&)>& judge,
+                   const transport::Fabric& ranks = kRanks) {
   if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
-  transport::runAllWell(kRanks, 3, [&](transport::Rank& rank) {
+  transport::runAllWell(ranks, 3, [&](transport::Rank& rank) {
     ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
     prepare(rank.rank);
     Station::Memory memory;
@@ -61,6 +63,30 @@ TEST(OfiSetUp, DifferentModes) {
       [](const std::string& text) {
         REQUIRE(has(text, "rank 0") && has(text, "rank 2") && has(text, "WEFT_OFI_MODE"), text);
       });
+}
+
+// Rank 1 says that it takes shorter messages: libfabric has begun in it with other settings.
+Status makeWithShorterMessages(const WireSetup& setup, std::unique_ptr<Wire>* out) {
+  WireSetup shorter = setup;
+  shorter.exchange = [&](std::span<const std::byte> mine, auto* all) {
+    std::vector<std::byte> said(mine.begin(), mine.end());
+    if (setup.rank == 1 && said.size() >= sizeof(ofi::Offer))
+      *reinterpret_cast<std::uint64_t*>(said.data() + said.size() - sizeof(ofi::Offer) +
+                                        offsetof(ofi::Offer, messageBytes)) = 3840;
+    return setup.exchange(said, all);
+  };
+  return ofi::makeOfiWire(shorter, out);
+}
+
+TEST(OfiSetUp, DifferentBuffers) {
+  const transport::Fabric ranks{.name = "tcp", .processes = true, .wire = makeWithShorterMessages};
+  expectFailure([](std::uint32_t) {},
+                [](const std::string& text) {
+                  REQUIRE(has(text, "rank 0") && has(text, "rank 1") && has(text, " of 3840"),
+                          text);
+                  REQUIRE(has(text, "FI_OFI_RXM_BUFFER_SIZE"), text);
+                },
+                ranks);
 }
 
 // An interface of this host with an IPv4 address, besides lo; empty if there is none.

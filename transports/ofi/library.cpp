@@ -43,9 +43,6 @@ void* openFile() {
   // Read by the efa provider once, before its first call of libibverbs. A child of fork never
   // touches our endpoints, but its parent's registered pages must stay where they are.
   ::setenv("FI_EFA_FORK_SAFE", "1", 0);
-  // Receives of 16 KiB that ofi_rxm keeps for every connection: 128 of them are 2 MiB a peer, and
-  // nothing is faster with more than 16.
-  ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "16", 0);
   const KeepSignals keep;
   return ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
 }
@@ -72,6 +69,16 @@ Status openLibrary(const Library** out) {
   static const Status status = check(library);
   *out = &library;
   return status;
+}
+
+void keepLittleReady(bool messages) {
+  const WritingEnvironment writing;
+  // Receives that ofi_rxm keeps for every connection, or for all: nothing is faster with more.
+  ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "16", 0);
+  // It has room for the completions of so many messages to each of 1,024 peers, and fills it in turn.
+  ::setenv("FI_OFI_RXM_MSG_TX_SIZE", "8", 0);
+  // Of each of its 2,048 buffers: 34 MiB by default, in which remote writes do not travel.
+  if (!messages) ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
 }
 
 std::string reason(const Library& library, const std::string& provider, std::int64_t result) {

@@ -22,6 +22,7 @@ struct Offer {
   std::uint32_t rails = 0;
   std::uint32_t native = 0;  // remote writes are native
   std::uint64_t dataBytes = 0;
+  std::uint64_t messageBytes = 0;  // of a message that it takes
   std::uint64_t regionBytes[kWireRegions] = {};
   Contact rail[kMaxRails] = {};
 };

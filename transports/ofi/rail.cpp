@@ -263,11 +263,24 @@ std::size_t Rail::maxWrite() const {
   return most;
 }
 
-// With its header within what goes at once. What ofi_rxm lets the receiver fetch is fatal if the
-// sender dies before (1.17: it goes to a closed connection, and the process crashes).
+// With its header within what goes at once, and within what a receiver that has posted none keeps. What
+// ofi_rxm lets the receiver fetch is fatal if the sender dies before (1.17: it goes to a closed
+// connection, and the process crashes).
 std::size_t Rail::maxMessage() const {
   constexpr std::size_t kRoomForHeaders = 256;
-  return (provider() == "efa" ? 65536 : 16384) - kRoomForHeaders;
+  const std::size_t atOnce = provider() == "efa" ? 65536 : bufferOfRxm();
+  return atOnce - std::min(kRoomForHeaders, atOnce / 2);
+}
+
+// FI_OFI_RXM_BUFFER_SIZE as it was when libfabric began.
+std::size_t Rail::bufferOfRxm() const {
+  std::size_t buffer = 0;
+  std::size_t bytes = sizeof(buffer);
+  const bool known =
+      provider().ends_with("ofi_rxm") &&
+      fi_getopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &buffer, &bytes) == 0 &&
+      buffer != 0;
+  return known ? buffer : 16384;
 }
 
 std::string Rail::mishap() {

@@ -129,6 +129,7 @@ class Rail {
   Status registerRegions(const RailSpec&);
   Status registerMemory(std::span<std::byte>, bool remote, Owned<fid_mr>*);
   Status readAddress();
+  std::size_t bufferOfRxm() const;
   Status check(const char* what, std::int64_t result) const;
   static void* descriptorOf(const Owned<fid_mr>& mr) { return mr ? fi_mr_desc(mr.get()) : nullptr; }
   ssize_t tryPost(Slot*);

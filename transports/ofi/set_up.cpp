@@ -21,6 +21,8 @@ constexpr const char* kPreferred = "efa";
 constexpr const char* kAnywhere = "tcp;ofi_rxm";
 constexpr std::size_t kMaxWrites = 4096;
 constexpr std::size_t kReceives = 32;
+// A queue that is full grows, or holds back who writes (FI_RM_ENABLED).
+constexpr std::size_t kMaxCompletions = 16384;
 
 // What this rank found, by itself.
 struct Findings {
@@ -39,10 +41,11 @@ Status lookAround(const WireSetup& setup, Findings* found) {
   DeviceFilter filter;
   WEFT_TRY(DeviceFilter::parse(found->devices, &filter));
   const bool automatic = found->provider == "auto";
+  const std::string provider = automatic ? kAnywhere : found->provider;
+  if (provider == kAnywhere) keepLittleReady(found->mode == "msg");
   if (automatic)
     found->preferred =
         listCandidates(*found->library, kPreferred, filter, setup.distanceOf, &found->why);
-  const std::string provider = automatic ? kAnywhere : found->provider;
   found->others = listCandidates(*found->library, provider, filter, setup.distanceOf, &found->why);
   return {};
 }
@@ -102,6 +105,22 @@ Status chooseDevices(const WireSetup& setup, const Findings& found,
                        " fix: check WEFT_NET_DEVICES and WEFT_OFI_PROVIDER against fi_info");
 }
 
+// ofi_rxm connects no two whose buffers differ, and tries for ever.
+Status checkBuffers(const WireSetup& setup, const std::vector<Offer>& offers) {
+  std::size_t first = offers.size();
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    if (offers[rank].rails == 0) continue;
+    first = std::min(first, rank);
+    if (offers[rank].messageBytes != offers[first].messageBytes)
+      return Status::error(Code::Mismatch, "ofi: ", setup.names[first], " takes messages of ",
+                           offers[first].messageBytes, " bytes, ", setup.names[rank], " of ",
+                           offers[rank].messageBytes,
+                           "; fix: the same FI_OFI_RXM_BUFFER_SIZE and libfabric on all ranks, and "
+                           "set before anything else uses libfabric");
+  }
+  return {};
+}
+
 Status chooseMode(const std::string& knob, const std::vector<Offer>& offers, Mode* mode) {
   const auto all = [&](auto says) {
     return std::ranges::all_of(offers,
@@ -124,7 +143,7 @@ Status OfiWire::open(const std::vector<Candidate>& devices) {
   const auto peers = static_cast<std::size_t>(std::ranges::count(wanted_, true));
   RailSpec spec;
   spec.regions = regions_;
-  spec.completions = kMaxWrites + kReceives + peers * remoteCompletions_;
+  spec.completions = std::min(kMaxWrites + kReceives + peers * remoteCompletions_, kMaxCompletions);
   for (const Candidate& device : devices) {
     std::unique_ptr<Rail> rail;
     WEFT_TRY(Rail::open(*library_, device, spec, &rail));
@@ -138,10 +157,12 @@ Offer OfiWire::offer() const {
   made.rails = static_cast<std::uint32_t>(rails_.size());
   made.native = 1;
   made.dataBytes = 8;
+  made.messageBytes = rails_.empty() ? 0 : ~std::uint64_t{0};
   for (std::size_t i = 0; i < kWireRegions; ++i) made.regionBytes[i] = regions_[i].size();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     made.native &= rails_[i]->writesNatively();
     made.dataBytes = std::min<std::uint64_t>(made.dataBytes, rails_[i]->dataBytes());
+    made.messageBytes = std::min<std::uint64_t>(made.messageBytes, rails_[i]->maxMessage());
     made.rail[i] = rails_[i]->contact();
   }
   return made;
@@ -270,6 +291,7 @@ Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   if (opened.ok()) opened = (*wire)->open(devices);
   std::vector<Offer> offers;
   WEFT_TRY(gather(setup, opened, (*wire)->offer(), &offers));
+  WEFT_TRY(checkBuffers(setup, offers));
 
   Mode mode = Mode::Rdma;
   Status joined = takesPart ? chooseMode(found.mode, offers, &mode) : Status();
