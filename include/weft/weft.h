@@ -64,6 +64,16 @@
  *   Helpers sleep between calls, have the affinity mask of the thread that makes the communicator
  * and take no signals. More of them than that mask has cores are made, with a warning; never do more
  * work at a time than are this rank's part of the cores that the ranks of its host share.
+   With weftConfig_t.teamCalls they are the application's own, as those of an OpenMP region: every
+ collective, send and receive on that communicator is called by all `threads` of them, with the same
+ arguments, and returns the same result to each. It begins when the last one has come, and its
+ deadline covers that: fewer threads are weftTimeout, on all ranks, with how many came and, from the
+ second call on, which did not. Another call, or another argument but of timeoutMs and label, is
+ weftMismatch on all ranks, with both calls; more threads than `threads` at once are weftInvalidUsage
+ for those too many. Threads that wait in a call spin shortly and then sleep. Such calls take no
+ stream and are in no group: weftInvalidUsage. All else, from weftCommSplit to weftCommDestroy, is
+ of one thread as ever. A communicator that is split off is called likewise unless its config says
+ teamCalls = 0.
  *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
  */
 #ifndef WEFT_WEFT_H_
@@ -181,13 +191,15 @@ typedef struct {
      stream's for queued ones, by one communicator at a time, and when the communicator is made. It
      must outlive the communicator, not throw, and call nothing of weft. */
   void* parallelForContext; /* its first argument */
+  int teamCalls; /* 1: the application's own team makes each call, all `threads` threads of it, see
+                    Threads; default 0 */
 } weftConfig_t;
 
 #define WEFT_CONFIG_MAGIC 0x77656674u
 #define WEFT_CONFIG_INITIALIZER                                                                 \
   {                                                                                             \
     sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, WEFT_UNDEF_INT, \
-        NULL, NULL, WEFT_UNDEF_INT, WEFT_UNDEF_INT, NULL, NULL                                  \
+        NULL, NULL, WEFT_UNDEF_INT, WEFT_UNDEF_INT, NULL, NULL, WEFT_UNDEF_INT                  \
   }
 
 /* Options of one operation, the trailing argument of each; NULL means all defaults.

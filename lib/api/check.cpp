@@ -27,7 +27,12 @@ Status applyThreads(const weftConfig_t& given, comm::CommConfig* out) {
   if (given.threads != WEFT_UNDEF_INT) out->threads = given.threads;
   if (out->threads < 1 || out->threads > kMaxThreads)
     return invalid("threads is ", out->threads, "; fix: 1 to ", kMaxThreads);
-  if (isOther || (pool.parallelFor != nullptr && pool != out->pool)) out->team = nullptr;
+  if (given.teamCalls != WEFT_UNDEF_INT) out->teamCalls = given.teamCalls != 0;
+  if (out->teamCalls && pool.parallelFor != nullptr)
+    return invalid("teamCalls and parallelFor are two forms of a team; fix: leave one out");
+  if (isOther || out->callers != nullptr || out->teamCalls ||
+      (pool.parallelFor != nullptr && pool != out->pool))
+    out->team = nullptr, out->callers = nullptr;
   if (pool.parallelFor != nullptr) out->pool = pool;
   return {};
 }

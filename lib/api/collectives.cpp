@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <utility>
 
 #include "api/check.h"
 #include "api/entry.h"
 #include "api/submit.h"
+#include "api/together.h"
 
 namespace weft::api {
 namespace {
@@ -65,6 +67,37 @@ Status defer(const Request& r, const Options& options) {
   return hand(r.comm, r.stream, options, std::move(o));
 }
 
+Status runHere(comm::Communicator& comm, const Request& r, const Options& options) {
+  return runNow(comm, r.call, r.in, r.out, r.scalar.data(), options.timeoutMs, options.label);
+}
+
+std::string address(const void* of) {
+  std::array<char, 32> hex;
+  std::snprintf(hex.data(), hex.size(), "%p", of);
+  return hex.data();
+}
+
+std::string addresses(const void* in, const void* out) {
+  return text(" from ", address(in), " to ", address(out));
+}
+
+// By all threads of the rank.
+Status runByTeam(comm::Communicator& comm, const Request& r, const Options& options) {
+  if (r.stream || inGroup()) return notTogether(comm);
+  Hash arguments;
+  arguments.add(plan::fingerprintOf(r.call, comm.ranks(), options.algorithm));
+  for (const void* buffer : {r.in, static_cast<const void*>(r.out)})
+    arguments.add(reinterpret_cast<std::uintptr_t>(buffer));
+  for (const std::byte b : r.scalar) arguments.add(static_cast<std::uint64_t>(b));
+  const auto describe = [&] {
+    return plan::describe(r.collective, r.call.count, r.call.type, r.call.op, r.root,
+                          r.counts != nullptr);
+  };
+  return runTogether(
+      comm, {arguments, options.timeoutMs, describe, [&] { return addresses(r.in, r.out); },
+             [&] { return runHere(comm, r, options); }});
+}
+
 // An entry point that issues a call on a communicator.
 template <class Body>
 weftResult_t issueOn(weftComm_t handle, const Body& body) noexcept {
@@ -86,8 +119,9 @@ weftResult_t run(const Check& check, const Arguments& arguments) noexcept {
     WEFT_TRY(readOptions(comm, r.opts, &options));
     r.call.reproducible = options.reproducible;
     r.call.algorithm = options.algorithm;
+    if (comm.callers() != nullptr) return runByTeam(comm, r, options);
     if (r.stream || inGroup()) return defer(r, options);
-    return runNow(comm, r.call, r.in, r.out, r.scalar.data(), options.timeoutMs, options.label);
+    return runHere(comm, r, options);
   });
 }
 
@@ -181,6 +215,25 @@ Status checkUneven(comm::Communicator& comm, Request& r) {
                       gathers ? own : -own, true);
 }
 
+// By all threads of the rank.
+Status runPairByTeam(comm::Communicator& comm, weftComm_t handle, const Options& options,
+                     comm::Operation o) {
+  const engine::PairOp& pair = o.pairs[0];
+  Hash arguments;
+  arguments.add(pair.isSend)
+      .add(pair.peer)
+      .add(pair.count)
+      .add(static_cast<std::uint64_t>(pair.type));
+  arguments.add(reinterpret_cast<std::uintptr_t>(pair.data));
+  const auto describe = [&] {
+    return text(pair.isSend ? "send(" : "recv(", pair.count, ", ", reduce::name(pair.type),
+                ", peer=", pair.peer, ")");
+  };
+  return runTogether(
+      comm, {arguments, options.timeoutMs, describe, [&] { return " at " + address(pair.data); },
+             [&] { return hand(handle, nullptr, options, o); }});
+}
+
 weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataType_t type, int peer,
                      weftComm_t handle, weftStream_t stream, const weftOpts_t* opts) noexcept {
   return issueOn(handle, [&](comm::Communicator& comm) -> Status {
@@ -194,6 +247,9 @@ weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataTyp
     o.isPairs = true;
     o.pairs.push_back({isSend, static_cast<std::uint32_t>(peer), static_cast<std::byte*>(buffer),
                        count, static_cast<reduce::DType>(type)});
+    if (comm.callers() != nullptr)
+      return stream || inGroup() ? notTogether(comm)
+                                 : runPairByTeam(comm, handle, options, std::move(o));
     return hand(handle, stream, options, std::move(o));
   });
 }

@@ -40,13 +40,6 @@ Group& group() {
   return mine;
 }
 
-Status refusal(comm::Communicator& comm) {
-  return Status::error(Code::InvalidUsage, "communicator ", comm.name(), " rank ", comm.rank(),
-                       comm.turns().isClosed()
-                           ? " is being destroyed; fix: make no calls meanwhile"
-                           : " is used by two threads at once; fix: one thread at a time");
-}
-
 // Waits for what was issued before. The communicator's first error ends the wait, and so does the
 // deadline, with an error for all ranks: theirs would wait for this call.
 template <class AwaitUntil>
@@ -289,6 +282,13 @@ Status createAll(const std::vector<Creation>& creations) {
 }  // namespace
 
 constinit thread_local int groupDepth = 0;
+
+Status refusal(comm::Communicator& comm) {
+  return Status::error(Code::InvalidUsage, "communicator ", comm.name(), " rank ", comm.rank(),
+                       comm.turns().isClosed()
+                           ? " is being destroyed; fix: make no calls meanwhile"
+                           : " is used by two threads at once; fix: one thread at a time");
+}
 
 Status groupStart() {
   ++groupDepth;

@@ -27,6 +27,9 @@ Status failingAll(comm::Communicator& comm, Body&& body) {
   }
 }
 
+// To a thread that may not issue calls now: another one does, or the communicator is destroyed.
+Status refusal(comm::Communicator& comm);
+
 // Must calls of this thread wait for the end of a group?
 inline bool inGroup() { return groupDepth > 0; }
 Status groupStart();

@@ -37,6 +37,8 @@ Communicator::Communicator(std::unique_ptr<Core> core)
       ranks_(core->parts.ranks),
       localRank_(core->parts.localRank),
       localRanks_(core->parts.localRanks),
+      callers_(core->parts.config.callers),
+      callersHaveCores_(callers_ != nullptr && core->parts.crew.cores >= callers_->size()),
       config_(core->parts.config),
       me_(core->parts.names[rank_]),
       core_(std::move(core)) {}

@@ -45,6 +45,9 @@ class alignas(base::kCacheAligned) Communicator {
   const PeerName& me() const { return me_; }
 
   engine::Turns& turns() { return turns_; }
+  // The threads that make each call together; null: one thread makes it.
+  engine::CallerTeam* callers() const { return callers_; }
+  bool callersHaveCores() const { return callersHaveCores_; }  // one each
   // The hot path: finds the plan and runs it on this thread. Only in turn.
   Status run(const plan::Call& call, const void* in, void* out, const void* scalar, int timeoutMs,
              const char* label);
@@ -109,6 +112,8 @@ class alignas(base::kCacheAligned) Communicator {
   Status repair(int timeoutMs);
 
   const std::uint32_t rank_, ranks_, localRank_, localRanks_;
+  engine::CallerTeam* const callers_;
+  const bool callersHaveCores_;
   const CommConfig config_;
   const PeerName me_;
   // Changed by the call whose turn it is, under the lock; that call may read it without.

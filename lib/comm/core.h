@@ -9,6 +9,7 @@
 #include "base/cache_aligned.h"
 #include "base/status.h"
 #include "comm/transport_selection.h"
+#include "engine/caller_team.h"
 #include "engine/executor.h"
 #include "engine/pairs.h"
 #include "engine/team.h"
@@ -27,10 +28,17 @@ struct CommConfig {
   std::string name;
   std::string transport = "auto";
   bool reproducible = false;
-  int threads = 1;    // of a rank
-  engine::Pool pool;  // the application's; else they are the team's own
+  int threads = 1;         // of a rank
+  engine::Pool pool;       // the application's; else they are the team's own
+  bool teamCalls = false;  // they are the application's, and make each call together
   // The rank's, once there is one: communicators that are split off inherit it.
   std::shared_ptr<engine::Team> team;
+  engine::CallerTeam* callers = nullptr;  // that team, if they make the calls
+  // For a communicator of the library's own: one thread makes its calls.
+  void beCalledByOne() {
+    if (callers == nullptr) return;
+    teamCalls = false, threads = 1, team = nullptr, callers = nullptr;
+  }
   std::uint64_t epochsBefore = 0;  // of tests, see WindowLayout
 };
 

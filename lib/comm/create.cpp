@@ -72,10 +72,14 @@ void warnOfFewCores(int threads, std::uint32_t cores) {
 Status hireTeam(std::uint32_t cores, CommConfig* config) {
   const auto threads = static_cast<std::uint32_t>(config->threads);
   if (threads == 1 || config->team) return {};
-  if (config->pool.parallelFor == nullptr) {
-    warnOfFewCores(config->threads, cores);
-    return engine::ThreadTeam::make(threads, &config->team);
+  if (config->pool.parallelFor == nullptr) warnOfFewCores(config->threads, cores);
+  if (config->teamCalls) {
+    auto callers = std::make_shared<engine::CallerTeam>(threads);
+    config->callers = callers.get();
+    config->team = std::move(callers);
+    return {};
   }
+  if (config->pool.parallelFor == nullptr) return engine::ThreadTeam::make(threads, &config->team);
   config->team = std::make_shared<engine::PoolTeam>(threads, config->pool);
   return {};
 }

@@ -29,7 +29,7 @@ class Team {
   std::uint32_t size() const { return size_; }
   const Costs& costs() const { return costs_; }
 
-  bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
+  virtual bool take() { return !taken_.exchange(true, std::memory_order_acquire); }
   void release() { taken_.store(false, std::memory_order_release); }
 
   // From now on helpers may stay awake for a while after a piece, until rest().

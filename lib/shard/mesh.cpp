@@ -39,6 +39,7 @@ Status Mesh::make(comm::Communicator& parent, const Degrees& degrees, Mesh* out)
 Status Mesh::split(comm::Communicator& parent) {
   if (ranks_ == 1) return {};
   comm::CommConfig config = parent.config();
+  config.beCalledByOne();
   const auto named = [&](const char* what) {
     config.name = text(parent.name(), ".", what);
     return config;

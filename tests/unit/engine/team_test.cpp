@@ -2,6 +2,7 @@
 // The threads of a rank: every piece of every job is run once, whoever comes, and helpers sleep
 // while no call has the team.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "engine/caller_team.h"
 #include "engine/team_compute.h"
 #include "engine/thread_team.h"
 #include "tests/unit/still_transport.h"
@@ -78,6 +80,20 @@ int awakeThreads() {
   return awake;
 }
 
+// Of all threads of this process.
+struct Usage {
+  double ms;
+  long switches;
+};
+Usage usage() {
+  rusage now{};
+  ::getrusage(RUSAGE_SELF, &now);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return {ms(now.ru_utime) + ms(now.ru_stime), now.ru_nvcsw};
+}
+
 TEST(ThreadTeam, SleepsBetweenCalls) {
   const std::shared_ptr<Team> team = teamOf(8);
   Counts counts;
@@ -90,6 +106,24 @@ TEST(ThreadTeam, SleepsBetweenCalls) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(awakeThreads(), 0);
   }
+}
+
+// Beyond what it takes to fall asleep: a helper that spun, or looked again and again, would take a
+// part of the pause.
+TEST(ThreadTeam, TakesNoTimeOfTheProcessorBetweenCalls) {
+  const std::shared_ptr<Team> team = teamOf(8);
+  Counts counts;
+  team->stayAwake();
+  team->run(8, countPiece, &counts, true);
+  team->rest();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (awakeThreads() != 0 && std::chrono::steady_clock::now() < limit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Usage before = usage();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const Usage after = usage();
+  EXPECT_LT(after.ms - before.ms, 20);
+  EXPECT_LT(after.switches - before.switches, 20);
 }
 
 // Helpers that have come before anybody looks have taken their time, too.
@@ -107,6 +141,41 @@ TEST(ThreadTeam, IsOfOneCallAtATime) {
   EXPECT_FALSE(team->take());
   team->release();
   EXPECT_TRUE(team->take());
+}
+
+// The application's threads, all in one call: whoever leads has the others' help, the same thread
+// each time, and nobody has the team between calls.
+TEST(CallerTeam, ThreadsThatMakeACallTogetherShareItsPieces) {
+  constexpr std::uint32_t kSize = 4, kCalls = 200;
+  CallerTeam team(kSize);
+  Counts counts;
+  std::array<std::atomic<std::uint32_t>, kSize> led{};
+  const auto callAll = [&](std::uint32_t thread) {
+    for (std::uint32_t i = 0; i < kCalls; ++i) {
+      CallerTeam::Caller me(team);
+      ASSERT_TRUE(me.isSeated());
+      me.arrive({i, nullptr});
+      ASSERT_TRUE(me.awaitAll(Deadline::in(60000)));
+      if (!me.leads()) {
+        EXPECT_EQ(me.follow().code(), i % 2 == 0 ? Code::Ok : Code::Aborted);
+        continue;
+      }
+      ++led[thread];
+      for (std::uint32_t seat = 0; seat < kSize; ++seat)
+        EXPECT_EQ(team.wishOf(seat).fingerprint, i);
+      team.begin(i % 3 == 0);
+      EXPECT_TRUE(team.take());
+      team.run(kSize, countPiece, &counts, i % 5 != 0);
+      team.release();
+      team.end(i % 2 == 0 ? Status() : Status::error(Code::Aborted, "so"));
+      EXPECT_FALSE(team.take());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < kSize; ++t) threads.emplace_back(callAll, t);
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t k = 0; k < kSize; ++k) EXPECT_EQ(counts.of[k], int{kCalls});
+  EXPECT_TRUE(std::ranges::any_of(led, [](const auto& calls) { return calls == kCalls; }));
 }
 
 // A pool that runs the pieces in a strange order, all on the caller's thread.
