@@ -440,7 +440,9 @@ WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
  * NULL. It is part of one mapping a process, which other processes map when they join (address
  * space, no memory); where that cannot be had (ulimit -v) it is ordinary memory, which works alike
  * and slower. It is shared with forked children, who see each other's stores, unlike malloc's; a
- * child's weftMemFree of its parent's memory does nothing. Not in core dumps. */
+ * child's weftMemFree of its parent's memory does nothing. Not in core dumps.
+ *   Calls look for such buffers where they would gain. Where eight in a row of the same collective,
+ * type, count and root found that a rank had passed others, only each 64th looks again. */
 WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
 /* No call that uses the memory may be in progress, on any rank. NULL is a no-op. */
 WEFT_API weftResult_t weftMemFree(void* ptr);

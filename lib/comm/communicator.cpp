@@ -102,7 +102,9 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   // A rank that has failed in the meantime relies on nobody touching its buffers.
   if (const Status firstError = core.watch.firstError(); !firstError.ok())
     return core.watch.settle(firstError);
-  return core.watch.settle(runObserved(core, *launch));
+  const Status ran = runObserved(core, *launch);
+  if (launch->plan->otherwise && ran.ok()) core.plans.learn(!core.executor.refused());
+  return core.watch.settle(ran);
 }
 
 // Rank 0's calibration is that of all, so rank 0 doubts it.

@@ -46,6 +46,9 @@ class Executor {
            const Crew& crew = {});
 
   Status run(const Launch& launch);
+  // The last run of a plan that opens shared buffers found one that is not, and ran the other plan.
+  // All ranks know.
+  bool refused() const { return refused_; }
   std::uint64_t epoch() const { return lastEpoch_; }
   // Bytes of payload that this rank has put into, stored to or read from its peers.
   std::uint64_t movedBytes() const { return moved_.load(std::memory_order_relaxed); }

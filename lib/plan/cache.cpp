@@ -9,16 +9,18 @@ namespace weft::plan {
 Status bindDecision(const Decision& decision, const Call& call, const Tuning& tuning,
                     const BindTarget& target, std::unique_ptr<Plan>* out) {
   std::unique_ptr<Plan> plain;
-  if (decision.needsSchedule(tuning))
+  if (decision.needsSchedule(tuning)) {
     WEFT_TRY(bindSchedule(decision.schedule, call, target, &plain));
-  if (decision.shared) {
-    WEFT_TRY(bindSchedule(*decision.shared, call, target, out));
-    (*out)->cmaCopies = decision.copies;
-    (*out)->otherwise = std::move(plain);
-  } else {
-    *out = std::move(plain);
+    plain->expected = decision.expected;
   }
-  (*out)->expected = decision.expected;
+  if (!decision.shared) {
+    *out = std::move(plain);
+    return {};
+  }
+  WEFT_TRY(bindSchedule(*decision.shared, call, target, out));
+  (*out)->expected = decision.expectedShared;
+  (*out)->cmaCopies = decision.copies;
+  (*out)->otherwise = std::move(plain);
   return {};
 }
 
@@ -28,12 +30,12 @@ std::size_t PlanCache::mostBytes(std::uint32_t ranks) {
   return std::min(kLeast + ranks * kCalls * kOps * sizeof(BoundOp), kMost);
 }
 
-std::size_t PlanCache::bucketOf(const Call& call) {
+std::uint64_t PlanCache::mixed(const Call& call) {
   const std::uint64_t root = static_cast<std::uint32_t>(call.root);
   const std::uint64_t mixed =
       ((call.count + (root << 32)) * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
       static_cast<std::uint64_t>(call.collective);
-  return (mixed * 0x9e3779b97f4a7c15u) >> 58;
+  return (mixed * 0x9e3779b97f4a7c15u) >> 56;
 }
 
 bool PlanCache::same(const Call& a, const Call& b) {
@@ -73,6 +75,7 @@ Status PlanCache::bringToFront(const Call& call, Bucket& bucket) {
   std::unique_ptr<Plan> plan;
   WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
   std::unique_ptr<Entry> entry = entryOf(call, std::move(plan));
+  if (entry->plan->otherwise) entry->asking = &askings_[mixed(call) % kAskings];
   makeRoom(entry->bytes());
   bytes_ += entry->bytes();
   ++made_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "plan/asking.h"
 #include "plan/bind.h"
 #include "plan/decide.h"
 #include "plan/tuning.h"
@@ -30,10 +31,15 @@ class PlanCache {
   Status find(const Call& call, const Plan** plan) {
     Bucket& bucket = buckets_[bucketOf(call)];
     if (bucket.empty() || !same(bucket.front()->call, call)) WEFT_TRY(bringToFront(call, bucket));
-    bucket.front()->used = ++finds_;
-    *plan = bucket.front()->plan.get();
+    Entry& found = *bucket.front();
+    found.used = ++finds_;
+    *plan = found.plan.get();
+    asked_ = found.asking;
+    if (asked_ != nullptr && !asked_->isDue()) *plan = found.plan->otherwise.get();
     return {};
   }
+  // The plan that was found last and has an `otherwise` has run: were all buffers shared?
+  void learn(bool shared) { asked_->learn(shared); }
   std::size_t bytes() const { return bytes_; }
   std::uint64_t made() const { return made_; }  // how many plans so far
   const Tuning& tuning() const { return tuning_; }
@@ -44,14 +50,16 @@ class PlanCache {
     std::vector<std::size_t> counts, displs;
     std::string algorithm;
     std::unique_ptr<const Plan> plan;
-    std::uint64_t used = 0;  // by which find() last
+    Asking* asking = nullptr;  // of a plan that has an `otherwise`
+    std::uint64_t used = 0;    // by which find() last
 
     std::size_t bytes() const;
   };
   using Bucket = std::vector<std::unique_ptr<Entry>>;  // the last found stands first
-  static constexpr std::size_t kBuckets = 64;
+  static constexpr std::size_t kBuckets = 64, kAskings = 256;
 
-  static std::size_t bucketOf(const Call& call);
+  static std::uint64_t mixed(const Call& call);
+  static std::size_t bucketOf(const Call& call) { return mixed(call) % kBuckets; }
   static bool same(const Call& a, const Call& b);
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
   Status bringToFront(const Call& call, Bucket& bucket);
@@ -60,6 +68,10 @@ class PlanCache {
   Tuning tuning_;
   BindTarget target_;
   std::array<Bucket, kBuckets> buckets_;
+  // By call, not of its entry: ranks' plans differ in size, so entries may make room on some ranks
+  // and not on others. Kinds of calls that share one ask together.
+  std::array<Asking, kAskings> askings_;
+  Asking* asked_ = nullptr;  // of what was found last
   std::size_t bytes_ = 0;
   std::uint64_t finds_ = 0, made_ = 0;
 };

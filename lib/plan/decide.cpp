@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "plan/asking.h"
 #include "plan/candidate.h"
 #include "plan/forced.h"
 #include "plan/model.h"
@@ -82,9 +83,11 @@ bool copiesGain(const Ways& ways, const Way& shared, const Way& plain, const For
 }
 
 // Where only some memory is shared, ranks must ask each other first, which is lost if it is not: so
-// calls must gain a larger part of their time than they may lose.
+// calls must gain a larger part of their time than they may lose, which the first ones do.
 bool sharingGains(double sharedNs, double otherNs, const Tuning& tuning) {
-  const double risk = tuning.sharesAll ? 0 : roundNs(tuning.ranks, tuning.costs);
+  constexpr double kCalls = 2 * Asking::kInVain;  // that a kind of call is thought to have
+  const double round = roundNs(tuning.ranks, tuning.costs);
+  const double risk = tuning.sharesAll ? 0 : round * Asking::kInVain / kCalls;
   return otherNs / sharedNs > (otherNs + risk) / otherNs;
 }
 
@@ -119,7 +122,8 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out) {
     out->shared = shared->schedule;
     out->copies = copiesGain(ways, *shared, *plain, forced);
   }
-  out->expected = expectedOf(*plain, shared, tuning);
+  out->expected = expectedOf(*plain, nullptr, tuning);
+  out->expectedShared = expectedOf(*plain, shared, tuning);
   if (forced.copies && out->needsSchedule(tuning)) WEFT_TRY(checkDirect(forced.text, tuning));
   for (const Way& way : ways) out->estimates.push_back(estimateOf(way, call, tuning));
   return {};

@@ -29,6 +29,7 @@ struct Decision {
   std::optional<schedule::Schedule> shared;
   bool copies = false;              // it gains even where they are not, by CMA copies
   tune::Expected expected;          // of calls inside one host, on cores of their own
+  tune::Expected expectedShared;    // of those that run, or ask for, `shared`
   std::string_view why;             // what decides: the call, a knob or the model
   std::vector<Estimate> estimates;  // of all that may be chosen, and of what is forced
 

@@ -214,11 +214,13 @@ class Model {
     const double bytes = bytesOf(op);
     if (op.isSignal()) return machine_.messageNs;
     const double flags = machine_.messageNs * static_cast<double>(layout_.segments());
-    if (schedule_.shared)  // what was just made is stored once more, from the nearest cache
-      return flags + (reach_ == Reach::Cma ? cmaNs(machine_.cmaPut, bytes, tilesOf(bytes)) -
-                                                 bytes * (user_.load - near_.load)
-                                           : bytes * (streams_ ? near_.load + user_.stream
-                                                               : near_.load + user_.put));
+    // What was just made is stored once more, from the nearest cache; the flag waits for the lines.
+    if (schedule_.shared && reach_ == Reach::Cma)
+      return flags + cmaNs(machine_.cmaPut, bytes, tilesOf(bytes)) -
+             bytes * (user_.load - near_.load);
+    if (schedule_.shared)
+      return flags + machine_.exchangeNs * across_ +
+             bytes * (near_.load + (streams_ ? user_.stream : user_.put));
     if (op.dst.buf != schedule::Buf::Out) {
       // What does not travel with its flag is fetched after it.
       const double fetch =

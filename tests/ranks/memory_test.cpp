@@ -129,6 +129,27 @@ TEST_P(OwnMemory, NeedNotBeOwnForCma) {
   EXPECT_EQ(failed, "");
 }
 
+// Calls of one kind, in an order that all ranks know, on buffers of which now and then one is
+// shared, none, or all: what runs must be the same on all ranks, also when few calls ask.
+TEST_P(OwnMemory, ChangesFromCallToCall) {
+  const std::string failed = failures({GetParam(), 3}, [](const Rank& r) {
+    Steps steps;
+    constexpr std::size_t kCount = 30000;
+    Ints own(steps, kCount);
+    std::vector<int> other(kCount);
+    for (int i = 0; i < 400; ++i) {
+      const bool isOwn = i / 100 % 2 == 1 || i % 50 == r.rank;
+      int* const data = isOwn ? own.data() : other.data();
+      std::fill_n(data, kCount, r.rank + i);
+      steps.ok(weftAllReduce(data, data, kCount, weftInt, weftSum, r.comm, nullptr, nullptr),
+               "sum");
+      steps.expect(std::count(data, data + kCount, 3 + 3 * i) == kCount, "a wrong sum");
+    }
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
 // The same buffers in the parent and in its halves, made before and freed after both.
 TEST_P(OwnMemory, IsNotTiedToACommunicator) {
   const std::string failed = failures({GetParam(), 4}, [](const Rank& r) {

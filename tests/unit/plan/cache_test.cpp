@@ -61,5 +61,61 @@ TEST(PlanCache, WhatWasNotUsedForLongestMakesRoom) {
   EXPECT_EQ(cache.made(), made + 1);
 }
 
+// Kinds of calls on buffers that may be shared, which therefore ask.
+class Asks : public ::testing::Test {
+ protected:
+  static Tuning tuning() {
+    Tuning t = oneHost(4);
+    t.shares = true;
+    return t;
+  }
+  bool asks(std::uint64_t count = kCount) {
+    return found(cache_, callOf(schedule::Collective::ReduceScatter, count))->opening != 0;
+  }
+  bool asksAndLearns(bool shared) {
+    const bool asked = asks();
+    if (asked) cache_.learn(shared);
+    return asked;
+  }
+  void askInVain() {
+    for (int i = 0; i < Asking::kInVain; ++i) EXPECT_TRUE(asksAndLearns(false)) << i;
+  }
+
+  static constexpr std::uint64_t kCount = 1 << 20;
+  const Tuning tuning_ = tuning();
+  PlanCache cache_{tuning_, targetOf(tuning_)};
+};
+
+TEST_F(Asks, SeldomOnceTheFirstCallsDidInVain) {
+  askInVain();
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 1; i < Asking::kSeldom; ++i) EXPECT_FALSE(asks()) << i;
+    EXPECT_TRUE(asksAndLearns(false));
+  }
+}
+
+TEST_F(Asks, AlwaysWhereSomeAreShared) {
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(asksAndLearns(i % Asking::kInVain == 0)) << i;
+}
+
+TEST_F(Asks, AgainOnceBuffersAreShared) {
+  askInVain();
+  while (!asks()) {
+  }
+  cache_.learn(true);
+  askInVain();
+  EXPECT_FALSE(asks());
+}
+
+// Of a kind that needs no more room on one rank than on another nobody forgets what he has learnt.
+TEST_F(Asks, NoSoonerWherePlansHaveMadeRoom) {
+  askInVain();
+  const std::uint64_t made = cache_.made();
+  for (std::uint64_t count = 1; count < 5000; ++count)
+    found(cache_, callOf(schedule::Collective::AllReduce, count));
+  EXPECT_FALSE(asks());
+  EXPECT_EQ(cache_.made(), made + 5000) << "the plan was still there";
+}
+
 }  // namespace
 }  // namespace weft::plan
