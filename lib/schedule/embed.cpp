@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/embed.h"
 
+#include <span>
+
 namespace weft::schedule {
 namespace {
 
@@ -32,17 +34,16 @@ bool contiguous(const Op& op, const Program& from, const Place& mine, const Plac
 // The part's op, shifted by `chunk` chunks into its run, as `chunks` chunks of the parent.
 void emit(Program& program, Op op, const Program& from, const Place& mine, const Place& peers,
           uint32_t chunk, uint32_t chunks) {
-  Program one;  // the operands in the parent's slots
-  for (uint32_t i = 0; i < op.operands; ++i)
-    one.operands.push_back(placed(mine, from.operands[op.firstOperand + i] + chunk));
-  op.firstOperand = 0;
+  const auto operands = std::span(from.operands).subspan(op.firstOperand, op.operands);
+  op.firstOperand = static_cast<uint32_t>(program.operands.size());
   op.src = placed(mine, op.src + chunk);
   op.dst = placed(op.kind == OpKind::Put ? peers : mine, op.dst + chunk);
   op.shape = op.isSignal() ? 0 : mine.chunk + (op.shape + chunk) * mine.chunkStep;
   op.chunks = chunks;
   if (op.hasPeer()) op.peer = peers.rank;
   if (op.kind == OpKind::Copy && op.src == op.dst) return;
-  program.append(op, one);
+  for (const Slot operand : operands) program.operands.push_back(placed(mine, operand + chunk));
+  program.ops.push_back(op);
 }
 
 }  // namespace
