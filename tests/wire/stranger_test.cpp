@@ -184,6 +184,7 @@ TEST(Messages, IntoAnotherRanksPartAreRefused) {
       me.meet();
       if (me.self() == 1) {
         me.send(write);
+        me.until("its answer", [&] { return me.unanswered() == 0; });
         WireWrite hostile = write;
         hostile.target = 2 * part;
         (void)me.attempt(hostile);

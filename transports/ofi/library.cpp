@@ -71,12 +71,14 @@ Status openLibrary(const Library** out) {
   return status;
 }
 
-void keepLittleReady(bool messages) {
+void setDefaults(bool messages) {
   const WritingEnvironment writing;
   // Receives that ofi_rxm keeps for every connection, or for all: nothing is faster with more.
   ::setenv("FI_OFI_RXM_MSG_RX_SIZE", "16", 0);
   // It has room for the completions of so many messages to each of 1,024 peers, and fills it in turn.
   ::setenv("FI_OFI_RXM_MSG_TX_SIZE", "8", 0);
+  // Microseconds until it sees to somebody who connects, also where that has woken it.
+  ::setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "1000", 0);
   // Of each of its 2,048 buffers: 34 MiB by default, in which remote writes do not travel.
   if (!messages) ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
 }

@@ -38,10 +38,10 @@ struct Library {
 // The library of this process.
 Status openLibrary(const Library** out);
 
-// Has ofi_rxm over tcp keep ready what weft uses, in place of 41 MiB and more a process. `messages`:
-// payloads are to travel in messages. libfabric reads that once, at the first question to it; what the
-// environment says already stays.
-void keepLittleReady(bool messages);
+// Has ofi_rxm over tcp keep no more ready than weft uses, and connect sooner. `messages`: payloads are to
+// travel in messages. libfabric reads that once, at the first question to it; what the environment says
+// already stays.
+void setDefaults(bool messages);
 
 // What a negative result of libfabric means: "Cannot allocate memory (-12); fix: ...".
 std::string reason(const Library&, const std::string& provider, std::int64_t result);

@@ -4,12 +4,17 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "base/mark.h"
 #include "base/text.h"
 
 namespace weft::ofi {
+
+namespace {
+constexpr std::size_t kMostKept = 512;
+}
 
 OfiWire::OfiWire(const Library* library, const WireSetup& setup)
     : library_(library),
@@ -22,6 +27,7 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
       timeoutMs_(setup.timeoutMs),
       peers_(setup.ranks) {
   downs_.reserve(setup.ranks);
+  kept_.reserve(kMostKept);
 }
 
 WireCaps OfiWire::caps() const {
@@ -59,24 +65,29 @@ WireResult OfiWire::write(const WireWrite& write) {
     return fail(refusal("ofi", write, fault));
   const Peer& peer = peers_[write.peer];
   if (!peer.fate.ok()) return fail(peer.fate);
-  Rail& rail = *rails_[write.rail];
-  Slot* slot = rail.take();
-  if (slot == nullptr && WEFT_MARK("ofi: no slot, again")) return WireResult::Again;
-  slot->kind = Slot::Write;
-  slot->cookie = write.cookie;
-  const ssize_t result = post(write, slot);
+  const PeerRail& way = peer.rail[write.rail];
+  if (way.kept != 0) return keep(write);
+  const ssize_t result = post(write);
   if (result == 0) return WireResult::Accepted;
-  rail.giveBack(slot);
+  if (result == -FI_EAGAIN && !way.met) return keep(write);
   if (result == -FI_EAGAIN && WEFT_MARK("ofi: again")) return WireResult::Again;
-  linkDown(write.peer, write.rail, rail.failure("posting a write", result));
+  linkDown(write.peer, write.rail, rails_[write.rail]->failure("posting a write", result));
   return fail(peer.fate);
 }
 
-ssize_t OfiWire::post(const WireWrite& write, Slot* slot) {
+ssize_t OfiWire::post(const WireWrite& write) {
+  Rail& rail = *rails_[write.rail];
+  PeerRail& way = peers_[write.peer].rail[write.rail];
+  Slot* slot = rail.take();
+  if (slot == nullptr && WEFT_MARK("ofi: no slot, again")) return -FI_EAGAIN;
+  slot->kind = Slot::Write;
   slot->peer = write.peer;
-  const Rail& rail = *rails_[write.rail];
-  const PeerRail& way = peers_[write.peer].rail[write.rail];
-  return mode_ == Mode::Rdma ? postRdma(rail, way, write, slot) : postMsg(rail, way, write, slot);
+  slot->cookie = write.cookie;
+  const ssize_t result =
+      mode_ == Mode::Rdma ? postRdma(rail, way, write, slot) : postMsg(rail, way, write, slot);
+  way.met |= result == 0;
+  if (result != 0) rail.giveBack(slot);
+  return result;
 }
 
 // Ends with a LinkDown if there is one, so that lastError() is about that one.
@@ -86,6 +97,8 @@ int OfiWire::poll(WireEvent* out, int max) {
   for (std::uint32_t i = 0; i < rails && events < max; ++i)
     events += pollRail((firstRail_ + i) % rails, out + events, max - events);
   if (++firstRail_ >= rails) firstRail_ = 0;
+  if (!kept_.empty()) [[unlikely]]
+    offerKept();
   if (events < max && !downs_.empty()) {
     out[events] = downs_.back();
     downs_.pop_back();
@@ -136,22 +149,18 @@ bool OfiWire::complete(std::uint32_t rail, const fi_cq_data_entry& entry, fi_add
 bool OfiWire::answered(std::uint32_t rail, Slot* slot, WireEvent* out) {
   const Slot::Kind kind = slot->kind;
   if (kind == Slot::Failed) return false;
-  if (kind == Slot::Hello) peers_[slot->peer].rail[rail].sent = true;
-  if (kind == Slot::Write) *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
+  *out = {WireEvent::Sent, slot->peer, 0, slot->cookie};
   rails_[rail]->giveBack(slot);
-  return kind == Slot::Write && peers_[slot->peer].fate.ok();
+  return peers_[slot->peer].fate.ok();
 }
 
-// No traffic but hellos before all ranks have been greeted.
 bool OfiWire::completed(std::uint32_t rail, std::uint32_t from, std::uint32_t immediate,
                         WireEvent* out) {
   Peer& peer = peers_[from];
   if (!peer.fate.ok()) return false;
-  if (greeting_)
-    peer.rail[rail].heard = true;
-  else
-    *out = {WireEvent::RemoteCompletion, from, immediate, 0};
-  return !greeting_;
+  peer.rail[rail].met = true;
+  *out = {WireEvent::RemoteCompletion, from, immediate, 0};
+  return true;
 }
 
 void OfiWire::failed(std::uint32_t rail) {
@@ -178,19 +187,23 @@ void OfiWire::failed(std::uint32_t rail) {
   linkDown(slot->peer, rail, why);
 }
 
-void OfiWire::linkDown(std::uint32_t rank, std::uint32_t rail, const std::string& why) {
+void OfiWire::linkDown(std::uint32_t rank, std::uint32_t rail, const std::string& why,
+                       const char* fix) {
   Peer& peer = peers_[rank];
   if (peer.rails == 0 || !peer.fate.ok()) return;
   peer.fate =
       Status::error({.code = Code::RemoteError,
                      .who = names_[rank],
                      .device = rails_[rail]->device(),
-                     .what = text(why, "; link of ", names_[rank_], " to {who}: ", peer.where)});
+                     .what = text(why, "; link of ", names_[rank_], " to {who}: ", peer.where),
+                     .fix = fix});
+  std::erase_if(kept_, [&](const WireWrite& write) { return write.peer == rank; });
+  for (PeerRail& way : peer.rail) way.kept = 0;
   downs_.push_back({WireEvent::LinkDown, rank, 0, 0});
 }
 
-void OfiWire::allDown(std::uint32_t rail, const std::string& why) {
-  for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) linkDown(peer, rail, why);
+void OfiWire::allDown(std::uint32_t rail, const std::string& why, const char* fix) {
+  for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) linkDown(peer, rail, why, fix);
 }
 
 void OfiWire::sever(std::uint32_t peer) { linkDown(peer, 0, "ofi: severed at this end"); }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/deadline.h"
 #include "transports/ofi/choice.h"
 #include "transports/ofi/rail.h"
 #include "transports/wire/wire.h"
@@ -32,9 +33,9 @@ struct PeerRail {
   std::array<std::uint64_t, kRegions> key = {};
   std::array<std::uint64_t, kRegions> base = {};
   std::uint64_t secret = 0;
-  bool told = false;   // our hello is on its way
-  bool sent = false;   // and answered
-  bool heard = false;  // its hello has come
+  bool met = false;        // something has gone or come on it, so it is connected
+  std::uint32_t kept = 0;  // writes that wait until it is
+  Deadline::Clock::time_point keptSince;
 };
 
 struct Peer {
@@ -53,18 +54,17 @@ class OfiWire final : public Wire {
   Status open(const std::vector<Candidate>& devices);
   Offer offer() const;
   Status join(const std::vector<Offer>& offers, Mode mode);
-  // Every edge carries a remote completion each way, or the error names the first that does not, or
-  // a rank that has failed meanwhile.
-  Status greet(const Exchange&);
 
   const char* name() const override { return "ofi"; }
   WireCaps caps() const override;
   std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
-  std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
+  bool isConnected(std::uint32_t peer) const override;
+  std::string describe(std::uint32_t peer) const override;
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
   bool arm(std::vector<pollfd>* descriptors) override;
+  bool isUnsettled() const override { return !kept_.empty(); }
   void sever(std::uint32_t peer) override;
   const Status& lastError() const override { return lastError_; }
 
@@ -72,8 +72,13 @@ class OfiWire final : public Wire {
   // What is wrong with it; null: nothing.
   const char* faultOf(const WireWrite&) const;
   WireResult fail(const Status& why);
-  // One operation to the provider; 0, or the negative result of libfabric.
-  ssize_t post(const WireWrite&, Slot*);
+  // To the provider; 0, or the negative result of libfabric.
+  ssize_t post(const WireWrite&);
+  // connecting.cpp
+  WireResult keep(const WireWrite&);
+  void offerKept();
+  void forgetKept(std::size_t index);
+  void unreached(const WireWrite&);
   ssize_t postRdma(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
   ssize_t postMsg(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
 
@@ -87,14 +92,11 @@ class OfiWire final : public Wire {
   // A message of somebody who is no rank.
   void drop(std::uint32_t rail, std::size_t bytes);
   void failed(std::uint32_t rail);
-  void linkDown(std::uint32_t peer, std::uint32_t rail, const std::string& why);
-  void allDown(std::uint32_t rail, const std::string& why);
+  void linkDown(std::uint32_t peer, std::uint32_t rail, const std::string& why,
+                const char* fix = "");
+  void allDown(std::uint32_t rail, const std::string& why, const char* fix = "");
 
   Status meet(std::uint32_t rank, const Offer& theirs);
-  void sayHello(std::uint32_t peer, std::uint32_t rail);
-  template <class Visit>
-  void eachEdge(const Visit& visit);
-  Status ungreeted();
 
   const Library* const library_;  // null: reaches nobody
   const std::uint32_t rank_;
@@ -105,13 +107,13 @@ class OfiWire final : public Wire {
   const std::size_t remoteCompletions_;
   const int timeoutMs_;
   Mode mode_ = Mode::Rdma;
-  bool greeting_ = true;
   std::size_t maxWrite_ = 0;
   std::vector<std::unique_ptr<Rail>> rails_;
   std::vector<Peer> peers_;
+  std::vector<WireWrite> kept_;  // to peers that are not connected yet
+  std::size_t nextKept_ = 0;
   // A write's data has room for the immediate data alone: its sender is known by its address.
   bool narrow_ = false;
-  bool unknownSenders_ = false;  // the provider did not name the sender of a remote completion
   std::array<std::unordered_map<fi_addr_t, std::uint32_t>, kMaxRails> senders_;
   std::uint32_t firstRail_ = 0;  // of the next poll()
   std::uint32_t idlePolls_ = 0;

@@ -41,7 +41,7 @@ struct FreePages {
 struct Slot {
   // Failed: not used again, since efa reports each packet of an operation that fails. Its peer, now
   // out of reach, needs it no more.
-  enum Kind : std::uint32_t { Write, Hello, Receive, Failed };
+  enum Kind : std::uint32_t { Write, Receive, Failed };
   fi_context2 context;
   Kind kind;
   std::uint32_t peer;

@@ -22,8 +22,10 @@ bool OfiWire::writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, 
   auto sender = static_cast<std::uint32_t>(data >> 32);
   if (narrow_) {
     const auto known = senders_[rail].find(from);
-    unknownSenders_ |= known == senders_[rail].end();
-    if (unknownSenders_) return false;
+    if (known == senders_[rail].end()) {
+      allDown(rail, "ofi: this provider does not tell who wrote", "WEFT_OFI_MODE=msg");
+      return false;
+    }
     sender = known->second;
   }
   if (sender >= peers_.size() || peers_[sender].rails == 0) return false;

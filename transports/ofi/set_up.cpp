@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From WireSetup to a wire: the devices, the rails, the peers' addresses, a hello on each edge.
-#include <rdma/fi_errno.h>
-#include <sched.h>
-
+// From WireSetup to a wire: the devices, the rails, the peers' addresses.
 #include <algorithm>
 
-#include "base/deadline.h"
 #include "base/hash.h"
 #include "base/knobs.h"
 #include "base/log.h"
@@ -42,7 +38,7 @@ Status lookAround(const WireSetup& setup, Findings* found) {
   WEFT_TRY(DeviceFilter::parse(found->devices, &filter));
   const bool automatic = found->provider == "auto";
   const std::string provider = automatic ? kAnywhere : found->provider;
-  if (provider == kAnywhere) keepLittleReady(found->mode == "msg");
+  if (provider == kAnywhere) setDefaults(found->mode == "msg");
   if (automatic)
     found->preferred =
         listCandidates(*found->library, kPreferred, filter, setup.distanceOf, &found->why);
@@ -213,69 +209,10 @@ Status OfiWire::meet(std::uint32_t rank, const Offer& theirs) {
   return {};
 }
 
-void OfiWire::sayHello(std::uint32_t peer, std::uint32_t rail) {
-  Slot* slot = rails_[rail]->take();
-  if (slot == nullptr) return;
-  slot->kind = Slot::Hello;
-  WireWrite hello;
-  hello.peer = peer;
-  hello.rail = rail;
-  const ssize_t result = post(hello, slot);
-  peers_[peer].rail[rail].told = result == 0;
-  if (result == 0) return;
-  rails_[rail]->giveBack(slot);
-  if (result != -FI_EAGAIN) linkDown(peer, rail, rails_[rail]->failure("saying hello", result));
-}
-
-template <class Visit>
-void OfiWire::eachEdge(const Visit& visit) {
-  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank)
-    for (std::uint32_t rail = 0; rail < peers_[rank].rails; ++rail)
-      visit(rank, rail, peers_[rank].rail[rail]);
-}
-
-// Connections are made by the first message, which a provider refuses until then: so try and poll.
-Status OfiWire::greet(const Exchange& exchange) {
-  const Deadline deadline = Deadline::in(timeoutMs_);
-  constexpr int kPollsUnheard = 64;
-  int polls = 0;
-  for (bool done = false; !done; ::sched_yield()) {
-    done = true;
-    if (++polls % kPollsUnheard == 0) WEFT_TRY(exchange({}, nullptr));
-    eachEdge([&](std::uint32_t rank, std::uint32_t rail, PeerRail& edge) {
-      if (!edge.told) sayHello(rank, rail);
-      done &= edge.sent && edge.heard;
-    });
-    WireEvent event;
-    if (poll(&event, 1) != 0) return peers_[event.peer].fate;
-    if (!done && deadline.expired()) return ungreeted();
-  }
-  greeting_ = false;
-  return {};
-}
-
-Status OfiWire::ungreeted() {
-  ErrorData data{.code = Code::Timeout};
-  eachEdge([&](std::uint32_t rank, std::uint32_t rail, const PeerRail& edge) {
-    if (!data.what.empty() || (edge.sent && edge.heard)) return;
-    data.who = names_[rank];
-    data.device = rails_[rail]->device();
-    data.what =
-        text("ofi: ", names_[rank_], edge.sent ? " heard no hello from " : " could not reach ",
-             "{who} on rail ", rail, " within ", timeoutMs_, " ms (",
-             edge.told ? "a hello was posted" : "never connected", "): ", peers_[rank].where);
-  });
-  if (unknownSenders_) data.what += "; this provider does not tell who wrote";
-  data.fix = unknownSenders_
-                 ? "WEFT_OFI_MODE=msg"
-                 : "check firewall and routes, or choose another interface with WEFT_NET_DEVICES";
-  return Status::error(std::move(data));
-}
-
 namespace {
 
-// The steps, each followed by an agreement, so that no rank waits for one that has failed. Who
-// greets hears of that, too, but only of a rank that is gone.
+// The steps, each followed by an agreement, so that no rank waits for one that has failed, and none
+// writes before all are ready.
 Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   const bool takesPart = std::ranges::count(setup.peers, true) != 0;
   Findings found;
@@ -296,9 +233,7 @@ Status setUp(const WireSetup& setup, std::unique_ptr<OfiWire>* wire) {
   Mode mode = Mode::Rdma;
   Status joined = takesPart ? chooseMode(found.mode, offers, &mode) : Status();
   if (takesPart && joined.ok()) joined = (*wire)->join(offers, mode);
-  WEFT_TRY(agree(setup, joined));
-  if (takesPart) WEFT_TRY((*wire)->greet(setup.exchange));
-  return agree(setup, {});
+  return agree(setup, joined);
 }
 
 }  // namespace

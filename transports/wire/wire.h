@@ -102,6 +102,8 @@ class Wire {
   virtual WireCaps caps() const = 0;
   // How many ways there are to that peer (ports, NICs) that a large message may be striped over.
   virtual std::uint32_t rails(std::uint32_t peer) const = 0;
+  // Has anything gone to that peer, or come from it? Wires that join all in advance need not know.
+  virtual bool isConnected(std::uint32_t /*peer*/) const { return true; }
   // One line for people: what carries bytes to that peer: "rxe0:1 -> rxe3:1, 10.0.0.1 -> 10.0.0.2".
   virtual std::string describe(std::uint32_t peer) const = 0;
 
@@ -113,6 +115,8 @@ class Wire {
   // Before a sleep, if caps().sleeps: adds descriptors of which one becomes readable, also for
   // another thread, when poll() may find something. False: it may now. Calls of poll() end that.
   virtual bool arm(std::vector<pollfd>* /*descriptors*/) { return false; }
+  // Is there something for poll() to do now and then of which no descriptor tells?
+  virtual bool isUnsettled() const { return false; }
   // Cuts this end of the link, for good.
   virtual void sever(std::uint32_t peer) = 0;
   virtual const Status& lastError() const = 0;

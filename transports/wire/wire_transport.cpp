@@ -49,7 +49,9 @@ WireTransport::~WireTransport() {
     return;
   }
   if (progressThread_) progressThread_->stop();
-  const auto mayHear = [&](std::uint32_t r) { return parts_.mirrors[r] && down_[r].ok(); };
+  const auto mayHear = [&](std::uint32_t r) {
+    return parts_.mirrors[r] && parts_.wire->isConnected(r) && down_[r].ok();
+  };
   const Deadline bye = Deadline::in(kByeMs);
   for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
     pollUntil(bye, [&] { return !mayHear(r) || outbox_.tell(r, ImmediateData::bye()); });
@@ -126,7 +128,7 @@ bool WireTransport::progressForSleeper() {
 
 ProgressThread::Milliseconds WireTransport::arm(std::vector<pollfd>* descriptors) {
   if (!parts_.wire->arm(descriptors)) return {};
-  return outbox_.isRefused() ? kRetry : kKeepAlive;
+  return outbox_.isRefused() || parts_.wire->isUnsettled() ? kRetry : kKeepAlive;
 }
 
 bool WireTransport::handOver() {
