@@ -103,7 +103,7 @@ class Transport {
   }
 
   // Copies by cross-memory attach (CMA) from and to a peer's own memory, by its address there;
-  // hasDirect(peer). False: lastError() says why.
+  // hasDirect(peer). False: lastError() says why. Several threads may copy at once.
   virtual bool getFrom(std::uint32_t /*peer*/, std::uint64_t /*from*/, void* /*to*/,
                        std::size_t /*bytes*/) {
     return false;

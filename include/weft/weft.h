@@ -57,23 +57,23 @@
  *   communicator is used by one thread at a time, else weftInvalidUsage; weftCommAbort and
  *   weftCommGetAsyncError may be called from any thread.
  *   A rank may have several threads (weftConfig_t.threads): they share the bytes of its large
- * collectives, in pieces side by side, where that is worth what it costs to call them together; the
- * bits are those of one thread. The communicators that come of its splits use the same ones, one at
- * a time: a call that finds them at work for another does without. Ranks may differ in it. Sends,
- * receives, copies by the kernel between processes and the steps of shard.h are of one thread.
+ * collectives, and of long messages that it receives, in pieces side by side, where that is worth
+ * what it costs to call them together; the bits are those of one thread. The communicators that come
+ * of its splits use the same ones, one at a time: a call that finds them at work for another does
+ * without. Ranks may differ in it. The steps of shard.h are of one thread.
  *   Helpers sleep between calls, have the affinity mask of the thread that makes the communicator
  * and take no signals. More of them than that mask has cores are made, with a warning; never do more
  * work at a time than are this rank's part of the cores that the ranks of its host share.
-   With weftConfig_t.teamCalls they are the application's own, as those of an OpenMP region: every
- collective, send and receive on that communicator is called by all `threads` of them, with the same
- arguments, and returns the same result to each. It begins when the last one has come, and its
- deadline covers that: fewer threads are weftTimeout, on all ranks, with how many came and, from the
- second call on, which did not. Another call, or another argument but of timeoutMs and label, is
- weftMismatch on all ranks, with both calls; more threads than `threads` at once are weftInvalidUsage
- for those too many. Threads that wait in a call spin shortly and then sleep. Such calls take no
- stream and are in no group: weftInvalidUsage. All else, from weftCommSplit to weftCommDestroy, is
- of one thread as ever. A communicator that is split off is called likewise unless its config says
- teamCalls = 0.
+ *   With weftConfig_t.teamCalls they are the application's own, as those of an OpenMP region: every
+ * collective, send and receive on that communicator is called by all `threads` of them, with the
+ * same arguments, and returns the same result to each. It begins when the last one has come, and its
+ * deadline covers that: fewer threads are weftTimeout, on all ranks, with how many came and, from
+ * the second call on, which did not. Another call, or another argument but timeoutMs and label, is
+ * weftMismatch on all ranks, with both calls, and nothing is sent. More than `threads` at once are
+ * weftInvalidUsage for those too many. Threads that wait in a call spin for a moment and then sleep.
+ * Such calls take no stream and are in no group: weftInvalidUsage. All else, from weftCommSplit to
+ * weftCommDestroy, is called by one thread as ever. A communicator that is split off is called like
+ * its parent unless its config says teamCalls = 0.
  *   A communicator does not survive fork(): in the child every call returns weftInvalidUsage.
  */
 #ifndef WEFT_WEFT_H_

@@ -29,7 +29,7 @@ Core::Core(Parts made)
       watch(*parts.transport, parts.rank, parts.names, parts.config.name, parts.remoteRanks.get()),
       executor(*parts.transport, watch, parts.rank, parts.waiting, parts.lanes, parts.crew),
       pairs(*parts.transport, watch, parts.rank, parts.waiting,
-            engine::tunePairs(parts.tuning.costs.machine)),
+            engine::tunePairs(parts.tuning.costs.machine), parts.crew),
       plans(parts.tuning, parts.target) {}
 
 Communicator::Communicator(std::unique_ptr<Core> core)

@@ -61,8 +61,14 @@ bool Compute::findSource(const Piece& piece, const plan::Place& place, std::uint
     sources_[k] = piece.own(place);
     return true;
   }
-  sources_[k] = peers_.load(place, piece.from, piece.bytes, k);
-  return sources_[k] != nullptr;
+  if (const std::byte* const here = peers_.address(place)) {
+    sources_[k] = here + piece.from;
+    return true;
+  }
+  if (!fetched_) fetched_ = std::make_unique<std::byte[]>(sources_.size() * plan::kTileBytes);
+  std::byte* const tile = fetched_.get() + k * plan::kTileBytes;
+  sources_[k] = tile;
+  return peers_.load(place, piece.from, tile, piece.bytes);
 }
 
 bool Compute::findSources(const Piece& piece) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/cache_aligned.h"
@@ -30,6 +31,7 @@ class alignas(base::kCacheAligned) Compute {
   // Runs `op` on its bytes from `from` to `end`. False: a CMA copy failed, the transport's
   // lastError() says why.
   bool run(const Frame& frame, const plan::BoundOp& op, std::uint64_t from, std::uint64_t end);
+  std::size_t bytes() const { return fetched_ ? sources_.size() * plan::kTileBytes : 0; }
 
  private:
   // A piece of an op: all of it where every buffer is mapped here, else as much as CMA copies at
@@ -69,6 +71,7 @@ class alignas(base::kCacheAligned) Compute {
   base::CacheAlignedVector<void*> targets_;           // that are mapped here, the op's own first
   base::CacheAlignedVector<const plan::Place*> far_;  // that are not
   std::vector<std::byte> tile_;                       // of an epilogue's results
+  std::unique_ptr<std::byte[]> fetched_;              // a tile a source, made when first needed
 };
 
 }  // namespace weft::engine

@@ -227,26 +227,33 @@ void Executor::advance(transport::Put* put, std::uint64_t bytes) {
   put->bytes -= bytes;
 }
 
-// The first `bytes` of what the put would copy, by all threads, where the peer's memory is mapped
-// and nothing stands between. False, and nothing is done, elsewhere, or where one is as good.
-bool Executor::copyByTeam(transport::Put* put, std::uint64_t bytes) {
-  if (!compute_.hasTeam() || put->target == transport::kInlined) return false;
+// The first `bytes` of what the put would copy, by all threads, where the peer is of this host; into
+// memory that is not mapped here, by CMA. Nothing elsewhere, or where one thread is as good.
+std::optional<bool> Executor::copyByTeam(transport::Put* put, std::uint64_t bytes) {
+  if (!compute_.work().hasTeam() || put->target == transport::kInlined) return {};
   const transport::WindowView window = transport_.view(put->peer);
-  if (!window || (put->direct && !transport_.caps().sharesAll)) return false;
+  if (!window) return {};
+  const bool maps = !put->direct || transport_.caps().sharesAll;
   std::byte* const to =
       put->direct ? reinterpret_cast<std::byte*>(put->target) : window.base() + put->target;
-  if (!compute_.copy(to, put->src, bytes)) return false;
-  advance(put, bytes);
-  return true;
+  const std::optional<bool> done = compute_.work().copy(bytes, [&](std::uint64_t from, std::uint64_t end) {
+    if (!maps) return transport_.putTo(put->peer, put->target + from, put->src + from, end - from);
+    copyBytes(to + from, put->src + from, end - from);
+    return true;
+  });
+  if (done == true) advance(put, bytes);
+  return done;
 }
 
 // A direct put may be as long as the message. All of it but the last piece, unless the call ends.
 bool Executor::copyAhead(transport::Put* put) {
   const std::uint64_t piece = tuning_.uninterrupted;
   while (mayTouchPeers() && put->bytes != 0) {
-    if (copyByTeam(put, std::min(piece, put->bytes))) continue;
-    if (put->bytes <= piece) return true;
-    if (!transport_.putTo(put->peer, put->target, put->src, piece)) {
+    std::optional<bool> done = copyByTeam(put, std::min(piece, put->bytes));
+    if (done == true) continue;
+    if (!done && put->bytes <= piece) return true;
+    if (!done) done = transport_.putTo(put->peer, put->target, put->src, piece);
+    if (done == false) {
       broken_ = transport_.lastError();
       return false;
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/cache_aligned.h"
@@ -52,7 +53,9 @@ class Executor {
   std::uint64_t epoch() const { return lastEpoch_; }
   // Bytes of payload that this rank has put into, stored to or read from its peers.
   std::uint64_t movedBytes() const { return moved_.load(std::memory_order_relaxed); }
-  std::size_t bytes() const { return peers_.bytes() + footprint_.bytes(); }  // beyond its own size
+  std::size_t bytes() const {
+    return compute_.bytes() + footprint_.bytes();
+  }  // beyond its own size
 
  private:
   enum class Step : std::uint8_t { Blocked, Moved, Broken };
@@ -78,7 +81,7 @@ class Executor {
   Step runOp(Lane& lane, const plan::BoundOp& op);
   Step put(Lane& lane, const plan::BoundOp& op);
   bool copyAhead(transport::Put* put);
-  bool copyByTeam(transport::Put* put, std::uint64_t bytes);
+  std::optional<bool> copyByTeam(transport::Put* put, std::uint64_t bytes);
   void advance(transport::Put* put, std::uint64_t bytes);
   transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
   bool mayTouchPeers();

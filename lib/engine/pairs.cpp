@@ -48,7 +48,7 @@ PairTuning tunePairs(const tune::Machine& machine) {
 }
 
 Pairs::Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
-             const WaitTuning& waiting, const PairTuning& tuning)
+             const WaitTuning& waiting, const PairTuning& tuning, const Crew& crew)
     : transport_(transport),
       watch_(watch),
       layout_(transport.layout()),
@@ -58,6 +58,7 @@ Pairs::Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t
       slotBytes_(layout_.pairBytes / (std::size_t{layout_.ranks} * kPairSlots)),
       own_(transport.own()),
       progress_(transport, watch, waiting_),
+      work_(crew),
       sends_(layout_.ranks, 0),
       receives_(layout_.ranks, 0),
       sent_(layout_.ranks, layout_.epochsBefore),
@@ -138,8 +139,16 @@ Status Pairs::run(std::span<const PairOp> ops) {
   WEFT_TRY(watch_.firstError());
   for (const PairOp& op : ops) ++(op.isSend ? sends_ : receives_)[op.peer];
   const transport::ProgressOwnership ownership(transport_);
+  const TeamWork::Call call(work_, nsToReceive());
   const Status status = runLoaded();
   return status.ok() ? status : progress_.abandon(status);
+}
+
+double Pairs::nsToReceive() const {
+  std::uint64_t bytes = 0;
+  for (const Transfer& t : transfers_)
+    if (!t.op.isSend) bytes += t.bytes;
+  return work_.copyNs(bytes);
 }
 
 Status Pairs::runLoaded() {
@@ -287,28 +296,42 @@ bool Pairs::take(Transfer& t, const transport::ArrivalSlot& arrival, std::uint64
   return true;
 }
 
+// copy(at, bytes) for the next bytes of an offered message, shared where that is worth it.
+template <class Copy>
+bool Pairs::readByTeam(Transfer& t, const Copy& copy) {
+  const std::uint64_t from = t.taken;
+  const std::uint64_t most = work_.hasTeam() ? kReadAtOnce * work_.members() : kReadAtOnce;
+  const std::uint64_t bytes = std::min(most, t.bytes - from);
+  t.taken += bytes;
+  const std::optional<bool> done = work_.copy(bytes, [&](std::uint64_t first, std::uint64_t last) {
+    return copy(from + first, last - first);
+  });
+  return done ? *done : copy(from, bytes);
+}
+
 // Some of an offered message. Its sender may have failed, and then counts on nobody reading it.
 bool Pairs::read(Transfer& t, const transport::ArrivalSlot& arrival) {
   if (watch_.isBroken()) return fail(watch_.firstError());
   Offer offer;
   std::memcpy(&offer, arrival.inlined, sizeof(offer));
-  const std::uint64_t bytes = std::min(kReadAtOnce, t.bytes - t.taken);
-  void* to = t.op.data + t.taken;
   if (offer.reference == 0) {
-    if (!transport_.getFrom(t.op.peer, offer.address + t.taken, to, bytes))
-      return fail(transport_.lastError());
-  } else {
-    const std::byte* const there = transport_.reach(t.op.peer, offer.reference);
-    if (there == nullptr)
-      return fail(Status::error(Code::InternalError, watch_.nameOf(t.op.peer),
-                                " shares memory that is not in its heap"));
-    if (t.bytes >= tuning_.streamMin)
-      reduce::copyStream(&to, 1, there + t.taken, bytes);
-    else
-      copyBytes(to, there + t.taken, bytes);
+    const bool done = readByTeam(t, [&](std::uint64_t at, std::uint64_t bytes) {
+      return transport_.getFrom(t.op.peer, offer.address + at, t.op.data + at, bytes);
+    });
+    return done || fail(transport_.lastError());
   }
-  t.taken += bytes;
-  return true;
+  const std::byte* const there = transport_.reach(t.op.peer, offer.reference);
+  if (there == nullptr)
+    return fail(Status::error(Code::InternalError, watch_.nameOf(t.op.peer),
+                              " shares memory that is not in its heap"));
+  return readByTeam(t, [&](std::uint64_t at, std::uint64_t bytes) {
+    void* to = t.op.data + at;
+    if (t.bytes >= tuning_.streamMin)
+      reduce::copyStream(&to, 1, there + at, bytes);
+    else
+      copyBytes(to, there + at, bytes);
+    return true;
+  });
 }
 
 bool Pairs::awaitsHere(const Seat& seat) const {

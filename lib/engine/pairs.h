@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "engine/progress.h"
+#include "engine/team_work.h"
 #include "reduce/reduce.h"
 #include "transports/transport.h"
 #include "tune/machine.h"
@@ -50,8 +51,9 @@ class Pairs {
   static constexpr std::uint32_t kPairSlots = 4;
   static constexpr std::uint32_t kArrivalsPerPeer = 2 * kPairSlots;  // arrivals, then credits
 
+  // `crew`: shares the bytes of large messages that are read.
   Pairs(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
-        const WaitTuning& waiting, const PairTuning& tuning);
+        const WaitTuning& waiting, const PairTuning& tuning, const Crew& crew = {});
 
   // Checks that sends and receives to oneself match, then runs all. Errors of usage have no effect.
   Status run(std::span<const PairOp> ops);
@@ -90,6 +92,9 @@ class Pairs {
   bool land(transport::Put& put);
   bool take(Transfer& transfer, const transport::ArrivalSlot& arrival, std::uint64_t end);
   bool read(Transfer& transfer, const transport::ArrivalSlot& arrival);
+  template <class Copy>
+  bool readByTeam(Transfer& transfer, const Copy& copy);
+  double nsToReceive() const;
   Step putOrBlock(const transport::Put& put);
   Step disagree(const Transfer& transfer, std::uint64_t tag);
   bool fail(Status why);
@@ -130,6 +135,7 @@ class Pairs {
   const std::uint64_t slotBytes_;
   transport::WindowView own_;
   Progress progress_;
+  TeamWork work_;
   std::vector<std::uint64_t> sends_, receives_;
   std::vector<std::uint64_t> sent_, received_;  // pieces, by peer
   std::vector<bool> met_;                       // by peer: the pair's arrival slots have memory

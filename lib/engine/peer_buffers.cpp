@@ -36,14 +36,9 @@ bool PeerBuffers::admit(std::uint32_t peer, const Entry& theirs) {
          locate(theirs.sharedOut, theirs.out, &out_[peer]);
 }
 
-const std::byte* PeerBuffers::load(const plan::Place& place, std::uint64_t from, std::size_t bytes,
-                                   std::uint32_t slot) {
-  const Buffer& buffer = at(place);
-  if (buffer.here != nullptr) return buffer.here + place.offset + from;
-  if (!fetched_) fetched_ = std::make_unique<std::byte[]>(in_.size() * plan::kTileBytes);
-  std::byte* const to = fetched_.get() + slot * plan::kTileBytes;
-  const std::uint64_t address = buffer.there + place.offset + from;
-  return transport_.getFrom(place.peer, address, to, bytes) ? to : nullptr;
+bool PeerBuffers::load(const plan::Place& place, std::uint64_t from, std::byte* to,
+                       std::size_t bytes) {
+  return transport_.getFrom(place.peer, at(place).there + place.offset + from, to, bytes);
 }
 
 bool PeerBuffers::store(const plan::Place& place, std::uint64_t from, const std::byte* src,

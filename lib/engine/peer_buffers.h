@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/cache_aligned.h"
@@ -24,7 +23,8 @@ struct Entry {
 static_assert(sizeof(Entry) <= transport::kInlineBytes);
 
 // The buffers of the other ranks during one call: memory that is mapped here is read and written
-// where it lies, other memory by CMA copies. One thread at a time.
+// where it lies, other memory by CMA copies. One thread enters and admits; several may load and
+// store then.
 class PeerBuffers {
  public:
   explicit PeerBuffers(transport::Transport& transport);
@@ -42,15 +42,10 @@ class PeerBuffers {
     return buffer.here != nullptr ? buffer.here + place.offset : nullptr;
   }
 
-  // A place from `from` on: where it is mapped, or `bytes` <= kTileBytes of it, fetched into buffer
-  // number `slot` < ranks. Null: the transport's lastError() says why.
-  const std::byte* load(const plan::Place& place, std::uint64_t from, std::size_t bytes,
-                        std::uint32_t slot);
+  // `bytes` of a place that is not mapped, into `to`. False: the transport's lastError() says why.
+  bool load(const plan::Place& place, std::uint64_t from, std::byte* to, std::size_t bytes);
   // Into a place that is not mapped.
   bool store(const plan::Place& place, std::uint64_t from, const std::byte* src, std::size_t bytes);
-
-  // Memory of its own.
-  std::size_t bytes() const { return fetched_ ? in_.size() * plan::kTileBytes : 0; }
 
  private:
   struct Buffer {
@@ -63,7 +58,6 @@ class PeerBuffers {
 
   transport::Transport& transport_;
   base::CacheAlignedVector<Buffer> in_, out_;  // by rank
-  std::unique_ptr<std::byte[]> fetched_;       // a tile for each rank, made when first needed
   bool mapped_ = true;
 };
 

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -129,6 +131,46 @@ TEST_P(Threads, GiveTheSameBits) {
         if (const std::string one = compareSums(r, type, 100003, shared); !one.empty())
           return std::to_string(type) + ": " + one;
     return "";
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// Each rank to the next, several messages at once.
+std::string passOn(const Rank& r, bool shared) {
+  constexpr std::size_t kMessages = 3, kBytes = (std::size_t{2} << 20) + 77;
+  std::vector<std::unique_ptr<Guarded>> in, out;
+  const int next = (r.rank + 1) % r.ranks, last = (r.rank + r.ranks - 1) % r.ranks;
+  weftGroupStart();
+  for (std::size_t m = 0; m < kMessages; ++m) {
+    in.push_back(std::make_unique<Guarded>(kBytes, m, shared));
+    out.push_back(std::make_unique<Guarded>(kBytes, 5 * m, shared));
+    std::mt19937 random(static_cast<unsigned>(r.rank) * 10 + static_cast<unsigned>(m));
+    std::generate_n(in[m]->data(), kBytes, [&] { return static_cast<std::byte>(random()); });
+    weftSend(in[m]->data(), kBytes, weftUint8, next, r.comm, nullptr);
+    weftRecv(out[m]->data(), kBytes, weftUint8, last, r.comm, nullptr);
+  }
+  if (const auto ended = weftGroupEnd(); ended != weftSuccess) return outcome(ended, r.comm);
+  for (std::size_t m = 0; m < kMessages; ++m) {
+    std::mt19937 random(static_cast<unsigned>(last) * 10 + static_cast<unsigned>(m));
+    const bool same = std::all_of(out[m]->data(), out[m]->data() + kBytes, [&](std::byte b) {
+      return b == static_cast<std::byte>(random());
+    });
+    if (!same || !out[m]->isIntact()) return "message " + std::to_string(m) + " is another one";
+  }
+  return "";
+}
+
+// Those that are read where they lie, by loads or by CMA.
+TEST_P(Threads, ShareLongMessages) {
+  const std::string failed = failures(GetParam(), [&](const Rank& r) {
+    std::string one;
+    for (const bool shared : {true, false})
+      for (const ParallelFor pool : {ParallelFor{nullptr}, ParallelFor{onNewThreads}}) {
+        std::atomic<int> jobs{0};
+        const auto pass = [&](const Rank& other) { return passOn(other, shared); };
+        if (one.empty()) one = withThreads(r, 3, pool, &jobs, shared, pass);
+      }
+    return one;
   });
   EXPECT_EQ(failed, "");
 }

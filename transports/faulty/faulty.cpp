@@ -52,6 +52,7 @@ std::uint32_t FaultyTransport::someTime() {
 }
 
 bool FaultyTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {
+  const std::lock_guard lock(copying_);
   const bool done = answers(peer, !peers_[peer].broken && inner_->getFrom(peer, from, to, bytes));
   if (done && isSpoiled(peer, self_, bytes, &peers_[peer].largeGets)) flipOneBit(to, bytes);
   return done;
@@ -59,6 +60,7 @@ bool FaultyTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, 
 
 bool FaultyTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* from,
                             std::size_t bytes) {
+  const std::lock_guard lock(copying_);
   return answers(peer, !peers_[peer].broken && inner_->putTo(peer, to, from, bytes));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -135,6 +136,7 @@ class FaultyTransport final : public Transport {
   std::unique_ptr<Transport> inner_;
   Faults faults_;
   std::string name_;
+  std::mutex copying_;  // by several threads
   Status lastError_;
   std::mt19937_64 random_;
   std::uint32_t self_;

@@ -92,9 +92,11 @@ bool MappedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* fr
 }
 
 bool MappedTransport::succeeds(std::uint32_t peer, const char* what, const Status& status) {
+  if (status.ok()) return true;
   const PeerName who(static_cast<int>(peer), "");
-  if (!status.ok()) lastError_ = within(text(what, " ", who, ": "), who, status);
-  return status.ok();
+  const std::lock_guard lock(failing_);
+  lastError_ = within(text(what, " ", who, ": "), who, status);
+  return false;
 }
 
 // Where the kernel is too old to say, pages come when they are touched.

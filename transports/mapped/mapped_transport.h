@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -105,6 +106,7 @@ class MappedTransport final : public Transport {
 
   MappedParts parts_;
   bool sharesAll_ = false;
+  std::mutex failing_;  // copies, by several threads
   Status lastError_;
 };
 

@@ -31,14 +31,17 @@ RoutedTransport::RoutedTransport(Parts parts)
 }
 
 bool RoutedTransport::getFrom(std::uint32_t p, std::uint64_t from, void* to, std::size_t bytes) {
-  lastError_ = &of(p).lastError();
-  return of(p).getFrom(at(p), from, to, bytes);
+  return answers(p, of(p).getFrom(at(p), from, to, bytes));
 }
 
 bool RoutedTransport::putTo(std::uint32_t p, std::uint64_t to, const void* from,
                             std::size_t bytes) {
-  lastError_ = &of(p).lastError();
-  return of(p).putTo(at(p), to, from, bytes);
+  return answers(p, of(p).putTo(at(p), to, from, bytes));
+}
+
+bool RoutedTransport::answers(std::uint32_t p, bool done) {
+  if (!done) lastError_ = &of(p).lastError();
+  return done;
 }
 
 // Where all of them are reached by the first, which is memory if any peer is.

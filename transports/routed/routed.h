@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -73,17 +74,18 @@ class RoutedTransport final : public Transport {
   void wake(std::uint32_t p) override { of(p).wake(at(p)); }
   void sever(std::uint32_t p) override { of(p).sever(at(p)); }
   bool isDown(std::uint32_t p) const override { return of(p).isDown(at(p)); }
-  const Status& lastError() const override { return *lastError_; }
+  const Status& lastError() const override { return *lastError_.load(); }
 
  private:
   const Transport& first() const { return *parts_.transports[0]; }
   Transport& of(std::uint32_t p) const { return *parts_.transports[parts_.routes[p].part]; }
   std::uint32_t at(std::uint32_t p) const { return parts_.routes[p].peer; }
+  bool answers(std::uint32_t p, bool done);
 
   Parts parts_;
   Caps caps_;
   std::vector<std::vector<std::uint32_t>> rankOf_;  // by transport and number there
-  const Status* lastError_;
+  std::atomic<const Status*> lastError_;
 };
 
 // Each peer is reached by memory inside the host, or by one of the wires, which both ends name

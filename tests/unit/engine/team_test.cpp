@@ -231,7 +231,7 @@ std::vector<std::byte> resultOf(const plan::Plan& plan, std::vector<std::byte> i
   std::byte* const base[] = {in.data(), out.data() + kAround + shift,
                              out.data() + kAround + shift + 2 * bytes, nullptr};
   const TeamCompute::Run run(compute, plan);
-  EXPECT_EQ(compute.hasTeam(), crew.team != nullptr);
+  EXPECT_EQ(compute.work().hasTeam(), crew.team != nullptr);
   for (const plan::BoundOp& op : plan.ops)
     EXPECT_TRUE(compute.run({plan, base, nullptr, nullptr, 0}, op, 0, bytes));
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(shift));
@@ -266,6 +266,67 @@ TEST(TeamCompute, GivesTheBitsOfOneThread) {
   EXPECT_GT(jobs, 80);
 }
 
+// Peers' memory that is reached by copies alone, as by CMA; `bad`: no copy reaches that byte.
+class CopyingTransport : public test::StillTransport {
+ public:
+  explicit CopyingTransport(const std::byte* bad) : StillTransport(3), bad_(bad) {}
+
+  bool getFrom(std::uint32_t, std::uint64_t from, void* to, std::size_t bytes) override {
+    return copy(to, reinterpret_cast<const std::byte*>(from), bytes);
+  }
+  bool putTo(std::uint32_t, std::uint64_t to, const void* from, std::size_t bytes) override {
+    return copy(reinterpret_cast<void*>(to), static_cast<const std::byte*>(from), bytes);
+  }
+
+ private:
+  bool copy(void* to, const std::byte* from, std::size_t bytes) const {
+    if (bad_ >= from && bad_ < from + bytes) return false;
+    std::memcpy(to, from, bytes);
+    return true;
+  }
+
+  const std::byte* const bad_;
+};
+
+// Out of rank 0 and then of rank 1, when the first has added what all three have; empty if a copy
+// fails.
+std::vector<std::byte> sumByCopies(const std::vector<std::byte>& in, const Crew& crew,
+                                   const std::byte* bad) {
+  plan::Plan plan = planOf(reduce::DType::F32, reduce::RedOp::Avg, in.size() / 12, false);
+  const std::uint64_t bytes = plan.ops[0].limit;
+  for (std::uint32_t k = 0; k < 3; ++k) plan.operands[k] = {plan::Base::PeerIn, k, 0};
+  plan.operands[3] = {plan::Base::PeerOut, 1, 0};
+  plan.ops[0].crossings = 4;
+  std::vector<std::byte> out(2 * bytes);
+  CopyingTransport transport(bad);
+  PeerBuffers peers(transport);
+  for (std::uint32_t k = 0; k < 3; ++k)
+    EXPECT_TRUE(peers.admit(k, {.out = out.data() + bytes, .in = in.data() + k * bytes}));
+  EXPECT_FALSE(peers.mapped());
+  TeamCompute compute(peers, 4, crew);
+  std::byte* const base[] = {nullptr, out.data(), nullptr, nullptr};
+  const TeamCompute::Run run(compute, plan);
+  const bool done = compute.run({plan, base, nullptr, nullptr, 0}, plan.ops[0], 0, bytes);
+  return done ? out : std::vector<std::byte>();
+}
+
+TEST(TeamCompute, SharesCopiesByTheKernel) {
+  int jobs = 0;
+  std::mt19937_64 random(5);
+  const std::vector<std::byte> in = randomBytes(random, std::size_t{12} * 100003);
+  const std::vector<std::byte> expected = sumByCopies(in, {}, nullptr);
+  std::vector<Crew> crews = {crewOf(teamOf(3)),
+                             crewOf(std::make_shared<PoolTeam>(5, Pool{backwards, &jobs}))};
+  const int before = jobs;
+  for (const Crew& crew : crews) {
+    EXPECT_EQ(sumByCopies(in, crew, nullptr), expected);
+    // Any piece that fails, fails the op.
+    for (const std::size_t at : {std::size_t{0}, in.size() / 2, in.size() - 1})
+      EXPECT_TRUE(sumByCopies(in, crew, in.data() + at).empty());
+  }
+  EXPECT_EQ(jobs, before + 4);
+}
+
 // Where nothing is to be gained, nothing is shared.
 TEST(TeamCompute, LeavesShortOpsToOneThread) {
   int jobs = 0;
@@ -278,7 +339,7 @@ TEST(TeamCompute, LeavesShortOpsToOneThread) {
   PeerBuffers peers(transport);
   TeamCompute compute(peers, 4, {team, 64, 1e-12});
   const TeamCompute::Run run(compute, plan);
-  EXPECT_FALSE(compute.hasTeam());
+  EXPECT_FALSE(compute.work().hasTeam());
   EXPECT_EQ(jobs, before);
 }
 
