@@ -58,27 +58,28 @@ std::vector<std::uint32_t> Survey::whomToAsk(const CallTree& calls, const May& m
 }
 
 // Those who agree with the furthest are told no words: the others of these have made that call too.
+// Of those who have strayed and of whose calls nothing is known yet, nothing is said.
 News Survey::news(const CallTree& calls, bool whole) const {
   News news{.whole = whole, .groups = {}, .silences = {}};
   const Way furthest = groups_.size() > 1 ? wayOf(groups_.rbegin()->first, calls) : Way();
-  std::vector<Way> ways;  // of those who have strayed from it
+  std::vector<Way> ways;  // the furthest's for those who agree with it
   std::uint64_t parting = 0;
   for (const auto& [state, ranks] : groups_) {
     const Call* const there = on(furthest, state.callSeq);
     const bool agrees = there == nullptr || there->fingerprint == state.fingerprint;
-    ways.push_back(agrees ? Way() : wayOf(state, calls));
+    ways.push_back(agrees ? furthest : wayOf(state, calls));
     const std::uint64_t first = partingOf(ways.back(), furthest);
     if (first != 0) parting = parting == 0 ? first : std::min(parting, first);
     news.groups.push_back({.inCall = state.inCall,
                            .left = state.left,
                            .last = {state.callSeq, state.fingerprint, 0, 0},
-                           .described = !ways.back().empty(),
+                           .described = !agrees && !ways.back().empty(),
                            .parting = {},
                            .ranks = ranks});
-    if (!ways.back().empty()) news.groups.back().last = ways.back().front();
+    if (news.groups.back().described) news.groups.back().last = ways.back().front();
   }
   for (std::size_t i = 0; i < ways.size() && parting != 0; ++i) {
-    const Call* const call = on(ways[i].empty() ? furthest : ways[i], parting);
+    const Call* const call = on(ways[i], parting);
     if (call != nullptr && call->seq <= news.groups[i].last.seq) news.groups[i].parting = *call;
   }
   largestFirst(&news.groups);

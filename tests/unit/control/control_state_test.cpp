@@ -2,9 +2,11 @@
 // What the server decides, without sockets and clocks.
 #include "control/control_state.h"
 
+#include <array>
 #include <random>
 
 #include "control/bodies.h"
+#include "control/survey.h"
 #include "remote_world.h"
 
 namespace weft::control {
@@ -446,6 +448,34 @@ TEST(RankSet, RangesThatTouchAreOne) {
   RankSet read;
   ASSERT_TRUE(decode(&reader, 300, &read));
   EXPECT_EQ(read, RankSet({{8, 12}}));
+}
+
+// Rank 1 is the furthest, and rank 0 has made another first call. Rank 2 has gone another way, too,
+// but which is not known yet: it is not told to have gone either.
+TEST(Survey, OfAnUnknownWayNothingIsSaid) {
+  using Call = PageReport::Call;
+  CallTree calls;
+  const Call first{.seq = 1, .fingerprint = 30}, second{.seq = 2, .fingerprint = 300},
+      other{.seq = 1, .fingerprint = 10};
+  calls.add(std::array{first, second});
+  calls.add(std::array{other});
+  Survey survey;
+  const auto doing = [](const Call& call) {
+    PageReport page;
+    page.callSeq = call.seq;
+    page.fingerprint = call.fingerprint;
+    return page;
+  };
+  survey.add(0, doing(other));
+  survey.add(1, doing(second));
+  survey.add(2, doing({.seq = 2, .fingerprint = 200}));
+  for (const News::Group& group : survey.news(calls, false).groups) {
+    const std::uint32_t rank = group.ranks.ranges().front().first;
+    EXPECT_EQ(group.parting ? group.parting->fingerprint : 0, rank == 0   ? 10u
+                                                              : rank == 1 ? 30u
+                                                                          : 0u)
+        << "rank " << rank;
+  }
 }
 
 // As ranges or as bits, whichever is less; who is not there is refused.
