@@ -11,6 +11,7 @@
 #include "comm/layout.h"
 #include "plan/cache.h"
 #include "schedule/nodes.h"
+#include "transports/shm/shm.h"
 
 namespace weft::tools {
 namespace {
@@ -109,6 +110,9 @@ std::string mib(std::size_t bytes) { return fmt::format("{}", (bytes + (1 << 20)
 std::string messagesOf(const CallLimits& call) {
   return fmt::format("{} ({})", call.messages, call.remote);
 }
+std::string descriptorsOf(const Limits& l) {
+  return fmt::format("{} ({})", l.keptDescriptors, l.mostDescriptors);
+}
 double slowestMs(const Limits& l) {
   return std::max({l.barrier.planMs, l.shortSum.planMs, l.longSum.planMs});
 }
@@ -128,6 +132,8 @@ Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machi
   tuning.costs.stagingBytes = tuning.costs.between ? layout.arenaBytes : layout.arenaBytes / 2;
   limits.windowBytes = layout.size();
   limits.createdBytes = layout.arrivals() + transport::kMaxLanes * layout.denseBytes();
+  limits.keptDescriptors = shm::keptDescriptors(localRanks);
+  limits.mostDescriptors = shm::mostDescriptors(localRanks);
   limits.refused = planAll(tuning, targetOf(tuning, layout), &limits).text();
   return limits;
 }
@@ -136,6 +142,7 @@ const std::vector<Column>& columns() {
   static const std::vector<Column> all{
       {"memory at creation, KiB", [](const Limits& l) { return kib(l.createdBytes); }},
       {"window, MiB of addresses", [](const Limits& l) { return mib(l.windowBytes); }},
+      {"descriptors", descriptorsOf},
       {"largest plan, KiB", [](const Limits& l) { return kib(l.longSum.planBytes); }},
       {"slowest plan, ms", [](const Limits& l) { return fmt::format("{:.2f}", slowestMs(l)); }},
       {"barrier", [](const Limits& l) { return messagesOf(l.barrier); }},

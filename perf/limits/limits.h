@@ -25,9 +25,11 @@ struct CallLimits {
 
 struct Limits {
   std::uint32_t ranks = 0;
-  std::string refused;           // why there can be no such communicator; else empty
-  std::size_t windowBytes = 0;   // address space: pages come with what is used
-  std::size_t createdBytes = 0;  // of those, what has pages from the beginning
+  std::string refused;              // why there can be no such communicator; else empty
+  std::size_t windowBytes = 0;      // address space: pages come with what is used
+  std::size_t createdBytes = 0;     // of those, what has pages from the beginning
+  std::size_t keptDescriptors = 0;  // for the ranks of its host, and while they meet
+  std::size_t mostDescriptors = 0;
   CallLimits barrier, shortSum, longSum;
 };
 

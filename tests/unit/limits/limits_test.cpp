@@ -32,6 +32,16 @@ TEST_P(LimitsOf, AreKeptToFourThousandRanks) {
 
 INSTANTIATE_TEST_SUITE_P(RanksOfAHost, LimitsOf, ::testing::Values(1u, 8u));
 
+// Three descriptors a peer, and a socket of each at the first rank.
+TEST(Limits, DescriptorsOfAThousandRanksOnAHostAreFew) {
+  const Limits limits = limitsOf(1024, 1024, plan::sampleMachine());
+  ASSERT_EQ(limits.refused, "");
+  EXPECT_EQ(limits.keptDescriptors, 3u * 1023);
+  EXPECT_LE(limits.mostDescriptors, 4u * 1024 + 16);
+  EXPECT_LE(limits.windowBytes, std::size_t{1} << 30);
+  EXPECT_LE(limits.createdBytes, std::size_t{2} << 20);
+}
+
 TEST(Limits, ColumnsHaveACellForEachNumberOfRanks) {
   const std::vector<Limits> rows{limitsOf(8, 8, plan::sampleMachine()),
                                  limitsOf(65536, 8, plan::sampleMachine())};
