@@ -284,9 +284,11 @@ Status Opening::run(std::unique_ptr<transport::Transport>* out) {
 std::vector<std::uint32_t> hostsOf(const std::vector<PeerName>& names) {
   std::map<std::string, std::uint32_t> numbers;
   std::vector<std::uint32_t> hosts;
-  for (const PeerName& name : names) {
+  hosts.reserve(names.size());
+  for (std::size_t r = 0; r < names.size(); ++r) {
+    const bool isNext = r != 0 && names[r].hostId == names[r - 1].hostId;  // mostly
     const auto next = static_cast<std::uint32_t>(numbers.size());
-    hosts.push_back(numbers.emplace(name.hostId, next).first->second);
+    hosts.push_back(isNext ? hosts.back() : numbers.emplace(names[r].hostId, next).first->second);
   }
   return hosts;
 }

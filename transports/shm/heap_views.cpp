@@ -64,7 +64,7 @@ bool HeapView::map() {
   return true;
 }
 
-struct Views {
+struct KnownHeaps {
   ForkSafeMutex mutex;
   std::map<Token, std::weak_ptr<HeapView>> byProcess;
 
@@ -76,14 +76,14 @@ struct Views {
   }
 };
 
-Views& views() { return processWide<Views>(); }
+KnownHeaps& knownHeaps() { return processWide<KnownHeaps>(); }
 
 // For those heaps that have no view yet. What others say of theirs may be anything.
 Status takeRoomFor(const std::vector<OthersHeap>& heaps, std::shared_ptr<Mapping>* room) {
   constexpr std::size_t kMost = std::size_t{1} << 56;
   std::size_t bytes = 0;
   for (const OthersHeap& heap : heaps)
-    if (!views().find(heap.process))
+    if (!knownHeaps().find(heap.process))
       bytes = std::min(kMost, bytes + roundUp(std::min(heap.bytes, kMost), kHugePage));
   if (bytes == 0) return {};
   *room = std::make_shared<Mapping>(takeRoom(bytes), bytes);
@@ -97,19 +97,19 @@ Status takeRoomFor(const std::vector<OthersHeap>& heaps, std::shared_ptr<Mapping
 
 Status viewHeaps(std::vector<OthersHeap> heaps,
                  std::vector<std::shared_ptr<mapped::PeerHeap>>* out) {
-  const std::lock_guard lock(views().mutex);
-  std::erase_if(views().byProcess, [](const auto& entry) { return entry.second.expired(); });
+  const std::lock_guard lock(knownHeaps().mutex);
+  std::erase_if(knownHeaps().byProcess, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<Mapping> room;
   WEFT_TRY(takeRoomFor(heaps, &room));
   std::byte* next = room ? room->base() : nullptr;
   for (OthersHeap& heap : heaps) {
     const Token process = heap.process;
     const std::size_t bytes = roundUp(heap.bytes, kHugePage);
-    std::shared_ptr<HeapView> view = views().find(process);
+    std::shared_ptr<HeapView> view = knownHeaps().find(process);
     if (!view) {
       view = std::make_shared<HeapView>(std::move(heap), room, next);
       next += bytes;
-      views().byProcess[process] = view;
+      knownHeaps().byProcess[process] = view;
     }
     out->push_back(std::move(view));
   }

@@ -15,12 +15,12 @@ namespace {
 
 std::size_t sizeOf(const WindowLayout& layout) { return layout.ranks * layout.size(); }
 
-struct Views {
+struct KnownWindows {
   ForkSafeMutex mutex;
   std::map<Token, std::weak_ptr<Mapping>> byName;
 };
 
-Views& views() { return processWide<Views>(); }
+KnownWindows& knownWindows() { return processWide<KnownWindows>(); }
 
 }  // namespace
 
@@ -30,9 +30,9 @@ Status createWindows(const WindowLayout& layout, Fd* memory) {
 
 Status viewWindows(const Token& name, const Fd& memory, const WindowLayout& layout,
                    std::shared_ptr<Mapping>* windows) {
-  const std::lock_guard lock(views().mutex);
-  std::erase_if(views().byName, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Mapping>& known = views().byName[name];
+  const std::lock_guard lock(knownWindows().mutex);
+  std::erase_if(knownWindows().byName, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<Mapping>& known = knownWindows().byName[name];
   *windows = known.lock();
   if (*windows && (*windows)->present()) return {};
   const std::size_t bytes = sizeOf(layout);
