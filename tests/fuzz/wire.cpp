@@ -48,9 +48,13 @@ wire::WireTransport::Parts parts(std::unique_ptr<wire::Wire> wire) {
   made.window = made.windowMemory->base();
   made.bounceMemory =
       std::make_unique<transport::Mapping>(wire::BounceBuffer::bytes(made.layout), -1);
-  require(made.window != nullptr && made.bounceMemory->base() != nullptr, "there is memory");
-  for (std::uint32_t rank = 0; rank < kRanks; ++rank)
-    made.mirrors.push_back(rank == 0 ? nullptr : std::make_unique<transport::ControlPage>());
+  made.bookMemory =
+      std::make_shared<transport::Mapping>(wire::WireTransport::bookBytes(made.layout), -1);
+  require(made.window != nullptr && made.bounceMemory->base() != nullptr &&
+              made.bookMemory->base() != nullptr,
+          "there is memory");
+  made.peers.assign(kRanks, true);
+  made.peers[0] = false;
   made.wire = std::move(wire);
   return made;
 }

@@ -186,7 +186,7 @@ std::unique_ptr<wire::WireTransport> RemoteWorld::makeTransport(std::uint32_t ra
   wire::WireTransport::Parts parts;
   parts.rank = rank;
   parts.layout = layout_;
-  static Pool windows, bounces;
+  static Pool windows, bounces, books;
   parts.windowMemory = windows.get(rank, layout_.size());
   parts.window = parts.windowMemory->base();
   std::memset(parts.window, 0, layout_.arena());
@@ -194,8 +194,11 @@ std::unique_ptr<wire::WireTransport> RemoteWorld::makeTransport(std::uint32_t ra
   new (parts.window) transport::ControlPage();
   const std::size_t bytes = wire::BounceBuffer::bytes(layout_);
   parts.bounceMemory = bounces.get(rank, bytes);
-  for (std::uint32_t r = 0; r < layout_.ranks; ++r)
-    parts.mirrors.push_back(r == rank ? nullptr : std::make_unique<transport::ControlPage>());
+  const std::size_t bookBytes = wire::WireTransport::bookBytes(layout_);
+  parts.bookMemory = books.get(rank, bookBytes);
+  std::memset(parts.bookMemory->base(), 0, bookBytes);
+  parts.peers.assign(layout_.ranks, true);
+  parts.peers[rank] = false;
   const std::span<std::byte> bounce(parts.bounceMemory->base(), bytes);
   const std::size_t records = wire::BounceBuffer::recordBytes(layout_);
   parts.wire =

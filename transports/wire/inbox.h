@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "transports/wire/bounce_buffer.h"
 #include "transports/wire/immediate_data.h"
@@ -14,14 +13,17 @@ namespace weft::wire {
 // arrival slot when its put is whole.
 class Inbox {
  public:
-  Inbox(BounceBuffer bounce, ArrivalSlot* arrivals)
-      : bounce_(bounce), arrivals_(arrivals), seen_(bounce.arrivals(), 0) {}
+  // `seen`: by arrival slot, the completions of the put that is arriving; zeros, a page of which comes
+  // with the slots that are raised.
+  Inbox(BounceBuffer bounce, ArrivalSlot* arrivals, std::byte* seen)
+      : bounce_(bounce), arrivals_(arrivals), seen_(seen) {}
 
   // The arrival slot that is raised by it, if any.
   const ArrivalSlot* take(ImmediateData immediate) {
-    std::uint8_t& seen = seen_[immediate.value];
-    if (++seen < immediate.count) return nullptr;
-    seen = 0;
+    std::byte& seen = seen_[immediate.value];
+    const auto count = std::to_integer<std::uint32_t>(seen) + 1;
+    seen = static_cast<std::byte>(count < immediate.count ? count : 0);
+    if (seen != std::byte{}) return nullptr;
     const BounceBuffer::Record& record = bounce_.arrived(immediate.value);
     ArrivalSlot& arrival = arrivals_[immediate.value];
     arrival.tag = record.tag;
@@ -38,7 +40,7 @@ class Inbox {
  private:
   BounceBuffer bounce_;
   ArrivalSlot* arrivals_;
-  std::vector<std::uint8_t> seen_;  // by arrival slot: completions of the put that is arriving
+  std::byte* seen_;
 };
 
 }  // namespace weft::wire

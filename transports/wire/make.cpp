@@ -25,8 +25,9 @@ Status allocate(const TransportSetup& setup, std::byte* window, PeerInfo* info,
     WEFT_TRY(makeWindow(setup, info, &parts->windowMemory));
     parts->window = parts->windowMemory->base();
   }
-  return mapPrivate(setup, "bounce buffer", BounceBuffer::bytes(setup.layout),
-                    &parts->bounceMemory);
+  WEFT_TRY(
+      mapPrivate(setup, "bounce buffer", BounceBuffer::bytes(setup.layout), &parts->bounceMemory));
+  return mapPrivate(setup, "mirrors", WireTransport::bookBytes(setup.layout), &parts->bookMemory);
 }
 
 // Neither control page nor arrival slots: this rank fills those itself.
@@ -45,17 +46,6 @@ std::vector<bool> othersOf(const TransportSetup& setup) {
   return peers;
 }
 
-void addMirrors(const std::vector<PeerInfo>& infos, const std::vector<bool>& peers,
-                WireTransport::Parts* parts) {
-  parts->mirrors.resize(infos.size());
-  for (std::size_t r = 0; r < infos.size(); ++r) {
-    if (!peers[r]) continue;
-    parts->mirrors[r] = std::make_unique<ControlPage>();
-    parts->mirrors[r]->rank = static_cast<std::int32_t>(r);
-    parts->mirrors[r]->pid = infos[r].pid;
-  }
-}
-
 }  // namespace
 
 Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* window,
@@ -70,7 +60,7 @@ Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, st
   wire.peers = othersOf(setup);
   for (std::size_t r = wire.names.size(); r < infos.size(); ++r)
     wire.names.push_back(nameOf(infos[r]));
-  addMirrors(infos, wire.peers, &parts);
+  parts.peers = wire.peers;
   WEFT_TRY(maker(wire, &parts.wire));
   *out = std::make_unique<WireTransport>(std::move(parts));
   return {};

@@ -30,7 +30,8 @@ WireTransport::WireTransport(Parts parts)
     : parts_(std::move(parts)),
       bounce_({parts_.bounceMemory->base(), BounceBuffer::bytes(parts_.layout)}, parts_.layout),
       outbox_(*parts_.wire, bounce_, parts_.layout),
-      inbox_(bounce_, own().arrivals()),
+      inbox_(bounce_, own().arrivals(),
+             parts_.bookMemory->base() + parts_.layout.ranks * kMirrorBytes),
       down_(parts_.layout.ranks),
       left_(parts_.layout.ranks),
       manual_(parts_.wire->caps().manual) {
@@ -50,13 +51,13 @@ WireTransport::~WireTransport() {
   }
   if (progressThread_) progressThread_->stop();
   const auto mayHear = [&](std::uint32_t r) {
-    return parts_.mirrors[r] && parts_.wire->isConnected(r) && down_[r].ok();
+    return parts_.peers[r] && parts_.wire->isConnected(r) && down_[r].ok();
   };
   const Deadline bye = Deadline::in(kByeMs);
-  for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
+  for (std::uint32_t r = 0; r < parts_.peers.size(); ++r)
     pollUntil(bye, [&] { return !mayHear(r) || outbox_.tell(r, ImmediateData::bye()); });
   pollUntil(Deadline::in(kByeMs), [&] {
-    for (std::uint32_t r = 0; r < parts_.mirrors.size(); ++r)
+    for (std::uint32_t r = 0; r < parts_.peers.size(); ++r)
       if (mayHear(r) && !left_[r]) return false;
     return outbox_.outstanding() == 0;
   });
@@ -72,7 +73,7 @@ void WireTransport::pollUntil(Deadline deadline, const Done& done) {
 }
 
 ControlPage* WireTransport::control(std::uint32_t peer) const {
-  return peer == parts_.rank ? &own().control() : parts_.mirrors[peer].get();
+  return peer == parts_.rank ? &own().control() : parts_.peers[peer] ? &mirror(peer) : nullptr;
 }
 
 // To oneself.
@@ -185,9 +186,9 @@ void WireTransport::hear(std::uint32_t peer, ImmediateData immediate) {
 // These come in no order: the latest counts. A rank must learn it before it waits for the arrival
 // that brought it, else two ranks could wait for each other.
 void WireTransport::learn(std::uint32_t peer, std::uint64_t completed) {
-  std::atomic<std::uint64_t>& mirror = parts_.mirrors[peer]->completed;
-  if (completed > mirror.load(std::memory_order_relaxed))
-    mirror.store(completed, std::memory_order_release);
+  std::atomic<std::uint64_t>& known = mirror(peer).completed;
+  if (completed > known.load(std::memory_order_relaxed))
+    known.store(completed, std::memory_order_release);
 }
 
 // A peer that has said good-bye needs nothing more: no loss.

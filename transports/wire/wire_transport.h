@@ -25,10 +25,15 @@ class WireTransport final : public Transport {
     std::shared_ptr<Mapping> windowMemory;  // null: somebody else's, see `window`
     std::byte* window = nullptr;
     std::shared_ptr<Mapping> bounceMemory;
-    std::vector<std::unique_ptr<ControlPage>>
-        mirrors;  // by rank; null where the wire does not lead
+    std::shared_ptr<Mapping> bookMemory;  // bookBytes() of zeros
+    std::vector<bool> peers;              // by rank: the wire leads there
     std::unique_ptr<Wire> wire;
   };
+  // The peers' mirrors, then a byte an arrival slot for the inbox: most of them nothing is heard for, and
+  // those have no memory.
+  static std::size_t bookBytes(const WindowLayout& layout) {
+    return layout.ranks * kMirrorBytes + BounceBuffer::arrivalsOf(layout);
+  }
   explicit WireTransport(Parts parts);
   // Says good-bye and waits a moment for that of the peers: closing a connection in which something
   // is unread may also lose what its peer has not read.
@@ -63,6 +68,11 @@ class WireTransport final : public Transport {
   const Status& lastError() const override { return lastError_; }
 
  private:
+  static constexpr std::size_t kMirrorBytes = roundUp(sizeof(ControlPage), kPage);
+
+  ControlPage& mirror(std::uint32_t peer) const {
+    return *reinterpret_cast<ControlPage*>(parts_.bookMemory->base() + peer * kMirrorBytes);
+  }
   int progress();  // the number of the wire's events
   bool progressForSleeper();
   ProgressThread::Milliseconds arm(std::vector<pollfd>* descriptors);

@@ -45,8 +45,9 @@ class Told : public testing::Test {
     parts.windowMemory = std::make_shared<Mapping>(kLayout.size(), -1);
     parts.window = parts.windowMemory->base();
     parts.bounceMemory = std::make_shared<Mapping>(BounceBuffer::bytes(kLayout), -1);
-    for (std::uint32_t rank = 0; rank < kLayout.ranks; ++rank)
-      parts.mirrors.push_back(rank == 0 ? nullptr : std::make_unique<ControlPage>());
+    parts.bookMemory = std::make_shared<Mapping>(WireTransport::bookBytes(kLayout), -1);
+    parts.peers = {false, true, true};
+    books_ = parts.bookMemory->base();
     parts.wire = std::make_unique<GivenWire>(&events_);
     records_ = parts.bounceMemory->base();
     transport_ = std::make_unique<WireTransport>(std::move(parts));
@@ -62,6 +63,7 @@ class Told : public testing::Test {
   }
 
   std::vector<WireEvent> events_;
+  std::byte* books_ = nullptr;
   std::byte* records_ = nullptr;
   std::unique_ptr<WireTransport> transport_;
 };
@@ -72,6 +74,20 @@ TEST_F(Told, OfPutsToTheirSendersSlots) {
   for (const auto& [peer, arrival] : {std::pair{1u, 2u}, {1u, 6u + 3u}, {2u, 4u}, {2u, kPairs + 2}})
     EXPECT_TRUE(tell(peer, arrival)) << arrival;
   EXPECT_FALSE(transport_->isDown(1) || transport_->isDown(2));
+}
+
+// Nor do looks at them.
+TEST_F(Told, OfNothingMirrorsCostNoMemory) {
+  const auto resident = [&] { return residentBytes(books_, WireTransport::bookBytes(kLayout)); };
+  for (const std::uint32_t peer : {1u, 2u})
+    EXPECT_EQ(transport_->control(peer)->completed.load(), 0u);
+  events_ = {{WireEvent::RemoteCompletion, 2, ImmediateData::completed(3).packed(), 0}};
+  Event event;
+  const std::size_t before = resident();
+  transport_->poll(&event, 1);
+  EXPECT_EQ(transport_->control(2)->completed.load(), 3u);
+  EXPECT_LE(resident(), before + kPage);
+  EXPECT_LE(before, 2 * kPage);
 }
 
 TEST_F(Told, ARankThatNamesAnothersSlotLosesItsLink) {
