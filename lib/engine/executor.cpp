@@ -236,11 +236,13 @@ std::optional<bool> Executor::copyByTeam(transport::Put* put, std::uint64_t byte
   const bool maps = !put->direct || transport_.caps().sharesAll;
   std::byte* const to =
       put->direct ? reinterpret_cast<std::byte*>(put->target) : window.base() + put->target;
-  const std::optional<bool> done = compute_.work().copy(bytes, [&](std::uint64_t from, std::uint64_t end) {
-    if (!maps) return transport_.putTo(put->peer, put->target + from, put->src + from, end - from);
-    copyBytes(to + from, put->src + from, end - from);
-    return true;
-  });
+  const std::optional<bool> done =
+      compute_.work().copy(bytes, [&](std::uint64_t from, std::uint64_t end) {
+        if (!maps)
+          return transport_.putTo(put->peer, put->target + from, put->src + from, end - from);
+        copyBytes(to + from, put->src + from, end - from);
+        return true;
+      });
   if (done == true) advance(put, bytes);
   return done;
 }

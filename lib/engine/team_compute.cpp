@@ -22,16 +22,29 @@ double TeamCompute::nsOf(const plan::Plan& plan) const {
   return ns;
 }
 
-// An epilogue's sums are one thread's.
+// How many threads run the op.
+std::uint32_t TeamCompute::piecesFor(const Compute::Frame& frame, const plan::BoundOp& op,
+                                     std::uint64_t bytes) {
+  const std::uint32_t pieces = work_.hasTeam() ? work_.piecesFor(nsOf(op, bytes)) : 1;
+  if (!(op.finish && frame.plan.callsEpilogue)) return pieces;
+  std::uint32_t served = 1;
+  while (served < pieces && frame.epilogue->ofThread(served) != nullptr) ++served;
+  return served;
+}
+
 bool TeamCompute::run(const Compute::Frame& frame, const plan::BoundOp& op, std::uint64_t from,
                       std::uint64_t end) {
-  const bool mayShare = work_.hasTeam() && !(op.finish && frame.plan.callsEpilogue);
-  const std::uint32_t pieces = mayShare ? work_.piecesFor(nsOf(op, end - from)) : 1;
+  const std::uint32_t pieces = piecesFor(frame, op, end - from);
   if (pieces < 2) return computes_[0].run(frame, op, from, end);
-  return work_.share(pieces, end - from,
-                     [&](std::uint32_t piece, std::uint64_t first, std::uint64_t last) {
-                       return computes_[piece].run(frame, op, from + first, from + last);
-                     });
+  const auto runPiece = [&](std::uint32_t piece, std::uint64_t first, std::uint64_t last) {
+    Compute::Frame mine = frame;
+    if (mine.epilogue) mine.epilogue = mine.epilogue->ofThread(piece);
+    return computes_[piece].run(mine, op, from + first, from + last);
+  };
+  // An epilogue gets the same tiles as from one thread: what it makes of all of them may depend on
+  // where they end.
+  const bool ends = op.finish && frame.plan.callsEpilogue;
+  return work_.share(pieces, end - from, runPiece, ends ? plan::kTileBytes : transport::kLine);
 }
 
 std::size_t TeamCompute::bytes() const {

@@ -33,6 +33,8 @@ class TeamCompute {
   std::size_t bytes() const;  // beyond its own size
 
  private:
+  std::uint32_t piecesFor(const Compute::Frame& frame, const plan::BoundOp& op,
+                          std::uint64_t bytes);
   double nsOf(const plan::Plan& plan) const;
   double nsOf(const plan::BoundOp& op, std::uint64_t bytes) const;
 

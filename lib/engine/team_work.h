@@ -41,10 +41,11 @@ class TeamWork {
 
   // For a step that takes one thread `ns`; 1 without a team.
   std::uint32_t piecesFor(double ns) { return hasTeam_ ? piecesOf(ns) : 1; }
-  // body(piece, from, end) for so many pieces of whole cache lines, which hold whole elements; do
-  // all succeed?
+  // body(piece, from, end) for so many pieces at most, of whole units; do all succeed? A cache line
+  // holds whole elements.
   template <class Body>
-  bool share(std::uint32_t pieces, std::uint64_t bytes, const Body& body);
+  bool share(std::uint32_t pieces, std::uint64_t bytes, const Body& body,
+             std::uint64_t unit = transport::kLine);
   // Copies, body(from, end) a piece: whether all succeed, or nothing, where one thread is as good.
   template <class Body>
   std::optional<bool> copy(std::uint64_t bytes, const Body& body) {
@@ -67,12 +68,13 @@ class TeamWork {
 };
 
 template <class Body>
-bool TeamWork::share(std::uint32_t pieces, std::uint64_t bytes, const Body& body) {
+bool TeamWork::share(std::uint32_t pieces, std::uint64_t bytes, const Body& body,
+                     std::uint64_t unit) {
   struct Job {
     const Body& body;
     std::uint64_t each, bytes;
     std::atomic<bool> failed{false};
-  } job{body, transport::roundUp((bytes + pieces - 1) / pieces, transport::kLine), bytes};
+  } job{body, transport::roundUp((bytes + pieces - 1) / pieces, unit), bytes};
   const auto onePiece = [](void* arg, int piece) {
     Job& j = *static_cast<Job*>(arg);
     const std::uint64_t from = std::min(j.bytes, static_cast<std::uint64_t>(piece) * j.each);

@@ -41,6 +41,10 @@ class Epilogue {
     (void)results, (void)addends, (void)first, (void)count;
     return false;
   }
+
+  // What runs pieces of the same call on the rank's thread number k, while this one does on the
+  // first; null if all pieces are for one thread. Asked for by the first thread before the others are.
+  virtual Epilogue* ofThread(std::uint32_t k) { return k == 0 ? this : nullptr; }
 };
 
 }  // namespace weft::plan

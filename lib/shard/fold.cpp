@@ -27,6 +27,40 @@ std::size_t firstNonFinite(const float* values, std::size_t n) {
 
 }  // namespace
 
+void GradientReport::add(const GradientReport& other) {
+  squares.add(other.squares);
+  nonFinite += other.nonFinite;
+  if (other.firstBad >= firstBad) return;
+  firstBad = other.firstBad;
+  badMember = other.badMember;
+}
+
+struct FoldEpilogue::Beside {
+  FoldEpilogue fold;
+  GradientReport report;
+};
+
+FoldEpilogue::FoldEpilogue() = default;
+FoldEpilogue::~FoldEpilogue() = default;
+
+plan::Epilogue* FoldEpilogue::ofThread(std::uint32_t k) {
+  if (k == 0) return this;
+  for (; working_ <= k; ++working_) {
+    if (beside_.size() < working_) beside_.push_back(std::make_unique<Beside>());
+    Beside& one = *beside_[working_ - 1];
+    one.report = {};
+    one.fold.job_ = job_;
+    if (job_.report != nullptr) one.fold.job_.report = &one.report;
+  }
+  return &beside_[k - 1]->fold;
+}
+
+void FoldEpilogue::end() {
+  for (std::uint32_t k = 1; k < working_ && job_.report != nullptr; ++k)
+    job_.report->add(beside_[k - 1]->report);
+  working_ = 1;
+}
+
 void FoldEpilogue::run(void* result, std::span<const void* const> addends, std::uint64_t first,
                        std::size_t count) {
   const bool rounds = job_.sums == nullptr && job_.type != reduce::DType::F32;
@@ -86,11 +120,10 @@ void FoldEpilogue::foldPiece(const Layout::Piece& piece, std::uint64_t at, float
   if (job_.report == nullptr) return;
   if (!job_.final && firstNonFinite(sums, n) < n)
     stats.firstNonFinite = logical + firstNonFinite(sums, n);
-  job_.report->squares.add(stats.squares);
-  job_.report->nonFinite += stats.nonFinite;
-  if (stats.firstNonFinite >= job_.report->firstBad) return;
-  job_.report->firstBad = stats.firstNonFinite;
-  job_.report->badMember = findBad(sums, stats.firstNonFinite - logical, at, overwritten);
+  GradientReport found{stats.squares, stats.nonFinite, stats.firstNonFinite, -1};
+  if (found.firstBad < job_.report->firstBad)
+    found.badMember = findBad(sums, found.firstBad - logical, at, overwritten);
+  job_.report->add(found);
 }
 
 // Where the sums take the place of an addend: its first element that is not finite.

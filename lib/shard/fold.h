@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,8 @@ namespace weft::shard {
 
 // What a rank knows of the gradients that it has summed.
 struct GradientReport {
+  void add(const GradientReport& other);
+
   reduce::ExactSum squares;
   std::uint64_t nonFinite = 0;
   std::uint64_t firstBad = reduce::GradientStats::kNone;  // lowest logical index of one
@@ -37,6 +40,9 @@ inline plan::Call epilogueCall(schedule::Collective collective, reduce::DType ty
 // cache, accumulates, and, of final sums, takes the norm and looks for what is not finite.
 class FoldEpilogue : public plan::Epilogue {
  public:
+  FoldEpilogue();
+  ~FoldEpilogue() override;
+
   struct Job {
     const Layout* layout = nullptr;
     std::uint32_t bucket = 0;
@@ -50,6 +56,9 @@ class FoldEpilogue : public plan::Epilogue {
   };
 
   void begin(const Job& job) { job_ = job; }
+  // After a call: what all threads have found is in the job's report.
+  void end();
+  Epilogue* ofThread(std::uint32_t k) override;
   void run(void* result, std::span<const void* const> addends, std::uint64_t first,
            std::size_t count) override;
   bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
@@ -66,8 +75,13 @@ class FoldEpilogue : public plan::Epilogue {
   reduce::Addend sumOf(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count,
                        std::size_t buffer);
 
+  // Of another thread, with what it found.
+  struct Beside;
+
   Job job_;
-  bool streams_ = false;  // past the caches
+  std::vector<std::unique_ptr<Beside>> beside_;  // by thread, from 1
+  std::uint32_t working_ = 1;                    // threads that have a part in this call
+  bool streams_ = false;                         // past the caches
   std::span<const void* const> inputs_;
   std::vector<reduce::Addend> addends_;
   std::vector<std::vector<float>> partial_;  // of a balanced sum: two for each level of the tree

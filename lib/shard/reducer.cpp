@@ -73,11 +73,18 @@ Status Reducer::hop(Level level, const Source& from, float* to, const MicroStep&
   job.accumulate = accumulate;
   epilogue_.begin(job);
   seen_ = {};
-  WEFT_TRY(
-      mesh_.group(level)->run(call, from.data, nullptr, epilogue_, micro.timeoutMs, "gradients"));
+  WEFT_TRY(runWithSums(level, call, from.data, nullptr, micro));
   noteEarlyBad(level, micro);
   *next = {reinterpret_cast<std::byte*>(to), reduce::DType::F32, mine};
   return {};
+}
+
+Status Reducer::runWithSums(Level level, const plan::Call& call, const std::byte* in,
+                            std::byte* out, const MicroStep& micro) {
+  const Status status =
+      mesh_.group(level)->run(call, in, out, epilogue_, micro.timeoutMs, "gradients");
+  epilogue_.end();
+  return status;
 }
 
 // What accumulates stays bad: whoever was first brought it.
@@ -96,8 +103,7 @@ Status Reducer::acrossReplicas(const Source& from, const MicroStep& micro) {
   call.reproducible = state_.config().reproducible;
   epilogue_.begin(
       jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from, true));
-  return mesh_.group(Level::Replica)
-      ->run(call, from.data, from.data, epilogue_, micro.timeoutMs, "gradients");
+  return runWithSums(Level::Replica, call, from.data, from.data, micro);
 }
 
 // Where nobody else has a part: one addend.

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -325,6 +327,60 @@ TEST(TeamCompute, SharesCopiesByTheKernel) {
       EXPECT_TRUE(sumByCopies(in, crew, in.data() + at).empty());
   }
   EXPECT_EQ(jobs, before + 4);
+}
+
+// Adds its elements up, with one more of its kind for each of so many threads.
+class Summing : public plan::Epilogue {
+ public:
+  explicit Summing(std::uint32_t threads) {
+    for (std::uint32_t k = 1; k < threads; ++k) beside_.push_back(std::make_unique<Summing>(1));
+  }
+
+  void run(void* result, std::span<const void* const> addends, std::uint64_t first,
+           std::size_t count) override {
+    EXPECT_EQ(first * 4 % plan::kTileBytes, 0U);
+    const auto* const in = static_cast<const std::uint32_t*>(addends[0]);
+    sum_ += std::accumulate(in, in + count, std::uint64_t{0});
+    std::copy_n(in, count, static_cast<std::uint32_t*>(result));
+  }
+  Epilogue* ofThread(std::uint32_t k) override {
+    return k == 0 ? this : k <= beside_.size() ? beside_[k - 1].get() : nullptr;
+  }
+  // Of all, and how many have had a part in it.
+  std::pair<std::uint64_t, std::uint32_t> total() const {
+    std::pair<std::uint64_t, std::uint32_t> all{sum_, sum_ != 0};
+    for (const auto& one : beside_) all.first += one->sum_, all.second += one->sum_ != 0;
+    return all;
+  }
+
+ private:
+  std::uint64_t sum_ = 0;
+  std::vector<std::unique_ptr<Summing>> beside_;
+};
+
+// In the tiles of one thread, each by the epilogue of the thread that has it.
+TEST(TeamCompute, SharesEpiloguesThatHaveSeveralThreads) {
+  int jobs = 0;
+  const Crew crew = crewOf(std::make_shared<PoolTeam>(5, Pool{backwards, &jobs}));
+  plan::Plan plan = planOf(reduce::DType::U32, reduce::RedOp::Sum, 20 * 16384 + 5, false);
+  plan.callsEpilogue = true;
+  plan.ops[0].spread = 0;
+  std::mt19937_64 random(7);
+  const std::uint64_t bytes = plan.ops[0].limit;
+  std::vector<std::byte> in = randomBytes(random, 3 * bytes), out(bytes);
+  std::byte* const base[] = {in.data(), out.data(), nullptr, nullptr};
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(in.data());
+  const auto sum = std::accumulate(words, words + bytes / 4, std::uint64_t{0});
+  for (const std::uint32_t threads : {1u, 3u, 5u}) {
+    Summing epilogue(threads);
+    test::StillTransport transport;
+    PeerBuffers peers(transport);
+    TeamCompute compute(peers, 4, crew);
+    const TeamCompute::Run run(compute, plan);
+    EXPECT_TRUE(compute.run({plan, base, nullptr, &epilogue, 0}, plan.ops[0], 0, bytes));
+    EXPECT_EQ(epilogue.total(), std::pair(sum, threads));
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin()));
+  }
 }
 
 // Where nothing is to be gained, nothing is shared.
