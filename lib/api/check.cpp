@@ -74,12 +74,9 @@ Status readConfig(const weftConfig_t* config, const comm::CommConfig& parent,
   return applyConfig(config, out);
 }
 
-Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Options* out) {
-  out->timeoutMs = comm.config().timeoutMs;
-  out->reproducible = comm.config().reproducible;
-  if (opts == nullptr) return {};
+Status readGiven(const weftOpts_t& opts, Options* out) {
   weftOpts_t given = WEFT_OPTS_INITIALIZER;
-  WEFT_TRY(readStruct(*opts, WEFT_OPTS_MAGIC, "OPTS", &given));
+  WEFT_TRY(readStruct(opts, WEFT_OPTS_MAGIC, "OPTS", &given));
   if (given.timeoutMs != WEFT_UNDEF_INT) {
     WEFT_TRY(checkTimeout(given.timeoutMs, "timeoutMs"));
     out->timeoutMs = given.timeoutMs;

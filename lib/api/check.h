@@ -19,7 +19,13 @@ struct Options {
   bool reproducible = false;
   const char* label = nullptr;
 };
-Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Options* out);
+// What the caller asks for instead.
+Status readGiven(const weftOpts_t& opts, Options* out);
+inline Status readOptions(const comm::Communicator& comm, const weftOpts_t* opts, Options* out) {
+  out->timeoutMs = comm.config().timeoutMs;
+  out->reproducible = comm.config().reproducible;
+  return opts == nullptr ? Status() : readGiven(*opts, out);
+}
 
 // Config with the knobs and defaults filled in.
 Status readConfig(const weftConfig_t* config, comm::CommConfig* out);

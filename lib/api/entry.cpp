@@ -64,11 +64,12 @@ CommHandles& commHandles() { return processWide<CommHandles>(); }
 StreamHandles& streamHandles() { return processWide<StreamHandles>(); }
 EventHandles& eventHandles() { return processWide<EventHandles>(); }
 
-Status findComm(weftComm_t handle, CommHandles::Pin* comm) {
-  latest.on = handle;
-  *comm = commHandles().find(handle);
-  return *comm ? Status() : unknownHandle(commHandles(), handle, "comm");
+CommHandles::Pin beginCallOn(weftComm_t handle) {
+  latest = {.on = handle};
+  return commHandles().find(handle);
 }
+
+Status noSuchComm(weftComm_t handle) { return unknownHandle(commHandles(), handle, "comm"); }
 
 Status shareComm(weftComm_t handle, std::shared_ptr<comm::Communicator>* comm) {
   latest.on = handle;

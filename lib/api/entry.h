@@ -27,7 +27,6 @@ EventHandles& eventHandles();
 
 // The object behind a handle, or InvalidArgument with a sentence (InvalidUsage for one that was
 // made before this process was forked).
-Status findComm(weftComm_t handle, CommHandles::Pin* comm);
 Status shareComm(weftComm_t handle, std::shared_ptr<comm::Communicator>* comm);
 Status shareStream(weftStream_t handle, std::shared_ptr<engine::WorkStream>* stream);
 Status shareEvent(weftEvent_t handle, std::shared_ptr<engine::WorkEvent>* event);
@@ -35,8 +34,11 @@ Status shareEvent(weftEvent_t handle, std::shared_ptr<engine::WorkEvent>* event)
 // Forgets what weftCommRegister declared of a communicator that is destroyed.
 void dropRegistrations(const comm::Communicator& comm);
 
-// A call of this thread begins; findComm and shareComm note its communicator.
+// A call of this thread begins; shareComm notes its communicator.
 void beginCall();
+// One on a communicator; none if there is none such, and then why.
+CommHandles::Pin beginCallOn(weftComm_t handle);
+Status noSuchComm(weftComm_t handle);
 // The code as the C API knows it.
 weftResult_t resultOf(const Status& status);
 // Keeps the error for weftGetLastError of this thread; returns its code.
@@ -57,11 +59,11 @@ weftResult_t entry(Body&& body) noexcept {
 // The same for a call on a communicator.
 template <class Body>
 weftResult_t onComm(weftComm_t handle, Body&& body) noexcept {
-  return entry([&]() -> Status {
-    CommHandles::Pin comm;
-    WEFT_TRY(findComm(handle, &comm));
-    return body(*comm);
+  const Status status = withoutExceptions([&]() -> Status {
+    const CommHandles::Pin comm = beginCallOn(handle);
+    return comm ? body(*comm) : noSuchComm(handle);
   });
+  return status.ok() ? weftSuccess : report(status);
 }
 
 // Gives the caller handles of what was made, all or none; `what` is its plural.

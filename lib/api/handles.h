@@ -74,7 +74,8 @@ class Handles {
   Pin find(const void* handle) {
     Slot& slot = slots_[placeOf(handle)];
     Pin pin = pinned(slot);
-    return holds(slot, handle) && slot.forks == forkCount() ? std::move(pin) : Pin();
+    if (!holds(slot, handle) || slot.forks != forkCount()) pin = Pin();
+    return pin;
   }
 
   // Was it made by the process that this one was forked from?

@@ -100,8 +100,7 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
   core.watch.enter(*launch->plan, timeoutMs, label);
   // A rank that has failed in the meantime relies on nobody touching its buffers.
-  if (const Status firstError = core.watch.firstError(); !firstError.ok())
-    return core.watch.settle(firstError);
+  if (core.watch.isBroken()) return core.watch.settle(core.watch.firstError());
   const Status ran = runObserved(core, *launch);
   if (launch->plan->otherwise && ran.ok()) core.plans.learn(!core.executor.refused());
   return core.watch.settle(ran);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/copy.h"
@@ -38,7 +39,8 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
 }
 
 Status Executor::run(const Launch& launch) {
-  const transport::ProgressOwnership ownership(transport_);
+  std::optional<transport::ProgressOwnership> ownership;  // nobody else makes it elsewhere
+  if (progress_.polls()) ownership.emplace(transport_);
   const TeamCompute::Run run(compute_, *launch.plan);
   const Status status = runEither(launch);
   return status.ok() ? status : progress_.abandon(status);

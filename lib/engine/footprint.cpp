@@ -65,8 +65,7 @@ Footprint::Footprint(transport::Transport& transport, std::uint32_t rank)
 
 std::size_t Footprint::bytes() const { return 2 * layout_.ranks * sizeof(Reach); }
 
-Status Footprint::cover(const plan::Plan& plan) {
-  if (plan.hasMemory) return {};
+Status Footprint::coverNew(const plan::Plan& plan) {
   Regions here = here_, there = there_;
   measure(plan, &here, &there);
   WEFT_TRY(commit(here, there));

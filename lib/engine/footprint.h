@@ -19,7 +19,7 @@ class Footprint {
  public:
   Footprint(transport::Transport& transport, std::uint32_t rank);
 
-  Status cover(const plan::Plan& plan);
+  Status cover(const plan::Plan& plan) { return plan.hasMemory ? Status() : coverNew(plan); }
   std::size_t bytes() const;  // beyond its own size
 
  private:
@@ -34,6 +34,7 @@ class Footprint {
   struct Piece;
   class Neighbours;
 
+  Status coverNew(const plan::Plan& plan);
   void measure(const plan::Plan& plan, Regions* here, Regions* there) const;
   void measureArrival(const plan::Plan& plan, const plan::BoundOp& op, Reach* reach) const;
   void measurePlace(const plan::Place& place, std::uint64_t bytes, Regions* here) const;

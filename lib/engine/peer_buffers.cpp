@@ -6,12 +6,8 @@ namespace weft::engine {
 PeerBuffers::PeerBuffers(transport::Transport& transport)
     : transport_(transport), in_(transport.layout().ranks), out_(transport.layout().ranks) {}
 
-Entry PeerBuffers::enter(const plan::Plan& plan, const std::byte* in, std::byte* out) {
+Entry PeerBuffers::open(const plan::Plan& plan, const std::byte* in, std::byte* out) const {
   Entry mine;
-  mine.out = out;
-  mapped_ = true;
-  if (plan.opening == 0) return mine;
-  mine.out = nullptr;
   if (plan.sharedIn != 0) {
     mine.in = in;
     mine.sharedIn = transport_.share(in, plan.sharedIn);

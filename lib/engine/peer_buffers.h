@@ -30,7 +30,10 @@ class PeerBuffers {
   explicit PeerBuffers(transport::Transport& transport);
 
   // What this rank says of its own buffers, at the beginning of a call.
-  Entry enter(const plan::Plan& plan, const std::byte* in, std::byte* out);
+  Entry enter(const plan::Plan& plan, const std::byte* in, std::byte* out) {
+    mapped_ = true;
+    return plan.opening == 0 ? Entry{.out = out} : open(plan, in, out);
+  }
   // Takes down what a peer says; false if it names memory that it does not have.
   bool admit(std::uint32_t peer, const Entry& theirs);
 
@@ -48,6 +51,8 @@ class PeerBuffers {
   bool store(const plan::Place& place, std::uint64_t from, const std::byte* src, std::size_t bytes);
 
  private:
+  Entry open(const plan::Plan& plan, const std::byte* in, std::byte* out) const;
+
   struct Buffer {
     std::byte* here = nullptr;  // where it is mapped, or
     std::uint64_t there = 0;    // its address in the peer's own memory

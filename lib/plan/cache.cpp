@@ -30,20 +30,6 @@ std::size_t PlanCache::mostBytes(std::uint32_t ranks) {
   return std::min(kLeast + ranks * kCalls * kOps * sizeof(BoundOp), kMost);
 }
 
-std::uint64_t PlanCache::mixed(const Call& call) {
-  const std::uint64_t root = static_cast<std::uint32_t>(call.root);
-  const std::uint64_t mixed =
-      ((call.count + (root << 32)) * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
-      static_cast<std::uint64_t>(call.collective);
-  return (mixed * 0x9e3779b97f4a7c15u) >> 56;
-}
-
-bool PlanCache::same(const Call& a, const Call& b) {
-  return a.count == b.count && a.collective == b.collective && a.type == b.type && a.op == b.op &&
-         a.root == b.root && a.reproducible == b.reproducible && a.algorithm == b.algorithm &&
-         std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
-}
-
 std::size_t PlanCache::Entry::bytes() const {
   return sizeof(*this) + plan->bytes() + algorithm.capacity() +
          (counts.capacity() + displs.capacity()) * sizeof(std::size_t);

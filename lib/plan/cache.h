@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -58,9 +59,19 @@ class PlanCache {
   using Bucket = std::vector<std::unique_ptr<Entry>>;  // the last found stands first
   static constexpr std::size_t kBuckets = 64, kAskings = 256;
 
-  static std::uint64_t mixed(const Call& call);
+  static std::uint64_t mixed(const Call& call) {
+    const std::uint64_t root = static_cast<std::uint32_t>(call.root);
+    const std::uint64_t mixed =
+        ((call.count + (root << 32)) * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
+        static_cast<std::uint64_t>(call.collective);
+    return (mixed * 0x9e3779b97f4a7c15u) >> 56;
+  }
   static std::size_t bucketOf(const Call& call) { return mixed(call) % kBuckets; }
-  static bool same(const Call& a, const Call& b);
+  static bool same(const Call& a, const Call& b) {
+    return a.count == b.count && a.collective == b.collective && a.type == b.type && a.op == b.op &&
+           a.root == b.root && a.reproducible == b.reproducible && a.algorithm == b.algorithm &&
+           std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
+  }
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
   Status bringToFront(const Call& call, Bucket& bucket);
   void makeRoom(std::size_t bytes);

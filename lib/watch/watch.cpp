@@ -111,14 +111,9 @@ void Watch::beginWait(int timeoutMs, const char* label) {
   waiting_ = false;
 }
 
-void Watch::leave() {
-  std::atomic<std::uint32_t>& inside = inPairs_ ? mine_.inPairs : mine_.inCall;
-  inside.store(0, std::memory_order_release);
-}
-
-Status Watch::settle(const Status& status) {
+Status Watch::settleError(const Status& status) {
   const bool harmless =
-      status.ok() || status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
+      status.code() == Code::InvalidArgument || status.code() == Code::InvalidUsage;
   Status firstError = status;
   if (!harmless) firstError = status.code() == Code::RemoteError ? lost(status) : declare(status);
   leave();

@@ -41,11 +41,18 @@ class Watch {
   // Point-to-point work has no place in the order of collectives: a deadline and nothing to
   // compare.
   void enterPairs(int timeoutMs, const char* label);
-  void leave();
+  void leave() {
+    std::atomic<std::uint32_t>& inside = inPairs_ ? mine_.inPairs : mine_.inCall;
+    inside.store(0, std::memory_order_release);
+  }
   // The end of a call: what it returns. An error of usage had no effect; any other is the end of the
   // communicator, for all ranks. Whoever dies before it has told that must not look like one that has
   // done its part: it leaves after that, and then awaits the others.
-  Status settle(const Status& status);
+  Status settle(const Status& status) {
+    if (!status.ok()) return settleError(status);
+    leave();
+    return {};
+  }
   // After a call that failed: the ranks that share memory with this one may still be reading and
   // writing its buffers. Waits until they have left the call as well, for half a second at most,
   // and not for those that are dead or stopped.
@@ -91,6 +98,7 @@ class Watch {
  private:
   using Clock = std::chrono::steady_clock;
 
+  Status settleError(const Status& status);
   bool published() const { return isPublished(*firstError_); }
   // Ranks by what they called; "" of those that have not yet.
   using Callers = std::map<std::string, std::vector<std::uint32_t>>;
