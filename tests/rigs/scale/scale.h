@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -48,7 +49,7 @@ inline constexpr Step kSteps[] = {
 
 // How one rank fared in one step.
 struct Note {
-  bool done = false;
+  std::atomic<bool> done{false};
   double wallMs = 0, cpuMs = 0;
   long pssKiB = 0;       // of this process
   long shmemKiB = 0;     // of the machine, as rank 0 finds it: also what nobody has mapped

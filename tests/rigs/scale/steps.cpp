@@ -56,6 +56,7 @@ class Rank {
   std::string gather() const;
   std::string split(int color, weftComm_t* comm) const;
   std::string namesCulprit(weftResult_t result, int culprit) const;
+  void awaitAll(Step step) const;
   std::string mismatch();
   std::string death() const;
   std::string destroy(weftComm_t* comm) const;
@@ -140,7 +141,14 @@ std::string Rank::namesCulprit(weftResult_t result, int culprit) const {
          weftGetLastError(comm_);
 }
 
+// Who is still in a call when others end the communicator hears of it in that call.
+void Rank::awaitAll(Step step) const {
+  for (int rank = 0; rank < options_.ranks(); ++rank)
+    for (int ms = 0; !board_.at(rank, step).done && ms < options_.timeoutMs; ++ms) ::usleep(1000);
+}
+
 std::string Rank::mismatch() {
+  awaitAll(Step::DestroySplits);
   float value[4] = {1, 2, 3, 4};
   const std::size_t count = rank_ == options_.odd() ? 3 : 2;
   const weftResult_t result =
@@ -149,6 +157,7 @@ std::string Rank::mismatch() {
 }
 
 std::string Rank::death() const {
+  awaitAll(Step::CreateAgain);
   if (rank_ == options_.victim()) ::kill(::getpid(), SIGKILL);
   float value = 1;
   const weftResult_t result =
