@@ -10,7 +10,8 @@
 namespace weft::comm {
 namespace {
 
-// Between hosts a message costs more than a cache miss: pieces are larger there.
+// Between hosts a message costs more than a cache miss: pieces are larger there, and where few peers
+// are sent to, but long messages.
 constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
 
 // What direct algorithms need of each peer, with a clear-to-send and the all-gather of a step.
@@ -59,7 +60,8 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
              .ringStages = oneHost ? transport::kRingStages : 0,
              .ringBytes = oneHost ? ringBytes(ranks) : 0};
-  if (!oneHost) layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
+  if (!oneHost || plan::isCrowdedHost(tuning))
+    layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   return {};
 }
 

@@ -31,12 +31,13 @@ bool mayCopyShared(const Call& call, const Tuning& tuning) {
          call.op != reduce::RedOp::Epilogue;
 }
 
-// May the model choose this algorithm, if it fits? Two levels are for links between hosts, and so
-// is an order of additions of an algorithm's own.
+// May the model choose this algorithm, if it fits? Two levels are for links between hosts, and so,
+// but for a crowd, is an order of additions of an algorithm's own.
 bool isAutomatic(const schedule::Algorithm& algorithm, const Tuning& tuning) {
   if (tuning.ranks < algorithm.automaticFrom) return false;
-  return tuning.costs.between || (algorithm.levels == schedule::Levels::One &&
-                                  algorithm.order != schedule::SumOrder::Algorithm);
+  return tuning.costs.between ||
+         (algorithm.levels == schedule::Levels::One &&
+          (algorithm.order != schedule::SumOrder::Algorithm || isCrowdedHost(tuning)));
 }
 
 std::vector<const schedule::Algorithm*> fitting(const Call& call, const Tuning& tuning,
@@ -53,6 +54,9 @@ std::vector<const schedule::Algorithm*> automaticAlgorithms(const Call& call, co
                                                             bool shared = false) {
   std::vector<const schedule::Algorithm*> found = fitting(call, tuning, shared);
   std::erase_if(found, [&](const schedule::Algorithm* a) { return !isAutomatic(*a, tuning); });
+  const auto reachesFew = [](const schedule::Algorithm* a) { return a->reachesFew(); };
+  if (isCrowdedHost(tuning) && (shared || std::ranges::any_of(found, reachesFew)))
+    std::erase_if(found, [&](const schedule::Algorithm* a) { return !reachesFew(a); });
   return found;
 }
 

@@ -11,6 +11,13 @@ bool hasLevels(const Tuning& tuning) {
   return nodes.count() > 1 && nodes.rails() > 1;
 }
 
+bool isCrowdedHost(const Tuning& tuning) {
+  constexpr std::uint32_t kMostReached = 256;
+  constexpr std::uint32_t kMost = 4096;  // of more, what one hands to another would not fit
+  return !tuning.costs.between && !tuning.sharesAll && tuning.ranks > kMostReached &&
+         tuning.ranks <= kMost;
+}
+
 schedule::Shape shapeOf(const Tuning& tuning, std::uint32_t root) {
   schedule::Shape shape{
       .ranks = tuning.ranks, .root = root, .localRanks = 1, .nodeOf = tuning.nodes};

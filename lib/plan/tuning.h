@@ -28,6 +28,11 @@ struct Tuning {
 // Several nodes, one of several ranks.
 bool hasLevels(const Tuning& tuning);
 
+// Who reaches into the memory of all processes of a host has page tables of some 14 KiB for each: at
+// 1,024 ranks they were 14 GiB, more than all else. On a host of more than 256 ranks few of the
+// others are reached where that can be.
+bool isCrowdedHost(const Tuning& tuning);
+
 // For which the registry's algorithms are made. More than one card: the nodes are levels, of equal
 // size and in order.
 schedule::Shape shapeOf(const Tuning& tuning, std::uint32_t root = 0);

@@ -37,7 +37,6 @@ constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOr
 constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven;
 constexpr bool kShared = true;
 constexpr uint32_t kAuto = 1;
-constexpr uint32_t kMany = 16;  // fewer ranks send to each other at once
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {

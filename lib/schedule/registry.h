@@ -35,18 +35,22 @@ enum class Levels : uint8_t {
 };
 
 inline constexpr uint32_t kForced = ~0u;  // never by itself
+inline constexpr uint32_t kMany = 16;     // fewer ranks send to each other at once
 
 struct Algorithm {
   std::string_view name;  // unique within its collective
   Collective collective;
   Schedule (*make)(const Shape&);
-  // From how many ranks on the model may choose it: on one host, where the choice must not change a
-  // sum, only if it adds in rank order. Of a collective's automatic algorithms the one
+  // From how many ranks on the model may choose it: on one host of up to 256 ranks, where the choice
+  // must not change a sum, only if it adds in rank order. Of a collective's automatic algorithms the one
   // for the shortest messages stands first.
   uint32_t automaticFrom = kForced;
   SumOrder order = SumOrder::None;
   Levels levels = Levels::One;
   bool shared = false;  // reaches into the buffers of peers; complete as it is, no transforms
+
+  // A rank sends to few of the others, in steps whose number is a logarithm.
+  bool reachesFew() const { return automaticFrom == kMany; }
 };
 
 std::span<const Algorithm> algorithms();

@@ -151,11 +151,13 @@ TEST(Choose, SumsKeepTheirOrderOnOneHostAndWhereThatIsAskedFor) {
     const std::string name = chosen(call, t);
     return name.find("one-shot") != std::string::npos || name.find("mesh") != std::string::npos;
   };
-  EXPECT_TRUE(addsInRankOrder(oneHost(1024)));
+  EXPECT_TRUE(addsInRankOrder(oneHost(256)));
+  EXPECT_FALSE(addsInRankOrder(oneHost(257)));  // few of a crowd are reached
   EXPECT_FALSE(addsInRankOrder(hosts(1024, 1)));
   call.reproducible = true;
   EXPECT_TRUE(addsInRankOrder(hosts(1024, 1)));
   EXPECT_TRUE(addsInRankOrder(hosts(1024, 8)));
+  EXPECT_TRUE(addsInRankOrder(oneHost(1024)));
 }
 
 // The model knows what the binder asks for.

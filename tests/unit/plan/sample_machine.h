@@ -35,6 +35,8 @@ inline CostParameters sampleCosts(std::uint32_t cores = 2) {
           .between = {}};
 }
 
+constexpr std::uint64_t kArenaOfPeer = 192 << 10;
+
 // All ranks on one host, a core for each.
 inline Tuning oneHost(std::uint32_t ranks) {
   Tuning t;
@@ -42,6 +44,7 @@ inline Tuning oneHost(std::uint32_t ranks) {
   t.nodes = schedule::Nodes::even(1, ranks);
   t.direct = t.shares = true;
   t.costs = sampleCosts(ranks);
+  if (isCrowdedHost(t)) t.costs.arenaBytes += (ranks - 1) * kArenaOfPeer;
   return t;
 }
 
@@ -51,7 +54,7 @@ inline Tuning hosts(std::uint32_t ranks, std::uint32_t localRanks) {
   t.ranks = ranks;
   t.nodes = schedule::Nodes::even(localRanks, ranks / localRanks);
   t.costs = sampleCosts(ranks);
-  t.costs.arenaBytes += (ranks - 1) * (std::uint64_t{192} << 10);
+  t.costs.arenaBytes += (ranks - 1) * kArenaOfPeer;
   t.costs.stagingBytes = t.costs.arenaBytes;
   t.costs.between = Between{t.nodes};
   return t;
