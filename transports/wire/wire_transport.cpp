@@ -36,6 +36,8 @@ WireTransport::WireTransport(Parts parts)
       left_(parts_.layout.ranks),
       manual_(parts_.wire->caps().manual) {
   answers_.reserve(2 * BounceBuffer::kSlots);
+  for (std::uint32_t r = 0; r < parts_.peers.size(); ++r)
+    if (parts_.peers[r]) mirror(r).rank = static_cast<std::int32_t>(r);
   const bool sleeps = parts_.wire->caps().sleeps;
   ProgressThread::Arm armed;
   if (sleeps) armed = [this](std::vector<pollfd>* descriptors) { return arm(descriptors); };

@@ -29,8 +29,8 @@ class WireTransport final : public Transport {
     std::vector<bool> peers;              // by rank: the wire leads there
     std::unique_ptr<Wire> wire;
   };
-  // The peers' mirrors, then a byte an arrival slot for the inbox: most of them nothing is heard for, and
-  // those have no memory.
+  // The peers' mirrors, then a byte an arrival slot for the inbox. Memory comes with what is heard, but
+  // for the first page of a mirror.
   static std::size_t bookBytes(const WindowLayout& layout) {
     return layout.ranks * kMirrorBytes + BounceBuffer::arrivalsOf(layout);
   }
