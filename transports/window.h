@@ -174,6 +174,7 @@ class WindowView {
 
   explicit operator bool() const { return base_ != nullptr; }
   std::byte* base() const { return base_; }
+  // One's own: that of a peer may lie elsewhere (Transport::control()).
   ControlPage& control() const { return *reinterpret_cast<ControlPage*>(base_); }
   ArrivalSlot* arrivals() const {
     return reinterpret_cast<ArrivalSlot*>(base_ + layout_->arrivals());

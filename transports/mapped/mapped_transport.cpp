@@ -29,6 +29,8 @@ void copyInline(ArrivalSlot& arrival, const std::byte* src, std::size_t bytes) {
 
 MappedTransport::MappedTransport(MappedParts parts) : parts_(std::move(parts)) {
   sharesAll_ = std::ranges::all_of(parts_.peers, &MappedPeer::sameProcess);
+  for (MappedPeer& peer : parts_.peers)
+    if (peer.control == nullptr) peer.control = reinterpret_cast<ControlPage*>(peer.window.get());
 }
 
 // In one process the address itself, else one more than the offset in this process's heap.
@@ -68,7 +70,7 @@ PutResult MappedTransport::put(const Put& put) {
   }
   arrival.tag = put.tag;
   arrival.flag.store(put.flag, std::memory_order_release);
-  doorbellRing(*reinterpret_cast<ControlPage*>(window));
+  doorbellRing(*peer.control);
   return PutResult::Done;
 }
 

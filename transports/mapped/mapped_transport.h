@@ -35,6 +35,7 @@ class PeerHeap {
 // One rank as another one reaches it through mapped memory.
 struct MappedPeer {
   std::shared_ptr<std::byte> window;           // and what keeps it there
+  ControlPage* control = nullptr;              // null: where the window begins
   std::shared_ptr<const PeerProcess> process;  // null: an address of the peer's is ours too
   bool severed = false;
   bool sameProcess() const { return process == nullptr; }
@@ -73,7 +74,7 @@ class MappedTransport final : public Transport {
   const WindowLayout& layout() const override { return parts_.layout; }
   WindowView own() const override { return view(parts_.rank); }
   WindowView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
-  ControlPage* control(std::uint32_t peer) const override { return &view(peer).control(); }
+  ControlPage* control(std::uint32_t peer) const override { return parts_.peers[peer].control; }
   int deathFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::death); }
   int statFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::stat); }
 

@@ -152,6 +152,7 @@ mapped::MappedPeer ShmSetup::peerOf(const PeerInfo& info,
                                     std::optional<Descriptors>& theirs) const {
   mapped::MappedPeer peer;
   peer.window = windowOf(windows_, setup_.layout, info.rank);
+  peer.control = controlOf(*windows_, setup_.layout, info.rank);
   if (info.process == info_.process) return peer;
   const pid_t pid = pidHere(info, info_, (*theirs)[kProcess]);
   peer.process = std::make_shared<mapped::PeerProcess>(

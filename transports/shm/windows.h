@@ -12,7 +12,8 @@
 
 // The windows of all ranks of a host side by side in one memory, which the first of them makes: a
 // rank has one descriptor and one mapping of it, however many there are. Each gives pages to its
-// own, so they lie near it.
+// own, so they lie near it. The control pages of all ranks come first, side by side: who looks at
+// all others needs few page tables. A rank's own is mapped where its window begins as well.
 namespace weft::shm {
 
 using namespace transport;
@@ -28,7 +29,8 @@ Status viewWindows(const Token& name, const Fd& memory, const WindowLayout&,
 // Keeps all of them mapped.
 std::shared_ptr<std::byte> windowOf(const std::shared_ptr<Mapping>& windows, const WindowLayout&,
                                     std::uint32_t rank);
-// Gives a rank's own its first pages.
+ControlPage* controlOf(const Mapping& windows, const WindowLayout&, std::uint32_t rank);
+// Gives a rank's own its first pages, and its control page its place.
 Status fillWindow(const Fd& memory, std::byte* windows, const WindowLayout&, std::uint32_t rank);
 
 // What has pages in any window from the beginning: whole pages of it.

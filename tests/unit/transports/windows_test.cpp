@@ -26,7 +26,11 @@ TEST(Windows, LieSideBySideInOneMappingOfAProcess) {
   for (std::uint32_t r = 0; r < 3; ++r) {
     ASSERT_TRUE(fillWindow(memory, first->base(), layout, r).ok());
     const auto window = windowOf(first, layout, r);
-    EXPECT_EQ(window.get(), base + r * layout.size());
+    EXPECT_EQ(window.get(), base + 3 * layout.arrivals() + r * layout.size());
+    ControlPage* const control = controlOf(*first, layout, r);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(control), base + r * layout.arrivals());
+    control->rank = static_cast<std::int32_t>(7 + r);
+    EXPECT_EQ(WindowView(window.get(), layout).control().rank, control->rank);  // the same page
     EXPECT_GE(residentBytes(window.get(), layout.size()), layout.arrivals() + layout.denseBytes());
   }
   const auto last = windowOf(first, layout, 2);
