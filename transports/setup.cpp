@@ -86,8 +86,8 @@ Status checkPeers(const char* transport, const std::vector<PeerInfo>& infos, Hos
   return {};
 }
 
-void initControlPage(const PeerInfo& info, std::byte* base) {
-  auto* page = new (base) ControlPage;
+void initControlPage(const PeerInfo& info, void* at) {
+  auto* page = new (at) ControlPage;
   page->rank = static_cast<std::int32_t>(info.rank);
   page->pid = info.pid;
   std::ranges::copy(info.token, page->token);
@@ -124,9 +124,9 @@ bool allAllowDirect(const std::vector<PeerInfo>& infos) {
   return std::ranges::all_of(infos, [](const PeerInfo& info) { return info.allowDirect != 0; });
 }
 
-void chooseBarriers(const std::vector<PeerInfo>& infos, std::byte* window) {
+void chooseBarriers(const std::vector<PeerInfo>& infos, ControlPage* own) {
   if (std::ranges::all_of(infos, [](const PeerInfo& info) { return info.barriers != 0; }))
-    relieveRingers(*reinterpret_cast<ControlPage*>(window));
+    relieveRingers(*own);
 }
 
 std::string bootId() { return firstLine("/proc/sys/kernel/random/boot_id"); }

@@ -59,13 +59,13 @@ Status mapPrivate(const TransportSetup& setup, const char* what, std::size_t byt
 // This rank's window in private memory, and its token.
 Status makeWindow(const TransportSetup&, PeerInfo*, std::shared_ptr<Mapping>*);
 // Writes the header of one's own control page.
-void initControlPage(const PeerInfo&, std::byte* base);
+void initControlPage(const PeerInfo&, void* at);
 // Is this mapping the window of that rank?
 Status checkControlPage(const PeerInfo&, const std::byte* base);
 // Do all permit copies by address (WEFT_CMA)?
 bool allAllowDirect(const std::vector<PeerInfo>& infos);
 // Frees the peers from fencing if all of them can be ordered by membarrier.
-void chooseBarriers(const std::vector<PeerInfo>& infos, std::byte* window);
+void chooseBarriers(const std::vector<PeerInfo>& infos, ControlPage* own);
 
 // Differs between hosts and between boots of one host. Empty if /proc is not there.
 std::string bootId();

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kRing = 128;       // short rooted ones that may 
 inline constexpr std::uint32_t kRingStages = 32;  // those too long for an arrival slot
 inline constexpr std::size_t kInlineBytes = 48;   // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
-inline constexpr std::uint32_t kWindowVersion = 4;
+inline constexpr std::uint32_t kWindowVersion = 5;
 inline constexpr std::size_t kTokenBytes = 16;
 
 constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
@@ -170,12 +170,15 @@ struct WindowLayout {
 class WindowView {
  public:
   WindowView() = default;
-  WindowView(std::byte* base, const WindowLayout& layout) : base_(base), layout_(&layout) {}
+  WindowView(std::byte* base, const WindowLayout& layout)
+      : WindowView(base, layout, reinterpret_cast<ControlPage*>(base)) {}
+  // Whose control page lies elsewhere.
+  WindowView(std::byte* base, const WindowLayout& layout, ControlPage* control)
+      : base_(base), layout_(&layout), control_(control) {}
 
   explicit operator bool() const { return base_ != nullptr; }
   std::byte* base() const { return base_; }
-  // One's own: that of a peer may lie elsewhere (Transport::control()).
-  ControlPage& control() const { return *reinterpret_cast<ControlPage*>(base_); }
+  ControlPage& control() const { return *control_; }
   ArrivalSlot* arrivals() const {
     return reinterpret_cast<ArrivalSlot*>(base_ + layout_->arrivals());
   }
@@ -189,6 +192,7 @@ class WindowView {
  private:
   std::byte* base_ = nullptr;
   const WindowLayout* layout_ = nullptr;
+  ControlPage* control_ = nullptr;
 };
 
 }  // namespace weft::transport

@@ -174,8 +174,9 @@ class Opening {
   Status makeMemory(const transport::TransportSetup& setup,
                     std::unique_ptr<transport::Transport>* out) const;
   Status makeWire(const std::string& name, const transport::TransportSetup& setup,
-                  std::byte* window, std::unique_ptr<transport::Transport>* out) const;
-  Status makeFound(const transport::TransportSetup& setup, std::byte* window,
+                  const transport::WindowView& window,
+                  std::unique_ptr<transport::Transport>* out) const;
+  Status makeFound(const transport::TransportSetup& setup, const transport::WindowView& window,
                    std::unique_ptr<transport::Transport>* out) const;
   routed::RoutedSetup routes() const;
 
@@ -224,7 +225,8 @@ Status Opening::makeMemory(const transport::TransportSetup& setup,
 }
 
 Status Opening::makeWire(const std::string& name, const transport::TransportSetup& setup,
-                         std::byte* window, std::unique_ptr<transport::Transport>* out) const {
+                         const transport::WindowView& window,
+                         std::unique_ptr<transport::Transport>* out) const {
   if (name == kAuto)
     WEFT_TRY(makeFound(setup, window, out));
   else
@@ -233,7 +235,8 @@ Status Opening::makeWire(const std::string& name, const transport::TransportSetu
   return faults.empty() ? Status() : faulty::makeFaulty(std::move(*out), faults, out);
 }
 
-Status Opening::makeFound(const transport::TransportSetup& setup, std::byte* window,
+Status Opening::makeFound(const transport::TransportSetup& setup,
+                          const transport::WindowView& window,
                           std::unique_ptr<transport::Transport>* out) const {
   bool roce = false;
   WEFT_TRY(anyHasRoce(setup, &roce));
@@ -257,7 +260,8 @@ routed::RoutedSetup Opening::routes() const {
       return makeMemory(s, made);
     };
   for (const std::string& wire : wires_)
-    routed.wires.push_back([this, &wire](const transport::TransportSetup& s, std::byte* window,
+    routed.wires.push_back([this, &wire](const transport::TransportSetup& s,
+                                         const transport::WindowView& window,
                                          std::unique_ptr<transport::Transport>* made) {
       return makeWire(wire, s, window, made);
     });
@@ -275,7 +279,7 @@ Status Opening::run(std::unique_ptr<transport::Transport>* out) {
   WEFT_TRY(checkLost());
   chooseWires();
   if (wires_.empty()) return makeMemory(setup_, out);
-  if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, nullptr, out);
+  if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, {}, out);
   return routed::makeRouted(setup_, routes(), out);
 }
 

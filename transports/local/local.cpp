@@ -42,7 +42,7 @@ Status makeLocal(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   mapped::MappedParts parts{"local", setup.rank, setup.layout, allAllowDirect(infos), {}};
   parts.branch = branch;
   const Status found = findPeers(infos, &parts.peers);
-  chooseBarriers(infos, window->base());
+  chooseBarriers(infos, reinterpret_cast<ControlPage*>(window->base()));
   WEFT_TRY(agree(setup, found));
   *out = std::make_unique<mapped::MappedTransport>(std::move(parts));
   return {};

@@ -73,7 +73,9 @@ class MappedTransport final : public Transport {
   }
   const WindowLayout& layout() const override { return parts_.layout; }
   WindowView own() const override { return view(parts_.rank); }
-  WindowView view(std::uint32_t peer) const override { return {base(peer), parts_.layout}; }
+  WindowView view(std::uint32_t peer) const override {
+    return {base(peer), parts_.layout, control(peer)};
+  }
   ControlPage* control(std::uint32_t peer) const override { return parts_.peers[peer].control; }
   int deathFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::death); }
   int statFd(std::uint32_t peer) const override { return fdOf(peer, &PeerProcess::stat); }

@@ -136,7 +136,7 @@ Status addWire(const TransportSetup& setup, const RoutedSetup& routed, std::uint
     through.peers[r] = routed.wireOf[r] == wire;
     if (through.peers[r]) parts->routes[r] = {part, r};
   }
-  std::byte* const window = part == 0 ? nullptr : parts->transports[0]->own().base();
+  const WindowView window = part == 0 ? WindowView() : parts->transports[0]->own();
   return routed.wires[wire](through, window, &parts->transports.emplace_back());
 }
 

@@ -96,8 +96,8 @@ struct RoutedSetup {
 
   std::vector<std::uint32_t> hosts;  // by rank: number of its host
   std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)> inside;
-  using MakeWire =
-      std::function<Status(const TransportSetup&, std::byte* window, std::unique_ptr<Transport>*)>;
+  using MakeWire = std::function<Status(const TransportSetup&, const WindowView& window,
+                                        std::unique_ptr<Transport>*)>;
   std::vector<MakeWire> wires;
   std::vector<std::uint32_t> wireOf;  // by rank: index in wires, or kInside; kInside for this rank
 };

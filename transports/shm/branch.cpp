@@ -66,7 +66,7 @@ Status branchShm(const mapped::MappedParts& parent, const TransportSetup& setup,
     peer.itsHeap = there.itsHeap;
   }
   own->usedBy(processesOf(peers));
-  if (reinterpret_cast<ControlPage*>(self.window.get())->ringFence.load() == 0)
+  if (self.control->ringFence.load() == 0)
     relieveRingers(*reinterpret_cast<ControlPage*>(own->base()));
   for (std::uint32_t r = 0; r < setup.ranks; ++r)
     WEFT_TRY(joinPeer(setup, r, places[r], &peers[r]));

@@ -98,7 +98,7 @@ Status ShmSetup::openWindow(const Handles& handles) {
   WEFT_TRY(viewWindows(name, memory, setup_.layout, &windows_));
   if (info_.rank != 0) WEFT_TRY(checkControlPage(infos_[0], windows_->base()));
   WEFT_TRY(fillWindow(memory, windows_->base(), setup_.layout, info_.rank));
-  initControlPage(info_, windowOf(windows_, setup_.layout, info_.rank).get());
+  initControlPage(info_, controlOf(*windows_, setup_.layout, info_.rank));
   return {};
 }
 
@@ -168,7 +168,7 @@ Status ShmSetup::join() {
   if (info_.rank != 0) WEFT_TRY(openWindow(handles));
   for (std::size_t i = 0; i < infos_.size(); ++i) peers_.push_back(peerOf(infos_[i], handles[i]));
   shared_ = viewHeaps(handles);
-  chooseBarriers(infos_, peers_[info_.rank].window.get());
+  chooseBarriers(infos_, peers_[info_.rank].control);
   return {};
 }
 

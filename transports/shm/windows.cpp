@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/shm/windows.h"
 
-#include <sys/mman.h>
-
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -20,18 +18,6 @@ std::size_t beginOf(const WindowLayout& layout, std::uint32_t rank) {
   return layout.ranks * controlBytes(layout) + rank * layout.size();
 }
 std::size_t sizeOf(const WindowLayout& layout) { return beginOf(layout, layout.ranks); }
-
-Status mapControl(const Fd& memory, std::byte* windows, const WindowLayout& layout,
-                  std::uint32_t rank) {
-  const NoFork noFork;
-  const std::size_t bytes = controlBytes(layout);
-  std::byte* const at = windows + beginOf(layout, rank);
-  void* const mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                              memory.get(), static_cast<off_t>(rank * bytes));
-  if (mapped == at && ::madvise(at, bytes, MADV_DONTFORK) == 0) return {};
-  return Status::error(Code::OutOfMemory, "cannot map a control page: ", std::strerror(errno),
-                       "; fix: raise the limit of mappings (sysctl vm.max_map_count)");
-}
 
 struct KnownWindows {
   ForkSafeMutex mutex;
@@ -77,11 +63,10 @@ Status fillWindow(const Fd& memory, std::byte* windows, const WindowLayout& layo
                   std::uint32_t rank) {
   const std::size_t begin = beginOf(layout, rank), control = controlBytes(layout);
   WEFT_TRY(populatePages(memory, windows, rank * control, control, kFewerRanks));
-  WEFT_TRY(populateFirst(layout, [&](std::size_t from, std::size_t bytes) {
+  return populateFirst(layout, [&](std::size_t from, std::size_t bytes) {
     const std::size_t skipped = from == 0 ? control : 0;
     return populatePages(memory, windows, begin + from + skipped, bytes - skipped, kFewerRanks);
-  }));
-  return mapControl(memory, windows, layout, rank);
+  });
 }
 
 Status populateFirst(const WindowLayout& layout, const Populate& populate) {

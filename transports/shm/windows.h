@@ -13,7 +13,7 @@
 // The windows of all ranks of a host side by side in one memory, which the first of them makes: a
 // rank has one descriptor and one mapping of it, however many there are. Each gives pages to its
 // own, so they lie near it. The control pages of all ranks come first, side by side: who looks at
-// all others needs few page tables. A rank's own is mapped where its window begins as well.
+// all others needs few page tables.
 namespace weft::shm {
 
 using namespace transport;
@@ -30,7 +30,7 @@ Status viewWindows(const Token& name, const Fd& memory, const WindowLayout&,
 std::shared_ptr<std::byte> windowOf(const std::shared_ptr<Mapping>& windows, const WindowLayout&,
                                     std::uint32_t rank);
 ControlPage* controlOf(const Mapping& windows, const WindowLayout&, std::uint32_t rank);
-// Gives a rank's own its first pages, and its control page its place.
+// Gives a rank's own its first pages.
 Status fillWindow(const Fd& memory, std::byte* windows, const WindowLayout&, std::uint32_t rank);
 
 // What has pages in any window from the beginning: whole pages of it.

@@ -16,12 +16,13 @@ std::uint32_t completionsOf(const WindowLayout& layout) {
   return std::min(arrivals, std::max(kAllArrivals, arrivals / layout.ranks)) + tells;
 }
 
-Status allocate(const TransportSetup& setup, std::byte* window, PeerInfo* info,
+Status allocate(const TransportSetup& setup, const WindowView& window, PeerInfo* info,
                 WireTransport::Parts* parts) {
   parts->rank = setup.rank;
   parts->layout = setup.layout;
-  parts->window = window;
-  if (window == nullptr) {
+  parts->window = window.base();
+  parts->control = window ? &window.control() : nullptr;
+  if (!window) {
     WEFT_TRY(makeWindow(setup, info, &parts->windowMemory));
     parts->window = parts->windowMemory->base();
   }
@@ -48,8 +49,8 @@ std::vector<bool> othersOf(const TransportSetup& setup) {
 
 }  // namespace
 
-Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* window,
-                         std::unique_ptr<Transport>* out) {
+Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker,
+                         const WindowView& window, std::unique_ptr<Transport>* out) {
   WireTransport::Parts parts;
   PeerInfo info = describe(setup);
   const Status allocated = allocate(setup, window, &info, &parts);

@@ -35,6 +35,7 @@ WireTransport::WireTransport(Parts parts)
       down_(parts_.layout.ranks),
       left_(parts_.layout.ranks),
       manual_(parts_.wire->caps().manual) {
+  if (parts_.control == nullptr) parts_.control = reinterpret_cast<ControlPage*>(parts_.window);
   answers_.reserve(2 * BounceBuffer::kSlots);
   for (std::uint32_t r = 0; r < parts_.peers.size(); ++r)
     if (parts_.peers[r]) mirror(r).rank = static_cast<std::int32_t>(r);

@@ -24,6 +24,7 @@ class WireTransport final : public Transport {
     WindowLayout layout;
     std::shared_ptr<Mapping> windowMemory;  // null: somebody else's, see `window`
     std::byte* window = nullptr;
+    ControlPage* control = nullptr;  // null: where the window begins
     std::shared_ptr<Mapping> bounceMemory;
     std::shared_ptr<Mapping> bookMemory;  // bookBytes() of zeros
     std::vector<bool> peers;              // by rank: the wire leads there
@@ -45,7 +46,7 @@ class WireTransport final : public Transport {
     return {.polls = true, .sleeps = wire.sleeps, .maxPut = Outbox::maxPut(wire)};
   }
   const WindowLayout& layout() const override { return parts_.layout; }
-  WindowView own() const override { return {parts_.window, parts_.layout}; }
+  WindowView own() const override { return {parts_.window, parts_.layout, parts_.control}; }
   ControlPage* control(std::uint32_t peer) const override;
   bool isMirrored(std::uint32_t peer) const override { return peer != parts_.rank; }
   std::string describe(std::uint32_t peer) const override { return parts_.wire->describe(peer); }
@@ -106,7 +107,7 @@ using WireMaker = std::function<Status(const WireSetup&, std::unique_ptr<Wire>*)
 
 // Joins the ranks that setup.peers names, or all others if it is empty. Every rank of the
 // communicator takes part. `window`: this rank's, made by another transport; null makes one.
-Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker, std::byte* window,
-                         std::unique_ptr<Transport>* out);
+Status makeWireTransport(const TransportSetup& setup, const WireMaker& maker,
+                         const WindowView& window, std::unique_ptr<Transport>* out);
 
 }  // namespace weft::wire

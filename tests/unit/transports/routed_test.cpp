@@ -35,7 +35,7 @@ Status make(std::string* gone, const Status& made, std::unique_ptr<Transport>* o
   };
   for (const char* name : {"b", "c"})
     routed.wires.push_back(
-        [=](const TransportSetup&, std::byte*, std::unique_ptr<Transport>* one) -> Status {
+        [=](const TransportSetup&, const WindowView&, std::unique_ptr<Transport>* one) -> Status {
           *one = std::make_unique<Mortal>(name, gone);
           return *name == 'c' ? made : Status();
         });
