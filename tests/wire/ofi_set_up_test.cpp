@@ -163,9 +163,7 @@ TEST_P(OfiConnections, AreMadeByTheFirstWrite) {
   transport::runAllWell(kRanks, 4, [&](transport::Rank& rank) {
     Station me(rank, board);
     constexpr std::uint32_t kEach = 20;
-    const auto connected = [&](std::uint32_t peer) {
-      return !has(me.wire().describe(peer), "not connected yet");
-    };
+    const auto connected = [&](std::uint32_t peer) { return me.wire().isConnected(peer); };
     for (std::uint32_t peer = 0; peer < 4; ++peer) REQUIRE(peer == me.self() || !connected(peer));
     rank.barrier();
     for (std::uint32_t i = 0; i < kEach && me.self() == 0; ++i)

@@ -15,10 +15,6 @@ bool OfiWire::isConnected(std::uint32_t peer) const {
   return std::ranges::any_of(peers_[peer].rail, &PeerRail::met);
 }
 
-std::string OfiWire::describe(std::uint32_t peer) const {
-  return peers_[peer].where + (isConnected(peer) ? "" : ", not connected yet");
-}
-
 WireResult OfiWire::keep(const WireWrite& write) {
   if (kept_.size() == kept_.capacity()) return WireResult::Again;
   PeerRail& way = peers_[write.peer].rail[write.rail];

@@ -59,7 +59,7 @@ class OfiWire final : public Wire {
   WireCaps caps() const override;
   std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
   bool isConnected(std::uint32_t peer) const override;
-  std::string describe(std::uint32_t peer) const override;
+  std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
