@@ -31,7 +31,6 @@ constexpr milliseconds kAskFirst{20};
 constexpr milliseconds kAskAtMost{500};
 constexpr milliseconds kAskAgain{5};                           // for words that have not come yet
 constexpr milliseconds kAnswerPatience{30};                    // for the last look before an error
-constexpr milliseconds kSilence{3000};                         // of a stopped or overloaded process
 constexpr std::uint64_t kCompareEvery = transport::kRing / 4;  // calls, if rooted
 
 constexpr const char* kUnknownCall = "another call";
@@ -78,7 +77,7 @@ Watch::Watch(transport::Transport& transport, std::uint32_t rank,
       firstError_(remote ? &remote->firstError() : &transport.control(0)->firstError),
       liveness_(transport, names),
       endSeen_(names.size(), 0),
-      silent_(names.size(), false) {}
+      silence_(names_, remote) {}
 
 void Watch::enter(const plan::Plan& plan, int timeoutMs, const char* label) {
   inPairs_ = false;
@@ -320,30 +319,18 @@ std::string Watch::lastSeen(std::uint32_t rank) const {
   return text(names_[rank], inside ? " is in " : " last did ", words, " #", last);
 }
 
-// Empty unless a remote rank has owed an answer for long.
-std::string Watch::silenceOf(std::uint32_t rank) const {
-  const milliseconds silence = remote_ ? remote_->silence(rank) : milliseconds(0);
-  if (silence < kSilence) return {};
-  return text(names_[rank], " does not answer for ", silence.count() / 1000,
-              " s: stopped or overloaded");
-}
-
 // Who holds up this call: one of the ranks that have not made it, and their last calls tell which.
 // Whether a silent rank has made it is unknown; if rank 0 is silent, that is so for all remote ranks.
 // Stopped ranks come first: others may be late because they wait for them. Of those who are missing,
 // who is waited for is to blame unless it is in a call itself, else who is furthest behind.
 ErrorData Watch::whoIsLate(std::uint32_t waitingFor) const {
   ErrorData data{.code = Code::Timeout, .call = currentCall()};
-  std::vector<std::string> silent;
   std::vector<std::uint32_t>& missing = data.missing;
-  const bool stale = !silenceOf(0).empty();
+  const bool stale = silence_.isOf(0);
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     transport::ControlPage* page = transport_.control(r);
-    if (std::string line = silenceOf(r); !line.empty())
-      silent.push_back(std::move(line));
-    else if (!inPairs_ && page && !(stale && transport_.isMirrored(r)) &&
-             page->callSeq.load(std::memory_order_acquire) < seq_)
-      missing.push_back(r);
+    if (silence_.isOf(r) || inPairs_ || !page || (stale && transport_.isMirrored(r))) continue;
+    if (page->callSeq.load(std::memory_order_acquire) < seq_) missing.push_back(r);
   }
   const std::vector<Liveness::Stopped> stopped = liveness_.stopped();
   const auto calls = [&](std::uint32_t r) { return transport_.control(r)->callSeq.load(); };
@@ -357,8 +344,8 @@ ErrorData Watch::whoIsLate(std::uint32_t waitingFor) const {
   if (!missing.empty()) parts.push_back("{missing} did not call it");
   for (std::size_t i = 0; i < std::min(missing.size(), kMostNamed); ++i)
     parts.push_back(lastSeen(missing[i]));
-  silent.resize(std::min(silent.size(), kMostNamed));
-  parts.insert(parts.end(), silent.begin(), silent.end());
+  if (std::string line = silence_.words(silence_.ranks()); !line.empty())
+    parts.push_back(std::move(line));
   data.what = joined(parts, "; ", std::identity());
   return data;
 }
@@ -396,6 +383,7 @@ Status Watch::trouble(std::uint32_t waitingFor, const Needs& needs) {
     nextAsk_ = now + kAskFirst;
     askEvery_ = kAskFirst;
     warnAfter_ = std::chrono::seconds(10);
+    silence_.beginWait();
   }
   if (isBroken()) return declare(firstError());
   if (remote_) askRemoteRanks(now);
@@ -415,15 +403,8 @@ void Watch::askRemoteRanks(Clock::time_point now) {
   askEvery_ = std::min(2 * askEvery_, kAskAtMost);
   nextAsk_ = now + askEvery_;
   remote_->refresh(milliseconds(0));
-  warnOfSilence();
-}
-
-void Watch::warnOfSilence() {
-  for (std::uint32_t r = 0; r < names_.size(); ++r) {
-    const bool silent = remote_->silence(r) >= kSilence;
-    if (silent && !silent_[r]) logWarn(currentCall(), ": ", silenceOf(r));
-    silent_[r] = silent;
-  }
+  if (const std::vector<std::uint32_t> news = silence_.news(); !news.empty())
+    logWarn(currentCall(), ": ", silence_.words(news));
 }
 
 // Does the end of `peer` keep this rank from finishing? Not if the peer has done its part of this

@@ -15,6 +15,7 @@
 #include "watch/first_error.h"
 #include "watch/liveness.h"
 #include "watch/remote_ranks.h"
+#include "watch/silence.h"
 
 namespace weft::watch {
 
@@ -120,12 +121,10 @@ class Watch {
   bool isAwaited(std::uint32_t leaver, const Needs& needs);
   Status lookForLeavers(const Needs& needs);
   void askRemoteRanks(Clock::time_point now);
-  void warnOfSilence();
   Status late(std::uint32_t waitingFor);
   ErrorData whoIsLate(std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
   std::string currentCall() const;
-  std::string silenceOf(std::uint32_t rank) const;
   void warnIfLong(std::uint32_t waitingFor);
 
   transport::Transport& transport_;
@@ -158,7 +157,7 @@ class Watch {
   Clock::time_point nextLook_{};
   Clock::time_point nextAsk_{};  // remote ranks for what they do
   std::chrono::milliseconds askEvery_{0};
-  std::vector<bool> silent_;  // by rank: warned of
+  Silence silence_;
   std::chrono::seconds warnAfter_{10};
 };
 
