@@ -12,6 +12,7 @@
 #include "base/rank_list.h"
 #include "base/text.h"
 #include "plan/call.h"
+#include "watch/crowd.h"
 
 namespace weft::watch {
 namespace {
@@ -228,8 +229,12 @@ Watch::Callers Watch::heardOf(std::uint64_t seq) const {
 // longer than until somebody else has told the error. *seq is the first call on which not all agree,
 // which may turn out to be an earlier one.
 Watch::Callers Watch::callersOf(std::uint64_t* seq) {
-  const Clock::time_point end = Clock::now() + kWordsAtMost;
-  Clock::time_point until = Clock::now() + kWordsPatience;
+  const double crowded = crowd();
+  const auto patience = std::chrono::duration_cast<milliseconds>(crowded * kWordsPatience);
+  const auto most = std::chrono::duration_cast<milliseconds>(crowded * kWordsAtMost);
+  const Clock::time_point end =
+      Clock::now() + std::min(most, std::max(kWordsAtMost, milliseconds(timeoutMs_)));
+  Clock::time_point until = Clock::now() + patience;
   std::size_t silent = names_.size();
   for (auto pause = kLeaveLook;; pause = std::min(2 * pause, 20 * kLeaveLook)) {
     if (remote_) remote_->refresh(kAskAgain);
@@ -239,7 +244,7 @@ Watch::Callers Watch::callersOf(std::uint64_t* seq) {
     Callers callers = heardOf(*seq);
     const std::size_t unknown = sizeOf(callers, "") + sizeOf(callers, kUnknownCall);
     if (unknown == 0 || published()) return callers;
-    if (unknown < silent) until = Clock::now() + kWordsPatience;
+    if (unknown < silent) until = Clock::now() + patience;
     silent = unknown;
     if (Clock::now() > std::min(until, end)) return callers;
   }

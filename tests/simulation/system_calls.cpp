@@ -18,6 +18,7 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/simulation/descriptors.h"
@@ -90,6 +91,16 @@ int sched_yield() noexcept {
   }
   static const auto real = systems<int (*)()>("sched_yield");
   return real();
+}
+
+// Nobody else wants the cores of a simulation.
+int getloadavg(double* load, int samples) noexcept {
+  if (Scheduler::running()) {
+    *load = 0;
+    return 1;
+  }
+  static const auto real = systems<int (*)(double*, int)>("getloadavg");
+  return real(load, samples);
 }
 
 int sched_getcpu() noexcept {

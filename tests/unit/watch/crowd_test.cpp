@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/crowd.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace {
+double loadOfTest = 0;  // below 0: unknown
+}
+
+// Of this program, as tests say.
+extern "C" [[gnu::visibility("default")]] int getloadavg(double* load, int) noexcept {
+  *load = loadOfTest;
+  return loadOfTest < 0 ? -1 : 1;
+}
+
+namespace weft::watch {
+namespace {
+
+double crowdAt(double loadOfCore) {
+  loadOfTest = loadOfCore * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return crowd();
+}
+
+TEST(Crowd, IsThreadsACoreWithinBounds) {
+  EXPECT_EQ(crowdAt(0.3), 1);
+  EXPECT_EQ(crowdAt(3), 3);
+  EXPECT_EQ(crowdAt(400), 16);
+  EXPECT_EQ(crowdAt(-1), 1) << "where nobody says it";
+}
+
+}  // namespace
+}  // namespace weft::watch
