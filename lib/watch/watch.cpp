@@ -209,8 +209,22 @@ bool Watch::differ(std::uint64_t seq) const {
   return false;
 }
 
+// The words of call `seq` by its fingerprint: one rank's are those of all that have made the same calls.
+std::map<std::uint64_t, std::string> Watch::wordsHeard(std::uint64_t seq) const {
+  std::map<std::uint64_t, std::string> heard;
+  for (std::uint32_t r = 0; r < names_.size(); ++r) {
+    std::uint64_t fingerprint = 0;
+    std::string words;
+    const transport::ControlPage* page = transport_.control(r);
+    if (page && readCall(*page, seq, &fingerprint, &words) && words != kUnknownCall)
+      heard.emplace(fingerprint, std::move(words));
+  }
+  return heard;
+}
+
 // What each rank called, as far as it is known now; "" for those of which it is not yet.
 Watch::Callers Watch::heardOf(std::uint64_t seq) const {
+  const std::map<std::uint64_t, std::string> heard = wordsHeard(seq);
   Callers callers;
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     std::uint64_t fingerprint = 0;
@@ -220,7 +234,8 @@ Watch::Callers Watch::heardOf(std::uint64_t seq) const {
       if (page->callSeq.load(std::memory_order_acquire) > seq) continue;  // too long ago
       words.clear();
     }
-    callers[words].push_back(r);
+    const auto same = heard.find(fingerprint);
+    callers[words == kUnknownCall && same != heard.end() ? same->second : words].push_back(r);
   }
   return callers;
 }

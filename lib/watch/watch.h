@@ -104,6 +104,7 @@ class Watch {
   // Ranks by what they called; "" of those that have not yet.
   using Callers = std::map<std::string, std::vector<std::uint32_t>>;
   PeerName oddOneOut(const Callers& callers) const;
+  std::map<std::uint64_t, std::string> wordsHeard(std::uint64_t seq) const;
   Callers heardOf(std::uint64_t seq) const;
   Callers callersOf(std::uint64_t* seq);
   void keep(const Status& cause);

@@ -109,6 +109,35 @@ class Pages final : public test::StillTransport {
   mutable std::vector<transport::ControlPage> pages_;
 };
 
+// Of most ranks elsewhere only the fingerprint is known at first: that of a neighbour says what they did.
+TEST(Watch, RanksThatMadeTheSameCallsAreKnownByOneOfThem) {
+  constexpr std::uint32_t kRanks = 64, kOdd = 5;
+  Pages transport(kRanks);
+  const auto call = [&](std::uint32_t rank, std::uint64_t fingerprint, std::uint64_t what) {
+    transport::ControlPage& page = *transport.control(rank);
+    page.calls[1].fingerprint = fingerprint;
+    page.calls[1].what = what;
+    page.calls[1].seq = page.callSeq = 1;
+  };
+  std::vector<PeerName> names;
+  for (std::uint32_t r = 0; r < kRanks; ++r) names.push_back({static_cast<int>(r), "h", 100});
+  plan::Call made;
+  made.collective = schedule::Collective::AllReduce;
+  plan::Plan plan;
+  plan.what = plan::packWhat(made);
+  plan.count = 2;
+  Watch watch(transport, 0, names, "w");
+  watch.enter(plan, 60000, nullptr);
+  const std::uint64_t tag = transport.control(0)->calls[1].fingerprint;
+  for (std::uint32_t r = 1; r < kRanks; ++r) call(r, tag, kUnknownWords);
+  call(kOdd, tag + 1, plan.what);
+  transport.control(kOdd)->calls[1].count = 3;
+  const Status said = watch.disagreement(kOdd);
+  EXPECT_EQ(said.data().who.rank, static_cast<int>(kOdd)) << said.text();
+  EXPECT_NE(said.text().find("ranks 0-4,6-63 called all_reduce(count=2, "), std::string::npos)
+      << said.text();
+}
+
 // What rank 0 says in a barrier after ten seconds, rank 1 having made so many calls.
 std::string saidAfterTenSeconds(std::uint64_t calls) {
   Pages transport;
