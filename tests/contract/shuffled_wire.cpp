@@ -85,7 +85,7 @@ class ShuffledWire final : public wire::Wire {
     return count;
   }
 
-  bool arm(std::vector<pollfd>* descriptors) override {
+  bool arm(std::vector<pollfd>* descriptors, bool /*waits*/) override {
     descriptors->push_back({mine_->bell.get(), POLLIN, 0});
     eventfd_t rings = 0;
     ::eventfd_read(mine_->bell.get(), &rings);

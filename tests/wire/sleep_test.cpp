@@ -24,7 +24,7 @@ void sleepUntil(Station& me, const std::function<bool()>& what) {
   std::vector<pollfd> descriptors;
   for (me.poll(); !what(); me.poll()) {
     descriptors.clear();
-    if (!me.wire().arm(&descriptors)) continue;
+    if (!me.wire().arm(&descriptors, true)) continue;
     const bool retries = me.wire().isUnsettled();
     const int ready = ::poll(descriptors.data(), descriptors.size(), retries ? kRetryMs : kMostMs);
     REQUIRE(ready > 0 || retries, "rank ", me.self(), " slept through what it waits for; ",

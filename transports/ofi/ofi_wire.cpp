@@ -108,7 +108,7 @@ int OfiWire::poll(WireEvent* out, int max) {
   return events;
 }
 
-bool OfiWire::arm(std::vector<pollfd>* descriptors) {
+bool OfiWire::arm(std::vector<pollfd>* descriptors, bool /*waits*/) {
   for (const auto& rail : rails_) descriptors->push_back({rail->queueDescriptor(), POLLIN, 0});
   return downs_.empty() &&
          std::ranges::all_of(rails_, [](const auto& rail) { return rail->mayWait(); });

@@ -63,7 +63,7 @@ class OfiWire final : public Wire {
   bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
-  bool arm(std::vector<pollfd>* descriptors) override;
+  bool arm(std::vector<pollfd>* descriptors, bool waits) override;
   bool isUnsettled() const override { return !kept_.empty(); }
   void sever(std::uint32_t peer) override;
   const Status& lastError() const override { return lastError_; }

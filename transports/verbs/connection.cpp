@@ -35,14 +35,15 @@ ibv_mtu mtuOf(std::uint32_t bytes) {
 
 }  // namespace
 
-Connection::Connection(Domain& domain, const Port& port, bool linkLocal, std::uint32_t index,
-                       std::uint32_t peer)
-    : domain_(domain),
-      port_(port),
-      linkLocal_(linkLocal),
+std::string Way::route() const {
+  return text(port().info.name(), " -> ", far.name(), ", ", show(gidOf(port().info)), " -> ",
+              show(gidOf(far)));
+}
+
+Connection::Connection(const Way& way, std::uint32_t index)
+    : way_(way),
       index_(index),
-      peer_(peer),
-      pair_(nullptr, domain.verbs().destroy_qp),
+      pair_(nullptr, domain().verbs().destroy_qp),
       ring_(kDepth),
       receives_(kReceiveBatch) {
   for (std::uint32_t i = 0; i < kReceiveBatch; ++i) {
@@ -53,14 +54,14 @@ Connection::Connection(Domain& domain, const Port& port, bool linkLocal, std::ui
 
 Status Connection::create(std::uint32_t remoteCompletions) {
   ibv_cq* queue = nullptr;
-  WEFT_TRY(domain_.reserve(completions(remoteCompletions), &queue));
+  WEFT_TRY(domain().reserve(completions(remoteCompletions), &queue));
   WEFT_TRY(createPair(queue, remoteCompletions + kReceiveBatch));
   WEFT_TRY(initialize());
   const std::uint32_t receives = remoteCompletions + kReceiveBatch;
   for (std::uint32_t posted = 0; posted < receives; posted += kReceiveBatch)
     if (const int error = postReceives(std::min(kReceiveBatch, receives - posted)))
       return Status::error(Code::SystemError, "verbs: cannot post ", remoteCompletions,
-                           " receives on ", port_.info.name(), ": ", std::strerror(error));
+                           " receives on ", way_.port().info.name(), ": ", std::strerror(error));
   sequence_ = randomSequence();
   return {};
 }
@@ -76,48 +77,44 @@ Status Connection::createPair(ibv_cq* queue, std::uint32_t receives) {
                   .max_send_sge = 1,
                   .max_recv_sge = 1,
                   .max_inline_data = inlined};
-    pair_.reset(domain_.verbs().create_qp(domain_.protection(), &wanted));
+    pair_.reset(domain().verbs().create_qp(domain().protection(), &wanted));
     inlineBytes_ = wanted.cap.max_inline_data;
     if (pair_) return {};
   }
   return Status::error(Code::SystemError, "verbs: no queue pair of ", kDepth, " writes and ",
-                       receives, " receives on ", port_.info.name(), ": ", std::strerror(errno));
+                       receives, " receives on ", way_.port().info.name(), ": ",
+                       std::strerror(errno));
 }
 
 Status Connection::initialize() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.port_num = port_.number;
+  attributes.port_num = way_.port().number;
   attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   return modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
                 "initialize");
 }
 
 Status Connection::modify(ibv_qp_attr& attributes, int mask, const char* what) {
-  const int error = domain_.verbs().modify_qp(pair_.get(), &attributes, mask);
+  const int error = domain().verbs().modify_qp(pair_.get(), &attributes, mask);
   if (error == 0) return {};
   return Status::error(Code::SystemError, "verbs: cannot ", what, " queue pair ", pair_->qp_num,
-                       " of ", route_.empty() ? port_.info.name() : route_, ": ",
-                       std::strerror(error));
+                       " of ", way_.route(), ": ", std::strerror(error));
 }
 
-Status Connection::connect(const FarEnd& theirs) {
-  const auto gidOf = [&](const PortInfo& port) { return linkLocal_ ? port.linkLocal : port.gid; };
-  const Gid far = gidOf(theirs.port);
-  targets_ = theirs.regions;
-  mtu_ = std::min(port_.info.mtu, theirs.port.mtu);
-  route_ = text(port_.info.name(), " -> ", theirs.port.name(), ", ", show(gidOf(port_.info)),
-                " -> ", show(far));
+Status Connection::connect(const Endpoint& theirs) {
+  const Port& port = way_.port();
+  const Gid& far = way_.gidOf(way_.far);
   ibv_qp_attr ready{};
   ready.qp_state = IBV_QPS_RTR;
-  ready.path_mtu = mtuOf(mtu_);
-  ready.dest_qp_num = theirs.endpoint.number;
-  ready.rq_psn = theirs.endpoint.sequence;
+  ready.path_mtu = mtuOf(way_.mtu());
+  ready.dest_qp_num = theirs.number;
+  ready.rq_psn = theirs.sequence;
   ready.max_dest_rd_atomic = 1;
   ready.min_rnr_timer = kReceiverTimer;
   ready.ah_attr.is_global = 1;
-  ready.ah_attr.port_num = port_.number;
-  ready.ah_attr.grh.sgid_index = linkLocal_ ? port_.linkLocalIndex : port_.gidIndex;
+  ready.ah_attr.port_num = port.number;
+  ready.ah_attr.grh.sgid_index = way_.linkLocal ? port.linkLocalIndex : port.gidIndex;
   ready.ah_attr.grh.hop_limit = kHops;
   std::memcpy(ready.ah_attr.grh.dgid.raw, far.data(), far.size());
   WEFT_TRY(modify(ready,
@@ -143,11 +140,11 @@ int Connection::post(const WireWrite& write) {
   if (write.bytes != 0) {
     source.addr = reinterpret_cast<std::uintptr_t>(write.src);
     source.length = static_cast<std::uint32_t>(write.bytes);
-    source.lkey = domain_.localKey(write.src);
+    source.lkey = domain().localKey(write.src);
     work.sg_list = &source;
     work.num_sge = 1;
   }
-  const RemoteRegion& target = targetOf(write.region);
+  const RemoteRegion& target = way_.target(write.region);
   work.wr.rdma.remote_addr = target.at + write.target;
   work.wr.rdma.rkey = static_cast<std::uint32_t>(target.key);
   work.opcode = write.quiet ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -160,8 +157,8 @@ int Connection::post(const WireWrite& write) {
 int Connection::flush() {
   ibv_send_wr work{};
   work.opcode = IBV_WR_RDMA_WRITE;
-  work.wr.rdma.remote_addr = targetOf(WireRegion::Bounce).at;
-  work.wr.rdma.rkey = static_cast<std::uint32_t>(targetOf(WireRegion::Bounce).key);
+  work.wr.rdma.remote_addr = way_.target(WireRegion::Bounce).at;
+  work.wr.rdma.rkey = static_cast<std::uint32_t>(way_.target(WireRegion::Bounce).key);
   return postSend(work, true, {});
 }
 
@@ -194,7 +191,7 @@ int Connection::renew() {
 void Connection::stop() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  (void)domain_.verbs().modify_qp(pair_.get(), &attributes, IBV_QP_STATE);
+  (void)domain().verbs().modify_qp(pair_.get(), &attributes, IBV_QP_STATE);
 }
 
 }  // namespace weft::verbs

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "transports/verbs/datagram.h"
 #include "transports/verbs/domain.h"
+#include "transports/verbs/mailbox.h"
 #include "transports/verbs/port.h"
 #include "transports/wire/wire.h"
 
@@ -14,20 +18,32 @@ namespace weft::verbs {
 
 using namespace wire;
 
-// What one end of a connection tells the other, besides what it says of its port. Plain bytes, as
-// few as possible: each rank tells them for each of its edges.
-struct Endpoint {
-  std::uint32_t peer = 0;      // whom it is for
-  std::uint32_t port = 0;      // of that rank
-  std::uint32_t number = 0;    // of the queue pair
-  std::uint32_t sequence = 0;  // its first
+// What a port tells all others once its mailbox is open. Plain bytes.
+struct PortOffer {
+  std::array<RemoteRegion, kWireRegions> regions;  // by WireRegion
+  Mailbox::Address mailbox;
 };
 
-// The other end of a connection.
-struct FarEnd {
-  Endpoint endpoint;
-  PortInfo port;
-  std::array<RemoteRegion, kWireRegions> regions;  // by WireRegion
+// An edge as its rank sees it: from a port here to one of a peer.
+struct Way {
+  std::uint32_t edge = 0;  // which of this rank's
+  std::uint32_t peer = 0;
+  std::uint32_t farPort = 0;  // of that rank
+  bool linkLocal = false;     // by the ports' link-local GIDs
+  Mailbox* mailbox = nullptr;
+  PortInfo far;
+  PortOffer offer;
+
+  const Port& port() const { return mailbox->port(); }
+  std::uint32_t mtu() const { return std::min(port().info.mtu, far.mtu); }
+  const Gid& gidOf(const PortInfo& port) const { return linkLocal ? port.linkLocal : port.gid; }
+  const RemoteRegion& target(WireRegion region) const {
+    return offer.regions[static_cast<std::size_t>(region)];
+  }
+  // Does the write end within that region of the peer?
+  bool fits(const WireWrite& write) const { return write.endsWithin(target(write.region).bytes); }
+  // "rc0p1:1 -> rc1p0:1, 10.0.0.0 -> 10.0.0.1"
+  std::string route() const;
 };
 
 // A reliable queue pair between a port here and one of a peer: its data path.
@@ -45,16 +61,12 @@ class Connection {
   }
 
   // `index` comes back in the completions' wr_id, see indexOf().
-  Connection(Domain& domain, const Port& port, bool linkLocal, std::uint32_t index,
-             std::uint32_t peer);
+  Connection(const Way& way, std::uint32_t index);
 
   Status create(std::uint32_t remoteCompletions);
-  std::uint32_t number() const { return pair_->qp_num; }
-  std::uint32_t sequence() const { return sequence_; }  // of the first packet
-  Status connect(const FarEnd& theirs);
+  Endpoint endpoint() const { return {pair_->qp_num, sequence_}; }
+  Status connect(const Endpoint& theirs);
 
-  // Does the write end within that region of the peer?
-  bool fits(const WireWrite& write) const { return write.endsWithin(targetOf(write.region).bytes); }
   // 0, or the error number of the post; full() must be false.
   int post(const WireWrite& write);
   // Asks for a completion for the quiet writes that would else get none.
@@ -82,13 +94,8 @@ class Connection {
   // Nothing is sent or arrives any more.
   void stop();
 
-  std::uint32_t peer() const { return peer_; }
-  Domain& domain() const { return domain_; }
-  std::string device() const { return port_.info.device; }
-  std::uint8_t port() const { return port_.number; }
-  // "rc0p1:1 -> rc1p0:1, 10.0.0.0 -> 10.0.0.1"
-  const std::string& route() const { return route_; }
-  std::uint32_t mtu() const { return mtu_; }
+  const Way& way() const { return way_; }
+  Domain& domain() const { return way_.mailbox->domain(); }
 
  private:
   struct Posted {
@@ -96,25 +103,16 @@ class Connection {
     bool answer = false;
   };
 
-  const RemoteRegion& targetOf(WireRegion region) const {
-    return targets_[static_cast<std::size_t>(region)];
-  }
   Status createPair(ibv_cq* queue, std::uint32_t remoteCompletions);
   Status initialize();
   Status modify(ibv_qp_attr& attributes, int mask, const char* what);
   int postReceives(std::uint32_t count);
   int postSend(ibv_send_wr& work, bool signal, Posted record);
 
-  Domain& domain_;
-  const Port port_;
-  const bool linkLocal_;
+  const Way& way_;
   const std::uint32_t index_;
-  const std::uint32_t peer_;
   Owned<ibv_qp> pair_;
   std::uint32_t sequence_ = 0;
-  std::array<RemoteRegion, kWireRegions> targets_;
-  std::uint32_t mtu_ = 0;
-  std::string route_;
 
   std::uint32_t inlineBytes_ = 0;
   std::uint64_t posted_ = 0, signaled_ = 0, completed_ = 0;

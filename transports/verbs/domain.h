@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -26,6 +27,22 @@ struct RemoteRegion {
   std::uint64_t key = 0;
 };
 
+// Tells by a descriptor that completions have come.
+class Channel {
+ public:
+  explicit Channel(Device& device);
+  Status open();
+
+  ibv_comp_channel* get() const { return channel_.get(); }
+  int descriptor() const { return channel_->fd; }
+  // The next completion of these queues makes descriptor() readable. What is there already does not.
+  bool notify(std::span<const Owned<ibv_cq>> queues);
+
+ private:
+  Device& device_;
+  Owned<ibv_comp_channel> channel_;
+};
+
 // Protection domain, registered memory and completion queues of a rank on one device.
 class Domain {
  public:
@@ -43,28 +60,32 @@ class Domain {
     while (i + 1 < memory_.size() && !contains(memory_[i], memory, 1)) ++i;
     return registered_[i]->lkey;
   }
-  // Connections to come will reserve that many more, in all.
+  // The error of memory that could not be registered, by errno.
+  Status unregistered(std::size_t bytes) const;
+  // Connections to come will reserve at most that many more, in all.
   void plan(std::uint32_t completions) { planned_ += completions; }
-  // A queue with room for so many of these.
+  // A queue with room for so many of these. Queues are made as connections come, each as large as
+  // those before it together, so that there are few to poll.
   Status reserve(std::uint32_t completions, ibv_cq** out);
   const std::vector<Owned<ibv_cq>>& queues() const { return queues_; }
   // The next completion makes descriptor() readable. What is there already does not.
-  bool notify();
-  int descriptor() const { return channel_->fd; }
+  bool notify() { return channel_.notify(queues_); }
+  int descriptor() const { return channel_.descriptor(); }
 
  private:
   explicit Domain(std::shared_ptr<Device> device);
-  Status registerMemory(const Regions& memory, std::size_t devices);
-  Status openChannel();
+  Status registerMemory(const Regions& memory);
 
   std::shared_ptr<Device> device_;
   Owned<ibv_pd> protection_;
   Regions memory_;
   std::vector<Owned<ibv_mr>> registered_;  // as memory_
-  Owned<ibv_comp_channel> channel_;
+  std::size_t lockedBytes_ = 0;            // by all devices of this rank
+  Channel channel_;
   std::vector<Owned<ibv_cq>> queues_;
   std::uint32_t planned_ = 0;  // not reserved yet
-  std::uint32_t left_ = 0;     // room in the last queue
+  std::uint32_t made_ = 0;     // entries of all queues
+  std::uint32_t left_ = 0;     // room in the last one
 };
 
 }  // namespace weft::verbs

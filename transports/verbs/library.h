@@ -34,6 +34,8 @@ struct Library {
   decltype(ibv_create_qp)* create_qp = symbol("ibv_create_qp");
   decltype(ibv_modify_qp)* modify_qp = symbol("ibv_modify_qp");
   decltype(ibv_destroy_qp)* destroy_qp = symbol("ibv_destroy_qp");
+  decltype(ibv_create_ah)* create_ah = symbol("ibv_create_ah");
+  decltype(ibv_destroy_ah)* destroy_ah = symbol("ibv_destroy_ah");
   decltype(ibv_get_async_event)* get_async_event = symbol("ibv_get_async_event");
   decltype(ibv_ack_async_event)* ack_async_event = symbol("ibv_ack_async_event");
   decltype(ibv_wc_status_str)* wc_status_str = symbol("ibv_wc_status_str");

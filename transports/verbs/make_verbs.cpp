@@ -19,6 +19,7 @@ namespace weft::verbs {
 namespace {
 
 constexpr int kHelloMs = 1000;
+constexpr int kFirstRoundMs = 100;  // of pings; each round takes twice as long as the one before
 
 // What all ranks tell each other first.
 struct Opening {
@@ -26,8 +27,6 @@ struct Opening {
   std::uint64_t job = 0;     // rank 0's counts
   char host[64] = {};
 };
-
-using PortMemory = std::array<RemoteRegion, kWireRegions>;
 
 // Sets a wire up. Each step that can fail on one rank ends in a gather, so that all ranks get its
 // error; what follows from what all know needs none.
@@ -46,10 +45,10 @@ class Maker {
   void describeWiring() const;
   Status gatherHello(AllHeard* all);
   Status addDomains();
-  Status addConnections();
-  Status exchangeEndpoints();
-  Status connect();
-  Status findFarEnd(const Edge& edge, FarEnd* out) const;
+  Status addMailboxes();
+  Status exchangeOffers();
+  Status setWays();
+  Status tryEdges();
   Status verify();
   std::uint32_t portOf(const Edge& edge) const { return edge.port[edge.sideOf(setup_.rank)]; }
   std::uint32_t farPortOf(const Edge& edge) const {
@@ -64,9 +63,9 @@ class Maker {
   Fabric fabric_;
   Wiring wiring_;
   std::map<const Device*, Domain*> domains_;
+  std::map<std::uint32_t, Mailbox*> mailboxes_;  // by port
   std::unique_ptr<VerbsWire> wire_;
-  std::vector<std::vector<PortMemory>> memory_;   // by rank and port
-  std::vector<std::vector<Endpoint>> endpoints_;  // by rank and edge
+  std::vector<std::vector<PortOffer>> offers_;  // by rank and port
 };
 
 Status Maker::make(std::unique_ptr<Wire>* out) {
@@ -77,8 +76,8 @@ Status Maker::make(std::unique_ptr<Wire>* out) {
   WEFT_TRY(exchangePorts());
   WEFT_TRY(findWiring());
   wire_ = std::make_unique<VerbsWire>(setup_);
-  WEFT_TRY(exchangeEndpoints());
-  WEFT_TRY(agree(setup_, connect()));
+  WEFT_TRY(exchangeOffers());
+  WEFT_TRY(agree(setup_, setWays()));
   WEFT_TRY(verify());
   *out = std::move(wire_);
   return {};
@@ -191,64 +190,68 @@ Status Maker::addDomains() {
   return {};
 }
 
-Status Maker::addConnections() {
+Status Maker::addMailboxes() {
+  std::map<std::uint32_t, std::size_t> edges;
+  for (const Edge& edge : wiring_) ++edges[portOf(edge)];
+  for (const auto& [port, count] : edges) {
+    std::unique_ptr<Mailbox> mailbox;
+    WEFT_TRY(Mailbox::open(*domains_[ports_[port].device.get()], ports_[port], {setup_.rank, port},
+                           count, &mailbox));
+    mailboxes_[port] = &wire_->add(std::move(mailbox));
+  }
+  return {};
+}
+
+// Of each port, not of each edge: connections are made when they are needed.
+Status Maker::exchangeOffers() {
+  Status opened = addDomains();
+  if (opened.ok()) opened = addMailboxes();
+  std::vector<PortOffer> mine(ports_.size());
+  for (const auto& [port, mailbox] : mailboxes_)
+    mine[port] = {mailbox->domain().regions(), mailbox->address()};
+  return gatherLists(setup_, opened, mine, &offers_);
+}
+
+// Both ends of an edge find the same, unless that peer runs another weft.
+Status Maker::setWays() {
+  std::vector<Way> ways;
   for (const Edge& edge : wiring_) {
-    const Port& port = ports_[portOf(edge)];
-    auto connection = std::make_unique<Connection>(
-        *domains_[port.device.get()], port, edge.linkLocal,
-        static_cast<std::uint32_t>(wire_->connections().size()), edge.peerOf(setup_.rank));
-    WEFT_TRY(connection->create(setup_.completionsPerPeer));
-    wire_->add(std::move(connection), port.maxMessage);
+    const std::uint32_t peer = edge.peerOf(setup_.rank), port = portOf(edge), far = farPortOf(edge);
+    if (far >= offers_[peer].size() || offers_[peer][far].mailbox.number == 0)
+      return Status::error(Code::Mismatch, "verbs: ", setup_.names[peer], " offers nothing to ",
+                           fabric_.nameOf(setup_.rank, port),
+                           "; fix: the same libweft on all ranks");
+    ways.push_back({.peer = peer,
+                    .farPort = far,
+                    .linkLocal = edge.linkLocal,
+                    .mailbox = mailboxes_[port],
+                    .far = fabric_.ports[peer][far],
+                    .offer = offers_[peer][far]});
   }
+  wire_->setWays(std::move(ways));
   return {};
 }
 
-// Of each port what all its connections share, of each edge the rest.
-Status Maker::exchangeEndpoints() {
-  const Status opened = addDomains();
-  const Status built = opened.ok() ? addConnections() : opened;
-  std::vector<PortMemory> memory;
-  for (const Port& port : ports_) {
-    const auto domain = domains_.find(port.device.get());
-    memory.push_back(domain == domains_.end() ? PortMemory{} : domain->second->regions());
+// In rounds, after each of which all know whether any is silent: who has heard all its peers may
+// have answered one of them in vain, which then needs it in the next round.
+Status Maker::tryEdges() {
+  int left = setup_.timeoutMs / 4 * 3;
+  for (int ms = kFirstRoundMs;; ms *= 2) {
+    ms = std::min(ms, left);
+    left -= ms;
+    const std::uint32_t silent = wire_->ping(Deadline::in(ms), ms > kFirstRoundMs);
+    Status mine;
+    if (wire_->isAnyDown()) mine = wire_->silence(Code::SystemError);
+    if (mine.ok() && silent != 0 && left == 0) mine = wire_->silence(Code::Timeout);
+    std::vector<std::uint32_t> all;
+    WEFT_TRY(gather(setup_, mine, silent, &all));
+    if (left == 0 || std::ranges::count(all, 0u) == setup_.ranks) return {};
   }
-  WEFT_TRY(gatherLists(setup_, built, memory, &memory_));
-  std::vector<Endpoint> mine;
-  for (std::size_t i = 0; i < wiring_.size(); ++i) {
-    const Connection& connection = *wire_->connections()[i];
-    mine.push_back(
-        {connection.peer(), farPortOf(wiring_[i]), connection.number(), connection.sequence()});
-  }
-  return gatherLists(setup_, {}, mine, &endpoints_);
-}
-
-Status Maker::connect() {
-  for (std::size_t i = 0; i < wiring_.size(); ++i) {
-    FarEnd theirs;
-    WEFT_TRY(findFarEnd(wiring_[i], &theirs));
-    WEFT_TRY(wire_->connections()[i]->connect(theirs));
-  }
-  return {};
-}
-
-// A peer tells its endpoints in the order of its own peers. There is one for each edge, as both ends
-// find the same, unless that peer runs another weft.
-Status Maker::findFarEnd(const Edge& edge, FarEnd* out) const {
-  const std::uint32_t peer = edge.peerOf(setup_.rank), far = farPortOf(edge);
-  const std::vector<Endpoint>& theirs = endpoints_[peer];
-  const auto forUs = std::ranges::equal_range(theirs, setup_.rank, {}, &Endpoint::peer);
-  const auto found = std::ranges::find(forUs, portOf(edge), &Endpoint::port);
-  if (found == forUs.end() || far >= memory_[peer].size())
-    return Status::error(Code::Mismatch, "verbs: ", setup_.names[peer], " has no endpoint for ",
-                         fabric_.nameOf(setup_.rank, portOf(edge)),
-                         "; fix: the same libweft on all ranks");
-  *out = {*found, fabric_.ports[peer][far], memory_[peer][far]};
-  return {};
 }
 
 // Where an edge fails, hello tells whether its cable leads to somebody else.
 Status Maker::verify() {
-  const Status all = agree(setup_, wire_->verify(Deadline::in(setup_.timeoutMs / 4 * 3)));
+  const Status all = tryEdges();
   if (all.ok()) return {};
   AllHeard heard;
   WEFT_TRY(gatherHello(&heard));

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kCompletions = 32;          // taken from a queue at once
 constexpr std::uint32_t kIdlePolls = 64;  // until the clock is looked at
+constexpr std::uint32_t kMailEvery = 8;   // polls
 constexpr int kLookEveryMs = 5;           // for asynchronous events
 constexpr int kDrainMs = 500;
 
@@ -68,7 +69,12 @@ bool nextEvent(const Device& device, DeviceEvent* out) {
 }  // namespace
 
 VerbsWire::VerbsWire(const WireSetup& setup)
-    : names_(setup.names), rank_(setup.rank), regions_(setup.regions), links_(setup.ranks) {}
+    : names_(setup.names),
+      rank_(setup.rank),
+      remoteCompletions_(setup.completionsPerPeer),
+      regions_(setup.regions),
+      links_(setup.ranks),
+      handshakes_(*this, setup.timeoutMs) {}
 
 VerbsWire::~VerbsWire() { drain(); }
 
@@ -77,60 +83,34 @@ Domain& VerbsWire::add(std::unique_ptr<Domain> domain) {
   return *domains_.back();
 }
 
-void VerbsWire::add(std::unique_ptr<Connection> connection, std::size_t maxMessage) {
-  maxWrite_ = std::min(maxWrite_, maxMessage);
-  links_[connection->peer()].connections.push_back(connection.get());
-  connections_.push_back(std::move(connection));
-  ready_.reserve(ready_.capacity() + 2 * Connection::kDepth);
+Mailbox& VerbsWire::add(std::unique_ptr<Mailbox> mailbox) {
+  mailboxes_.push_back(std::move(mailbox));
+  return *mailboxes_.back();
 }
 
-Status VerbsWire::verify(Deadline deadline) {
-  for (const auto& connection : connections_)
-    if (const int error = connection->post({.peer = connection->peer(), .immediate = rank_}))
-      return Status::error(Code::SystemError, "verbs: cannot post on ", connection->route(), ": ",
-                           std::strerror(error));
-  while (!isVerified()) {
-    const bool late = deadline.expired();
-    if (!gather()) lookAround();
-    for (const auto& connection : connections_)
-      if (late || links_[connection->peer()].down())
-        WEFT_TRY(verificationOf(*connection, late ? Code::Timeout : Code::SystemError));
-    if (idlePolls_ != 0) ::sched_yield();
+void VerbsWire::setWays(std::vector<Way> ways) {
+  for (std::uint32_t edge = 0; edge < ways.size(); ++edge) {
+    Way& way = ways[edge];
+    way.edge = edge;
+    maxWrite_ = std::min(maxWrite_, way.port().maxMessage);
+    Link& link = links_[way.peer];
+    if (link.rails++ == 0) link.first = edge;
+    rails_.push_back({.way = std::move(way)});
   }
-  for (const WireEvent& event : ready_)
-    if (event.kind == WireEvent::RemoteCompletion && event.immediate != event.peer)
-      return Status::error(Code::InternalError, "verbs: the connection to ", names_[event.peer],
-                           " (", describe(event.peer), ") leads to rank ", event.immediate);
-  ready_.clear();
-  return {};
+  silent_ = static_cast<std::uint32_t>(rails_.size());
+  ready_.reserve(2 * links_.size());
 }
 
-bool VerbsWire::isVerified() const {
-  return std::ranges::all_of(connections_,
-                             [](const auto& one) { return one->polled() != 0 && one->idle(); });
-}
-
-// An error if it is not.
-Status VerbsWire::verificationOf(const Connection& connection, Code code) const {
-  const Link& link = links_[connection.peer()];
-  const bool heard = connection.polled() != 0;
-  if (heard && connection.idle() && !link.down()) return {};
-  const std::string why = link.down() ? link.error.message()
-                          : heard     ? "what was sent is not acknowledged"
-                                      : "nothing has come over it";
-  return Status::error({.code = code,
-                        .who = names_[connection.peer()],
-                        .device = connection.device(),
-                        .port = connection.port(),
-                        .what = text("verbs: the edge between ", names_[rank_], " and {who} (",
-                                     connection.route(), ") does not carry bytes: ", why)});
+bool VerbsWire::isConnected(std::uint32_t peer) const {
+  return std::ranges::any_of(railsTo(peer),
+                             [&](const Rail& rail) { return handshakes_.isJoined(rail.way.edge); });
 }
 
 std::string VerbsWire::describe(std::uint32_t peer) const {
   std::string words = "verbs";
   const char* before = ", ";
-  for (const Connection* connection : links_[peer].connections) {
-    words += text(before, connection->route(), ", MTU ", connection->mtu());
+  for (const Rail& rail : railsTo(peer)) {
+    words += text(before, rail.way.route(), ", MTU ", rail.way.mtu());
     before = " + ";
   }
   return words;
@@ -144,32 +124,35 @@ bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
 const char* VerbsWire::faultOf(const WireWrite& write) const {
   if (write.peer >= links_.size()) return "there is no such rank";
   const Link& link = links_[write.peer];
-  if (write.rail >= link.connections.size()) return "there is no such rail";
+  if (write.rail >= link.rails) return "there is no such rail";
   if (write.bytes > maxWrite_) return "it is longer than a write may be";
-  if (!link.connections[write.rail]->fits(write)) return "its target is outside of the region";
+  if (!rails_[link.first + write.rail].way.fits(write))
+    return "its target is outside of the region";
   if (write.bytes != 0 && !sendsFrom(write.src, write.bytes)) return "its source is not registered";
   return nullptr;
 }
 
-WireResult VerbsWire::fail(Status why) {
+WireResult VerbsWire::refuse(Status why) {
   lastError_ = std::move(why);
   return WireResult::Failed;
 }
 
 WireResult VerbsWire::write(const WireWrite& write) {
   if (const char* const fault = faultOf(write)) [[unlikely]]
-    return fail(refusal("verbs", write, fault));
+    return refuse(refusal("verbs", write, fault));
   const Link& link = links_[write.peer];
   if (link.down()) [[unlikely]]
-    return fail(link.error);
-  Connection& connection = *link.connections[write.rail];
-  if (connection.full()) return WireResult::Again;
-  const int error = connection.post(write);
+    return refuse(link.error);
+  Rail& rail = rails_[link.first + write.rail];
+  if (rail.ready == nullptr) [[unlikely]]
+    return keep(rail, write);
+  if (rail.ready->full()) return WireResult::Again;
+  const int error = rail.ready->post(write);
   tails_ |= write.quiet;
   if (error == 0) return WireResult::Accepted;
   if (error == ENOMEM) return WireResult::Again;
-  linkDown(write.peer, connection, text("cannot post a write: ", std::strerror(error)));
-  return fail(link.error);
+  linkDown(rail.way, text("cannot post a write: ", std::strerror(error)));
+  return refuse(link.error);
 }
 
 // Ends with a LinkDown, so that lastError() is about that one.
@@ -177,6 +160,7 @@ int VerbsWire::poll(WireEvent* out, int max) {
   if (next_ == ready_.size()) {
     ready_.clear();
     next_ = 0;
+    if (++polls_ % kMailEvery == 0 || handshakes_.isPending()) readMail();
     if (!gather()) {
       lookAround();
       if (ready_.empty()) return 0;
@@ -193,17 +177,23 @@ int VerbsWire::poll(WireEvent* out, int max) {
   return count;
 }
 
-// What has come before the queues were to notify is looked for afterwards.
-bool VerbsWire::arm(std::vector<pollfd>* descriptors) {
+// What has come before the queues were to notify is looked for afterwards. Connections need nobody
+// here; only who waits is woken by them.
+bool VerbsWire::arm(std::vector<pollfd>* descriptors, bool waits) {
   if (tails_) flushTails();
   bool armed = true;
+  const auto watch = [&](auto& queues) {
+    armed &= queues.notify();
+    descriptors->push_back({queues.descriptor(), POLLIN, 0});
+  };
+  for (const auto& mailbox : mailboxes_) watch(*mailbox);
   for (const auto& domain : domains_) {
     takeEvents(domain->device());
-    armed &= domain->notify();
-    descriptors->push_back({domain->descriptor(), POLLIN, 0});
     descriptors->push_back({domain->device().context()->async_fd, POLLIN, 0});
+    if (waits) watch(*domain);
   }
-  return armed && !gather() && next_ == ready_.size();
+  const bool mail = readMail();
+  return armed && !mail && !(waits && gather()) && next_ == ready_.size();
 }
 
 bool VerbsWire::gather() {
@@ -220,7 +210,8 @@ bool VerbsWire::gather() {
 
 void VerbsWire::take(const ibv_wc& completion) {
   Connection& connection = *connections_[Connection::indexOf(completion.wr_id)];
-  const std::uint32_t peer = connection.peer();
+  const Way& way = connection.way();
+  const std::uint32_t peer = way.peer;
   if (links_[peer].down()) return;
   if (completion.status != IBV_WC_SUCCESS) return takeError(connection, completion);
   if ((completion.wr_id & Connection::kReceive) == 0) {
@@ -229,19 +220,21 @@ void VerbsWire::take(const ibv_wc& completion) {
     });
     return;
   }
+  if (rails_[way.edge].ready == nullptr) [[unlikely]]
+    handshakes_.heard(way.edge);
   ready_.push_back(
       {.kind = WireEvent::RemoteCompletion, .peer = peer, .immediate = ntohl(completion.imm_data)});
   if (const int error = connection.renew())
-    linkDown(peer, connection, text("cannot post receives: ", std::strerror(error)));
+    linkDown(way, text("cannot post receives: ", std::strerror(error)));
 }
 
 // An event, if there is one, says more: that the port went down.
 void VerbsWire::takeError(const Connection& connection, const ibv_wc& completion) {
   takeEvents(connection.domain().device());
-  linkDown(connection.peer(), connection,
+  linkDown(connection.way(),
            text(connection.domain().verbs().wc_status_str(completion.status), " (status ",
                 static_cast<int>(completion.status), ", vendor error ", completion.vendor_err,
-                ", queue pair ", connection.number(), ")"));
+                ", queue pair ", connection.endpoint().number, ")"));
 }
 
 // When there was nothing to take.
@@ -257,50 +250,57 @@ void VerbsWire::lookAround() {
 void VerbsWire::flushTails() {
   tails_ = false;
   for (const auto& connection : connections_) {
-    if (!connection->wantsFlush() || links_[connection->peer()].down()) continue;
+    if (!connection->wantsFlush() || links_[connection->way().peer].down()) continue;
     tails_ |= connection->full() || connection->flush() != 0;
   }
 }
 
 void VerbsWire::takeEvents(const Device& device) {
   for (DeviceEvent event; nextEvent(device, &event);)
-    for (const auto& connection : connections_) {
-      if (&connection->domain().device() != &device) continue;
-      if (event.port != 0 && event.port != connection->port()) continue;
-      if (event.connection != nullptr && event.connection != connection.get()) continue;
-      linkDown(connection->peer(), *connection, event.what);
+    for (const Rail& rail : rails_) {
+      const Way& way = rail.way;
+      if (&way.mailbox->domain().device() != &device) continue;
+      if (event.port != 0 && event.port != way.port().number) continue;
+      if (event.connection != nullptr && event.connection != rail.connection) continue;
+      linkDown(way, event.what);
     }
 }
 
-void VerbsWire::linkDown(std::uint32_t peer, const Connection& on, const std::string& why) {
-  if (links_[peer].down()) return;
-  cut(peer, on,
+void VerbsWire::linkDown(const Way& on, const std::string& why) {
+  if (links_[on.peer].down()) return;
+  cut(on,
       text("verbs: the link from ", names_[rank_], " to {who} is down: ", why, "; ", on.route()));
-  ready_.push_back({.kind = WireEvent::LinkDown, .peer = peer});
+  ready_.push_back({.kind = WireEvent::LinkDown, .peer = on.peer});
 }
 
 void VerbsWire::sever(std::uint32_t peer) {
   const Link& link = links_[peer];
-  if (link.down() || link.connections.empty()) return;
-  cut(peer, *link.connections[0],
-      text("verbs: the link from ", names_[rank_], " to {who} was cut by this rank; ",
-           describe(peer)));
+  if (link.down() || link.rails == 0) return;
+  cut(rails_[link.first].way, text("verbs: the link from ", names_[rank_],
+                                   " to {who} was cut by this rank; ", describe(peer)));
 }
 
-void VerbsWire::cut(std::uint32_t peer, const Connection& on, std::string what) {
-  Link& link = links_[peer];
+void VerbsWire::cut(const Way& on, std::string what) {
+  Link& link = links_[on.peer];
   link.error = Status::error({.code = Code::RemoteError,
-                              .who = names_[peer],
-                              .device = on.device(),
-                              .port = on.port(),
+                              .who = names_[on.peer],
+                              .device = on.port().info.device,
+                              .port = on.port().number,
                               .what = std::move(what)});
-  for (Connection* connection : link.connections) connection->stop();
+  anyDown_ = true;
+  for (std::uint32_t edge = link.first; edge < link.first + link.rails; ++edge) {
+    Rail& rail = rails_[edge];
+    handshakes_.end(edge);
+    rail.ready = nullptr;
+    rail.kept.clear();
+    if (rail.connection != nullptr) rail.connection->stop();
+  }
 }
 
 // What was written last may still be on its way, and would be lost with its queue pair.
 void VerbsWire::drain() {
   const auto isDone = [&](const auto& connection) {
-    return connection->idle() || links_[connection->peer()].down();
+    return connection->idle() || links_[connection->way().peer].down();
   };
   const Deadline deadline = Deadline::in(kDrainMs);
   while (!std::ranges::all_of(connections_, isDone) && !deadline.expired()) {

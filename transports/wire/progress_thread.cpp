@@ -122,7 +122,7 @@ bool ProgressThread::look() {
 void ProgressThread::sleepUntilNews(std::unique_lock<std::mutex>& lock, bool moved) {
   if (owned_.load(std::memory_order_relaxed)) return;
   if (moved) inVain_ = 0;
-  const Milliseconds most = arm_(&descriptors_);
+  const Milliseconds most = arm_(&descriptors_, hurry_.load(std::memory_order_relaxed));
   armed_ = most > Milliseconds::zero();
   if (armed_ && !sleep(lock, most))
     inVain_ = 0;

@@ -30,8 +30,9 @@ class ProgressThread {
   // Makes some, and says whether there was any.
   using Progress = std::function<bool()>;
   // Before a sleep: which descriptors will be readable as soon as there is progress to make, and how
-  // long the thread may sleep at most; zero: there may be some now.
-  using Arm = std::function<Milliseconds(std::vector<pollfd>*)>;
+  // long the thread may sleep at most; zero: there may be some now. `waits`: the application has handed
+  // over and sleeps; else only peers may need progress.
+  using Arm = std::function<Milliseconds(std::vector<pollfd>*, bool waits)>;
 
   // Both outlive this object, or stop(). Without `arm` the thread looks now and then.
   explicit ProgressThread(Progress progress, Arm arm = {})

@@ -113,8 +113,9 @@ class Wire {
   virtual WireResult write(const WireWrite&) = 0;
   virtual int poll(WireEvent* out, int max) = 0;
   // Before a sleep, if caps().sleeps: adds descriptors of which one becomes readable, also for
-  // another thread, when poll() may find something. False: it may now. Calls of poll() end that.
-  virtual bool arm(std::vector<pollfd>* /*descriptors*/) { return false; }
+  // another thread, when poll() may find something; where nobody `waits` for what comes, when a
+  // peer may need poll(). False: it may now. Calls of poll() end that.
+  virtual bool arm(std::vector<pollfd>* /*descriptors*/, bool /*waits*/) { return false; }
   // Is there something for poll() to do now and then of which no descriptor tells?
   virtual bool isUnsettled() const { return false; }
   // Cuts this end of the link, for good.

@@ -41,7 +41,10 @@ WireTransport::WireTransport(Parts parts)
     if (parts_.peers[r]) mirror(r).rank = static_cast<std::int32_t>(r);
   const bool sleeps = parts_.wire->caps().sleeps;
   ProgressThread::Arm armed;
-  if (sleeps) armed = [this](std::vector<pollfd>* descriptors) { return arm(descriptors); };
+  if (sleeps)
+    armed = [this](std::vector<pollfd>* descriptors, bool waits) {
+      return arm(descriptors, waits);
+    };
   if (manual_ || sleeps)
     progressThread_ =
         std::make_unique<ProgressThread>([this] { return progressForSleeper(); }, armed);
@@ -130,8 +133,8 @@ bool WireTransport::progressForSleeper() {
   return true;
 }
 
-ProgressThread::Milliseconds WireTransport::arm(std::vector<pollfd>* descriptors) {
-  if (!parts_.wire->arm(descriptors)) return {};
+ProgressThread::Milliseconds WireTransport::arm(std::vector<pollfd>* descriptors, bool waits) {
+  if (!parts_.wire->arm(descriptors, waits)) return {};
   return outbox_.isRefused() || parts_.wire->isUnsettled() ? kRetry : kKeepAlive;
 }
 

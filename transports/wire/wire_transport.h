@@ -76,7 +76,7 @@ class WireTransport final : public Transport {
   }
   int progress();  // the number of the wire's events
   bool progressForSleeper();
-  ProgressThread::Milliseconds arm(std::vector<pollfd>* descriptors);
+  ProgressThread::Milliseconds arm(std::vector<pollfd>* descriptors, bool waits);
   void take(const WireEvent& event);
   void hear(std::uint32_t peer, ImmediateData immediate);
   template <class Done>
