@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kHelloMs = 1000;
 constexpr int kFirstRoundMs = 100;  // of pings; each round takes twice as long as the one before
+constexpr int kMostSilenceMs = 6000;
 
 // What all ranks tell each other first.
 struct Opening {
@@ -233,16 +234,19 @@ Status Maker::setWays() {
 }
 
 // In rounds, after each of which all know whether any is silent: who has heard all its peers may
-// have answered one of them in vain, which then needs it in the next round.
+// have answered one of them in vain, which then needs it in the next round. All take part, so who
+// does not answer for as long as that cannot.
 Status Maker::tryEdges() {
-  int left = setup_.timeoutMs / 4 * 3;
-  for (int ms = kFirstRoundMs;; ms *= 2) {
-    ms = std::min(ms, left);
+  int left = std::min(setup_.timeoutMs / 4 * 3, kMostSilenceMs);
+  for (int round = 0;; ++round) {
+    const int ms = std::min(kFirstRoundMs << round, left);
     left -= ms;
-    const std::uint32_t silent = wire_->ping(Deadline::in(ms), ms > kFirstRoundMs);
+    const std::uint32_t silent = wire_->ping(Deadline::in(ms), round != 0);
     Status mine;
-    if (wire_->isAnyDown()) mine = wire_->silence(Code::SystemError);
-    if (mine.ok() && silent != 0 && left == 0) mine = wire_->silence(Code::Timeout);
+    if (wire_->isAnyDown())
+      mine = wire_->silence(Code::SystemError);
+    else if (left == 0)
+      mine = wire_->silence(Code::Timeout);
     std::vector<std::uint32_t> all;
     WEFT_TRY(gather(setup_, mine, silent, &all));
     if (left == 0 || std::ranges::count(all, 0u) == setup_.ranks) return {};
