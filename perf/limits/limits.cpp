@@ -49,14 +49,6 @@ plan::BindTarget targetOf(const plan::Tuning& tuning, const transport::WindowLay
           .streamMin = plan::streamMin(tuning.ranks, tuning.costs)};
 }
 
-plan::Call callOf(schedule::Collective collective, std::size_t bytes) {
-  plan::Call call;
-  call.collective = collective;
-  call.type = reduce::DType::F32;
-  call.count = bytes / sizeof(float);
-  return call;
-}
-
 // Over all segments.
 std::uint64_t bytesOf(const BoundOp& op, const plan::Plan& plan) {
   std::uint64_t bytes = 0;
@@ -70,39 +62,50 @@ bool isMessage(BoundOp::Kind kind) {
   return kind == Put || kind == PutInline || kind == PutDirect || kind == Raise || kind == Signal;
 }
 
-Status planOf(const plan::Call& call, const plan::Tuning& tuning, const plan::BindTarget& target,
-              CallLimits* out) {
+Status planOf(const Job& job, const plan::Call& call, std::uint32_t rank, CallLimits* out) {
   const double start = cpuMs();
   plan::Decision decision;
-  WEFT_TRY(decide(call, tuning, &decision));
   std::unique_ptr<plan::Plan> plan;
-  WEFT_TRY(bindDecision(decision, call, tuning, target, &plan));
+  WEFT_TRY(job.decide(call, &decision));
+  WEFT_TRY(job.plan(call, decision, rank, &plan));
   *out = {plan->algorithm, plan->bytes(), cpuMs() - start, 0, 0, 0};
   for (const BoundOp& op : plan->ops) {
     if (!isMessage(op.kind)) continue;
-    const bool isFar = tuning.nodes[op.peer] != tuning.nodes[target.rank];
     out->messages += plan->segments;
-    out->remote += isFar ? plan->segments : 0;
+    out->remote += job.areApart(op.peer, rank) ? plan->segments : 0;
     out->sentBytes += bytesOf(op, *plan);
   }
   return {};
 }
 
-Status planBusiest(const plan::Call& call, const plan::Tuning& tuning, plan::BindTarget target,
+Status planBusiest(const Job& job, schedule::Collective collective, std::size_t bytes,
                    CallLimits* out) {
+  const plan::Call call = callOf(collective, job.ranks(), bytes);
   CallLimits second;
-  WEFT_TRY(planOf(call, tuning, target, out));
-  target.rank = 1 % target.ranks;
-  WEFT_TRY(planOf(call, tuning, target, &second));
+  WEFT_TRY(planOf(job, call, 0, out));
+  WEFT_TRY(planOf(job, call, 1 % job.ranks(), &second));
   if (second.messages > out->messages) *out = second;
   return {};
 }
 
-Status planAll(const plan::Tuning& tuning, const plan::BindTarget& target, Limits* out) {
+Status planAll(const Job& job, Limits* out) {
   using enum schedule::Collective;
-  WEFT_TRY(planBusiest(callOf(Barrier, 0), tuning, target, &out->barrier));
-  WEFT_TRY(planBusiest(callOf(AllReduce, kShortBytes), tuning, target, &out->shortSum));
-  return planBusiest(callOf(AllReduce, kLongBytes), tuning, target, &out->longSum);
+  WEFT_TRY(planBusiest(job, Barrier, 0, &out->barrier));
+  WEFT_TRY(planBusiest(job, AllReduce, kShortBytes, &out->shortSum));
+  return planBusiest(job, AllReduce, kLongBytes, &out->longSum);
+}
+
+std::string queuePairsOf(const Job& job, schedule::Collective collective, std::size_t bytes) {
+  const plan::Call call = callOf(collective, job.ranks(), bytes);
+  plan::Decision decision;
+  Status status = job.decide(call, &decision);
+  std::size_t most = 0;
+  for (std::uint32_t rank = 0; status.ok() && rank < std::min(job.ranks(), 2u); ++rank) {
+    std::unique_ptr<plan::Plan> plan;
+    status = job.plan(call, decision, rank, &plan);
+    if (status.ok()) most = std::max(most, job.farPeersOf(*plan, rank).size());
+  }
+  return status.ok() ? fmt::format("{}", most) : status.text();
 }
 
 std::string kib(std::size_t bytes) { return fmt::format("{}", (bytes + 1023) >> 10); }
@@ -119,22 +122,69 @@ double slowestMs(const Limits& l) {
 
 }  // namespace
 
+Job::Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine)
+    : tuning_(tuningOf(ranks, localRanks, machine)),
+      fits_(comm::layoutFor(tuning_, localRanks == ranks, &layout_)) {
+  if (!fits_.ok()) return;
+  tuning_.costs.arenaBytes = layout_.arenaBytes;
+  tuning_.costs.stagingBytes = tuning_.costs.between ? layout_.arenaBytes : layout_.arenaBytes / 2;
+}
+
+Status Job::decide(const plan::Call& call, plan::Decision* out) const {
+  return plan::decide(call, tuning_, out);
+}
+
+Status Job::plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
+                 std::unique_ptr<plan::Plan>* out) const {
+  plan::BindTarget target = targetOf(tuning_, layout_);
+  target.rank = rank;
+  return bindDecision(decision, call, tuning_, target, out);
+}
+
+std::vector<std::uint32_t> Job::farTargetsOf(const plan::Plan& plan, std::uint32_t rank) const {
+  return farPeersBy(plan, rank, false);
+}
+
+std::vector<std::uint32_t> Job::farPeersOf(const plan::Plan& plan, std::uint32_t rank) const {
+  return farPeersBy(plan, rank, true);
+}
+
+std::vector<std::uint32_t> Job::farPeersBy(const plan::Plan& plan, std::uint32_t rank,
+                                           bool waits) const {
+  std::vector<std::uint32_t> peers;
+  for (const BoundOp& op : plan.ops) {
+    const bool counts = isMessage(op.kind) || (waits && op.kind == BoundOp::Kind::Wait);
+    if (counts && areApart(op.peer, rank)) peers.push_back(op.peer);
+  }
+  std::ranges::sort(peers);
+  const auto same = std::ranges::unique(peers);
+  peers.erase(same.begin(), same.end());
+  return peers;
+}
+
+plan::Call callOf(schedule::Collective collective, std::uint32_t ranks, std::size_t bytes) {
+  using enum schedule::Collective;
+  const bool isVector = collective == AllReduce || collective == Broadcast || collective == Reduce;
+  plan::Call call;
+  call.collective = collective;
+  call.type = reduce::DType::F32;
+  if (collective == Barrier) return call;
+  const std::size_t share = isVector ? bytes : std::max(bytes / ranks, kShortBytes);
+  call.count = share / sizeof(float);
+  return call;
+}
+
 Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine) {
   Limits limits{.ranks = ranks, .refused = {}, .barrier = {}, .shortSum = {}, .longSum = {}};
-  plan::Tuning tuning = tuningOf(ranks, localRanks, machine);
-  transport::WindowLayout layout;
-  const Status fits = comm::layoutFor(tuning, localRanks == ranks, &layout);
-  if (!fits.ok()) {
-    limits.refused = fits.text();
-    return limits;
-  }
-  tuning.costs.arenaBytes = layout.arenaBytes;
-  tuning.costs.stagingBytes = tuning.costs.between ? layout.arenaBytes : layout.arenaBytes / 2;
+  const Job job(ranks, localRanks, machine);
+  limits.refused = job.fits().text();
+  if (!job.fits().ok()) return limits;
+  const transport::WindowLayout& layout = job.layout();
   limits.windowBytes = layout.size();
   limits.createdBytes = layout.arrivals() + transport::kMaxLanes * layout.denseBytes();
   limits.keptDescriptors = shm::keptDescriptors(localRanks);
   limits.mostDescriptors = shm::mostDescriptors(localRanks);
-  limits.refused = planAll(tuning, targetOf(tuning, layout), &limits).text();
+  limits.refused = planAll(job, &limits).text();
   return limits;
 }
 
@@ -165,6 +215,30 @@ std::string tableOf(const std::vector<Limits>& rows) {
     if (!row.refused.empty()) table += fmt::format(" none: {} |", row.refused);
     for (const Column& column : columns())
       if (row.refused.empty()) table += fmt::format(" {} |", column.cell(row));
+    table += "\n";
+  }
+  return table;
+}
+
+std::string queuePairsOf(const std::vector<std::uint32_t>& ranks, std::uint32_t localRanks,
+                         const tune::Machine& machine) {
+  using enum schedule::Collective;
+  constexpr schedule::Collective kAll[] = {Barrier, AllReduce, AllGather, ReduceScatter, Broadcast,
+                                           Reduce,  Gather,    Scatter,   AllToAll};
+  std::string table = "| ranks |", rule = "|---:|";
+  for (const schedule::Collective one : kAll) {
+    table += fmt::format(" {} |", nameOf(one));
+    rule += "---:|";
+  }
+  table += "\n" + rule + "\n";
+  for (const std::uint32_t n : ranks) {
+    const Job job(n, std::min(n, localRanks), machine);
+    table += fmt::format("| {} |", n);
+    if (!job.fits().ok()) table += " none |";
+    for (const schedule::Collective one : kAll)
+      if (job.fits().ok())
+        table += fmt::format(" {}, {} |", queuePairsOf(job, one, kShortBytes),
+                             queuePairsOf(job, one, kLongBytes));
     table += "\n";
   }
   return table;

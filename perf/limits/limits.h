@@ -3,15 +3,56 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plan/bind.h"
+#include "plan/call.h"
+#include "plan/decide.h"
+#include "plan/plan.h"
+#include "plan/tuning.h"
+#include "transports/window.h"
 #include "tune/machine.h"
 
 // What a rank has and does at a number of ranks, by the functions that communicators are made with,
 // but without the ranks.
 namespace weft::tools {
+
+// Hosts with so many ranks each, a core for each, and links that no file describes: what the ranks of
+// their communicator plan.
+class Job {
+ public:
+  Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine);
+
+  std::uint32_t ranks() const { return tuning_.ranks; }
+  // Why there can be no such communicator, if there can be none.
+  const Status& fits() const { return fits_; }
+  const transport::WindowLayout& layout() const { return layout_; }
+  // The same on all ranks, and then the plan of one.
+  Status decide(const plan::Call& call, plan::Decision* out) const;
+  Status plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
+              std::unique_ptr<plan::Plan>* out) const;
+  bool areApart(std::uint32_t a, std::uint32_t b) const {
+    return tuning_.nodes[a] != tuning_.nodes[b];
+  }
+  // The ranks of other hosts that `rank` sends to in its plan, in order; then also those that it hears
+  // from: over verbs, a queue pair for each, and for each rail.
+  std::vector<std::uint32_t> farTargetsOf(const plan::Plan& plan, std::uint32_t rank) const;
+  std::vector<std::uint32_t> farPeersOf(const plan::Plan& plan, std::uint32_t rank) const;
+
+ private:
+  std::vector<std::uint32_t> farPeersBy(const plan::Plan& plan, std::uint32_t rank,
+                                        bool waits) const;
+
+  plan::Tuning tuning_;
+  transport::WindowLayout layout_;
+  Status fits_;
+};
+
+// Of that many bytes in all: the vector, or the blocks of all ranks, 8 bytes each at least.
+plan::Call callOf(schedule::Collective collective, std::uint32_t ranks, std::size_t bytes);
 
 // One call, as the busier of the first two ranks runs it.
 struct CallLimits {
@@ -35,7 +76,6 @@ struct Limits {
 
 inline constexpr std::size_t kShortBytes = 8, kLongBytes = std::size_t{64} << 20;
 
-// Of hosts with so many ranks each, a core for each, and links that no file describes.
 Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine);
 
 // A column of the table, and its cell in the row of each number of ranks.
@@ -47,5 +87,10 @@ const std::vector<Column>& columns();
 
 // In Markdown, as in docs/architecture.md.
 std::string tableOf(const std::vector<Limits>& rows);
+
+// By collective, of 8 bytes and of 64 MiB: the queue pairs that the first two ranks have at most after
+// one call, for each rail.
+std::string queuePairsOf(const std::vector<std::uint32_t>& ranks, std::uint32_t localRanks,
+                         const tune::Machine& machine);
 
 }  // namespace weft::tools

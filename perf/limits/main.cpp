@@ -20,14 +20,22 @@ int run(int argc, char** argv) {
   app.add_option("--host", localRanks, "how many of a host")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  bool queuePairs = false;
+  app.add_flag(
+      "--queue-pairs", queuePairs,
+      "instead, the queue pairs that a rank has over verbs, for each rail, after one call of "
+      "each collective: of 8 bytes a rank, and of 64 MiB in all");
   weft::tools::addVersion(app, "weft-limits");
   CLI11_PARSE(app, argc, argv);
   const weft::tune::Machine machine = weft::tune::estimated(weft::tune::calibrate().machine);
   std::vector<weft::tools::Limits> rows;
-  for (const std::uint32_t n : ranks)
-    rows.push_back(weft::tools::limitsOf(n / std::min(n, localRanks) * std::min(n, localRanks),
-                                         std::min(n, localRanks), machine));
-  fmt::print("{}", weft::tools::tableOf(rows));
+  for (std::uint32_t& n : ranks) {
+    const std::uint32_t host = std::min(n, localRanks);
+    n = n / host * host;
+    if (!queuePairs) rows.push_back(weft::tools::limitsOf(n, host, machine));
+  }
+  fmt::print("{}", queuePairs ? weft::tools::queuePairsOf(ranks, localRanks, machine)
+                              : weft::tools::tableOf(rows));
   return weft::tools::kExitHealthy;
 }
 

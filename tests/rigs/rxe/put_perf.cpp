@@ -42,6 +42,15 @@ std::uint64_t argument(char** argv, int i, std::uint64_t fallback) {
   return argv[i] == nullptr ? fallback : std::strtoull(argv[i], nullptr, 10);
 }
 
+// The first put connects them, for which both must poll.
+void connect(transport::Transport& transport, transport::Rank& rank) {
+  transport::Courier courier(transport);
+  const std::uint64_t at = transport::arrivalOffset(kLayout, 3, 0);
+  courier.send({.peer = 1 - rank.rank, .arrival = at, .flag = 1, .target = transport::kInlined});
+  courier.await(*reinterpret_cast<transport::ArrivalSlot*>(transport.own().base() + at), 1);
+  courier.drain();
+}
+
 // One way, from the first put until the last is answered. Rank 1 waits in the control plane, as the
 // passive side of ib_write_bw does.
 void large(transport::Transport& transport, transport::Rank& rank, std::uint64_t bytes,
@@ -163,6 +172,7 @@ int run(char** argv) {
   };
   const auto outcomes = transport::runRanks(fabric, 2, [&](transport::Rank& rank) {
     const auto transport = rank.make(kLayout);
+    connect(*transport, rank);
     large(*transport, rank, std::min<std::uint64_t>(largeBytes, kLarge), largeCount);
     small(*transport, rank, std::min<std::uint64_t>(smallBytes, transport::kInlineBytes),
           smallCount);
