@@ -20,7 +20,6 @@ constexpr std::uint8_t kTimeout = 16;
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kReceiverRetries = 7;
 constexpr std::uint8_t kReceiverTimer = 12;
-constexpr std::uint8_t kHops = 64;
 constexpr std::uint32_t kInlineSizes[] = {256, 220, 128, 64, 0};  // the first that is granted
 
 std::uint32_t randomSequence() {
@@ -103,8 +102,6 @@ Status Connection::modify(ibv_qp_attr& attributes, int mask, const char* what) {
 }
 
 Status Connection::connect(const Endpoint& theirs) {
-  const Port& port = way_.port();
-  const Gid& far = way_.gidOf(way_.far);
   ibv_qp_attr ready{};
   ready.qp_state = IBV_QPS_RTR;
   ready.path_mtu = mtuOf(way_.mtu());
@@ -112,11 +109,7 @@ Status Connection::connect(const Endpoint& theirs) {
   ready.rq_psn = theirs.sequence;
   ready.max_dest_rd_atomic = 1;
   ready.min_rnr_timer = kReceiverTimer;
-  ready.ah_attr.is_global = 1;
-  ready.ah_attr.port_num = port.number;
-  ready.ah_attr.grh.sgid_index = way_.linkLocal ? port.linkLocalIndex : port.gidIndex;
-  ready.ah_attr.grh.hop_limit = kHops;
-  std::memcpy(ready.ah_attr.grh.dgid.raw, far.data(), far.size());
+  ready.ah_attr = way_.port().pathTo(way_.gidOf(way_.far), way_.linkLocal);
   WEFT_TRY(modify(ready,
                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,

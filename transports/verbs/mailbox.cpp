@@ -15,7 +15,6 @@ namespace {
 // Datagrams that nobody has polled yet; more are lost, and sent again.
 constexpr std::size_t kFewReceives = 64, kMostReceives = 512;
 constexpr std::uint32_t kKeyBits = 0x7fffffff;  // a Q_Key with the highest bit means something else
-constexpr std::uint8_t kHops = 64;
 
 }  // namespace
 
@@ -100,14 +99,9 @@ Status Mailbox::start() {
 }
 
 Owned<ibv_ah> Mailbox::route(const Gid& far, bool linkLocal) const {
-  ibv_ah_attr attributes{};
-  attributes.is_global = 1;
-  attributes.port_num = port_.number;
-  attributes.grh.sgid_index = linkLocal ? port_.linkLocalIndex : port_.gidIndex;
-  attributes.grh.hop_limit = kHops;
-  std::memcpy(attributes.grh.dgid.raw, far.data(), far.size());
+  ibv_ah_attr path = port_.pathTo(far, linkLocal);
   const Library& verbs = domain_.verbs();
-  return {verbs.create_ah(domain_.protection(), &attributes), verbs.destroy_ah};
+  return {verbs.create_ah(domain_.protection(), &path), verbs.destroy_ah};
 }
 
 bool Mailbox::send(ibv_ah* route, const Address& to, const Datagram& datagram, std::uint32_t edge) {

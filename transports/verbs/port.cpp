@@ -18,6 +18,7 @@ namespace weft::verbs {
 namespace {
 
 constexpr std::size_t kMaxGids = 1024;
+constexpr std::uint8_t kHops = 64;
 
 Status failed(const std::string& what, int error) {
   return Status::error(Code::SystemError, "verbs: ", what, ": ", std::strerror(error));
@@ -139,6 +140,16 @@ Status openListed(const Library& verbs, ibv_device** list, const DeviceFilter& f
 }  // namespace
 
 std::string PortInfo::name() const { return text(device, ':', port); }
+
+ibv_ah_attr Port::pathTo(const Gid& far, bool linkLocal) const {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.port_num = number;
+  path.grh.sgid_index = linkLocal ? linkLocalIndex : gidIndex;
+  path.grh.hop_limit = kHops;
+  std::memcpy(path.grh.dgid.raw, far.data(), far.size());
+  return path;
+}
 
 Device::Device(const Library& verbs, ibv_context* context) : verbs_(verbs), context_(context) {
   // Events are read between polls, which must not block.

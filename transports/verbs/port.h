@@ -63,6 +63,9 @@ struct Port {
   std::uint8_t linkLocalIndex = 0;
   std::uint32_t interface = 0;
   std::size_t maxMessage = 0;
+
+  // How packets get from here to a port of that GID.
+  ibv_ah_attr pathTo(const Gid& far, bool linkLocal) const;
 };
 
 // All ports that the filter allows, in order of device and number, usable or not. An error if there
