@@ -41,8 +41,9 @@ std::string Way::route() const {
 
 Connection::Connection(const Way& way, std::uint32_t index)
     : way_(way),
+      domain_(way.mailbox->domain()),
       index_(index),
-      pair_(nullptr, domain().verbs().destroy_qp),
+      pair_(nullptr, domain_.verbs().destroy_qp),
       ring_(kDepth),
       receives_(kReceiveBatch) {
   for (std::uint32_t i = 0; i < kReceiveBatch; ++i) {
@@ -53,7 +54,7 @@ Connection::Connection(const Way& way, std::uint32_t index)
 
 Status Connection::create(std::uint32_t remoteCompletions) {
   ibv_cq* queue = nullptr;
-  WEFT_TRY(domain().reserve(completions(remoteCompletions), &queue));
+  WEFT_TRY(domain_.reserve(completions(remoteCompletions), &queue));
   WEFT_TRY(createPair(queue, remoteCompletions + kReceiveBatch));
   WEFT_TRY(initialize());
   const std::uint32_t receives = remoteCompletions + kReceiveBatch;
@@ -76,7 +77,7 @@ Status Connection::createPair(ibv_cq* queue, std::uint32_t receives) {
                   .max_send_sge = 1,
                   .max_recv_sge = 1,
                   .max_inline_data = inlined};
-    pair_.reset(domain().verbs().create_qp(domain().protection(), &wanted));
+    pair_.reset(domain_.verbs().create_qp(domain_.protection(), &wanted));
     inlineBytes_ = wanted.cap.max_inline_data;
     if (pair_) return {};
   }
@@ -95,7 +96,7 @@ Status Connection::initialize() {
 }
 
 Status Connection::modify(ibv_qp_attr& attributes, int mask, const char* what) {
-  const int error = domain().verbs().modify_qp(pair_.get(), &attributes, mask);
+  const int error = domain_.verbs().modify_qp(pair_.get(), &attributes, mask);
   if (error == 0) return {};
   return Status::error(Code::SystemError, "verbs: cannot ", what, " queue pair ", pair_->qp_num,
                        " of ", way_.route(), ": ", std::strerror(error));
@@ -133,7 +134,7 @@ int Connection::post(const WireWrite& write) {
   if (write.bytes != 0) {
     source.addr = reinterpret_cast<std::uintptr_t>(write.src);
     source.length = static_cast<std::uint32_t>(write.bytes);
-    source.lkey = domain().localKey(write.src);
+    source.lkey = domain_.localKey(write.src);
     work.sg_list = &source;
     work.num_sge = 1;
   }
@@ -184,7 +185,7 @@ int Connection::renew() {
 void Connection::stop() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_ERR;
-  (void)domain().verbs().modify_qp(pair_.get(), &attributes, IBV_QP_STATE);
+  (void)domain_.verbs().modify_qp(pair_.get(), &attributes, IBV_QP_STATE);
 }
 
 }  // namespace weft::verbs

@@ -95,7 +95,7 @@ class Connection {
   void stop();
 
   const Way& way() const { return way_; }
-  Domain& domain() const { return way_.mailbox->domain(); }
+  Domain& domain() const { return domain_; }
 
  private:
   struct Posted {
@@ -110,6 +110,7 @@ class Connection {
   int postSend(ibv_send_wr& work, bool signal, Posted record);
 
   const Way& way_;
+  Domain& domain_;
   const std::uint32_t index_;
   Owned<ibv_qp> pair_;
   std::uint32_t sequence_ = 0;

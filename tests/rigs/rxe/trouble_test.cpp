@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -206,6 +207,43 @@ class Traffic {
 
 void stepUntil(Traffic& traffic, int ms, const std::function<bool()>& what) {
   for (const Deadline deadline = Deadline::in(ms); !deadline.expired() && !what();) traffic.step();
+}
+
+// How often threads that make progress between calls have slept.
+int sleepsOfProgress() {
+  int sleeps = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name, line;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    std::ifstream status(task.path() / "status");
+    while (name == "weft-progress" && std::getline(status, line))
+      if (line.starts_with("voluntary_ctxt_switches:")) sleeps += std::stoi(line.substr(24));
+  }
+  return sleeps;
+}
+
+// Only what a peer needs wakes a rank that is in no call: the first write to it, and nothing later.
+TEST(Machine, ARankInNoCallSleeps) {
+  transport::runAllWell(transport::verbsFabric(), 2, [](transport::Rank& rank) {
+    const auto transport = rank.make(transport::smallLayout(rank.ranks));
+    Traffic traffic(rank, *transport);
+    if (rank.rank == 1) transport->releaseProgress();
+    ::usleep(300000);
+    const int before = sleepsOfProgress();
+    rank.barrier();
+    if (rank.rank == 0) stepUntil(traffic, 2000, [&] { return traffic.rounds[1] == 1; });
+    if (rank.rank == 0) stepUntil(traffic, 1000, [] { return false; });
+    rank.barrier();
+    if (rank.rank == 1) {
+      REQUIRE(before > 0, "no thread makes progress");
+      REQUIRE(sleepsOfProgress() - before < 20, sleepsOfProgress() - before, " times");
+      transport->acquireProgress();
+      const auto& arrival = transport->own().arrivals()[0];
+      stepUntil(traffic, 2000, [&] { return arrival.flag.load(std::memory_order_acquire) != 0; });
+      REQUIRE(arrival.flag.load() == 1);
+    }
+    rank.barrier();
+  });
 }
 
 // Counts in pages that forked ranks share.
