@@ -60,7 +60,8 @@
  * collectives, and of long messages that it receives, in pieces side by side, where that is worth
  * what it costs to call them together; the bits are those of one thread. The communicators that come
  * of its splits use the same ones, one at a time: a call that finds them at work for another does
- * without. Ranks may differ in it. Of shard.h they share sums of gradients, but not the steps.
+ * without. Ranks may differ in it. Of shard.h they share sums of gradients, norms and the steps of
+ * all optimizers but the caller's own.
  *   Helpers sleep between calls, have the affinity mask of the thread that makes the communicator
  * and take no signals. More of them than that mask has cores are made, with a warning; never do more
  * work at a time than are this rank's part of the cores that the ranks of its host share.

@@ -41,7 +41,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
 Status Executor::run(const Launch& launch) {
   std::optional<transport::ProgressOwnership> ownership;  // nobody else makes it elsewhere
   if (progress_.polls()) ownership.emplace(transport_);
-  const TeamCompute::Run run(compute_, *launch.plan);
+  const TeamCompute::Run run(compute_, *launch.plan, launch.epilogue);
   const Status status = runEither(launch);
   return status.ok() ? status : progress_.abandon(status);
 }

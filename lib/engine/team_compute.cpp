@@ -10,26 +10,29 @@ TeamCompute::TeamCompute(PeerBuffers& peers, std::uint32_t ranks, const Crew& cr
   for (std::uint32_t k = 0; k < work_.members(); ++k) computes_.emplace_back(peers, ranks);
 }
 
-double TeamCompute::nsOf(const plan::BoundOp& op, std::uint64_t bytes) const {
+double TeamCompute::nsOf(const plan::Plan& plan, const plan::Epilogue* epilogue,
+                         const plan::BoundOp& op, std::uint64_t bytes) const {
   const std::uint32_t sources = op.kind == plan::BoundOp::Kind::Fold ? op.operands : 1;
-  return work_.copyNs(bytes) * (sources + 1 + op.spread) / 2;
+  double touched = sources + 1 + op.spread;  // for each byte of the op
+  if (op.finish && plan.callsEpilogue)
+    touched += epilogue->bytesBeside() / static_cast<double>(plan.elementBytes);
+  return work_.copyNs(bytes) * touched / 2;
 }
 
-double TeamCompute::nsOf(const plan::Plan& plan) const {
+double TeamCompute::nsOf(const plan::Plan& plan, const plan::Epilogue* epilogue) const {
   double ns = 0;
   for (const plan::BoundOp& op : plan.ops)
-    ns += nsOf(op, std::min(op.limit, op.max * plan.segments));
+    ns += nsOf(plan, epilogue, op, std::min(op.limit, op.max * plan.segments));
   return ns;
 }
 
 // How many threads run the op.
 std::uint32_t TeamCompute::piecesFor(const Compute::Frame& frame, const plan::BoundOp& op,
                                      std::uint64_t bytes) {
-  const std::uint32_t pieces = work_.hasTeam() ? work_.piecesFor(nsOf(op, bytes)) : 1;
-  if (!(op.finish && frame.plan.callsEpilogue)) return pieces;
-  std::uint32_t served = 1;
-  while (served < pieces && frame.epilogue->ofThread(served) != nullptr) ++served;
-  return served;
+  if (!work_.hasTeam()) return 1;
+  const std::uint32_t pieces = work_.piecesFor(nsOf(frame.plan, frame.epilogue, op, bytes));
+  const bool ends = op.finish && frame.plan.callsEpilogue;
+  return ends ? plan::threadsOf(*frame.epilogue, pieces) : pieces;
 }
 
 bool TeamCompute::run(const Compute::Frame& frame, const plan::BoundOp& op, std::uint64_t from,

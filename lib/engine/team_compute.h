@@ -19,8 +19,8 @@ class TeamCompute {
   // One run of a plan.
   class Run {
    public:
-    Run(TeamCompute& compute, const plan::Plan& plan)
-        : call_(compute.work_, compute.work_.members() > 1 ? compute.nsOf(plan) : 0) {}
+    Run(TeamCompute& compute, const plan::Plan& plan, const plan::Epilogue* epilogue)
+        : call_(compute.work_, compute.work_.members() > 1 ? compute.nsOf(plan, epilogue) : 0) {}
 
    private:
     const TeamWork::Call call_;
@@ -35,8 +35,9 @@ class TeamCompute {
  private:
   std::uint32_t piecesFor(const Compute::Frame& frame, const plan::BoundOp& op,
                           std::uint64_t bytes);
-  double nsOf(const plan::Plan& plan) const;
-  double nsOf(const plan::BoundOp& op, std::uint64_t bytes) const;
+  double nsOf(const plan::Plan& plan, const plan::Epilogue* epilogue) const;
+  double nsOf(const plan::Plan& plan, const plan::Epilogue* epilogue, const plan::BoundOp& op,
+              std::uint64_t bytes) const;
 
   TeamWork work_;
   std::vector<Compute> computes_;  // by piece

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <optional>
 
 #include "engine/team.h"
@@ -42,7 +43,7 @@ class TeamWork {
   // For a step that takes one thread `ns`; 1 without a team.
   std::uint32_t piecesFor(double ns) { return hasTeam_ ? piecesOf(ns) : 1; }
   // body(piece, from, end) for so many pieces at most, of whole units; do all succeed? A cache line
-  // holds whole elements.
+  // holds whole elements. What a body throws on any thread is thrown here.
   template <class Body>
   bool share(std::uint32_t pieces, std::uint64_t bytes, const Body& body,
              std::uint64_t unit = transport::kLine);
@@ -74,15 +75,26 @@ bool TeamWork::share(std::uint32_t pieces, std::uint64_t bytes, const Body& body
     const Body& body;
     std::uint64_t each, bytes;
     std::atomic<bool> failed{false};
+    std::atomic<bool> threw{false};
+    std::exception_ptr thrown = nullptr;  // what was first
+    bool run(std::uint32_t piece, std::uint64_t from, std::uint64_t end) {
+      try {
+        return body(piece, from, end);
+      } catch (...) {
+        if (!threw.exchange(true)) thrown = std::current_exception();
+        return false;
+      }
+    }
   } job{body, transport::roundUp((bytes + pieces - 1) / pieces, unit), bytes};
   const auto onePiece = [](void* arg, int piece) {
     Job& j = *static_cast<Job*>(arg);
     const std::uint64_t from = std::min(j.bytes, static_cast<std::uint64_t>(piece) * j.each);
     const std::uint64_t end = std::min(j.bytes, from + j.each);
-    if (from < end && !j.body(static_cast<std::uint32_t>(piece), from, end))
+    if (from < end && !j.run(static_cast<std::uint32_t>(piece), from, end))
       j.failed.store(true, std::memory_order_relaxed);
   };
   crew_.team->run(pieces, onePiece, &job, wakes_);
+  if (job.thrown) std::rethrow_exception(job.thrown);
   return !job.failed.load(std::memory_order_relaxed);
 }
 

@@ -45,6 +45,17 @@ class Epilogue {
   // What runs pieces of the same call on the rank's thread number k, while this one does on the
   // first; null if all pieces are for one thread. Asked for by the first thread before the others are.
   virtual Epilogue* ofThread(std::uint32_t k) { return k == 0 ? this : nullptr; }
+
+  // What it reads and writes of each element beside addends and results: how many threads that is
+  // worth.
+  virtual double bytesBeside() const { return 0; }
 };
+
+// For how many threads an epilogue has one of its kind, at most so many.
+inline std::uint32_t threadsOf(Epilogue& epilogue, std::uint32_t most) {
+  std::uint32_t threads = 1;
+  while (threads < most && epilogue.ofThread(threads) != nullptr) ++threads;
+  return threads;
+}
 
 }  // namespace weft::plan

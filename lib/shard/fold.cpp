@@ -45,20 +45,18 @@ FoldEpilogue::~FoldEpilogue() = default;
 
 plan::Epilogue* FoldEpilogue::ofThread(std::uint32_t k) {
   if (k == 0) return this;
-  for (; working_ <= k; ++working_) {
-    if (beside_.size() < working_) beside_.push_back(std::make_unique<Beside>());
-    Beside& one = *beside_[working_ - 1];
+  const auto begin = [this](Beside& one) {
     one.report = {};
     one.fold.job_ = job_;
     if (job_.report != nullptr) one.fold.job_.report = &one.report;
-  }
-  return &beside_[k - 1]->fold;
+  };
+  return &beside_.get(k, begin).fold;
 }
 
 void FoldEpilogue::end() {
-  for (std::uint32_t k = 1; k < working_ && job_.report != nullptr; ++k)
-    job_.report->add(beside_[k - 1]->report);
-  working_ = 1;
+  beside_.end([this](const Beside& one) {
+    if (job_.report != nullptr) job_.report->add(one.report);
+  });
 }
 
 void FoldEpilogue::run(void* result, std::span<const void* const> addends, std::uint64_t first,

@@ -10,6 +10,7 @@
 #include "plan/epilogue.h"
 #include "reduce/optimizer.h"
 #include "shard/layout.h"
+#include "shard/of_threads.h"
 
 namespace weft::shard {
 
@@ -63,6 +64,7 @@ class FoldEpilogue : public plan::Epilogue {
            std::size_t count) override;
   bool runToAll(std::span<void* const> results, std::span<const void* const> addends,
                 std::uint64_t first, std::size_t count) override;
+  double bytesBeside() const override { return job_.sums == nullptr ? 0 : sizeof(float); }
   // The same into `sums`, of the first element; the job's own are not used.
   void fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
             std::size_t count);
@@ -79,9 +81,8 @@ class FoldEpilogue : public plan::Epilogue {
   struct Beside;
 
   Job job_;
-  std::vector<std::unique_ptr<Beside>> beside_;  // by thread, from 1
-  std::uint32_t working_ = 1;                    // threads that have a part in this call
-  bool streams_ = false;                         // past the caches
+  OfThreads<Beside> beside_;
+  bool streams_ = false;  // past the caches
   std::span<const void* const> inputs_;
   std::vector<reduce::Addend> addends_;
   std::vector<std::vector<float>> partial_;  // of a balanced sum: two for each level of the tree

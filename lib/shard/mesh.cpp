@@ -37,6 +37,8 @@ Status Mesh::make(comm::Communicator& parent, const Degrees& degrees, Mesh* out)
 
 // Every rank takes part in every split, whether it is in a group or not.
 Status Mesh::split(comm::Communicator& parent) {
+  // Of those who call together none comes here.
+  if (parent.callers() == nullptr) crew_ = parent.core()->parts.crew;
   if (ranks_ == 1) return {};
   comm::CommConfig config = parent.config();
   config.beCalledByOne();

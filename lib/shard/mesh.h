@@ -55,6 +55,8 @@ class Mesh {
   comm::Communicator* world() const { return world_.get(); }
   // The Param group once more, for gathers that run beside the reductions; null for one.
   comm::Communicator* gatherers() const { return gatherers_.get(); }
+  // The rank's threads: those of its communicators.
+  const engine::Crew& crew() const { return crew_; }
   void abort();
   // Ends what any rank does in any group: whoever is in another one than the cause hears of it,
   // too.
@@ -79,6 +81,7 @@ class Mesh {
   std::array<std::uint32_t, kLevels> strides_{1, 1, 1, 1};  // in ranks
   std::array<std::shared_ptr<comm::Communicator>, kLevels> groups_;
   std::shared_ptr<comm::Communicator> world_, gatherers_;
+  engine::Crew crew_;
 };
 
 }  // namespace weft::shard

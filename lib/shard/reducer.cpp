@@ -13,12 +13,17 @@ std::byte* Reducer::wire(std::uint32_t bucket) {
   const ShardConfig& config = state_.config();
   std::byte* const gradients = state_.gradients(bucket);
   if (config.gradType == config.wireType) return gradients;
-  const std::size_t n = state_.layout().buckets()[bucket].elements;
-  if (config.gradType == reduce::DType::F32)
-    reduce::castFloats(config.wireType, state_.wire(), reinterpret_cast<const float*>(gradients), n,
-                       {}, 0);
-  else
-    reduce::widen(config.gradType, reinterpret_cast<float*>(state_.wire()), gradients, n);
+  const std::size_t from = reduce::sizeOf(config.gradType), to = reduce::sizeOf(config.wireType);
+  const auto convert = [&](std::uint32_t, std::uint64_t at, std::uint64_t end) {
+    const std::byte* const source = gradients + at * from;
+    std::byte* const target = state_.wire() + at * to;
+    if (config.gradType == reduce::DType::F32)
+      reduce::castFloats(config.wireType, target, reinterpret_cast<const float*>(source), end - at,
+                         {}, 0);
+    else
+      reduce::widen(config.gradType, reinterpret_cast<float*>(target), source, end - at);
+  };
+  work_.share(state_.layout().buckets()[bucket].elements, static_cast<double>(from + to), convert);
   return state_.wire();
 }
 
@@ -111,25 +116,29 @@ void Reducer::unpack(const Source& from, float* to) {
   FoldEpilogue::Job job = jobFor(from.range.offset, from, mesh_.ranks() == 1);
   job.sums = to;
   epilogue_.begin(job);
-  for (std::uint64_t at = 0; at < from.range.elements; at += kFoldTile) {
-    const void* const addend = reduce::Addend{from.data, from.type}.from(at).data;
-    epilogue_.run(nullptr, {&addend, 1}, at,
-                  std::min<std::uint64_t>(kFoldTile, from.range.elements - at));
-  }
+  work_.run(epilogue_, from.range.elements, static_cast<double>(reduce::sizeOf(from.type)),
+            [&](plan::Epilogue& mine, std::uint64_t at, std::size_t count) {
+              const void* const addend = reduce::Addend{from.data, from.type}.from(at).data;
+              mine.run(nullptr, {&addend, 1}, at, count);
+            });
+  epilogue_.end();
 }
 
 // A binary counter: carry k is the sum of 2^k micro-steps. The last micro-step takes in all
 // carries.
 Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
   const Layout::Bucket& b = state_.layout().buckets()[bucket];
-  const reduce::DType type = state_.config().gradType;
   auto* const gradients = reinterpret_cast<float*>(state_.gradients(bucket));
   std::size_t k = 0;
   for (; (micro.index >> k & 1) != 0 || (micro.boundary && micro.index >> k != 0); ++k) {
     if ((micro.index >> k & 1) == 0) continue;
     const float* const carry = levels_[k].as<float>().data() + b.offset;
-    const reduce::Addend both[2] = {{carry, reduce::DType::F32}, {gradients, type}};
-    reduce::foldGradients(gradients, both, 1, false, b.elements, 0, nullptr);
+    const auto add = [&](std::uint32_t, std::uint64_t at, std::uint64_t end) {
+      const reduce::Addend both[2] = {{carry + at, reduce::DType::F32},
+                                      {gradients + at, reduce::DType::F32}};
+      reduce::foldGradients(gradients + at, both, 1, false, end - at, 0, nullptr);
+    };
+    work_.share(b.elements, 3 * sizeof(float), add);
   }
   if (micro.boundary) return {};
   if (levels_.size() <= k) {
@@ -138,7 +147,11 @@ Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
                                state_.layout().bucketedElements() * sizeof(float),
                                "the gradients of earlier micro-steps", &levels_.back()));
   }
-  std::copy_n(gradients, b.elements, levels_[k].as<float>().data() + b.offset);
+  float* const carry = levels_[k].as<float>().data() + b.offset;
+  work_.share(b.elements, 2 * sizeof(float),
+              [&](std::uint32_t, std::uint64_t at, std::uint64_t end) {
+                std::copy(gradients + at, gradients + end, carry + at);
+              });
   state_.clearGradients(bucket);
   return {};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shard/fold.h"
+#include "shard/own_work.h"
 #include "shard/state.h"
 
 namespace weft::shard {
@@ -21,7 +22,7 @@ struct MicroStep {
 class Reducer {
  public:
   // Both outlive it.
-  Reducer(const Mesh& mesh, ShardState& state) : mesh_(mesh), state_(state) {}
+  Reducer(const Mesh& mesh, ShardState& state) : mesh_(mesh), state_(state), work_(mesh.crew()) {}
 
   // Does a micro-step move anything? With whole gradients only the last one does.
   bool takesPart(const MicroStep& micro) const;
@@ -67,6 +68,7 @@ class Reducer {
 
   const Mesh& mesh_;
   ShardState& state_;
+  OwnWork work_;
   FoldEpilogue epilogue_;
   GradientReport report_;
   GradientReport seen_;  // by one reduction that is not the last

@@ -57,6 +57,10 @@ std::vector<std::string> stateNames(const OptimizerSettings& settings);
 
 // The squares of the weights and of the update of each parameter.
 struct TrustSums {
+  void add(const TrustSums& other) {
+    weights.add(other.weights);
+    update.add(other.update);
+  }
   reduce::ExactSum weights, update;
 };
 

@@ -105,7 +105,7 @@ Status StepWorker::updateAll() {
 
 // A caller's optimizer may fail on any rank: all are told. Parameters are what it has left.
 Status StepWorker::shareFailures() {
-  const Updater::Failure& own = updater_.failure();
+  const Stepper::Failure& own = updater_.failure();
   WEFT_TRY(comm::gatherRecords(mesh_.world(), own.parameter, &failures_, timeoutMs_, "custom"));
   goesOn_ = true;
   const auto nameOf = [&](std::uint32_t p) {
@@ -115,7 +115,7 @@ Status StepWorker::shareFailures() {
     return Status::error(own.status.code(),
                          text(own.status.text(), " for ", nameOf(own.parameter)));
   for (std::size_t r = 0; r < failures_.size(); ++r)
-    if (failures_[r] != Updater::Failure::kNone)
+    if (failures_[r] != Stepper::Failure::kNone)
       return Status::error(Code::RemoteError, "the custom optimizer failed on rank ", r, " for ",
                            nameOf(failures_[r]), "; fix: its own error says why");
   return {};

@@ -4,87 +4,33 @@
 #include <algorithm>
 
 namespace weft::shard {
+namespace {
+
+// Of each element, in LAMB's first phase: weights, and m, v and gradients there and back.
+constexpr double kLambBytes = 7 * sizeof(float);
+
+}  // namespace
+
 Updater::Updater(const Mesh& mesh, ShardState& state)
-    : mesh_(mesh), state_(state), ratios_(state.layout().parameters().size(), 1.0) {}
+    : mesh_(mesh),
+      state_(state),
+      work_(mesh.crew()),
+      stepper_(state),
+      ratios_(state.layout().parameters().size(), 1.0) {}
 
 void Updater::begin(const StepSettings& settings, int timeoutMs) {
   settings_ = settings;
   timeoutMs_ = timeoutMs;
-  failure_ = {};
-}
-
-void Updater::run(void* result, std::span<const void* const> addends, std::uint64_t first,
-                  std::size_t count) {
-  float* gradients = nullptr;
-  if (folds_) {
-    reduced_.resize(std::max(reduced_.size(), count));
-    gradients = reduced_.data();
-    fold_.fold(gradients, addends, first, count);
-  } else {
-    gradients = state_.finalSums(bucket_) + first;
-  }
-  const auto step = [&](const StateRun& run) {
-    const Status status =
-        stepRun(state_.config().optimizer, settings_, run, ratios_[run.parameter]);
-    if (failure_.status.ok() && !status.ok()) failure_ = {status, run.parameter};
-  };
-  state_.visitRuns(bucket_, own_.offset + first, count, gradients, static_cast<std::byte*>(result),
-                   step);
-}
-
-// In one pass, from gradients to the parameters of all ranks.
-bool Updater::runToAll(std::span<void* const> results, std::span<const void* const> addends,
-                       std::uint64_t first, std::size_t count) {
-  if (state_.config().optimizer.kind != Optimizer::AdamW || state_.aliasesWeights()) return false;
-  state_.visitRuns(bucket_, own_.offset + first, count, nullptr, nullptr, [&](const StateRun& run) {
-    targets_.clear();
-    for (void* result : results)
-      targets_.push_back(static_cast<std::byte*>(result) +
-                         run.at * reduce::sizeOf(run.slice.outType));
-    addends_.clear();
-    if (!folds_) addends_ = {{state_.finalSums(bucket_) + first + run.at, reduce::DType::F32}};
-    const reduce::DType wire = state_.config().wireType;
-    for (std::size_t i = 0; folds_ && i < addends.size(); ++i)
-      addends_.push_back(reduce::Addend{addends[i], wire}.from(run.at));
-    stepFused(run, first + run.at);
-  });
-  return true;
-}
-
-// The run whose gradients and results are `addends_` and `targets_`.
-void Updater::stepFused(const StateRun& run, std::uint64_t first) {
-  reduce::GradientStats stats;
-  reduce::foldAndStepAdamW(adamWOf(state_.config().optimizer, settings_, run),
-                           {.first = run.slice.first,
-                            .n = run.slice.n,
-                            .weights = static_cast<float*>(run.slice.weights),
-                            .m = run.state[0],
-                            .v = run.state[1],
-                            .gradients = addends_,
-                            .out = targets_,
-                            .outType = run.slice.outType,
-                            .rounding = run.slice.rounding},
-                           folds_ ? &stats : nullptr);
-  if (!folds_) return;
-  if (stats.nonFinite == 0)
-    report_->squares.add(stats.squares);
-  else
-    reportAnew(first, run.slice.n);
-}
-
-// With the epilogue, which also finds whose gradients are not finite.
-void Updater::reportAnew(std::uint64_t first, std::size_t count) {
-  reduced_.resize(std::max(reduced_.size(), kFoldTile));
-  for (std::size_t at = 0; at < count; at += kFoldTile) {
-    inputs_.clear();
-    for (const reduce::Addend& a : addends_) inputs_.push_back(a.from(at).data);
-    fold_.fold(reduced_.data(), inputs_, first + at, std::min(kFoldTile, count - at));
-  }
+  stepper_.forget();
 }
 
 void Updater::aim(std::uint32_t bucket) {
   bucket_ = bucket;
   own_ = state_.part(bucket, Level::State);
+}
+
+Stepper::Job Updater::job() const {
+  return {.settings = settings_, .bucket = bucket_, .own = own_, .ratios = ratios_.data()};
 }
 
 std::byte* Updater::keptAt(const ShardState::Range& part) const {
@@ -121,43 +67,56 @@ Status Updater::gather(Level level, std::byte* to, std::uint64_t elements, bool 
   comm::Communicator& group = *mesh_.group(level);
   const std::byte* const mine = to + mesh_.position(level) * elements * reduce::sizeOf(type);
   if (!steps) return group.allGather(mine, to, elements, type, timeoutMs_, "parameters");
-  folds_ = false;
+  stepper_.begin(job());
   const plan::Call call = epilogueCall(schedule::Collective::AllGather, type, elements);
-  return group.run(call, nullptr, to, *this, timeoutMs_, "parameters");
+  const Status status = group.run(call, nullptr, to, stepper_, timeoutMs_, "parameters");
+  stepper_.end();
+  return status;
 }
 
 void Updater::stepAlone(std::byte* result) {
   const std::size_t size = reduce::sizeOf(state_.config().paramType);
-  folds_ = false;
-  for (std::uint64_t at = 0; at < own_.elements; at += kFoldTile)
-    run(result + at * size, {}, at, std::min<std::uint64_t>(kFoldTile, own_.elements - at));
+  stepper_.begin(job());
+  work_.run(stepper_, own_.elements, static_cast<double>(sizeof(float) + size),
+            [&](plan::Epilogue& mine, std::uint64_t at, std::size_t count) {
+              mine.run(result + at * size, {}, at, count);
+            });
+  stepper_.end();
 }
 
 Status Updater::step(std::uint32_t bucket, std::byte* wire, GradientReport* report) {
   aim(bucket);
-  fold_.begin({.layout = &state_.layout(),
-               .bucket = bucket,
-               .offset = own_.offset,
-               .type = state_.config().wireType,
-               .final = true,
-               .report = report});
-  report_ = report;
-  folds_ = true;
+  Stepper::Job folding = job();
+  folding.folds = true;
+  folding.report = report;
+  stepper_.begin(folding);
   const plan::Call call =
       epilogueCall(schedule::Collective::AllReduce, state_.config().wireType, own_.elements);
-  return mesh_.group(Level::State)
-      ->run(call, wire, state_.parameters(bucket), *this, timeoutMs_, "step");
+  const Status status =
+      mesh_.group(Level::State)
+          ->run(call, wire, state_.parameters(bucket), stepper_, timeoutMs_, "step");
+  stepper_.end();
+  return status;
 }
 
 // The first phase runs over all buckets before the second: the norms are of whole parameters.
 Status Updater::prepare() {
-  std::vector<TrustSums> sums(ratios_.size());
+  const OptimizerSettings& optimizer = state_.config().optimizer;
+  std::vector<std::vector<TrustSums>> found(work_.threads(),
+                                            std::vector<TrustSums>(ratios_.size()));
   for (std::uint32_t b = 0; b < state_.buckets(); ++b) {
-    const auto first = [&](const StateRun& run) {
-      prepareLamb(state_.config().optimizer, settings_, run, &sums[run.parameter]);
+    aim(b);
+    const auto prepare = [&](std::uint32_t thread, std::uint64_t from, std::uint64_t end) {
+      state_.visitRuns(b, own_.offset + from, end - from, state_.finalSums(b) + from, nullptr,
+                       [&](const StateRun& run) {
+                         prepareLamb(optimizer, settings_, run, &found[thread][run.parameter]);
+                       });
     };
-    state_.visitOwn(b, first, state_.finalSums(b));
+    work_.share(own_.elements, kLambBytes, prepare);
   }
+  std::vector<TrustSums>& sums = found[0];
+  for (std::size_t k = 1; k < found.size(); ++k)
+    for (std::size_t p = 0; p < sums.size(); ++p) sums[p].add(found[k][p]);
   if (mesh_.ranks() > 1) WEFT_TRY(shareTrust(&sums));
   for (std::size_t p = 0; p < sums.size(); ++p) {
     const bool decays = !state_.layout().parameters()[p].noDecay;

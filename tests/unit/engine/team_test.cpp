@@ -232,7 +232,7 @@ std::vector<std::byte> resultOf(const plan::Plan& plan, std::vector<std::byte> i
   std::vector<std::byte> out(3 * bytes + 2 * kAround + shift, std::byte{0xA5});
   std::byte* const base[] = {in.data(), out.data() + kAround + shift,
                              out.data() + kAround + shift + 2 * bytes, nullptr};
-  const TeamCompute::Run run(compute, plan);
+  const TeamCompute::Run run(compute, plan, nullptr);
   EXPECT_EQ(compute.work().hasTeam(), crew.team != nullptr);
   for (const plan::BoundOp& op : plan.ops)
     EXPECT_TRUE(compute.run({plan, base, nullptr, nullptr, 0}, op, 0, bytes));
@@ -307,7 +307,7 @@ std::vector<std::byte> sumByCopies(const std::vector<std::byte>& in, const Crew&
   EXPECT_FALSE(peers.mapped());
   TeamCompute compute(peers, 4, crew);
   std::byte* const base[] = {nullptr, out.data(), nullptr, nullptr};
-  const TeamCompute::Run run(compute, plan);
+  const TeamCompute::Run run(compute, plan, nullptr);
   const bool done = compute.run({plan, base, nullptr, nullptr, 0}, plan.ops[0], 0, bytes);
   return done ? out : std::vector<std::byte>();
 }
@@ -327,6 +327,22 @@ TEST(TeamCompute, SharesCopiesByTheKernel) {
       EXPECT_TRUE(sumByCopies(in, crew, in.data() + at).empty());
   }
   EXPECT_EQ(jobs, before + 4);
+}
+
+// What a piece throws is thrown to whoever runs the op, whichever thread had it.
+TEST(TeamWork, ThrowsWhatAPieceThrows) {
+  int jobs = 0;
+  for (const Crew& crew :
+       {crewOf(teamOf(3)), crewOf(std::make_shared<PoolTeam>(3, Pool{backwards, &jobs}))})
+    for (const std::uint32_t bad : {0u, 2u}) {
+      TeamWork work(crew);
+      const TeamWork::Call call(work, 1e9);
+      const auto body = [&](std::uint32_t piece, std::uint64_t, std::uint64_t) {
+        if (piece == bad) throw std::bad_alloc();
+        return true;
+      };
+      EXPECT_THROW((void)work.share(3, 300, body), std::bad_alloc);
+    }
 }
 
 // Adds its elements up, with one more of its kind for each of so many threads.
@@ -376,7 +392,7 @@ TEST(TeamCompute, SharesEpiloguesThatHaveSeveralThreads) {
     test::StillTransport transport;
     PeerBuffers peers(transport);
     TeamCompute compute(peers, 4, crew);
-    const TeamCompute::Run run(compute, plan);
+    const TeamCompute::Run run(compute, plan, &epilogue);
     EXPECT_TRUE(compute.run({plan, base, nullptr, &epilogue, 0}, plan.ops[0], 0, bytes));
     EXPECT_EQ(epilogue.total(), std::pair(sum, threads));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin()));
@@ -394,7 +410,7 @@ TEST(TeamCompute, LeavesShortOpsToOneThread) {
   test::StillTransport transport;
   PeerBuffers peers(transport);
   TeamCompute compute(peers, 4, {team, 64, 1e-12});
-  const TeamCompute::Run run(compute, plan);
+  const TeamCompute::Run run(compute, plan, nullptr);
   EXPECT_FALSE(compute.work().hasTeam());
   EXPECT_EQ(jobs, before);
 }
