@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/mapping.h"
 
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +41,19 @@ Mapping::~Mapping() {
 std::shared_ptr<std::byte> pagesOf(std::shared_ptr<Mapping> mapping) {
   std::byte* const base = mapping->base();
   return {std::move(mapping), base};
+}
+
+void preferNode(std::byte* base, std::size_t bytes, int node) {
+  constexpr std::size_t kBits = 8 * sizeof(unsigned long);
+  std::array<unsigned long, 1024 / kBits> nodes{};  // as many as kernels know
+  const auto bit = static_cast<std::size_t>(node);
+  if (node < 0 || bit >= nodes.size() * kBits) return;
+  nodes[bit / kBits] = 1UL << bit % kBits;
+  ::syscall(SYS_mbind, base, bytes, MPOL_PREFERRED, nodes.data(), nodes.size() * kBits + 1, 0);
+}
+
+void preferAnyNode(std::byte* base, std::size_t bytes) {
+  ::syscall(SYS_mbind, base, bytes, MPOL_DEFAULT, nullptr, 0, 0);
 }
 
 std::size_t residentBytes(const std::byte* base, std::size_t bytes) {

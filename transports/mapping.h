@@ -36,6 +36,12 @@ class Mapping {
 // The address, which keeps the pages mapped.
 std::shared_ptr<std::byte> pagesOf(std::shared_ptr<Mapping> mapping);
 
+// Pages that this memory gets from now on come from that NUMA node while it has some, whoever touches
+// them first; a hint, which containers may refuse. Nothing for a negative node.
+void preferNode(std::byte* base, std::size_t bytes, int node);
+// ... from wherever whoever touches them first runs.
+void preferAnyNode(std::byte* base, std::size_t bytes);
+
 // How many of these bytes, from a page's beginning on, have memory.
 std::size_t residentBytes(const std::byte* base, std::size_t bytes);
 

@@ -107,7 +107,10 @@ Status checkControlPage(const PeerInfo& info, const std::byte* base) {
 Status mapPrivate(const TransportSetup& setup, const char* what, std::size_t bytes,
                   std::shared_ptr<Mapping>* out) {
   *out = std::make_shared<Mapping>(bytes, -1);
-  if ((*out)->base() != nullptr) return {};
+  if ((*out)->base() != nullptr) {
+    preferNode((*out)->base(), bytes, setup.node);
+    return {};
+  }
   return Status::error(Code::OutOfMemory, "cannot map ", bytes, " bytes for the ", what,
                        " of rank ", setup.rank, ": ", std::strerror(errno),
                        "; fix: fewer ranks, a smaller WEFT_SEGMENT_KB or more memory");

@@ -186,6 +186,9 @@ struct TransportSetup {
   int timeoutMs = 120000;
   std::vector<bool> peers;      // by rank: those to be reached by a wire; empty: all
   std::vector<PeerName> names;  // by rank, for errors
+  // The NUMA node of this rank's cores, where its memory is to be, whoever touches it first; -1: of
+  // none.
+  int node = -1;
   // How far the device on a bus ("0000:00:06.0") is: 0 = near, -1 = unknown; empty: ask the kernel.
   std::function<int(const std::string& busId)> distanceOf;
 };

@@ -19,6 +19,7 @@
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
 #include "topology/host.h"
+#include "topology/numa.h"
 #include "transports/gather.h"
 #include "tune/this_machine.h"
 
@@ -219,6 +220,7 @@ Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, De
   setup->exchange = exchange;
   setup->allowDirect = cma != "off";
   setup->timeoutMs = deadline.pollTimeoutMs();
+  setup->node = topology::numaNodeOf(topology::allowedCores());
   setup->distanceOf = [](const std::string& busId) { return topology::distanceOf(busId); };
   return {};
 }

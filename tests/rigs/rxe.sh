@@ -3,13 +3,14 @@
 # Runs a command in a virtual machine whose cards are soft-RoCE devices: no hardware, no privileges, no KVM.
 #
 #   tests/rigs/rxe.sh [--cards N] [--fabric mesh|switch] [--ports N] [--limit SECONDS] [--memory MIB]
-#                     [--add FILE]... [--folder DIR]... [--] COMMAND
+#                     [--nodes N] [--add FILE]... [--folder DIR]... [--] COMMAND
 #
 # mesh: one veth cable per pair of cards i and j, device rc<i>p<j> at one end and rc<j>p<i> at the other, each cable a
 # subnet of its own. switch: N devices rc<i>s<k> per card, all on one bridge and in one subnet. A rank takes its own
 # card by WEFT_NET_DEVICES=rc<i>. COMMAND is a line for the machine's shell (busybox); /bin of the machine holds each
 # --add FILE (programs come with their shared libraries), / what is in each --folder.
 # `cable I J down` pulls the cable between two cards of the mesh, `cable I J up` plugs it in again.
+# --nodes: the machine has N NUMA nodes of one core each, and its memory in equal parts on them.
 # Its output is this script's, its exit code too; 124 says that the time was up, 125 that the machine did not start.
 # WEFT_RIG_CONSOLE is a file that keeps what the kernel said, WEFT_RIG_NICE the machine's priority.
 set -euo pipefail
@@ -17,7 +18,7 @@ set -euo pipefail
 packages="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils librdmacm1 cpio perftest"
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 store=${WEFT_RIGS_STORE:-$here/../../build/rigs}
-cards=4 fabric=mesh ports=1 limit=120 memory=1024
+cards=4 fabric=mesh ports=1 limit=120 memory=1024 nodes=1
 add=() folders=()
 
 die() { printf 'rxe: %s\n' "$*" >&2 && exit 125; }
@@ -31,6 +32,7 @@ parse() {
       --ports) ports=$2 ;;
       --limit) limit=$2 ;;
       --memory) memory=$2 ;;
+      --nodes) nodes=$2 ;;
       --add) add+=("$2") ;;
       --folder) folders+=("$2") ;;
       --) shift && break ;;
@@ -124,8 +126,12 @@ run_initrd() {
 # The kernel's console is one serial line, kept in a file; the command's output another, $1/output. On a busy machine the
 # emulated timer is late, which the kernel would take for a broken one.
 boot() {
+  local numa=() node
+  for ((node = 0; nodes > 1 && node < nodes; ++node)); do
+    numa+=(-object "memory-backend-ram,id=m$node,size=$((memory / nodes))M" -numa "node,cpus=$node,memdev=m$node")
+  done
   timeout --foreground $((limit + 120)) nice -n "${WEFT_RIG_NICE:-10}" qemu-system-x86_64 \
-    -M pc -accel tcg,thread=multi -smp 2 -m "$memory" -display none -no-reboot -net none \
+    -M pc -accel tcg,thread=multi -smp $((nodes > 1 ? nodes : 2)) -m "$memory" ${numa[@]+"${numa[@]}"} -display none -no-reboot -net none \
     -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
     -append "console=ttyS0 quiet panic=-1 no_timer_check" -serial "file:$1/console" -serial stdio </dev/null |
     tee "$1/output" | sed -u '/^rxe-rig: exit [0-9]*$/d'

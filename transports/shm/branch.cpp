@@ -48,7 +48,7 @@ Status branchShm(const mapped::MappedParts& parent, const TransportSetup& setup,
   const mapped::MappedPeer& self = parent.peers[parent.rank];
   if (self.ownHeap.empty()) return {};
   std::shared_ptr<HeapWindow> own;
-  const Status made = HeapWindow::make(setup.layout, setup.rank, &own);
+  const Status made = HeapWindow::make(setup, &own);
   const std::uint64_t place =
       own ? static_cast<std::uint64_t>(own->base() - self.ownHeap.data()) : kNowhere;
   std::vector<std::uint64_t> places;

@@ -39,6 +39,7 @@ struct Left {
   WindowLayout layout;
   std::vector<HeapWindow::Process> members;
   pid_t owner;
+  bool placed;  // on a NUMA node
 
   bool isFree() const {
     for (std::uint32_t r = 0; r < members.size(); ++r)
@@ -62,6 +63,7 @@ void setApart(std::byte* base, std::size_t bytes, bool apart) {
 }
 
 void release(const Left& left) {
+  if (left.placed) preferAnyNode(left.base, HeapWindow::sizeOf(left.layout));
   setApart(left.base, HeapWindow::sizeOf(left.layout), false);
   (void)Heap::existing()->release(left.base);  // a place that stays taken costs addresses
 }
@@ -94,28 +96,33 @@ std::size_t HeapWindow::sizeOf(const WindowLayout& layout) {
   return layout.size() + roundUp(layout.ranks, kPage);
 }
 
-Status HeapWindow::make(const WindowLayout& layout, std::uint32_t rank,
-                        std::shared_ptr<HeapWindow>* out) {
+Status HeapWindow::make(const TransportSetup& setup, std::shared_ptr<HeapWindow>* out) {
   sweep();
+  const WindowLayout& layout = setup.layout;
   Heap* const heap = Heap::existing();
   std::byte* const base = heap == nullptr ? nullptr : heap->reserve(sizeOf(layout));
   if (base == nullptr) return {};
   setApart(base, sizeOf(layout), true);
-  auto made = std::make_shared<HeapWindow>(base, layout, rank);
+  preferNode(base, sizeOf(layout), setup.node);
+  auto made = std::make_shared<HeapWindow>(base, setup);
   if (Status filled = fill(*heap, base, layout); !filled.ok()) {
     made->usedBy({});
     return filled;
   }
   PeerInfo info;
-  info.rank = rank;
+  info.rank = setup.rank;
   info.pid = ::getpid();
   initControlPage(info, base);
   *out = std::move(made);
   return {};
 }
 
-HeapWindow::HeapWindow(std::byte* base, const WindowLayout& layout, std::uint32_t rank)
-    : base_(base), layout_(layout), rank_(rank), owner_(::getpid()) {}
+HeapWindow::HeapWindow(std::byte* base, const TransportSetup& setup)
+    : base_(base),
+      layout_(setup.layout),
+      rank_(setup.rank),
+      node_(setup.node),
+      owner_(::getpid()) {}
 
 void HeapWindow::usedBy(std::vector<Process> members) {
   members_ = std::move(members);
@@ -128,7 +135,7 @@ HeapWindow::~HeapWindow() {
   if (!members_.empty()) flagOf(base_, layout_, rank_).store(1, std::memory_order_release);
   (void)withoutExceptions([&] {
     const std::lock_guard lock(leftovers().mutex);
-    leftovers().windows.push_back({base_, layout_, std::move(members_), owner_});
+    leftovers().windows.push_back({base_, layout_, std::move(members_), owner_, node_ >= 0});
     return Status();
   });
   sweep();

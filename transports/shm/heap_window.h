@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "transports/mapped/mapped_transport.h"
+#include "transports/setup.h"
 #include "transports/window.h"
 
 namespace weft::shm {
@@ -24,8 +25,7 @@ class HeapWindow {
   using Process = std::shared_ptr<const mapped::PeerProcess>;  // null: this one
 
   // None, without an error, where the heap has no room.
-  static Status make(const WindowLayout& layout, std::uint32_t rank,
-                     std::shared_ptr<HeapWindow>* out);
+  static Status make(const TransportSetup& setup, std::shared_ptr<HeapWindow>* out);
   // With the flags.
   static std::size_t sizeOf(const WindowLayout& layout);
 
@@ -34,7 +34,7 @@ class HeapWindow {
   void usedBy(std::vector<Process> members);
   std::byte* base() const { return base_; }
 
-  HeapWindow(std::byte* base, const WindowLayout& layout, std::uint32_t rank);
+  HeapWindow(std::byte* base, const TransportSetup& setup);
   ~HeapWindow();
   HeapWindow(const HeapWindow&) = delete;
   HeapWindow& operator=(const HeapWindow&) = delete;
@@ -43,6 +43,7 @@ class HeapWindow {
   std::byte* const base_;
   const WindowLayout layout_;
   const std::uint32_t rank_;
+  const int node_;
   const pid_t owner_;
   bool known_ = false;
   std::vector<Process> members_;

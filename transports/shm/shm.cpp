@@ -97,6 +97,7 @@ Status ShmSetup::openWindow(const Handles& handles) {
   const Token& name = info_.rank == 0 ? info_.token : infos_[0].token;
   WEFT_TRY(viewWindows(name, memory, setup_.layout, &windows_));
   if (info_.rank != 0) WEFT_TRY(checkControlPage(infos_[0], windows_->base()));
+  placeWindow(*windows_, setup_.layout, info_.rank, setup_.node);
   WEFT_TRY(fillWindow(memory, windows_->base(), setup_.layout, info_.rank));
   initControlPage(info_, controlOf(*windows_, setup_.layout, info_.rank));
   return {};

@@ -59,6 +59,11 @@ ControlPage* controlOf(const Mapping& windows, const WindowLayout& layout, std::
   return reinterpret_cast<ControlPage*>(windows.base() + rank * controlBytes(layout));
 }
 
+void placeWindow(const Mapping& windows, const WindowLayout& layout, std::uint32_t rank, int node) {
+  preferNode(windows.base() + rank * controlBytes(layout), controlBytes(layout), node);
+  preferNode(windows.base() + beginOf(layout, rank), layout.size(), node);
+}
+
 Status fillWindow(const Fd& memory, std::byte* windows, const WindowLayout& layout,
                   std::uint32_t rank) {
   const std::size_t begin = beginOf(layout, rank), control = controlBytes(layout);

@@ -30,6 +30,8 @@ Status viewWindows(const Token& name, const Fd& memory, const WindowLayout&,
 std::shared_ptr<std::byte> windowOf(const std::shared_ptr<Mapping>& windows, const WindowLayout&,
                                     std::uint32_t rank);
 ControlPage* controlOf(const Mapping& windows, const WindowLayout&, std::uint32_t rank);
+// All pages of a rank's own are to come from that NUMA node, also those that its peers touch first.
+void placeWindow(const Mapping& windows, const WindowLayout&, std::uint32_t rank, int node);
 // Gives a rank's own its first pages.
 Status fillWindow(const Fd& memory, std::byte* windows, const WindowLayout&, std::uint32_t rank);
 
