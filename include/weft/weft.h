@@ -342,8 +342,10 @@ WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_
                                   weftDataType_t type, char* text, size_t length);
 /* As weftExplain for a call with these options, and on a second line why: what decides (the call, a
  * knob or the model) and the estimated time of each form that was considered. op counts where the
- * collective reduces. collective == NULL: the numbers of this machine that the ranks agreed on and
- * that the model counts with, measured once in a few milliseconds (see WEFT_TUNE_FILE). */
+ * collective reduces. Where ranks are on several NUMA nodes, a third line: how many bytes this rank
+ * writes to memory of the others, and reads from it. collective == NULL: the numbers of this machine
+ * that the ranks agreed on and that the model counts with, measured once in a few milliseconds (see
+ * WEFT_TUNE_FILE). */
 WEFT_API weftResult_t weftCommExplain(weftComm_t comm, const char* collective, size_t count,
                                       weftDataType_t type, weftRedOp_t op, const weftOpts_t* opts,
                                       char* text, size_t length);

@@ -2,6 +2,7 @@
 #include "comm/communicator.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -188,6 +189,13 @@ Status Communicator::explainChoice(const plan::Call& call, std::string* lines) {
                 estimate.onlyShared ? " (where all buffers are of weftMemAlloc)" : "");
   });
   *lines += text("\n", decision.why, " decides; estimates: ", list);
+  const plan::CostParameters& costs = core()->parts.tuning.costs;
+  if (costs.memoryNodes.empty()) return {};
+  const plan::FarBytes far =
+      plan::farBytesOf(decision.shared ? *decision.shared : decision.schedule, call, costs, rank_);
+  *lines +=
+      text("\nfar memory: of other NUMA nodes rank ", rank_, " (on ", costs.memoryNodes[rank_],
+           ") writes ", std::llround(far.written), " bytes and reads ", std::llround(far.read));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "comm/open_transport.h"
 #include "control/control_link.h"
 #include "engine/thread_team.h"
+#include "plan/arrivals.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
 #include "topology/host.h"
@@ -90,6 +92,7 @@ Status hireTeam(std::uint32_t cores, CommConfig* config) {
 struct Offer {
   cpu_set_t cores;
   std::uint64_t direct, polls, threads;
+  std::int64_t node;  // NUMA, of the cores
   tune::KnownMachine known;
 };
 
@@ -98,6 +101,7 @@ Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* 
             transport.caps().direct,
             transport.caps().polls,
             static_cast<std::uint64_t>(mine->config.threads),
+            topology::numaNodeOf(topology::allowedCores()),
             {}};
   WEFT_TRY(hireTeam(topology::usableCores(offer->cores), &mine->config));
   if (mine->rank != 0) return {};
@@ -129,6 +133,25 @@ std::uint32_t coresOfRank(const std::vector<Offer>& offers, const std::vector<st
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, cores));
 }
 
+// Which ranks are far from each other. On one host the two levels are its NUMA nodes, if those need no
+// more arrival slots than there are.
+void settleNodes(const transport::WindowLayout& layout, const std::vector<std::uint32_t>& hosts,
+                 const std::vector<Offer>& offers, plan::Tuning* tuning) {
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::uint32_t> nodes;  // by host: numbered anew
+  plan::Tuning made = *tuning;
+  for (std::size_t r = 0; r < offers.size(); ++r) {
+    made.costs.memoryNodes.push_back(static_cast<std::int32_t>(offers[r].node));
+    const auto next = static_cast<std::uint32_t>(nodes.size());
+    made.nodes[r] = nodes.emplace(std::pair(hosts[r], offers[r].node), next).first->second;
+  }
+  const bool known = std::ranges::none_of(offers, [](const Offer& o) { return o.node < 0; });
+  const std::uint32_t hostCount = *std::ranges::max_element(hosts) + 1;
+  if (nodes.size() <= hostCount) return;  // none is far
+  tuning->costs.memoryNodes = made.costs.memoryNodes;
+  if (known && isOneHost(hosts) && plan::arrivalsPerPeer(made) <= layout.regions().perPeer)
+    tuning->nodes = std::move(made.nodes);
+}
+
 // What follows from all offers: direct puts only if all ranks can (a rank that cannot is known to all
 // before the first call), rings where all share memory (wires keep no receives for so many), how
 // many cores they have together, and the machine.
@@ -155,6 +178,7 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
                          .oneProcess = parts->transport->caps().sharesAll,
                          .arenaBytes = setup.layout.arenaBytes,
                          .between = {}};
+  settleNodes(setup.layout, hosts, offers, &parts->tuning);
   return {};
 }
 
@@ -346,8 +370,12 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   const transport::Caps caps = parts.transport->caps();
   std::vector<Offer> offers;
   for (const cpu_set_t& cores : parent.cores)
-    offers.push_back(
-        {cores, caps.direct, caps.polls, static_cast<std::uint64_t>(config.threads), {}});
+    offers.push_back({cores,
+                      caps.direct,
+                      caps.polls,
+                      static_cast<std::uint64_t>(config.threads),
+                      topology::numaNodeOf(cores),
+                      {}});
   offers[0].known = parent.parts.calibrated;
   const std::vector<std::uint32_t> hosts = hostsOf(parts.names);
   WEFT_TRY(settle(setup, hosts, offers, &parts));

@@ -31,12 +31,12 @@ bool mayCopyShared(const Call& call, const Tuning& tuning) {
          call.op != reduce::RedOp::Epilogue;
 }
 
-// May the model choose this algorithm, if it fits? Two levels are for links between hosts, and so,
-// but for a crowd, is an order of additions of an algorithm's own.
+// May the model choose this algorithm, if it fits? Two levels are for links between hosts and NUMA
+// nodes, and an order of additions of an algorithm's own is, but for a crowd, for those between hosts.
 bool isAutomatic(const schedule::Algorithm& algorithm, const Tuning& tuning) {
   if (tuning.ranks < algorithm.automaticFrom) return false;
   return tuning.costs.between ||
-         (algorithm.levels == schedule::Levels::One &&
+         ((algorithm.levels == schedule::Levels::One || !tuning.costs.memoryNodes.empty()) &&
           (algorithm.order != schedule::SumOrder::Algorithm || isCrowdedHost(tuning)));
 }
 

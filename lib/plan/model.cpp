@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "plan/plan.h"
 #include "plan/staging_map.h"
@@ -32,7 +33,8 @@ struct Rounds {
 
 // One rank's part of one call.
 struct Work {
-  double ns = 0;  // on its core
+  double ns = 0;       // on its core
+  double further = 0;  // of that, because peers are of other NUMA nodes
   double rounds = 0;
 };
 
@@ -54,11 +56,19 @@ struct Memory {
     take = load + across * far;
     put = store + across * std::max(0.0, machine.put.nsPerByte(footprint) - copy);
     stream = std::max(0.0, machine.stream.nsPerByte(footprint) - load);
+    const auto further = [&](const tune::Curve& there, const tune::Curve& here) {
+      return there.near() > 0
+                 ? std::max(0.0, there.nsPerByte(footprint) - here.nsPerByte(footprint))
+                 : 0;
+    };
+    furtherTake = further(machine.farTake, machine.take);
+    furtherPut = further(machine.farPut, machine.put);
   }
 
-  double load = 0, store = 0;  // of memory that this core has written, or read
-  double take = 0, put = 0;    // of memory that a peer has written, or read
-  double stream = 0;           // a store past the caches
+  double load = 0, store = 0;              // of memory that this core has written, or read
+  double take = 0, put = 0;                // of memory that a peer has written, or read
+  double stream = 0;                       // a store past the caches
+  double furtherTake = 0, furtherPut = 0;  // more, where the peer is of another NUMA node
 };
 
 // Two cores have been measured, and more of them may share the last cache.
@@ -92,10 +102,27 @@ class Model {
     fits_ = slotsPerRegion() * layout_.stride() <= regionBytes();
   }
 
+  // Staged bytes are read where they lie near.
+  FarBytes farBytes(std::uint32_t rank) {
+    FarBytes far;
+    const schedule::Program& all = program(rank);
+    const auto read = [&](schedule::Slot slot, double bytes) {
+      if (slot.owner != schedule::kMine && costs_.isFar(rank, slot.owner)) far.read += bytes;
+    };
+    for (const schedule::Op& op : all.ops) {
+      const double bytes = bytesOf(op);
+      if (op.kind == schedule::OpKind::Put && costs_.isFar(rank, op.peer)) far.written += bytes;
+      if (op.kind == schedule::OpKind::Copy) read(op.src, bytes);
+      for (std::uint32_t k = 0; k < op.operands; ++k)
+        read(all.operands[op.firstOperand + k], bytes);
+    }
+    return far;
+  }
+
   double total() {
     if (!fits_) return kNever;
     const Work root = workOf(schedule_.root);
-    const Work other = schedule_.ranks > 1 ? workOf((schedule_.root + 1) % schedule_.ranks) : root;
+    const Work other = otherWork(root);
     const double rounds = std::max({root.rounds, other.rounds, hops()});
     const double core = coreNs(root.ns, other.ns);
     const double inside = rounds * roundNs(schedule_.ranks, costs_);
@@ -136,11 +163,14 @@ class Model {
 
   Work workOf(std::uint32_t rank) {
     const schedule::Program& ops = program(rank);
+    findWriters(rank, ops);
     Work work;
     Rounds rounds{.sent = schedule_.ranks > 1};  // who waits first waits for who sends first
     bool fetches = false;
     for (const schedule::Op& op : ops.ops) {
-      work.ns += priceOf(op, ops);
+      const double further = furtherNs(op, ops);
+      work.ns += priceOf(op, ops) + further;
+      work.further += further;
       fetches = fetches || (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine);
       if (op.kind == schedule::OpKind::Wait) rounds.end();
       if (op.kind == schedule::OpKind::Put) rounds.sent = true;
@@ -150,6 +180,51 @@ class Model {
     rounds.end();
     work.rounds = rounds.count;
     return work;
+  }
+
+  // Of the rank after the root; if more crosses to and from the first rank of another NUMA node, with
+  // that.
+  Work otherWork(const Work& root) {
+    if (schedule_.ranks == 1) return root;
+    Work other = workOf((schedule_.root + 1) % schedule_.ranks);
+    for (std::uint32_t r = 0; r < costs_.memoryNodes.size(); ++r) {
+      if (!costs_.isFar(schedule_.root, r)) continue;
+      other.ns += std::max(0.0, workOf(r).further - other.further);
+      break;
+    }
+    return other;
+  }
+
+  // Who of them is far, and, by Tmp slot, whether who writes it is.
+  void findWriters(std::uint32_t rank, const schedule::Program& program) {
+    rank_ = rank;
+    farWrites_.clear();
+    if (costs_.memoryNodes.empty()) return;
+    farWrites_.resize(schedule_.tmpChunks, false);
+    for (const schedule::Op& op : program.ops)
+      for (std::uint32_t j = 0; op.kind == schedule::OpKind::Wait && j < op.chunks; ++j)
+        if (op.dst.buf == schedule::Buf::Tmp)
+          farWrites_[op.dst.index + j] = costs_.isFar(rank, op.peer);
+  }
+
+  // What an op costs more because its bytes cross from one NUMA node to another.
+  double furtherNs(const schedule::Op& op, const schedule::Program& program) const {
+    if (costs_.memoryNodes.empty()) return 0;
+    const double bytes = bytesOf(op);
+    double ns = 0;
+    if (op.kind == schedule::OpKind::Put && costs_.isFar(rank_, op.peer))
+      ns += bytes * (op.dst.buf == schedule::Buf::Tmp ? tmp_ : user_).furtherPut;
+    if (op.kind == schedule::OpKind::Put || op.kind == schedule::OpKind::Copy)
+      ns += furtherTakeNs(op.src, bytes);
+    for (std::uint32_t k = 0; k < op.operands; ++k)
+      ns += furtherTakeNs(program.operands[op.firstOperand + k], bytes);
+    return ns;
+  }
+  double furtherTakeNs(schedule::Slot slot, double bytes) const {
+    if (slot.buf == schedule::Buf::Tmp)
+      return farWrites_[slot.index] ? bytes * tmp_.furtherTake : 0;
+    const bool isFar = slot.owner != schedule::kMine && costs_.isFar(rank_, slot.owner);
+    return isFar ? bytes * user_.furtherTake : 0;
   }
 
   // The root's node sends most, and all alike where there is no root. Segments overlap the work of
@@ -282,6 +357,8 @@ class Model {
   const Reach reach_;
   const tune::Machine& machine_;
   std::map<std::uint32_t, schedule::Program> programs_;
+  std::uint32_t rank_ = 0;  // whose work is looked at
+  std::vector<bool> farWrites_;
   const ByteLayout layout_;
   double share_ = 1;      // ranks of a core
   double across_ = 1;     // how many of a rank's peers are on another one
@@ -311,6 +388,12 @@ std::uint64_t streamMin(std::uint32_t ranks, const CostParameters& costs) {
 double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,
                   Reach reach) {
   return Model(schedule, call, costs, reach).total();
+}
+
+FarBytes farBytesOf(const schedule::Schedule& schedule, const Call& call,
+                    const CostParameters& costs, std::uint32_t rank) {
+  if (costs.memoryNodes.empty()) return {};
+  return Model(schedule, call, costs, Reach::Mapped).farBytes(rank);
 }
 
 }  // namespace weft::plan

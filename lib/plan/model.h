@@ -30,6 +30,16 @@ struct CostParameters {
   std::uint64_t arenaBytes = 0;
   std::uint64_t stagingBytes = 0;
   std::optional<Between> between;
+  // By rank: the NUMA node of its cores, -1: of none. Empty where no rank has a far peer.
+  std::vector<std::int32_t> memoryNodes = {};
+
+  // Does the peer's memory lie on another NUMA node of the same host?
+  bool isFar(std::uint32_t rank, std::uint32_t peer) const {
+    if (memoryNodes.empty() || (between && between->nodes[rank] != between->nodes[peer]))
+      return false;
+    const std::int32_t one = memoryNodes[rank], other = memoryNodes[peer];
+    return one >= 0 && other >= 0 && one != other;
+  }
 };
 
 // How a schedule on shared buffers reaches its peers'.
@@ -42,6 +52,13 @@ enum class Reach : std::uint8_t { Mapped, Cma };
 // that applications use between calls, so what a peer reads has been written by its owner since.
 double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,
                   Reach reach = Reach::Mapped);
+
+// What one rank writes to, and reads from, memory of other NUMA nodes in one call.
+struct FarBytes {
+  double written = 0, read = 0;
+};
+FarBytes farBytesOf(const schedule::Schedule& schedule, const Call& call,
+                    const CostParameters& costs, std::uint32_t rank);
 
 // What it costs that all ranks hear of each other once.
 double roundNs(std::uint32_t ranks, const CostParameters& costs);

@@ -33,6 +33,15 @@ Fastest timeFold() {
 
 }  // namespace
 
+void Calibrator::measureFar(Machine* m) {
+  const TwoCores cores = findFarCores();
+  if (cores.away < 0) return;
+  Machine far;
+  (void)far_.measure(cores, &far);
+  m->farPut = far.put;
+  m->farTake = far.take;
+}
+
 Round Calibrator::round() {
   Round result;
   Machine& m = result.machine;
@@ -40,7 +49,8 @@ Round Calibrator::round() {
   m.sharers = static_cast<double>(coresOfLastCache());
   const Fastest fold = timeFold();
   m.foldNear = 2 * kFolded * sizeof(float) / std::max(fold.ns(), 1.0);
-  const Transfers::Result copies = transfers_.measure(&m);
+  const Transfers::Result copies = transfers_.measure(findTwoCores(), &m);
+  measureFar(&m);
   const PairTimes pair = measurePair();
   m.handOverNs = pair.handOver;
   m.exchangeNs = pair.exchange;

@@ -6,15 +6,17 @@
 
 namespace weft::tune {
 
-// Measures this machine, in rounds of about ten milliseconds, with two threads on cores of their own
-// for a moment. What cannot be measured (one core, no thread or no memory to be had) is 0: see
+// Measures this machine, in rounds of about ten milliseconds (twice that where there are several NUMA
+// nodes), with two threads on cores of their own for a moment. What cannot be measured (one core, no thread or no memory to be had) is 0: see
 // estimated().
 class Calibrator {
  public:
   Round round();
 
  private:
-  Transfers transfers_;
+  void measureFar(Machine* machine);
+
+  Transfers transfers_, far_;
 };
 
 inline Round calibrate() { return Calibrator().round(); }

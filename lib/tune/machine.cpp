@@ -65,7 +65,16 @@ constexpr std::array kFields = {
     rates("stream", &Machine::stream),
     rates("kernel_put", &Machine::cmaPut, 0),
     rates("kernel_take", &Machine::cmaTake, 0),
+    rates("far_put", &Machine::farPut, 0),
+    rates("far_take", &Machine::farTake, 0),
 };
+constexpr std::size_t kAlways = kFields.size() - 2;  // of those, not only between NUMA nodes
+
+// Those that this machine has.
+std::span<const Field> fieldsOf(const Machine& machine) {
+  const bool far = machine.farPut != Curve() || machine.farTake != Curve();
+  return std::span(kFields).first(far ? kFields.size() : kAlways);
+}
 
 const Field* findField(std::string_view name) {
   for (const Field& field : kFields)
@@ -177,7 +186,7 @@ double differenceOf(const Machine& one, const Machine& other) {
 
 std::string toText(const Machine& machine) {
   std::string text;
-  for (const Field& field : kFields) {
+  for (const Field& field : fieldsOf(machine)) {
     text += field.name;
     for (const double value : field.of(machine)) {
       std::array<char, 32> digits;
@@ -190,7 +199,7 @@ std::string toText(const Machine& machine) {
   return text;
 }
 
-std::string figureNames() { return joined(kFields, ", ", &Field::name); }
+std::string figureNames() { return joined(std::span(kFields).first(kAlways), ", ", &Field::name); }
 
 bool parse(std::string_view text, Machine* machine) {
   Machine read;
@@ -201,7 +210,7 @@ bool parse(std::string_view text, Machine* machine) {
     if (field == nullptr || !seen.insert(field).second) return false;
     if (!readFigures(line, field->of(read))) return false;
   }
-  if (seen.size() != kFields.size() || !isSane(estimated(read))) return false;
+  if (seen.size() != fieldsOf(read).size() || !isSane(estimated(read))) return false;
   *machine = read;
   return true;
 }
@@ -209,7 +218,7 @@ bool parse(std::string_view text, Machine* machine) {
 std::string describe(const Machine& machine) {
   std::string text;
   std::size_t column = 0;
-  for (const Field& field : kFields) {
+  for (const Field& field : fieldsOf(machine)) {
     text += text.empty() ? "" : field.curve != nullptr || column == 4 ? "\n" : ", ";
     column = column == 4 ? 1 : column + 1;
     text += field.name;

@@ -29,6 +29,8 @@ struct Machine {
   Curve stream;           // as put, but past the caches; what that costs the next reader counts
   Curve cmaPut;           // as put, by process_vm_writev
   Curve cmaTake;          // as take, by process_vm_readv
+  Curve farPut = {};      // as put, to memory of a core of another NUMA node; 0: there is none
+  Curve farTake = {};     // as take, likewise
   friend bool operator==(const Machine&, const Machine&) = default;
 };
 static_assert(std::is_trivially_copyable_v<Machine>);
@@ -44,7 +46,8 @@ bool isSane(const Machine& machine);
 std::uint64_t streamFootprint(const Machine& machine);
 
 // "name value" a line, for a curve with a value for each of kFootprints; parse() is the inverse, and
-// false where a name is missing, unknown or given twice, or what it comes to is not sane.
+// false where a name is missing, unknown or given twice, or what it comes to is not sane. What is
+// measured between NUMA nodes alone need not be there.
 std::string toText(const Machine& machine);
 std::string figureNames();
 bool parse(std::string_view text, Machine* machine);

@@ -21,7 +21,7 @@
 namespace weft::tune {
 namespace {
 
-constexpr std::size_t kMostBytes = 16384;  // a file has up to four rounds of less than 1,000
+constexpr std::size_t kMostBytes = 16384;  // a file has up to four rounds of less than 2,000
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kBuild = "sanitized";

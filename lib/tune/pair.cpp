@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/threads.h"
+#include "topology/numa.h"
 #include "tune/patience.h"
 #include "tune/processor.h"
 #include "tune/stopwatch.h"
@@ -136,6 +137,16 @@ constexpr bool kThreadSanitizer = true;
 constexpr bool kThreadSanitizer = false;
 #endif
 
+TwoCores findCores(Node node) {
+  TwoCores cores{.home = sched_getcpu()};
+  if (kThreadSanitizer) return cores;
+  (void)onThreads(1, [&](std::size_t) -> Status {
+    cores.away = moveToOtherCore(cores.home, node);
+    return {};
+  });
+  return cores;
+}
+
 }  // namespace
 
 bool TwoCores::place(std::size_t side) const {
@@ -147,14 +158,11 @@ bool TwoCores::place(std::size_t side) const {
 }
 
 TwoCores findTwoCores() {
-  TwoCores cores{.home = sched_getcpu()};
-  if (kThreadSanitizer) return cores;
-  (void)onThreads(1, [&](std::size_t) -> Status {
-    cores.away = moveToOtherCore(cores.home);
-    return {};
-  });
-  return cores;
+  const TwoCores cores = findCores(Node::Same);
+  return cores.away < 0 && topology::numaNodes() > 1 ? findCores(Node::Any) : cores;
 }
+
+TwoCores findFarCores() { return topology::numaNodes() > 1 ? findCores(Node::Other) : TwoCores(); }
 
 PairTimes measurePair() {
   if (kThreadSanitizer) return {};

@@ -12,7 +12,8 @@ struct TwoCores {
 
   bool place(std::size_t side) const;  // the calling thread; false: it cannot be moved
 };
-TwoCores findTwoCores();
+TwoCores findTwoCores();  // of one NUMA node, where that can be
+TwoCores findFarCores();  // of two; none where there is one
 
 // What flags cost two threads, in ns; 0: could not be measured.
 struct PairTimes {

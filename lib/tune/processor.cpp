@@ -15,6 +15,7 @@
 #include "base/folder.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "topology/numa.h"
 
 namespace weft::tune {
 namespace {
@@ -31,6 +32,13 @@ std::string siblingsOf(int core) {
 
 bool isIn(const cpu_set_t& set, int core) {
   return CPU_ISSET(static_cast<std::size_t>(core), &set);
+}
+
+int nodeOf(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(core), &one);
+  return topology::numaNodeOf(one);
 }
 
 }  // namespace
@@ -79,7 +87,7 @@ std::size_t coresOfLastCache() {
 
 // The kernel keeps to the container's cores whatever is asked for, and a launcher's binding holds
 // for this thread only as long as it wants.
-int moveToOtherCore(int core) {
+int moveToOtherCore(int core, Node node) {
   cpu_set_t allowed;
   std::memset(&allowed, 0xff, sizeof(allowed));
   if (core < 0 || sched_setaffinity(0, sizeof(allowed), &allowed) != 0 ||
@@ -89,6 +97,7 @@ int moveToOtherCore(int core) {
   for (int step = 1; step < CPU_SETSIZE; ++step) {
     const int other = (core + step) % CPU_SETSIZE;
     if (!isIn(allowed, other) || (!own.empty() && siblingsOf(other) == own)) continue;
+    if (node != Node::Any && (nodeOf(core) == nodeOf(other)) != (node == Node::Same)) continue;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(static_cast<std::size_t>(other), &one);

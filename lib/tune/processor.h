@@ -22,8 +22,10 @@ std::size_t bytesOfCacheSize(const std::string& text);
 std::size_t coresOfMask(std::string_view mask);
 
 // A core of its own for a thread that works with one on `core`: not a hardware thread of the same
-// core. -1 if there is none in this container. Asks by moving the calling thread there.
-int moveToOtherCore(int core);
+// core, and of the same NUMA node or of another one. -1 if there is none in this container. Asks by
+// moving the calling thread there.
+enum class Node { Same, Other, Any };
+int moveToOtherCore(int core, Node node);
 
 // "Intel(R) Xeon(R) Processor, 2 processors": machines of equal name have equal numbers.
 std::string processorName();

@@ -245,13 +245,12 @@ Transfers::~Transfers() {
   if (base_ != nullptr) munmap(base_, kFieldBytes);
 }
 
-Transfers::Result Transfers::measure(Machine* machine) {
+Transfers::Result Transfers::measure(const TwoCores& cores, Machine* machine) {
   Result result;
   if (base_ == nullptr) return result;
   const SignalsBlocked blocked;
   machine->cmaCallNs = cmaCallNs();
   const bool cma = machine->cmaCallNs > 0;
-  const TwoCores cores = findTwoCores();
   std::array<AllNotes, 2> notes;
   std::array<long, 2> lost{};
   Meetings meetings, alone;

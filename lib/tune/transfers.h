@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "tune/machine.h"
+#include "tune/pair.h"
 
 namespace weft::tune {
 
@@ -27,7 +28,7 @@ class Transfers {
   };
 
   // Fills in the curves and cmaCallNs; what could not be measured is 0.
-  Result measure(Machine* machine);
+  Result measure(const TwoCores& cores, Machine* machine);
 
   // A window of these is copied at once.
   struct Buffers {

@@ -24,12 +24,18 @@ double cpuMs() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
-plan::Tuning tuningOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine) {
+plan::Tuning tuningOf(std::uint32_t ranks, std::uint32_t localRanks, std::uint32_t numaNodes,
+                      const tune::Machine& machine) {
   plan::Tuning tuning;
   tuning.ranks = ranks;
   tuning.nodes = schedule::Nodes::even(localRanks, ranks / localRanks);
   tuning.costs.machine = machine;
   tuning.costs.cores = ranks;
+  for (std::uint32_t r = 0; numaNodes > 1 && r < ranks; ++r)
+    tuning.costs.memoryNodes.push_back(
+        static_cast<std::int32_t>(r % localRanks * numaNodes / localRanks));
+  if (localRanks == ranks && ranks % numaNodes == 0)
+    tuning.nodes = schedule::Nodes::even(ranks / numaNodes, numaNodes);
   if (localRanks == ranks)
     tuning.direct = tuning.shares = true;
   else
@@ -68,7 +74,9 @@ Status planOf(const Job& job, const plan::Call& call, std::uint32_t rank, CallLi
   std::unique_ptr<plan::Plan> plan;
   WEFT_TRY(job.decide(call, &decision));
   WEFT_TRY(job.plan(call, decision, rank, &plan));
-  *out = {plan->algorithm, plan->bytes(), cpuMs() - start, 0, 0, 0};
+  *out = {plan->algorithm, plan->bytes(), cpuMs() - start, 0, 0, 0, 0};
+  const plan::FarBytes far = job.farBytesOf(call, decision, rank);
+  out->farBytes = static_cast<std::uint64_t>(far.written + far.read);
   for (const BoundOp& op : plan->ops) {
     if (!isMessage(op.kind)) continue;
     out->messages += plan->segments;
@@ -122,8 +130,9 @@ double slowestMs(const Limits& l) {
 
 }  // namespace
 
-Job::Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine)
-    : tuning_(tuningOf(ranks, localRanks, machine)),
+Job::Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
+         std::uint32_t numaNodes)
+    : tuning_(tuningOf(ranks, localRanks, numaNodes, machine)),
       fits_(comm::layoutFor(tuning_, localRanks == ranks, &layout_)) {
   if (!fits_.ok()) return;
   tuning_.costs.arenaBytes = layout_.arenaBytes;
@@ -139,6 +148,12 @@ Status Job::plan(const plan::Call& call, const plan::Decision& decision, std::ui
   plan::BindTarget target = targetOf(tuning_, layout_);
   target.rank = rank;
   return bindDecision(decision, call, tuning_, target, out);
+}
+
+plan::FarBytes Job::farBytesOf(const plan::Call& call, const plan::Decision& decision,
+                               std::uint32_t rank) const {
+  return plan::farBytesOf(decision.shared ? *decision.shared : decision.schedule, call,
+                          tuning_.costs, rank);
 }
 
 std::vector<std::uint32_t> Job::farTargetsOf(const plan::Plan& plan, std::uint32_t rank) const {
@@ -174,9 +189,15 @@ plan::Call callOf(schedule::Collective collective, std::uint32_t ranks, std::siz
   return call;
 }
 
-Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine) {
-  Limits limits{.ranks = ranks, .refused = {}, .barrier = {}, .shortSum = {}, .longSum = {}};
-  const Job job(ranks, localRanks, machine);
+Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
+                std::uint32_t numaNodes) {
+  Limits limits{.ranks = ranks,
+                .refused = {},
+                .numaNodes = numaNodes,
+                .barrier = {},
+                .shortSum = {},
+                .longSum = {}};
+  const Job job(ranks, localRanks, machine, numaNodes);
   limits.refused = job.fits().text();
   if (!job.fits().ok()) return limits;
   const transport::WindowLayout& layout = job.layout();
@@ -188,8 +209,8 @@ Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machi
   return limits;
 }
 
-const std::vector<Column>& columns() {
-  static const std::vector<Column> all{
+std::vector<Column> columns(bool far) {
+  std::vector<Column> all{
       {"memory at creation, KiB", [](const Limits& l) { return kib(l.createdBytes); }},
       {"window, MiB of addresses", [](const Limits& l) { return mib(l.windowBytes); }},
       {"descriptors", descriptorsOf},
@@ -200,12 +221,17 @@ const std::vector<Column>& columns() {
       {"64 MiB", [](const Limits& l) { return messagesOf(l.longSum); }},
       {"64 MiB: MiB sent", [](const Limits& l) { return mib(l.longSum.sentBytes); }},
   };
+  if (far)
+    all.push_back(
+        {"MiB between NUMA nodes", [](const Limits& l) { return mib(l.longSum.farBytes); }});
   return all;
 }
 
 std::string tableOf(const std::vector<Limits>& rows) {
   std::string table = "| ranks |", rule = "|---:|";
-  for (const Column& column : columns()) {
+  const std::vector<Column> all =
+      columns(std::ranges::any_of(rows, [](const Limits& l) { return l.numaNodes > 1; }));
+  for (const Column& column : all) {
     table += fmt::format(" {} |", column.title);
     rule += "---:|";
   }
@@ -213,7 +239,7 @@ std::string tableOf(const std::vector<Limits>& rows) {
   for (const Limits& row : rows) {
     table += fmt::format("| {} |", row.ranks);
     if (!row.refused.empty()) table += fmt::format(" none: {} |", row.refused);
-    for (const Column& column : columns())
+    for (const Column& column : all)
       if (row.refused.empty()) table += fmt::format(" {} |", column.cell(row));
     table += "\n";
   }

@@ -20,11 +20,12 @@
 // but without the ranks.
 namespace weft::tools {
 
-// Hosts with so many ranks each, a core for each, and links that no file describes: what the ranks of
-// their communicator plan.
+// Hosts with so many ranks each, a core for each, in equal parts on so many NUMA nodes, and links that
+// no file describes: what the ranks of their communicator plan.
 class Job {
  public:
-  Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine);
+  Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
+      std::uint32_t numaNodes = 1);
 
   std::uint32_t ranks() const { return tuning_.ranks; }
   // Why there can be no such communicator, if there can be none.
@@ -35,8 +36,10 @@ class Job {
   Status plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
               std::unique_ptr<plan::Plan>* out) const;
   bool areApart(std::uint32_t a, std::uint32_t b) const {
-    return tuning_.nodes[a] != tuning_.nodes[b];
+    return tuning_.costs.between && tuning_.nodes[a] != tuning_.nodes[b];
   }
+  plan::FarBytes farBytesOf(const plan::Call& call, const plan::Decision& decision,
+                            std::uint32_t rank) const;
   // The ranks of other hosts that `rank` sends to in its plan, in order; then also those that it hears
   // from: over verbs, a queue pair for each, and for each rail.
   std::vector<std::uint32_t> farTargetsOf(const plan::Plan& plan, std::uint32_t rank) const;
@@ -62,6 +65,7 @@ struct CallLimits {
   std::uint64_t messages = 0;   // that the rank sends
   std::uint64_t remote = 0;     // of those, to other hosts
   std::uint64_t sentBytes = 0;  // in messages
+  std::uint64_t farBytes = 0;   // written to and read from memory of other NUMA nodes
 };
 
 struct Limits {
@@ -71,19 +75,22 @@ struct Limits {
   std::size_t createdBytes = 0;     // of those, what has pages from the beginning
   std::size_t keptDescriptors = 0;  // for the ranks of its host, and while they meet
   std::size_t mostDescriptors = 0;
+  std::uint32_t numaNodes = 1;  // of a host
   CallLimits barrier, shortSum, longSum;
 };
 
 inline constexpr std::size_t kShortBytes = 8, kLongBytes = std::size_t{64} << 20;
 
-Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine);
+Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
+                std::uint32_t numaNodes = 1);
 
 // A column of the table, and its cell in the row of each number of ranks.
 struct Column {
   std::string_view title;
   std::string (*cell)(const Limits& limits);
 };
-const std::vector<Column>& columns();
+// With what crosses between NUMA nodes, if there are several.
+std::vector<Column> columns(bool far);
 
 // In Markdown, as in docs/architecture.md.
 std::string tableOf(const std::vector<Limits>& rows);

@@ -11,7 +11,7 @@ namespace {
 
 int run(int argc, char** argv) {
   std::vector<std::uint32_t> ranks{8, 64, 128, 256, 1024, 4096, 65536};
-  std::uint32_t localRanks = 8;
+  std::uint32_t localRanks = 8, numaNodes = 1;
   CLI::App app("What a rank has and does at a number of ranks, without those ranks");
   app.add_option("--ranks", ranks, "how many, of all hosts")
       ->delimiter(',')
@@ -19,6 +19,9 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--host", localRanks, "how many of a host")
       ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_option("--numa", numaNodes, "NUMA nodes of a host")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   bool queuePairs = false;
   app.add_flag(
@@ -32,7 +35,7 @@ int run(int argc, char** argv) {
   for (std::uint32_t& n : ranks) {
     const std::uint32_t host = std::min(n, localRanks);
     n = n / host * host;
-    if (!queuePairs) rows.push_back(weft::tools::limitsOf(n, host, machine));
+    if (!queuePairs) rows.push_back(weft::tools::limitsOf(n, host, machine, numaNodes));
   }
   fmt::print("{}", queuePairs ? weft::tools::queuePairsOf(ranks, localRanks, machine)
                               : weft::tools::tableOf(rows));

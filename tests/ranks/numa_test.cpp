@@ -50,11 +50,14 @@ Placed placedOn(int node) {
   return placed;
 }
 
+// Staged sums, which use all of the arenas.
 std::string callAround(const Rank& r) {
+  weftOpts_t options = WEFT_OPTS_INITIALIZER;
+  options.algorithm = "mesh";
   for (const std::size_t count : {std::size_t{1}, std::size_t{5000}, std::size_t{1} << 20}) {
     std::vector<float> data(count, 1);
     if (const auto ended = weftAllReduce(data.data(), data.data(), count, weftFloat, weftSum,
-                                         r.comm, nullptr, nullptr);
+                                         r.comm, nullptr, &options);
         ended != weftSuccess)
       return outcome(ended, r.comm);
     if (data[count - 1] != 2) return "the sum is wrong";
@@ -62,32 +65,95 @@ std::string callAround(const Rank& r) {
   return "";
 }
 
-TEST(Numa, WindowsAreOnTheNodeOfTheirRankAlone) {
-  if (coreOf(0) < 0 || coreOf(1) < 0) GTEST_SKIP() << "this machine has one NUMA node";
-  const World world{Kind::Processes, 2, "shm"};
-  const IdCourier courier(2);
-  const std::vector<std::string> texts = forkRanks(2, [&](int rank) -> std::string {
-    Rank r{rank, 2, nullptr};
+std::string explained(weftComm_t comm, const char* collective) {
+  std::vector<char> text(8192);
+  return weftCommExplain(comm, collective, 1 << 20, weftFloat, weftSum, nullptr, text.data(),
+                         text.size()) == weftSuccess
+             ? text.data()
+             : "";
+}
+
+// What a rank is told of memory on the other node.
+std::string explainsFarMemory(const Rank& r) {
+  const std::string line = "\nfar memory: of other NUMA nodes rank " + std::to_string(r.rank) +
+                           " (on " + std::to_string(r.rank) + ") writes ";
+  if (const std::string all = explained(r.comm, "all_gather"); all.find(line) == std::string::npos)
+    return all;
+  if (const std::string all = explained(r.comm, nullptr); all.find("far_put ") == std::string::npos)
+    return all;
+  return "";
+}
+
+// Processes, half of them on a core of each of two nodes; what went wrong.
+std::string onTwoNodes(int ranks, const Body& body) {
+  const World world{Kind::Processes, ranks, "shm"};
+  const IdCourier courier(ranks);
+  return failuresIn(forkRanks(ranks, [&](int rank) -> std::string {
+    Rank r{rank, ranks, nullptr};
     weftUniqueId id;
-    if (!pinTo(coreOf(rank))) return "not pinned";
+    if (!pinTo(coreOf(2 * rank / ranks))) return "not pinned";
     if (const std::string failed = courier.exchange(rank, &id); !failed.empty()) return failed;
     const weftConfig_t config = configOf(world);
-    weftComm_t parent = nullptr;
-    if (weftCommInitRankConfig(&parent, 2, id, rank, &config) != weftSuccess) return "not made";
-    r.comm = parent;
+    if (weftCommInitRankConfig(&r.comm, ranks, id, rank, &config) != weftSuccess) return "not made";
+    const std::string failed = body(r);
+    const weftResult_t ended = weftCommDestroy(r.comm);
+    return failed.empty() ? outcome(ended, nullptr) : failed;
+  }));
+}
+
+class NumaNodes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (coreOf(0) < 0 || coreOf(1) < 0) GTEST_SKIP() << "this machine has one NUMA node";
+  }
+};
+
+TEST_F(NumaNodes, HoldTheWindowsOfTheirRanksAlone) {
+  const std::string wrong = onTwoNodes(2, [](const Rank& r) -> std::string {
+    Rank split = r;
     std::string failed = callAround(r);
-    if (failed.empty() && weftCommSplit(parent, 0, rank, &r.comm, &config) != weftSuccess)
-      return "not split";
-    if (failed.empty()) failed = callAround(r);
-    const Placed placed = placedOn(rank);
+    if (weftCommSplit(r.comm, 0, r.rank, &split.comm, nullptr) != weftSuccess) return "not split";
+    if (failed.empty()) failed = callAround(split);
+    if (failed.empty()) failed = explainsFarMemory(r);
+    if (failed.empty()) failed = explainsFarMemory(split);
+    const Placed placed = placedOn(r.rank);
     if (failed.empty() && (placed.here < 100 || placed.elsewhere != 0))
       failed = std::to_string(placed.here) + " pages on the node, " +
                std::to_string(placed.elsewhere) + " elsewhere";
-    weftCommDestroy(r.comm);
-    weftCommDestroy(parent);
+    weftCommDestroy(split.comm);
     return failed;
   });
-  EXPECT_EQ(failuresIn(texts), "");
+  EXPECT_EQ(wrong, "");
+}
+
+// Two levels may be chosen, and deliver.
+TEST_F(NumaNodes, AreLevels) {
+  const std::string wrong = onTwoNodes(4, [](const Rank& r) -> std::string {
+    const std::string all = explained(r.comm, "all_gather");
+    if (all.find("two-level:") == std::string::npos) return all;
+    weftOpts_t options = WEFT_OPTS_INITIALIZER;
+    options.algorithm = "two-level";
+    for (const std::size_t count : {std::size_t{3}, std::size_t{100000}}) {
+      const std::vector<int> mine(count, r.rank);
+      std::vector<int> out(4 * count, -1);
+      const auto ended =
+          weftAllGather(mine.data(), out.data(), count, weftInt, r.comm, nullptr, &options);
+      if (ended != weftSuccess) return outcome(ended, r.comm);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (out[i] != static_cast<int>(i / count)) return "gathered " + std::to_string(out[i]);
+    }
+    return "";
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+// Ranks that have all cores are of no node, and a machine of one has nothing to say.
+TEST(Numa, ProcessesOfOneNodeHearNothingOfIt) {
+  const std::string failed = failures({Kind::Processes, 2, "shm"}, [](const Rank& r) {
+    const std::string all = explained(r.comm, "all_gather");
+    return all.empty() || all.find("far memory") != std::string::npos ? all + "?" : "";
+  });
+  EXPECT_EQ(failed, "");
 }
 
 }  // namespace

@@ -42,6 +42,17 @@ TEST(Limits, DescriptorsOfAThousandRanksOnAHostAreFew) {
   EXPECT_LE(limits.createdBytes, std::size_t{2} << 20);
 }
 
+// Half of what a rank of a mesh exchanges crosses, and that has a column where it can be.
+TEST(Limits, WhatCrossesBetweenNumaNodesIsCounted) {
+  const Limits one = limitsOf(8, 8, plan::sampleMachine());
+  const Limits two = limitsOf(8, 8, plan::sampleMachine(), 2);
+  EXPECT_EQ(one.longSum.farBytes, 0U);
+  EXPECT_GT(two.longSum.farBytes, kLongBytes / 2);
+  EXPECT_LT(two.longSum.farBytes, 2 * kLongBytes);
+  EXPECT_EQ(tableOf({one}).find("NUMA"), std::string::npos);
+  EXPECT_NE(tableOf({one, two}).find("| MiB between NUMA nodes |"), std::string::npos);
+}
+
 TEST(Limits, ColumnsHaveACellForEachNumberOfRanks) {
   const std::vector<Limits> rows{limitsOf(8, 8, plan::sampleMachine()),
                                  limitsOf(65536, 8, plan::sampleMachine())};

@@ -194,6 +194,20 @@ TEST_F(MachineFile, ARecordedMachineHoldsForEveryMachineOrIsAnError) {
   }
 }
 
+// What is measured between NUMA nodes alone: both figures or none, and nothing of it without.
+TEST(Machine, FiguresBetweenNumaNodesAreWhereThereAreSeveral) {
+  Machine far = sample().kept[0], read;
+  EXPECT_EQ(toText(far).find("far_"), std::string::npos);
+  EXPECT_EQ(describe(far).find("far_"), std::string::npos);
+  EXPECT_EQ(figureNames().find("far_"), std::string::npos);
+  far.farPut = flat(3);
+  far.farTake = flat(4);
+  ASSERT_TRUE(parse(toText(far), &read));
+  EXPECT_EQ(read, far);
+  EXPECT_NE(describe(far).find("far_take 4 4"), std::string::npos) << describe(far);
+  EXPECT_FALSE(parse(toText(sample().kept[0]) + "far_put 3 3 3 3 3\n", &read));
+}
+
 TEST(Machine, WordsAreReadBackAndNonsenseIsRefused) {
   Machine read;
   ASSERT_TRUE(parse(toText(sample().kept[0]), &read));
