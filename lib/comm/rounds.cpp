@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/threads.h"
+
 namespace weft::comm {
 namespace {
 
@@ -35,11 +37,16 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
   return {};
 }
 
+// Who has no memory for a round would be a collective behind the others.
 Status Rounds::exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
   ++count_;
   std::size_t longest = 0;
-  WEFT_TRY(allGather(kShort, mine, all, &longest));
-  return longest <= kShort ? Status() : allGather(longest, mine, all, &longest);
+  try {
+    WEFT_TRY(allGather(kShort, mine, all, &longest));
+    return longest <= kShort ? Status() : allGather(longest, mine, all, &longest);
+  } catch (...) {
+    return ranks_.fail(statusOfException());
+  }
 }
 
 Status Rounds::upTo(int rounds) {
