@@ -140,6 +140,7 @@ constexpr bool kThreadSanitizer = false;
 TwoCores findCores(Node node) {
   TwoCores cores{.home = sched_getcpu()};
   if (kThreadSanitizer) return cores;
+  const SignalsBlocked blocked;
   (void)onThreads(1, [&](std::size_t) -> Status {
     cores.away = moveToOtherCore(cores.home, node);
     return {};
