@@ -5,32 +5,19 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "tests/unit/watch/nobody_remote.h"
 
 namespace weft::watch {
 namespace {
 
 using std::chrono::milliseconds;
 
-// Of whom only the silence matters.
-class Quiet final : public RemoteRanks {
+class Quiet final : public NobodyRemote {
  public:
   std::vector<milliseconds> of;
 
   explicit Quiet(std::size_t ranks) : of(ranks) {}
-  transport::FirstError& firstError() override { return first_; }
-  void propose(const Status&) override {}
-  void refresh(milliseconds) override {}
-  Status ended(std::uint32_t) const override { return {}; }
   milliseconds silence(std::uint32_t rank) const override { return of[rank]; }
-  Status gather(std::span<const std::byte>, std::vector<std::vector<std::byte>>*,
-                Deadline) override {
-    return {};
-  }
-  Status overruled() const override { return {}; }
-  void leave() override {}
-
- private:
-  transport::FirstError first_;
 };
 
 std::vector<PeerName> namesOf(int ranks) {

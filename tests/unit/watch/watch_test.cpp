@@ -12,6 +12,7 @@
 #include "plan/call.h"
 #include "plan/plan.h"
 #include "tests/unit/still_transport.h"
+#include "tests/unit/watch/nobody_remote.h"
 
 namespace {
 time_t secondsAhead = 0;
@@ -42,24 +43,11 @@ class OnePage final : public test::StillTransport {
 };
 
 // A control link on which tests look in while a cause is on its way.
-class Proposals final : public RemoteRanks {
+class Proposals final : public NobodyRemote {
  public:
   std::function<void()> meanwhile;
 
-  transport::FirstError& firstError() override { return first_; }
   void propose(const Status&) override { meanwhile(); }
-  void refresh(std::chrono::milliseconds) override {}
-  Status ended(std::uint32_t) const override { return {}; }
-  std::chrono::milliseconds silence(std::uint32_t) const override { return {}; }
-  Status gather(std::span<const std::byte>, std::vector<std::vector<std::byte>>*,
-                Deadline) override {
-    return {};
-  }
-  Status overruled() const override { return {}; }
-  void leave() override {}
-
- private:
-  transport::FirstError first_;
 };
 
 const std::vector<PeerName> kNames{{0, "a", 100}, {1, "b", 101}};
