@@ -63,6 +63,12 @@ TEST_F(CheckpointFolderOfTheDead, BeforeTheOldOnesAreRemoved) {
   EXPECT_EQ(folders(), (Names{"step-00000006", "step-00000007"}));
 }
 
+TEST_F(CheckpointFolderOfTheDead, WhatLiesAsideGoesWithTheNextSave) {
+  ASSERT_TRUE(folder_.prepare(3).ok());  // and never committed
+  save(4);
+  EXPECT_EQ(folders(), (Names{"step-00000002", "step-00000004"}));
+}
+
 TEST_F(CheckpointFolderOfTheDead, NothingGoesWhileTheLastIsNotToBeRead) {
   fillFile(dir_ / "step-00000002/index.json", "{");
   ASSERT_TRUE(folder_.prepare(3).ok());
