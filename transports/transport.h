@@ -81,6 +81,8 @@ class Transport {
   // The peer's whole window where it is mapped here, for decorators that move the bytes themselves;
   // else empty.
   virtual WindowView view(std::uint32_t /*peer*/) const { return {}; }
+  // The memory of own(), which keeps it there, for others that lead to it; null: they can't.
+  virtual std::shared_ptr<std::byte> window() const { return {}; }
   // The peer's control page, or a mirror of it.
   virtual ControlPage* control(std::uint32_t peer) const = 0;
   // True: control() gives a mirror of the peer's page, in memory of this rank. The wire updates
@@ -182,6 +184,8 @@ struct TransportSetup {
   std::uint32_t ranks = 0;
   WindowLayout layout;
   Exchange exchange;
+  // The transport whose window this one leads to, too; null: it has one of its own.
+  const Transport* inside = nullptr;
   bool allowDirect = true;  // knob WEFT_CMA
   int timeoutMs = 120000;
   std::vector<bool> peers;      // by rank: those to be reached by a wire; empty: all

@@ -363,6 +363,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   Core::Parts parts;
   WEFT_TRY(basisOf(rank, namesOf(parent), config, &parts));
   WEFT_TRY(hireTeam(topology::usableCores(topology::allowedCores()), &parts.config));
+  parts.selection.between = parent.parts.selection.between;
   transport::TransportSetup setup;
   WEFT_TRY(setupOf(parts, exchange, deadline, &setup));
   WEFT_TRY(parent.parts.transport->branch(setup, parent.members, &parts.transport));
@@ -379,7 +380,12 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   offers[0].known = parent.parts.calibrated;
   const std::vector<std::uint32_t> hosts = hostsOf(parts.names);
   WEFT_TRY(settle(setup, hosts, offers, &parts));
+  parts.tuning.costs.between = parent.parts.tuning.costs.between;
+  if (parts.tuning.costs.between) parts.tuning.costs.between->nodes = hosts;
+  if (isOneHost(hosts)) parts.tuning.costs.between.reset();
   WEFT_TRY(finishParts(setup, hosts, &parts));
+  setup.timeoutMs = deadline.pollTimeoutMs();
+  WEFT_TRY(openRemoteRanks(setup, &parts));
   announce(parts);
   *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};

@@ -31,9 +31,9 @@ struct Parent {
   std::vector<cpu_set_t> cores;        // by rank of the new one: those that it may use
 };
 
-// buildCommunicator() for ranks of one host that share memory in the parent. Null where its
-// transport has no branch for them, the same on all. As many rounds as a transport's branch has.
-inline constexpr int kBranchRounds = 2;
+// buildCommunicator() for ranks of the parent, whose memory, connections and threads they share. Null
+// where its transport has no branch for them, the same on all. In at most so many rounds.
+inline int branchRounds(const Core::Parts& parent) { return parent.remoteRanks ? 6 : 2; }
 Status branchCommunicator(const Parent& parent, std::uint32_t rank,
                           const transport::Exchange& exchange, const CommConfig& config,
                           Deadline deadline, std::shared_ptr<Communicator>* out);

@@ -174,9 +174,8 @@ class Opening {
   Status makeMemory(const transport::TransportSetup& setup,
                     std::unique_ptr<transport::Transport>* out) const;
   Status makeWire(const std::string& name, const transport::TransportSetup& setup,
-                  const transport::WindowView& window,
                   std::unique_ptr<transport::Transport>* out) const;
-  Status makeFound(const transport::TransportSetup& setup, const transport::WindowView& window,
+  Status makeFound(const transport::TransportSetup& setup,
                    std::unique_ptr<transport::Transport>* out) const;
   routed::RoutedSetup routes() const;
 
@@ -225,30 +224,28 @@ Status Opening::makeMemory(const transport::TransportSetup& setup,
 }
 
 Status Opening::makeWire(const std::string& name, const transport::TransportSetup& setup,
-                         const transport::WindowView& window,
                          std::unique_ptr<transport::Transport>* out) const {
   if (name == kAuto)
-    WEFT_TRY(makeFound(setup, window, out));
+    WEFT_TRY(makeFound(setup, out));
   else
-    WEFT_TRY(wire::makeWireTransport(setup, makerOf(name), window, out));
+    WEFT_TRY(wire::makeWireTransport(setup, makerOf(name), out));
   const std::string& faults = ways_.wish().wireFaults;
   return faults.empty() ? Status() : faulty::makeFaulty(std::move(*out), faults, out);
 }
 
 Status Opening::makeFound(const transport::TransportSetup& setup,
-                          const transport::WindowView& window,
                           std::unique_ptr<transport::Transport>* out) const {
   bool roce = false;
   WEFT_TRY(anyHasRoce(setup, &roce));
   if (roce) {
     selection_.between = "verbs";
-    const Status verbs = wire::makeWireTransport(setup, verbs::makeVerbsWire, window, out);
+    const Status verbs = wire::makeWireTransport(setup, verbs::makeVerbsWire, out);
     if (verbs.ok()) return {};
     if (setup.rank == 0)
       logWarn("RoCE devices are there but not used between hosts, libfabric is: ", verbs.text());
   }
   selection_.between = "ofi";
-  return wire::makeWireTransport(setup, ofi::makeOfiWire, window, out);
+  return wire::makeWireTransport(setup, ofi::makeOfiWire, out);
 }
 
 routed::RoutedSetup Opening::routes() const {
@@ -261,9 +258,8 @@ routed::RoutedSetup Opening::routes() const {
     };
   for (const std::string& wire : wires_)
     routed.wires.push_back([this, &wire](const transport::TransportSetup& s,
-                                         const transport::WindowView& window,
                                          std::unique_ptr<transport::Transport>* made) {
-      return makeWire(wire, s, window, made);
+      return makeWire(wire, s, made);
     });
   for (std::uint32_t r = 0; r < setup_.ranks; ++r) {
     const std::string way =
@@ -279,7 +275,7 @@ Status Opening::run(std::unique_ptr<transport::Transport>* out) {
   WEFT_TRY(checkLost());
   chooseWires();
   if (wires_.empty()) return makeMemory(setup_, out);
-  if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, {}, out);
+  if (!memory_ && wires_.size() == 1) return makeWire(wires_[0], setup_, out);
   return routed::makeRouted(setup_, routes(), out);
 }
 

@@ -94,10 +94,8 @@ Status Split::hearWishes() {
 bool Split::mayBranch() const {
   if (color_ < 0) return false;
   const Wish& first = wishes_[members_[0]];
-  const std::vector<PeerName>& names = core_->parts.names;
   return std::ranges::all_of(members_, [&](std::uint32_t r) {
-    return wishes_[r].likeParent != 0 && wishes_[r].config == first.config &&
-           names[r].hostId == names[members_[0]].hostId;
+    return wishes_[r].likeParent != 0 && wishes_[r].config == first.config;
   });
 }
 
@@ -142,7 +140,7 @@ Status Split::run(std::shared_ptr<Communicator>* out) {
   WEFT_TRY(hearWishes());
   const int before = rounds_.count();
   const Status branched = mayBranch() ? branch() : Status();
-  WEFT_TRY(rounds_.upTo(before + kBranchRounds));
+  WEFT_TRY(rounds_.upTo(before + branchRounds(core_->parts)));
   std::vector<Way> ways;
   WEFT_TRY(tellWay(branched, &ways));
   if (color_ < 0) return {};

@@ -7,15 +7,34 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <thread>
 #include <vector>
 
+#include "base/deadline.h"
 #include "courier.h"
+#include "tests/has_libfabric.h"
 
 namespace weft::transport {
 namespace {
 
+// Those on one wire, too, and on memory and a wire.
+std::vector<Fabric> branchingFabrics(std::vector<Fabric> fabrics) {
+  std::ranges::copy(wireFabrics(), std::back_inserter(fabrics));
+  Fabric wired = wireFabrics()[0];
+  wired.name = "routed";
+  wired.routed = true;
+  fabrics.push_back(wired);
+  if (test::hasLibfabric()) fabrics.push_back(ofiFabric());
+  return fabrics;
+}
+
 class Branch : public testing::TestWithParam<Fabric> {};
-INSTANTIATE_TEST_SUITE_P(Fabrics, Branch, testing::ValuesIn(bareFabrics()),
+INSTANTIATE_TEST_SUITE_P(Fabrics, Branch, testing::ValuesIn(branchingFabrics(bareFabrics())),
+                         [](const auto& of) { return of.param.name; });
+class BranchOnAWire : public testing::TestWithParam<Fabric> {};
+INSTANTIATE_TEST_SUITE_P(Fabrics, BranchOnAWire, testing::ValuesIn(branchingFabrics({})),
                          [](const auto& of) { return of.param.name; });
 
 using Members = std::vector<std::uint32_t>;
@@ -26,10 +45,12 @@ WindowLayout layoutOf(const Members& members) {
   return layout;
 }
 
+constexpr int kRounds = 4;
+
 // Of the rounds that a branch may have, those that this rank has not had.
 void takePart(Rank& rank, int rounds) {
   std::vector<std::vector<std::byte>> others;
-  for (; rounds < 2; ++rounds) REQUIRE(rank.exchange({}, &others).ok());
+  for (; rounds < kRounds; ++rounds) REQUIRE(rank.exchange({}, &others).ok());
 }
 
 // All ranks take part in the exchanges, those of `members` make a branch.
@@ -67,9 +88,9 @@ void exchangeMessages(Transport& transport, std::uint32_t self, std::uint64_t fl
   const WindowLayout& layout = transport.layout();
   Courier courier(transport);
   std::vector<std::byte> message(1000);
+  fillPattern(message, flag + self);
   for (std::uint32_t peer = 0; peer < layout.ranks; ++peer) {
     if (peer == self) continue;
-    fillPattern(message, flag + self);
     const auto send = [&](std::uint32_t index, std::size_t bytes, std::uint64_t target) {
       const std::uint32_t slot = layout.regions().slotOf(self, index);
       courier.send({.peer = peer,
@@ -96,6 +117,29 @@ void exchangeMessages(Transport& transport, std::uint32_t self, std::uint64_t fl
   }
 }
 
+// All have all of those: the next may come.
+void acknowledgeMessages(Transport& transport, std::uint32_t self, std::uint64_t flag) {
+  const WindowLayout& layout = transport.layout();
+  Courier courier(transport);
+  for (std::uint32_t peer = 0; peer < layout.ranks; ++peer)
+    if (peer != self)
+      courier.send({.peer = peer,
+                    .arrival = arrivalOffset(layout, 0, layout.regions().slotOf(self, 1)),
+                    .flag = flag,
+                    .target = kInlined});
+  courier.drain();
+  for (std::uint32_t peer = 0; peer < layout.ranks; ++peer)
+    if (peer != self)
+      courier.await(transport.own().arrivals()[layout.regions().slotOf(peer, 1)], flag);
+}
+
+void exchangeMany(Transport& transport, std::uint32_t self) {
+  for (std::uint64_t flag = 1; flag < 40; ++flag) {
+    exchangeMessages(transport, self, flag);
+    acknowledgeMessages(transport, self, flag);
+  }
+}
+
 std::uint32_t placeIn(const Members& members, std::uint32_t rank) {
   return static_cast<std::uint32_t>(std::ranges::find(members, rank) - members.begin());
 }
@@ -111,10 +155,13 @@ TEST_P(Branch, CarriesMessagesAndOutlivesItsParent) {
     rank.barrier();
     std::unique_ptr<Transport> second;
     if (first) {
-      REQUIRE(first->control(1)->rank == 1 && first->own().control().pid == ::getpid());
-      REQUIRE(first->hasDirect(1));
-      REQUIRE((first->deathFd(placeIn(members, 3)) >= 0) ==
-              (rank.fabric.processes && rank.rank != 3));
+      REQUIRE(first->own().control().rank == static_cast<int>(placeIn(members, rank.rank)));
+      REQUIRE(first->own().control().pid == ::getpid());
+      if (!rank.fabric.wire) {
+        REQUIRE(first->control(1)->rank == 1 && first->hasDirect(1));
+        REQUIRE((first->deathFd(placeIn(members, 3)) >= 0) ==
+                (rank.fabric.processes && rank.rank != 3));
+      }
     }
     // A branch of a branch.
     const Members pair{0, 2};
@@ -134,6 +181,84 @@ TEST_P(Branch, CarriesMessagesAndOutlivesItsParent) {
     takePart(rank, rounds);
     if (second) exchangeMessages(*second, setup.rank, 7);
     if (first) exchangeMessages(*first, placeIn(members, rank.rank), 9);
+    rank.barrier();
+  });
+}
+
+// Both ends of a rank in calls at once, of two threads.
+TEST_P(BranchOnAWire, WorksBesideItsParent) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto parent = rank.make(layoutOf({0, 1, 2}));
+    const Members members{2, 1, 0};
+    const auto made = branch(rank, *parent, members);
+    std::string failure;
+    std::thread other([&] {
+      try {
+        exchangeMany(*made, placeIn(members, rank.rank));
+      } catch (const Failure& problem) {
+        failure = problem.what();
+      }
+    });
+    exchangeMany(*parent, rank.rank);
+    other.join();
+    REQUIRE(failure.empty(), failure);
+    rank.barrier();
+  });
+}
+
+// What comes for an end whose communicator makes no progress is taken in by whoever polls.
+TEST_P(BranchOnAWire, HearsThroughItsParent) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto parent = rank.make(layoutOf({0, 1, 2}));
+    const auto made = branch(rank, *parent, {0, 1, 2});
+    const std::uint32_t slot = made->layout().regions().slotOf(2, 0);
+    if (rank.rank == 2) {
+      Courier courier(*made);
+      courier.send({.peer = 0,
+                    .arrival = arrivalOffset(made->layout(), 0, slot),
+                    .flag = 4,
+                    .target = kInlined});
+      courier.drain();
+    }
+    if (rank.rank == 0) Courier(*parent).await(made->own().arrivals()[slot], 4);
+    rank.barrier();
+  });
+}
+
+// Once all have ended, and have heard so. Then others have its place: more often than there are values
+// of immediate data for.
+TEST_P(BranchOnAWire, EndsWithItsMemory) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    const auto parent = rank.make(layoutOf({0, 1, 2}));
+    const Members members{1, 2, 0};
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      auto made = branch(rank, *parent, members);
+      exchangeMessages(*made, placeIn(members, rank.rank), 5 + i);
+      const std::weak_ptr<std::byte> memory = made->window();
+      made.reset();
+      const Deadline deadline = Deadline::in(5000);
+      for (Event event; !memory.expired() && !deadline.expired();) parent->poll(&event, 1);
+      REQUIRE(memory.expired(), "after ", i);
+      rank.barrier();
+    }
+  });
+}
+
+// One that this rank cuts is lost for all: else what is on its way would go on.
+TEST_P(BranchOnAWire, HearsOfALinkThatAnotherHasCut) {
+  runAllWell(GetParam(), 4, [](Rank& rank) {
+    const auto parent = rank.make(layoutOf({0, 1, 2, 3}));
+    const auto made = branch(rank, *parent, {3, 2, 1, 0});
+    if (rank.rank == 0) {
+      made->sever(0);
+      REQUIRE(made->isDown(0) && parent->isDown(3) && !parent->isDown(2));
+      Event event;
+      const Deadline deadline = Deadline::in(5000);
+      while (parent->poll(&event, 1) == 0 && !deadline.expired()) continue;
+      REQUIRE(event.kind == Event::LinkDown && event.peer == 3);
+      const std::string why = parent->lastError().text();
+      REQUIRE(why.find("another communicator") != std::string::npos, why);
+    }
     rank.barrier();
   });
 }

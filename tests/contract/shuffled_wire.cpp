@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <random>
 #include <vector>
@@ -53,11 +54,27 @@ class ShuffledWire final : public wire::Wire {
   std::uint32_t rails(std::uint32_t) const override { return shuffle_.rails; }
   std::string describe(std::uint32_t peer) const override { return text("shuffled to ", peer); }
 
-  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override {
+  std::size_t contactBytes() const override { return sizeof(std::uint32_t); }
+  Status openArea(std::uint32_t number, const wire::WireArea& area,
+                  std::span<std::byte> contact) override {
+    areas_[number] = {area.regions, area.peers, {}};
+    std::memcpy(contact.data(), &number, sizeof(number));
+    return {};
+  }
+  Status joinArea(std::uint32_t number,
+                  std::span<const std::span<const std::byte>> contacts) override {
+    Area& area = areas_.at(number);
+    for (std::size_t rank = 0; rank < contacts.size(); ++rank)
+      std::memcpy(&area.numberAt[area.peers[rank]], contacts[rank].data(), sizeof(number));
+    return {};
+  }
+  void closeArea(std::uint32_t number) override { areas_.erase(number); }
+
+  bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const override {
     const auto within = [&](std::span<std::byte> s) {
       return memory >= s.data() && memory + bytes <= s.data() + s.size();
     };
-    return shuffle_.anySource || std::ranges::any_of(setup_.regions, within);
+    return shuffle_.anySource || std::ranges::any_of(areas_.at(area).regions, within);
   }
 
   wire::WireResult write(const wire::WireWrite& write) override {
@@ -72,7 +89,9 @@ class ShuffledWire final : public wire::Wire {
     Port& port = *ports_[write.peer];
     const std::lock_guard lock(port.mutex);
     if (port.parcels.size() >= kDepth) return wire::WireResult::Again;
-    if (!port.closed) port.parcels.push_back({setup_.rank, mine_, write});
+    Port::Parcel parcel{setup_.rank, mine_, write};
+    parcel.write.area = write.area == 0 ? 0 : areas_.at(write.area).numberAt.at(write.peer);
+    if (!port.closed) port.parcels.push_back(parcel);
     ::eventfd_write(port.bell.get(), 1);
     return wire::WireResult::Accepted;
   }
@@ -99,13 +118,10 @@ class ShuffledWire final : public wire::Wire {
  private:
   bool chance(double rate) { return static_cast<double>(random_() >> 11) < rate * 0x1p53; }
 
-  std::span<std::byte> regionOf(const wire::WireWrite& w) const {
-    return setup_.regions[static_cast<std::size_t>(w.region)];
-  }
   bool fits(const wire::WireWrite& w) const {
-    const std::size_t room = regionOf(w).size();
+    const std::size_t room = areas_.at(w.area).regions[static_cast<std::size_t>(w.region)].size();
     return w.bytes <= shuffle_.maxWrite && w.rail < shuffle_.rails && w.target + w.bytes <= room &&
-           (!w.quiet || shuffle_.ordered) && (w.bytes == 0 || sendsFrom(w.src, w.bytes));
+           (!w.quiet || shuffle_.ordered) && (w.bytes == 0 || sendsFrom(w.src, w.bytes, w.area));
   }
 
   std::size_t pick() {
@@ -123,10 +139,11 @@ class ShuffledWire final : public wire::Wire {
     const Port::Parcel parcel = mine_->parcels[index];
     mine_->parcels.erase(mine_->parcels.begin() + static_cast<std::ptrdiff_t>(index));
     const wire::WireWrite& w = parcel.write;
-    const std::span<std::byte> region = regionOf(w);
     const std::shared_ptr<Port> sender = parcel.sender.lock();
     if (!sender) return;  // its memory is gone
-    if (w.bytes != 0) std::memcpy(region.data() + w.target, w.src, w.bytes);
+    if (w.bytes != 0)     // an area that is closed gets nothing but what tells of a bug
+      std::memcpy(areas_.at(w.area).regions[static_cast<std::size_t>(w.region)].data() + w.target,
+                  w.src, w.bytes);
     if (!w.quiet)
       out[(*count)++] = {wire::WireEvent::RemoteCompletion, parcel.from, w.immediate, 0};
     const std::lock_guard lock(sender->sentMutex);
@@ -142,8 +159,15 @@ class ShuffledWire final : public wire::Wire {
     }
   }
 
+  struct Area {
+    wire::Regions regions;
+    std::vector<std::uint32_t> peers;                 // by rank of it
+    std::map<std::uint32_t, std::uint32_t> numberAt;  // by peer
+  };
+
   const wire::WireSetup setup_;
   const Shuffle shuffle_;
+  std::map<std::uint32_t, Area> areas_{{0, {setup_.regions, {}, {}}}};
   std::shared_ptr<Port> mine_;
   std::vector<std::shared_ptr<Port>> ports_;
   std::vector<bool> severed_;

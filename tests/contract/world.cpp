@@ -277,9 +277,8 @@ routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const wire:
     routed.wireOf.push_back(r / 2 == self / 2 ? routed::RoutedSetup::kInside : 0);
   }
   routed.inside = local::makeLocal;
-  routed.wires.push_back([wire](const TransportSetup& setup, const WindowView& window,
-                                std::unique_ptr<Transport>* out) {
-    return wire::makeWireTransport(setup, wire, window, out);
+  routed.wires.push_back([wire](const TransportSetup& setup, std::unique_ptr<Transport>* out) {
+    return wire::makeWireTransport(setup, wire, out);
   });
   return routed;
 }
@@ -290,7 +289,7 @@ Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* ou
   if (fabric.routed)
     WEFT_TRY(routed::makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric.wire), out));
   else if (fabric.wire)
-    WEFT_TRY(wire::makeWireTransport(setup, fabric.wire, {}, out));
+    WEFT_TRY(wire::makeWireTransport(setup, fabric.wire, out));
   else
     WEFT_TRY(fabric.shm ? shm::makeShm(setup, out) : local::makeLocal(setup, out));
   for (int i = 0; i < fabric.decorators; ++i)

@@ -34,7 +34,8 @@ void tryMessage(std::span<const std::byte> message) {
   if (!ofi::readHeader(message, kSecret, &header)) return;
   const transport::WindowLayout layout{
       .ranks = 2, .arrivalSlots = 2, .pairArrivalSlots = 2, .apart = 1, .arenaBytes = 128};
-  const std::span<std::byte> place = ofi::placeOf(header, message.size(), regions, layout);
+  const std::span<std::byte> place =
+      ofi::placeOf(header, message.size(), regions, layout, header.rank);
   if (place.data() == nullptr) return;
   require(place.size() == message.size() - sizeof(header), "a payload goes to a place of its size");
   const std::span<std::byte> region = regions[header.region];

@@ -24,7 +24,7 @@ class AnyWire final : public wire::Wire {
   wire::WireCaps caps() const override { return {.maxWrite = 4096}; }
   std::uint32_t rails(std::uint32_t) const override { return 1; }
   std::string describe(std::uint32_t) const override { return {}; }
-  bool sendsFrom(const std::byte*, std::size_t) const override { return true; }
+  bool sendsFrom(const std::byte*, std::size_t, std::uint32_t) const override { return true; }
   wire::WireResult write(const wire::WireWrite&) override { return wire::WireResult::Accepted; }
   int poll(wire::WireEvent* out, int max) override {
     const int count = std::min(max, static_cast<int>(events.size()));
@@ -44,12 +44,10 @@ class AnyWire final : public wire::Wire {
 wire::WireTransport::Parts parts(std::unique_ptr<wire::Wire> wire) {
   wire::WireTransport::Parts made;
   made.layout = layout();
-  made.windowMemory = std::make_shared<transport::Mapping>(made.layout.size(), -1);
-  made.window = made.windowMemory->base();
+  made.window = pagesOf(std::make_shared<transport::Mapping>(made.layout.size(), -1));
   made.bounceMemory =
       std::make_unique<transport::Mapping>(wire::BounceBuffer::bytes(made.layout), -1);
-  made.bookMemory =
-      std::make_shared<transport::Mapping>(wire::WireTransport::bookBytes(made.layout), -1);
+  made.bookMemory = std::make_shared<transport::Mapping>(wire::WireEnd::bookBytes(made.layout), -1);
   require(made.window != nullptr && made.bounceMemory->base() != nullptr &&
               made.bookMemory->base() != nullptr,
           "there is memory");
@@ -77,7 +75,7 @@ void tryInput(Input input) {
     const std::uint32_t value = from.ConsumeBool()
                                     ? from.ConsumeIntegralInRange<std::uint32_t>(0, 29)
                                     : from.ConsumeIntegral<std::uint32_t>();
-    const wire::ImmediateData told{count, value & wire::ImmediateData::kValueMask};
+    const wire::ImmediateData told{count, value & ((1u << wire::ImmediateData::kValueBits) - 1)};
     wire.events.push_back({wire::WireEvent::RemoteCompletion, peer, told.packed(), 0});
     transport::Event event;
     while (transport.poll(&event, 1) > 0) require(event.peer == peer, "the link is of that peer");

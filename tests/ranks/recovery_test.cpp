@@ -289,7 +289,7 @@ TEST_P(NotRecovered, WithoutARankThatHasLeft) {
 }
 
 TEST_P(NotRecovered, WithoutARankThatDoesNotCome) {
-  expectBoth(withoutRank2([](const Rank&) { sleepMs(1500); }, 600),
+  expectBoth(withoutRank2([](const Rank&) { sleepMs(4000); }, 2000),
              "not recovered: rank 2 did not make a call in time");
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../has_libfabric.h"
 #include "steps.h"
 #include "world.h"
 
@@ -363,15 +364,20 @@ TEST(SplitInAGroup, OneThreadSplitsForSeveralRanks) {
 }
 
 std::string nameOfWorld(const ::testing::TestParamInfo<World>& info) {
-  const bool faulty = info.param.transport != std::string("auto");
-  return nameOf(info.param.kind) + std::to_string(info.param.ranks) + (faulty ? "faulty" : "");
+  const std::string transport = info.param.transport;
+  return nameOf(info.param.kind) + std::to_string(info.param.ranks) +
+         (transport == "auto" ? "" : transport.substr(0, transport.find(':')));
 }
-INSTANTIATE_TEST_SUITE_P(Worlds, Split,
-                         ::testing::Values(World{Kind::Threads, 2}, World{Kind::Threads, 5},
-                                           World{Kind::Threads, 8}, World{Kind::Processes, 2},
-                                           World{Kind::Processes, 4},
-                                           World{Kind::Threads, 3, "faulty:3"}),
-                         nameOfWorld);
+std::vector<World> worlds() {
+  std::vector<World> worlds{{Kind::Threads, 2},   {Kind::Threads, 5},
+                            {Kind::Threads, 8},   {Kind::Processes, 2},
+                            {Kind::Processes, 4}, {Kind::Threads, 3, "faulty:3"}};
+  if (!test::hasLibfabric()) return worlds;
+  worlds.push_back({Kind::Threads, 3, "ofi"});
+  worlds.push_back({Kind::Processes, 4, "ofi"});
+  return worlds;
+}
+INSTANTIATE_TEST_SUITE_P(Worlds, Split, ::testing::ValuesIn(worlds()), nameOfWorld);
 
 }  // namespace
 }  // namespace weft::testing

@@ -19,7 +19,7 @@ class SimulatedWire final : public Wire {
   WireCaps caps() const override { return {cables_.weather_.maxWrite, false, false}; }
   std::uint32_t rails(std::uint32_t) const override { return 1; }
   std::string describe(std::uint32_t) const override { return name(); }
-  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override {
+  bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t) const override {
     return cables_.weather_.anySource ||
            std::ranges::any_of(mine().regions,
                                [&](const auto& region) { return contains(region, memory, bytes); });

@@ -187,23 +187,19 @@ std::unique_ptr<wire::WireTransport> RemoteWorld::makeTransport(std::uint32_t ra
   parts.rank = rank;
   parts.layout = layout_;
   static Pool windows, bounces, books;
-  parts.windowMemory = windows.get(rank, layout_.size());
-  parts.window = parts.windowMemory->base();
-  std::memset(parts.window, 0, layout_.arena());
-  std::memset(parts.window + layout_.arena(), 0x5a, layout_.size() - layout_.arena());
-  new (parts.window) transport::ControlPage();
+  parts.window = pagesOf(windows.get(rank, layout_.size()));
+  std::byte* const window = parts.window.get();
+  std::memset(window, 0, layout_.arena());
+  std::memset(window + layout_.arena(), 0x5a, layout_.size() - layout_.arena());
+  new (window) transport::ControlPage();
   const std::size_t bytes = wire::BounceBuffer::bytes(layout_);
   parts.bounceMemory = bounces.get(rank, bytes);
-  const std::size_t bookBytes = wire::WireTransport::bookBytes(layout_);
+  const std::size_t bookBytes = wire::WireEnd::bookBytes(layout_);
   parts.bookMemory = books.get(rank, bookBytes);
   std::memset(parts.bookMemory->base(), 0, bookBytes);
   parts.peers.assign(layout_.ranks, true);
   parts.peers[rank] = false;
-  const std::span<std::byte> bounce(parts.bounceMemory->base(), bytes);
-  const std::size_t records = wire::BounceBuffer::recordBytes(layout_);
-  parts.wire =
-      cables_.plugIn(rank, {std::span(parts.window, layout_.size()).subspan(layout_.arena()),
-                            bounce.first(records), bounce.subspan(records)});
+  parts.wire = cables_.plugIn(rank, wire::WireEnd::regionsOf(parts));
   return std::make_unique<wire::WireTransport>(std::move(parts));
 }
 

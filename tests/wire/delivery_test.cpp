@@ -69,7 +69,7 @@ TEST_P(Delivery, AllWaysLeadThere) {
         for (const WireRegion to : {WireRegion::Window, WireRegion::Bounce}) {
           const auto source = from.last(kBytes * (sent + 1)).first(kBytes);
           std::ranges::fill(source, static_cast<std::byte>(sent + 1));
-          REQUIRE(me.wire().sendsFrom(source.data(), kBytes));
+          REQUIRE(me.wire().sendsFrom(source.data(), kBytes, 0));
           me.send({.peer = peer,
                    .rail = rail,
                    .src = source.data(),

@@ -95,7 +95,7 @@ TEST_P(Stranger, WritesNothing) {
       const std::uint16_t port = portIn(me.wire().describe(0));
       for (std::uint64_t key = 0; key < 6; ++key) Attacker(port).write(key, 0);
       for (const std::uint64_t key : {std::uint64_t{0}, std::uint64_t{0x77666d31}})
-        for (std::uint32_t region = 0; region < 2; ++region)
+        for (std::uint16_t region = 0; region < 2; ++region)
           Attacker(port).send(
               {.secret = key, .rank = 1, .bytes = 64, .immediate = 7, .region = region});
     }

@@ -48,6 +48,9 @@ TEST_P(Trouble, BadArgumentsAreRefused) {
     bad.target = Station::kBounce;
     expectRefused(me, bad, "a target outside of the bounce buffer");
     bad = good;
+    bad.area = 1;
+    expectRefused(me, bad, "an area that does not exist");
+    bad = good;
     bad.bytes = me.wire().caps().maxWrite + 1;
     expectRefused(me, bad, "more than maxWrite");
     bad = good;
@@ -56,11 +59,36 @@ TEST_P(Trouble, BadArgumentsAreRefused) {
     bad = good;
     std::vector<std::byte> elsewhere(8);
     bad.src = elsewhere.data();
-    if (!me.wire().sendsFrom(bad.src, bad.bytes)) expectRefused(me, bad, "a strange source");
+    if (!me.wire().sendsFrom(bad.src, bad.bytes, 0)) expectRefused(me, bad, "a strange source");
     me.send(good);
     me.until("the good one", [&] { return me.heard() == 1; });
     me.meet();
     REQUIRE(me.heard() == 1 && me.down.empty());
+  });
+}
+
+// Of a communicator of this rank alone: none of its others may be written to.
+TEST_P(Trouble, AnAreaIsOfItsRanksAlone) {
+  runStations(GetParam(), 2, [](Station& me) {
+    Wire& wire = me.wire();
+    std::vector<std::byte> contact(wire.contactBytes());
+    if (contact.empty()) return;
+    const WireArea area{{me.memory(WireRegion::Window), {}, {}}, {}, {me.self()}};
+    Status status = wire.openArea(1, area, contact);
+    REQUIRE(status.ok(), status.text());
+    const std::span<const std::byte> mine(contact);
+    status = wire.joinArea(1, std::span(&mine, 1));
+    REQUIRE(status.ok(), status.text());
+    const WireWrite good{
+        .peer = 1 - me.self(), .src = me.sources().data(), .bytes = 8, .immediate = 1};
+    WireWrite bad = good;
+    bad.area = 1;
+    if (wire.name() != std::string_view("shuffled"))
+      expectRefused(me, bad, "a rank that is not in the area");
+    wire.closeArea(1);
+    me.send(good);
+    me.until("the good one", [&] { return me.heard() == 1; });
+    me.meet();
   });
 }
 

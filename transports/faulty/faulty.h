@@ -53,6 +53,7 @@ class FaultyTransport final : public Transport {
   Caps caps() const override;
   const WindowLayout& layout() const override { return inner_->layout(); }
   WindowView own() const override { return inner_->own(); }
+  std::shared_ptr<std::byte> window() const override { return inner_->window(); }
   ControlPage* control(std::uint32_t peer) const override { return inner_->control(peer); }
   bool isMirrored(std::uint32_t peer) const override { return inner_->isMirrored(peer); }
   std::string describe(std::uint32_t peer) const override { return inner_->describe(peer); }

@@ -73,6 +73,7 @@ class MappedTransport final : public Transport {
   }
   const WindowLayout& layout() const override { return parts_.layout; }
   WindowView own() const override { return view(parts_.rank); }
+  std::shared_ptr<std::byte> window() const override { return parts_.peers[parts_.rank].window; }
   WindowView view(std::uint32_t peer) const override {
     return {base(peer), parts_.layout, control(peer)};
   }

@@ -12,11 +12,17 @@ namespace weft::ofi {
 
 ssize_t OfiWire::postMsg(const Rail& rail, const PeerRail& way, const WireWrite& write,
                          Slot* slot) const {
-  slot->header = {way.secret,   rank_,           static_cast<std::uint32_t>(write.bytes),
-                  write.target, write.immediate, static_cast<std::uint32_t>(write.region)};
+  const Area& area = *areas_[write.area];
+  slot->header = {.secret = way.secret,
+                  .rank = rank_,
+                  .bytes = static_cast<std::uint32_t>(write.bytes),
+                  .target = write.target,
+                  .immediate = write.immediate,
+                  .region = static_cast<std::uint16_t>(write.region),
+                  .area = area.numberAt(area.rankOf(write.peer))};
   auto* const source = const_cast<std::byte*>(write.src);
   const iovec parts[] = {{&slot->header, sizeof(Header)}, {source, write.bytes}};
-  void* descriptors[] = {rail.slotDescriptor(), rail.descriptor(write.src, write.bytes)};
+  void* descriptors[] = {rail.slotDescriptor(), sourceOf(write)};
   return fi_sendv(rail.endpoint(), parts, descriptors, write.bytes == 0 ? 1 : 2, way.address,
                   &slot->context);
 }
@@ -27,6 +33,24 @@ void OfiWire::drop(std::uint32_t rail, std::size_t bytes) {
             " bytes from somebody who is no rank of this communicator was dropped (told once)");
 }
 
+// False: it may not. What comes for an area that is closed goes nowhere.
+bool OfiWire::place(std::uint32_t rail, const Header& header, std::span<const std::byte> message) {
+  if (!hasArea(header.area)) return false;
+  const Area& area = *areas_[header.area];
+  const std::uint32_t rank = area.rankOf(header.rank);
+  const auto place = rank == Area::kNobody
+                         ? std::span<std::byte>()
+                         : placeOf(header, message.size(), area.regions(), area.layout(), rank);
+  if (place.data() == nullptr) {
+    linkDown(header.rank, rail,
+             text("ofi: a message of ", message.size(), " bytes for offset ", header.target,
+                  " is not for memory that it may write here"));
+    return false;
+  }
+  std::ranges::copy(message.subspan(sizeof(header)), place.begin());
+  return true;
+}
+
 bool OfiWire::received(std::uint32_t rail, Slot* slot, std::size_t bytes, WireEvent* out) {
   Header header;
   const std::span<const std::byte> message(slot->buffer, bytes);
@@ -34,13 +58,7 @@ bool OfiWire::received(std::uint32_t rail, Slot* slot, std::size_t bytes, WireEv
   if (!readHeader(message, rails_[rail]->contact().secret, &header) ||
       header.rank >= peers_.size() || peers_[header.rank].rails == 0) {
     drop(rail, bytes);
-  } else if (const auto place = placeOf(header, bytes, regions_, layout_);
-             place.data() == nullptr) {
-    linkDown(header.rank, rail,
-             text("ofi: a message of ", bytes, " bytes for offset ", header.target,
-                  " is not for memory that it may write here"));
-  } else if (peers_[header.rank].fate.ok()) {
-    std::ranges::copy(message.subspan(sizeof(header)), place.begin());
+  } else if (peers_[header.rank].fate.ok() && place(rail, header, message)) {
     event = completed(rail, header.rank, header.immediate, out);
   }
   rails_[rail]->post(slot);

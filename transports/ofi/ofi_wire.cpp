@@ -4,6 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/log.h"
@@ -21,13 +22,18 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
       rank_(setup.rank),
       names_(setup.names),
       wanted_(setup.peers),
-      regions_(setup.regions),
-      layout_(setup.layout),
       remoteCompletions_(setup.completionsPerPeer),
       timeoutMs_(setup.timeoutMs),
       peers_(setup.ranks) {
+  WireArea area{setup.regions, setup.layout, std::vector<std::uint32_t>(setup.ranks)};
+  std::iota(area.peers.begin(), area.peers.end(), 0);
+  areas_.push_back(std::make_unique<Area>(std::move(area), setup.ranks, kMaxRails));
   downs_.reserve(setup.ranks);
   kept_.reserve(kMostKept);
+}
+
+OfiWire::~OfiWire() {
+  for (const auto& rail : rails_) rail->closeEndpoint();
 }
 
 WireCaps OfiWire::caps() const {
@@ -36,22 +42,27 @@ WireCaps OfiWire::caps() const {
   return {.maxWrite = maxWrite_, .ordered = false, .manual = true, .sleeps = sleeps};
 }
 
-bool OfiWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
-  return std::ranges::all_of(rails_, [&](const auto& rail) {
-    return !rail->wantsRegistered() || rail->descriptor(memory, bytes) != nullptr;
-  });
+bool OfiWire::sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const {
+  for (std::uint32_t rail = 0; rail < rails_.size(); ++rail)
+    if (rails_[rail]->wantsRegistered() &&
+        memoryOf(*areas_[area], rail).descriptor(memory, bytes) == nullptr)
+      return false;
+  return true;
 }
 
 const char* OfiWire::faultOf(const WireWrite& write) const {
   if (write.peer >= peers_.size() || peers_[write.peer].rails == 0)
     return "no such peer of this wire";
-  const Peer& peer = peers_[write.peer];
-  if (write.rail >= peer.rails) return "no such rail";
+  if (write.rail >= peers_[write.peer].rails) return "no such rail";
   if (write.quiet) return "quiet, but this wire has no order";
   if (write.bytes > maxWrite_) return "more than caps().maxWrite";
-  if (!write.endsWithin(peer.regionBytes[static_cast<std::size_t>(write.region)]))
-    return "outside of the peer's memory";
-  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes)) return "its source is not registered";
+  if (!hasArea(write.area)) return "no such area";
+  const Area& area = *areas_[write.area];
+  const std::uint32_t rank = area.rankOf(write.peer);
+  if (rank == Area::kNobody) return "no rank of that area";
+  if (!write.endsWithin(area.bytesAt(rank, write.region))) return "outside of the peer's memory";
+  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes, write.area))
+    return "its source is not registered";
   return nullptr;
 }
 

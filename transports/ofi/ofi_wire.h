@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "transports/ofi/area.h"
 #include "transports/ofi/choice.h"
 #include "transports/ofi/rail.h"
 #include "transports/wire/wire.h"
@@ -30,8 +31,7 @@ struct Offer {
 
 struct PeerRail {
   fi_addr_t address = FI_ADDR_UNSPEC;
-  std::array<std::uint64_t, kRegions> key = {};
-  std::array<std::uint64_t, kRegions> base = {};
+  Place nowhere;
   std::uint64_t secret = 0;
   bool met = false;        // something has gone or come on it, so it is connected
   std::uint32_t kept = 0;  // writes that wait until it is
@@ -40,7 +40,6 @@ struct PeerRail {
 
 struct Peer {
   std::uint32_t rails = 0;  // 0: not a peer of this wire
-  std::array<std::uint64_t, kWireRegions> regionBytes = {};
   std::array<PeerRail, kMaxRails> rail;
   Status fate;        // why it is down
   std::string where;  // "tcp;ofi_rxm rdma, lo 127.0.0.1:4711 -> 127.0.0.1:4712"
@@ -49,6 +48,7 @@ struct Peer {
 class OfiWire final : public Wire {
  public:
   OfiWire(const Library* library, const WireSetup& setup);
+  ~OfiWire() override;
 
   // The steps of set-up, in this order; the maker has the ranks agree after each.
   Status open(const std::vector<Candidate>& devices);
@@ -60,7 +60,13 @@ class OfiWire final : public Wire {
   std::uint32_t rails(std::uint32_t peer) const override { return peers_[peer].rails; }
   bool isConnected(std::uint32_t peer) const override;
   std::string describe(std::uint32_t peer) const override { return peers_[peer].where; }
-  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
+  std::size_t contactBytes() const override { return sizeof(AreaContact); }
+  Status openArea(std::uint32_t number, const WireArea& area,
+                  std::span<std::byte> contact) override;
+  Status joinArea(std::uint32_t number,
+                  std::span<const std::span<const std::byte>> contacts) override;
+  void closeArea(std::uint32_t number) override;
+  bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const override;
   WireResult write(const WireWrite&) override;
   int poll(WireEvent* out, int max) override;
   bool arm(std::vector<pollfd>* descriptors, bool waits) override;
@@ -81,6 +87,15 @@ class OfiWire final : public Wire {
   void unreached(const WireWrite&);
   ssize_t postRdma(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
   ssize_t postMsg(const Rail&, const PeerRail&, const WireWrite&, Slot*) const;
+  // area.cpp
+  AreaContact contactOf(std::uint32_t number) const;
+  const Memory& memoryOf(const Area& area, std::uint32_t rail) const {
+    return area.memory.empty() ? rails_[rail]->memory() : area.memory[rail];
+  }
+  void* sourceOf(const WireWrite& write) const {
+    return memoryOf(*areas_[write.area], write.rail).descriptor(write.src, write.bytes);
+  }
+  bool hasArea(std::uint32_t number) const { return number < areas_.size() && areas_[number]; }
 
   int pollRail(std::uint32_t rail, WireEvent* out, int max);
   // What has completed; true if it is an event for the caller.
@@ -88,6 +103,7 @@ class OfiWire final : public Wire {
   bool answered(std::uint32_t rail, Slot*, WireEvent* out);
   bool writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, WireEvent* out);
   bool received(std::uint32_t rail, Slot*, std::size_t bytes, WireEvent* out);
+  bool place(std::uint32_t rail, const Header&, std::span<const std::byte> message);
   bool completed(std::uint32_t rail, std::uint32_t peer, std::uint32_t immediate, WireEvent* out);
   // A message of somebody who is no rank.
   void drop(std::uint32_t rail, std::size_t bytes);
@@ -102,13 +118,12 @@ class OfiWire final : public Wire {
   const std::uint32_t rank_;
   const std::vector<PeerName> names_;
   const std::vector<bool> wanted_;
-  const Regions regions_;
-  const WindowLayout layout_;
   const std::size_t remoteCompletions_;
   const int timeoutMs_;
   Mode mode_ = Mode::Rdma;
   std::size_t maxWrite_ = 0;
   std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::unique_ptr<Area>> areas_;  // by number; null: closed
   std::vector<Peer> peers_;
   std::vector<WireWrite> kept_;  // to peers that are not connected yet
   std::size_t nextKept_ = 0;

@@ -65,9 +65,11 @@ Status Rail::open(const Library& library, const Candidate& candidate, const Rail
   return {};
 }
 
+Rail::~Rail() { closeEndpoint(); }
+
 // Closing an endpoint may complete operations, which needs their memory: so it goes first, unless
 // registrations are bound to endpoints.
-Rail::~Rail() {
+void Rail::closeEndpoint() {
   if ((info().domain_attr->mr_mode & FI_MR_ENDPOINT) == 0) endpoint_.reset();
 }
 
@@ -150,9 +152,9 @@ Status Rail::openEndpoint() {
 
 // Whoever knows the key writes there, so it is not to be guessed. Some providers choose it
 // themselves.
-Status Rail::registerMemory(std::span<std::byte> memory, bool remote, Owned<fid_mr>* out) {
+Status Rail::registerMemory(std::span<std::byte> memory, bool open, Owned<fid_mr>* out) {
   const std::uint64_t access =
-      FI_SEND | FI_RECV | FI_WRITE | (remote ? std::uint64_t{FI_REMOTE_WRITE} : 0);
+      FI_SEND | FI_RECV | FI_WRITE | (open ? std::uint64_t{FI_REMOTE_WRITE} : 0);
   std::uint64_t key = 0;
   WEFT_TRY(randomNumber(info().domain_attr->mr_key_size, &key));
   fid_mr* made = nullptr;
@@ -164,33 +166,42 @@ Status Rail::registerMemory(std::span<std::byte> memory, bool remote, Owned<fid_
   return check("fi_mr_enable", fi_mr_enable(made));
 }
 
+Status Rail::registerOpen(std::span<std::byte> memory, Owned<fid_mr>* out, Place* place) {
+  WEFT_TRY(registerMemory(memory, true, out));
+  place->key = fi_mr_key(out->get());
+  if (place->key == FI_KEY_NOTAVAIL) return check("fi_mr_key", -FI_ENOKEY);
+  if ((info().domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0)
+    place->base = reinterpret_cast<std::uintptr_t>(memory.data());
+  return {};
+}
+
+Status Rail::add(const Regions& regions, bool open, Memory* out) {
+  out->regions_ = regions;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i].empty()) continue;
+    if (open && i < kWireRegions)
+      WEFT_TRY(registerOpen(regions[i], &out->keys_[i], &out->places_[i]));
+    else if (wantsRegistered())
+      WEFT_TRY(registerMemory(regions[i], false, &out->keys_[i]));
+  }
+  return {};
+}
+
 Status Rail::registerRegions(const RailSpec& spec) {
   nowherePage_.reset(makePages(kPage));
   if (!nowherePage_) return check("allocating a page", -FI_ENOMEM);
-  regions_ = {spec.regions[kWindow],
-              spec.regions[kBounce],
-              {nowherePage_.get(), kPage},
-              spec.regions[kOutgoing]};
-  if (wantsRegistered() && !regions_[kSource].empty())
-    WEFT_TRY(registerMemory(regions_[kSource], false, &regionKeys_[kSource]));
-  for (std::size_t i = 0; i < kRegions; ++i) {
-    if (regions_[i].empty()) continue;
-    WEFT_TRY(registerMemory(regions_[i], true, &regionKeys_[i]));
-    contact_.key[i] = fi_mr_key(regionKeys_[i].get());
-    if (contact_.key[i] == FI_KEY_NOTAVAIL) return check("fi_mr_key", -FI_ENOKEY);
-    if ((info().domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0)
-      contact_.base[i] = reinterpret_cast<std::uintptr_t>(regions_[i].data());
-  }
+  WEFT_TRY(registerOpen({nowherePage_.get(), kPage}, &nowhereKey_, &contact_.place[kNowhere]));
+  WEFT_TRY(add(spec.regions, true, &memory_));
+  for (std::size_t i = 0; i < kWireRegions; ++i) contact_.place[i] = memory_.place(i);
   return randomNumber(sizeof(contact_.secret), &contact_.secret);
 }
 
 Status Rail::refuseWrites() {
-  for (std::size_t i = 0; i < kRegions; ++i) {
-    regionKeys_[i].reset();
-    if (wantsRegistered() && !regions_[i].empty())
-      WEFT_TRY(registerMemory(regions_[i], false, &regionKeys_[i]));
-  }
-  return {};
+  const Regions regions = memory_.regions();
+  memory_ = {};
+  nowhereKey_.reset();
+  if (wantsRegistered()) WEFT_TRY(registerMemory({nowherePage_.get(), kPage}, false, &nowhereKey_));
+  return add(regions, false, &memory_);
 }
 
 // All slots first, then the receive buffers.
@@ -239,9 +250,9 @@ Status Rail::insert(const Contact& contact, fi_addr_t* out) {
   return inserted == 1 ? Status() : check("fi_av_insert", inserted < 0 ? inserted : -FI_EINVAL);
 }
 
-void* Rail::descriptor(const std::byte* memory, std::size_t bytes) const {
+void* Memory::descriptor(const std::byte* memory, std::size_t bytes) const {
   for (std::size_t i = 0; i < regions_.size(); ++i)
-    if (regionKeys_[i] && contains(regions_[i], memory, bytes)) return descriptorOf(regionKeys_[i]);
+    if (keys_[i] && contains(regions_[i], memory, bytes)) return descriptorOf(keys_[i]);
   return nullptr;
 }
 

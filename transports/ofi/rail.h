@@ -33,6 +33,8 @@ struct Close {
 template <class Object>
 using Owned = std::unique_ptr<Object, Close>;
 
+inline void* descriptorOf(const Owned<fid_mr>& mr) { return mr ? fi_mr_desc(mr.get()) : nullptr; }
+
 struct FreePages {
   void operator()(std::byte* pages) const;
 };
@@ -52,9 +54,14 @@ struct Slot {
 static_assert(std::is_standard_layout_v<Slot> && offsetof(Slot, context) == 0);
 
 // Memory that peers write into: as WireRegion, and a page of our own, the source and target of
-// writes of 0 bytes, whose addresses and keys some providers check all the same. Last what is only
-// sent from.
-enum Region : std::size_t { kWindow, kBounce, kNowhere, kRegions, kSource = kRegions };
+// writes of 0 bytes, whose addresses and keys some providers check all the same.
+enum Region : std::size_t { kWindow, kBounce, kNowhere, kRegions };
+
+// What a peer needs to write into a region, and what proves that it may.
+struct Place {
+  std::uint64_t key = 0;
+  std::uint64_t base = 0;  // what its offset 0 is called in a write
+};
 
 // How to reach a rail of a peer, and what proves that somebody may: keys and secret cannot be
 // guessed, where the provider lets us choose keys. Plain bytes, of one size on all ranks.
@@ -62,9 +69,22 @@ struct Contact {
   std::uint32_t addressBytes = 0;
   std::uint32_t spare = 0;
   std::byte address[96] = {};
-  std::uint64_t key[kRegions] = {};
-  std::uint64_t base[kRegions] = {};  // what its offset 0 is called in a write
-  std::uint64_t secret = 0;           // of messages
+  Place place[kRegions] = {};
+  std::uint64_t secret = 0;  // of messages
+};
+
+// A communicator's memory, known to the provider.
+class Memory {
+ public:
+  const Regions& regions() const { return regions_; }
+  const Place& place(std::size_t region) const { return places_[region]; }
+  void* descriptor(const std::byte* memory, std::size_t bytes) const;  // null: not registered
+
+ private:
+  friend class Rail;
+  Regions regions_;
+  std::array<Owned<fid_mr>, kWireRegions + 1> keys_;
+  std::array<Place, kWireRegions> places_;
 };
 
 struct RailSpec {
@@ -91,10 +111,12 @@ class Rail {
   // provider has none.
   int queueDescriptor() const { return descriptor_; }
   bool mayWait() const;
-  void* descriptor(const std::byte* memory, std::size_t bytes) const;  // null: not registered
+  // That of whoever has opened it, and of others. `open`: peers write into it.
+  const Memory& memory() const { return memory_; }
+  Status add(const Regions& regions, bool open, Memory* out);
   void* slotDescriptor() const { return descriptorOf(slab_); }
   std::span<std::byte> nowhere() const { return {nowherePage_.get(), 64}; }
-  void* nowhereDescriptor() const { return descriptorOf(regionKeys_[kNowhere]); }
+  void* nowhereDescriptor() const { return descriptorOf(nowhereKey_); }
   bool wantsRegistered() const { return (info().domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
   // Remote writes by the NIC itself, or as good as that; false: out of messages, by the provider.
   bool writesNatively() const;
@@ -107,6 +129,8 @@ class Rail {
   std::string mishap();
   // Peers send messages and nothing else: their keys are void from now on.
   Status refuseWrites();
+  // Operations end here, so that nothing reads the memory any more that is about to go.
+  void closeEndpoint();
   // Makes the slots of that many writes and receives, and posts the receives.
   Status prepare(std::size_t writes, std::size_t receives, std::size_t bufferBytes);
   // A free slot for a write, or null.
@@ -127,16 +151,15 @@ class Rail {
   Status openQueue(std::size_t completions);
   Status openEndpoint();
   Status registerRegions(const RailSpec&);
-  Status registerMemory(std::span<std::byte>, bool remote, Owned<fid_mr>*);
+  Status registerMemory(std::span<std::byte>, bool open, Owned<fid_mr>*);
+  Status registerOpen(std::span<std::byte>, Owned<fid_mr>*, Place*);
   Status readAddress();
   std::size_t bufferOfRxm() const;
   Status check(const char* what, std::int64_t result) const;
-  static void* descriptorOf(const Owned<fid_mr>& mr) { return mr ? fi_mr_desc(mr.get()) : nullptr; }
   ssize_t tryPost(Slot*);
 
   const Library* library_;
   Candidate candidate_;
-  std::array<std::span<std::byte>, kRegions + 1> regions_;
   std::unique_ptr<std::byte, FreePages> slabPages_;
   std::unique_ptr<std::byte, FreePages> nowherePage_;
   std::size_t bufferBytes_ = 0;
@@ -152,7 +175,8 @@ class Rail {
   Owned<fid_eq> events_;
   Owned<fid_ep> endpoint_;
   Owned<fid_mr> slab_;
-  std::array<Owned<fid_mr>, kRegions + 1> regionKeys_;
+  Owned<fid_mr> nowhereKey_;
+  Memory memory_;
 };
 
 }  // namespace weft::ofi

@@ -11,11 +11,11 @@ ssize_t OfiWire::postRdma(const Rail& rail, const PeerRail& way, const WireWrite
   const std::uint64_t data = sender | write.immediate;
   if (write.bytes == 0)
     return fi_writedata(rail.endpoint(), rail.nowhere().data(), 0, rail.nowhereDescriptor(), data,
-                        way.address, way.base[kNowhere], way.key[kNowhere], &slot->context);
-  const auto window = static_cast<std::size_t>(write.region);
-  return fi_writedata(rail.endpoint(), write.src, write.bytes,
-                      rail.descriptor(write.src, write.bytes), data, way.address,
-                      way.base[window] + write.target, way.key[window], &slot->context);
+                        way.address, way.nowhere.base, way.nowhere.key, &slot->context);
+  const Area& area = *areas_[write.area];
+  const Place& place = area.placeAt(area.rankOf(write.peer), write.rail, write.region);
+  return fi_writedata(rail.endpoint(), write.src, write.bytes, sourceOf(write), data, way.address,
+                      place.base + write.target, place.key, &slot->context);
 }
 
 bool OfiWire::writtenTo(std::uint32_t rail, std::uint64_t data, fi_addr_t from, WireEvent* out) {

@@ -138,7 +138,7 @@ Status chooseMode(const std::string& knob, const std::vector<Offer>& offers, Mod
 Status OfiWire::open(const std::vector<Candidate>& devices) {
   const auto peers = static_cast<std::size_t>(std::ranges::count(wanted_, true));
   RailSpec spec;
-  spec.regions = regions_;
+  spec.regions = areas_[0]->regions();
   spec.completions = std::min(kMaxWrites + kReceives + peers * remoteCompletions_, kMaxCompletions);
   for (const Candidate& device : devices) {
     std::unique_ptr<Rail> rail;
@@ -154,7 +154,8 @@ Offer OfiWire::offer() const {
   made.native = 1;
   made.dataBytes = 8;
   made.messageBytes = rails_.empty() ? 0 : ~std::uint64_t{0};
-  for (std::size_t i = 0; i < kWireRegions; ++i) made.regionBytes[i] = regions_[i].size();
+  for (std::size_t i = 0; i < kWireRegions; ++i)
+    made.regionBytes[i] = areas_[0]->regions()[i].size();
   for (std::size_t i = 0; i < rails_.size(); ++i) {
     made.native &= rails_[i]->writesNatively();
     made.dataBytes = std::min<std::uint64_t>(made.dataBytes, rails_[i]->dataBytes());
@@ -193,19 +194,21 @@ Status OfiWire::meet(std::uint32_t rank, const Offer& theirs) {
     return Status::error(Code::Mismatch, "ofi: ", names_[rank_], " is to reach ", names_[rank],
                          ", which takes no part in this wire");
   peer.rails = std::min(theirs.rails, static_cast<std::uint32_t>(rails_.size()));
-  std::copy_n(theirs.regionBytes, peer.regionBytes.size(), peer.regionBytes.begin());
+  AreaContact first;
+  std::ranges::copy(theirs.regionBytes, first.regionBytes);
   peer.where = text(rails_[0]->provider(), mode_ == Mode::Rdma ? " rdma" : " msg");
   for (std::uint32_t i = 0; i < peer.rails; ++i) {
     PeerRail& way = peer.rail[i];
     const Contact& contact = theirs.rail[i];
     WEFT_TRY(rails_[i]->insert(contact, &way.address));
-    std::copy_n(contact.key, way.key.size(), way.key.begin());
-    std::copy_n(contact.base, way.base.size(), way.base.begin());
+    std::copy_n(contact.place, kWireRegions, first.place[i]);
+    way.nowhere = contact.place[kNowhere];
     way.secret = contact.secret;
     senders_[i].emplace(way.address, rank);
     peer.where += text(", ", rails_[i]->device(), " ", rails_[i]->where(rails_[i]->contact()),
                        " -> ", rails_[i]->where(contact));
   }
+  areas_[0]->learn(rank, first);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "transports/gather.h"
 
 namespace weft::routed {
 
@@ -42,17 +43,6 @@ bool RoutedTransport::putTo(std::uint32_t p, std::uint64_t to, const void* from,
 bool RoutedTransport::answers(std::uint32_t p, bool done) {
   if (!done) lastError_ = &of(p).lastError();
   return done;
-}
-
-// Where all of them are reached by the first, which is memory if any peer is.
-Status RoutedTransport::branch(const TransportSetup& setup, std::span<const std::uint32_t> members,
-                               std::unique_ptr<Transport>* out) {
-  std::vector<std::uint32_t> there;
-  for (const std::uint32_t member : members) {
-    if (parts_.routes[member].part != 0) return {};
-    there.push_back(at(member));
-  }
-  return parts_.transports[0]->branch(setup, there, out);
 }
 
 PutResult RoutedTransport::put(const Put& put) {
@@ -95,6 +85,8 @@ std::size_t RoutedTransport::outstanding() const {
 
 namespace {
 
+using Make = std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)>;
+
 // The exchange of all ranks, seen by those of one host.
 Exchange amongHost(const TransportSetup& setup, const std::vector<std::uint32_t>& members) {
   return [exchange = setup.exchange, members](std::span<const std::byte> mine,
@@ -108,51 +100,95 @@ Exchange amongHost(const TransportSetup& setup, const std::vector<std::uint32_t>
 }
 
 // The ranks of this rank's host, by memory.
-Status addInside(const TransportSetup& setup, const RoutedSetup& routed,
-                 RoutedTransport::Parts* parts) {
+Status addInside(const TransportSetup& setup, const std::vector<std::uint32_t>& members,
+                 const Make& make, RoutedTransport::Parts* parts) {
   TransportSetup inside = setup;
-  std::vector<std::uint32_t> members;
   inside.names.clear();
-  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
-    if (routed.hosts[r] != routed.hosts[setup.rank]) continue;
-    parts->routes[r] = {0, static_cast<std::uint32_t>(members.size())};
-    members.push_back(r);
-    if (!setup.names.empty()) inside.names.push_back(setup.names[r]);
+  for (std::uint32_t there = 0; there < members.size(); ++there) {
+    parts->routes[members[there]] = {0, there};
+    if (!setup.names.empty()) inside.names.push_back(setup.names[members[there]]);
   }
   inside.rank = parts->routes[setup.rank].peer;
   inside.ranks = static_cast<std::uint32_t>(members.size());
   inside.exchange = amongHost(setup, members);
-  WEFT_TRY(routed.inside(inside, &parts->transports.emplace_back()));
-  parts->transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
-  return {};
+  return make(inside, &parts->transports.emplace_back());
 }
 
-Status addWire(const TransportSetup& setup, const RoutedSetup& routed, std::uint32_t wire,
+// `peers`: those that it leads to.
+Status addWire(const TransportSetup& setup, std::vector<bool> peers, const Make& make,
                RoutedTransport::Parts* parts) {
   TransportSetup through = setup;
-  through.peers.assign(setup.ranks, false);
   const auto part = static_cast<std::uint32_t>(parts->transports.size());
-  for (std::uint32_t r = 0; r < setup.ranks; ++r) {
-    through.peers[r] = routed.wireOf[r] == wire;
-    if (through.peers[r]) parts->routes[r] = {part, r};
-  }
-  const WindowView window = part == 0 ? WindowView() : parts->transports[0]->own();
-  return routed.wires[wire](through, window, &parts->transports.emplace_back());
+  for (std::uint32_t r = 0; r < setup.ranks; ++r)
+    if (peers[r]) parts->routes[r] = {part, r};
+  through.peers = std::move(peers);
+  through.inside = part == 0 ? nullptr : parts->transports[0].get();
+  return make(through, &parts->transports.emplace_back());
+}
+
+void finish(const TransportSetup& setup, RoutedTransport::Parts parts,
+            std::unique_ptr<Transport>* out) {
+  parts.transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
+  for (const auto& part : parts.transports)
+    parts.name += text(parts.name.empty() ? "" : "+", part->name());
+  *out = std::make_unique<RoutedTransport>(std::move(parts));
+}
+
+std::vector<std::uint32_t> ranksWhere(std::uint32_t ranks, const auto& is) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    if (is(r)) found.push_back(r);
+  return found;
 }
 
 }  // namespace
+
+// Where memory reaches all of them, it alone; else memory inside hosts and the wire between them.
+Status RoutedTransport::branch(const TransportSetup& setup, std::span<const std::uint32_t> members,
+                               std::unique_ptr<Transport>* out) {
+  const auto isInside = [&](std::uint32_t r) { return parts_.routes[members[r]].part == 0; };
+  const std::vector<std::uint32_t> here = ranksWhere(setup.ranks, isInside);
+  std::vector<std::uint32_t> there;
+  for (const std::uint32_t r : here) there.push_back(at(members[r]));
+  Transport& memory = *parts_.transports[0];
+  if (here.size() == members.size()) return memory.branch(setup, there, out);
+  if (parts_.transports.size() != 2 || memory.caps().polls) return {};
+
+  Parts made;
+  made.routes.resize(setup.ranks);
+  const Status inside = addInside(
+      setup, here,
+      [&](const TransportSetup& s, auto* branched) { return memory.branch(s, there, branched); },
+      &made);
+  std::vector<std::uint8_t> able;
+  WEFT_TRY(gather(setup, inside, std::uint8_t{made.transports[0] != nullptr}, &able));
+  if (std::ranges::count(able, 0) != 0) return {};
+  std::vector<bool> peers(setup.ranks);
+  for (std::uint32_t r = 0; r < setup.ranks; ++r) peers[r] = !isInside(r);
+  WEFT_TRY(addWire(
+      setup, std::move(peers),
+      [&](const TransportSetup& s, auto* branched) {
+        return parts_.transports[1]->branch(s, members, branched);
+      },
+      &made));
+  if (made.transports[1]) finish(setup, std::move(made), out);
+  return {};
+}
 
 Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
                   std::unique_ptr<Transport>* out) {
   RoutedTransport::Parts parts;
   parts.routes.resize(setup.ranks);
   parts.routes[setup.rank] = {0, setup.rank};
-  if (routed.inside) WEFT_TRY(addInside(setup, routed, &parts));
-  for (std::uint32_t i = 0; i < routed.wires.size(); ++i)
-    WEFT_TRY(addWire(setup, routed, i, &parts));
-  for (const auto& part : parts.transports)
-    parts.name += text(parts.name.empty() ? "" : "+", part->name());
-  *out = std::make_unique<RoutedTransport>(std::move(parts));
+  const auto isHere = [&](std::uint32_t r) { return routed.hosts[r] == routed.hosts[setup.rank]; };
+  if (routed.inside)
+    WEFT_TRY(addInside(setup, ranksWhere(setup.ranks, isHere), routed.inside, &parts));
+  for (std::uint32_t i = 0; i < routed.wires.size(); ++i) {
+    std::vector<bool> peers(setup.ranks);
+    for (std::uint32_t r = 0; r < setup.ranks; ++r) peers[r] = routed.wireOf[r] == i;
+    WEFT_TRY(addWire(setup, std::move(peers), routed.wires[i], &parts));
+  }
+  finish(setup, std::move(parts), out);
   return {};
 }
 

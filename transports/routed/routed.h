@@ -38,6 +38,7 @@ class RoutedTransport final : public Transport {
   Caps caps() const override { return caps_; }
   const WindowLayout& layout() const override { return first().layout(); }
   WindowView own() const override { return first().own(); }
+  std::shared_ptr<std::byte> window() const override { return first().window(); }
   ControlPage* control(std::uint32_t p) const override { return of(p).control(at(p)); }
   bool isMirrored(std::uint32_t p) const override { return of(p).isMirrored(at(p)); }
   std::string describe(std::uint32_t p) const override { return of(p).describe(at(p)); }
@@ -96,8 +97,7 @@ struct RoutedSetup {
 
   std::vector<std::uint32_t> hosts;  // by rank: number of its host
   std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)> inside;
-  using MakeWire = std::function<Status(const TransportSetup&, const WindowView& window,
-                                        std::unique_ptr<Transport>*)>;
+  using MakeWire = std::function<Status(const TransportSetup&, std::unique_ptr<Transport>*)>;
   std::vector<MakeWire> wires;
   std::vector<std::uint32_t> wireOf;  // by rank: index in wires, or kInside; kInside for this rank
 };

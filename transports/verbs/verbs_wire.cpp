@@ -116,7 +116,7 @@ std::string VerbsWire::describe(std::uint32_t peer) const {
   return words;
 }
 
-bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes) const {
+bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t) const {
   return std::ranges::any_of(regions_,
                              [&](const auto& region) { return contains(region, memory, bytes); });
 }
@@ -128,7 +128,8 @@ const char* VerbsWire::faultOf(const WireWrite& write) const {
   if (write.bytes > maxWrite_) return "it is longer than a write may be";
   if (!rails_[link.first + write.rail].way.fits(write))
     return "its target is outside of the region";
-  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes)) return "its source is not registered";
+  if (write.bytes != 0 && !sendsFrom(write.src, write.bytes, write.area))
+    return "its source is not registered";
   return nullptr;
 }
 

@@ -43,7 +43,7 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
   std::uint32_t rails(std::uint32_t peer) const override { return links_[peer].rails; }
   bool isConnected(std::uint32_t peer) const override;
   std::string describe(std::uint32_t peer) const override;
-  bool sendsFrom(const std::byte* memory, std::size_t bytes) const override;
+  bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const override;
   WireResult write(const WireWrite& write) override;
   int poll(WireEvent* out, int max) override;
   bool arm(std::vector<pollfd>* descriptors, bool waits) override;

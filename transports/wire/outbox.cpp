@@ -10,15 +10,16 @@
 namespace weft::wire {
 namespace {
 
-constexpr std::size_t kStripe = std::size_t{64} << 10;  // per rail, at least
-constexpr std::size_t kAlign = 128;                     // of pieces
-constexpr std::uint64_t kTold = ~std::uint64_t{0};      // cookie of a tell
+constexpr std::size_t kStripe = std::size_t{64} << 10;                // per rail, at least
+constexpr std::size_t kAlign = 128;                                   // of pieces
+constexpr std::uint64_t kCookie = (1u << AreaWire::kCookieBits) - 1;  // what is our own of one
+constexpr std::uint64_t kTold = kCookie;                              // of a tell
 
 std::size_t ceilDiv(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-Outbox::Outbox(Wire& wire, BounceBuffer bounce, const WindowLayout& layout)
+Outbox::Outbox(AreaWire& wire, BounceBuffer bounce, const WindowLayout& layout)
     : wire_(wire),
       caps_(wire.caps()),
       bounce_(bounce),
@@ -156,8 +157,8 @@ void Outbox::retry() {
 }
 
 bool Outbox::sent(std::uint64_t cookie, Event* done) {
-  if (cookie == kTold) return false;
-  const std::uint32_t index = static_cast<std::uint32_t>(cookie) >> 1;
+  if ((cookie & kCookie) == kTold) return false;
+  const auto index = static_cast<std::uint32_t>(cookie & kCookie) >> 1;
   Slot& slot = slots_[index];
   if (!slot.busy || slot.generation != cookie >> 32) return false;
   const bool isPiece = (cookie & 1) != 0;

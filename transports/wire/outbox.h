@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "transports/wire/area_wire.h"
 #include "transports/wire/bounce_buffer.h"
-#include "transports/wire/immediate_data.h"
-#include "transports/wire/wire.h"
 
 namespace weft::wire {
 
@@ -20,7 +19,7 @@ namespace weft::wire {
 // are sent in place, and the put is Pending until they are free; others are copied, and it is Done.
 class Outbox {
  public:
-  Outbox(Wire& wire, BounceBuffer bounce, const WindowLayout& layout);
+  Outbox(AreaWire& wire, BounceBuffer bounce, const WindowLayout& layout);
 
   static std::size_t maxPut(const WireCaps& wire);
 
@@ -65,10 +64,11 @@ class Outbox {
   void write(const WireWrite& write);
   void release(std::uint32_t slot);
   std::uint64_t cookieOf(std::uint32_t slot, bool isPiece) const {
+    static_assert(2 * BounceBuffer::kSlots < 1u << AreaWire::kCookieBits);
     return std::uint64_t{slots_[slot].generation} << 32 | slot << 1 | (isPiece ? 1u : 0u);
   }
 
-  Wire& wire_;
+  AreaWire& wire_;
   const WireCaps caps_;
   BounceBuffer bounce_;
   const std::uint64_t arena_;  // where WireRegion::Window begins in a window

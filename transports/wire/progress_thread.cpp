@@ -44,10 +44,14 @@ void ProgressThread::releaseProgress() {
   if (outdated_) ring();
 }
 
-bool ProgressThread::handOver() {
+bool ProgressThread::servesSleepers() {
   if (!arm_) return false;
   if (!started_) start();
-  if (!thread_.joinable()) return false;
+  return thread_.joinable();
+}
+
+bool ProgressThread::handOver() {
+  if (!servesSleepers()) return false;
   hurry_.store(true, std::memory_order_relaxed);
   owned_.store(false, std::memory_order_release);
   ring();

@@ -45,6 +45,8 @@ class ProgressThread {
   // As releaseProgress(), but at once. False: there is no thread, or none that knows when to look,
   // and the application goes on.
   bool handOver();
+  // Would handOver() do? Starts the thread.
+  bool servesSleepers();
   // For good: the application owns progress from now on. Returns when the thread has ended.
   void stop();
 

@@ -46,7 +46,9 @@ using namespace transport;
 enum class WireRegion : std::uint8_t { Window, Bounce };
 inline constexpr std::size_t kWireRegions = 2;
 
+// Each communicator on a wire has two of its own, its area. Area 0 is that of whoever made the wire.
 struct WireWrite {
+  std::uint32_t area = 0;  // a number of this rank's
   std::uint32_t peer = 0;
   std::uint32_t rail = 0;          // < rails(peer)
   const std::byte* src = nullptr;  // sendsFrom() it
@@ -88,6 +90,13 @@ inline bool contains(std::span<const std::byte> region, const std::byte* memory,
          memory <= region.data() + (region.size() - bytes);
 }
 
+// The memory of one more communicator, of some of the ranks.
+struct WireArea {
+  Regions regions;  // of this rank
+  WindowLayout layout;
+  std::vector<std::uint32_t> peers;  // by rank of it: its number on this wire
+};
+
 struct WireCaps {
   std::size_t maxWrite = 0;
   bool ordered = false;
@@ -107,9 +116,25 @@ class Wire {
   // One line for people: what carries bytes to that peer: "rxe0:1 -> rxe3:1, 10.0.0.1 -> 10.0.0.2".
   virtual std::string describe(std::uint32_t peer) const = 0;
 
-  // May a write read from there? The regions of this rank, or all memory if it need not be
+  // Of a contact: what the other ranks of an area must know of a rank's part of it. 0: this wire has
+  // but one area.
+  virtual std::size_t contactBytes() const { return 0; }
+  // Adds an area.
+  virtual Status openArea(std::uint32_t /*number*/, const WireArea& /*area*/,
+                          std::span<std::byte> /*contact*/) {
+    return {};
+  }
+  // By rank of the area: their contacts.
+  virtual Status joinArea(std::uint32_t /*number*/,
+                          std::span<const std::span<const std::byte>> /*contacts*/) {
+    return {};
+  }
+  // Nothing is on its way from there or to there. It may never have been opened.
+  virtual void closeArea(std::uint32_t /*number*/) {}
+
+  // May a write of that area read from there? Its regions here, or all memory if it need not be
   // registered.
-  virtual bool sendsFrom(const std::byte* memory, std::size_t bytes) const = 0;
+  virtual bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const = 0;
   virtual WireResult write(const WireWrite&) = 0;
   virtual int poll(WireEvent* out, int max) = 0;
   // Before a sleep, if caps().sleeps: adds descriptors of which one becomes readable, also for

@@ -57,9 +57,9 @@ Way bare(ofi::Rail& rail, const ofi::Contact& to, fi_addr_t peer, std::byte* mem
   static fi_context2 contexts[256];
   const auto write = [&rail, to, peer, memory](std::size_t bytes) {
     static std::size_t next = 0;
-    const ssize_t result =
-        fi_writedata(rail.endpoint(), memory, bytes, rail.descriptor(memory, bytes), 1, peer,
-                     to.base[ofi::kWindow], to.key[ofi::kWindow], &contexts[next % 256]);
+    const ssize_t result = fi_writedata(
+        rail.endpoint(), memory, bytes, rail.memory().descriptor(memory, bytes), 1, peer,
+        to.place[ofi::kWindow].base, to.place[ofi::kWindow].key, &contexts[next % 256]);
     next += result == 0;
     return result == 0;
   };

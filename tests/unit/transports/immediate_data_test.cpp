@@ -3,34 +3,51 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::transport {
+namespace weft::wire {
 namespace {
 
+const ImmediateValues kFew(100, 4), kMany(1u << 20, 4);
+
 TEST(ImmediateData, PacksCountAndValue) {
-  for (const wire::ImmediateData immediate :
-       {wire::ImmediateData{0, 0}, wire::ImmediateData{1, 5}, wire::ImmediateData{15, 12345678},
-        wire::ImmediateData::bye()})
-    EXPECT_EQ(wire::ImmediateData::of(immediate.packed()), immediate);
-  EXPECT_NE(wire::ImmediateData::bye(), (wire::ImmediateData{wire::ImmediateData::kMost, 0}));
+  for (const ImmediateData immediate : {ImmediateData{0, 0}, ImmediateData{1, 5},
+                                        ImmediateData{15, 12345678}, kFew.bye(), kMany.bye()})
+    EXPECT_EQ(ImmediateData::of(immediate.packed()), immediate);
 }
 
-// 28 bits stand for an epoch of 64, whichever of the two is ahead.
-TEST(ImmediateData, EpochsWrapRound) {
-  constexpr std::uint64_t kWrap = std::uint64_t{1} << wire::ImmediateData::kValueBits;
-  for (const std::uint64_t known :
-       {std::uint64_t{10}, kWrap - 3, kWrap + 2, 7 * kWrap, 7 * kWrap + 9})
-    for (const std::int64_t step : {-8, -1, 0, 1, 4, 1000}) {
-      const std::uint64_t epoch = known + static_cast<std::uint64_t>(step);
-      EXPECT_EQ(wire::ImmediateData::completed(epoch).epochNear(known), epoch)
-          << known << " " << step;
-    }
+// A put of each arrival slot, and the good-bye, have values of their own.
+TEST(ImmediateValues, HaveRoomForAllSlots) {
+  for (const std::uint32_t slots : {1u, 65534u, 65535u, 65536u, 1u << 20}) {
+    const ImmediateValues values(slots, 4);
+    EXPECT_LT(slots - 1, values.bye().value) << slots;
+    EXPECT_LT(values.bye().value, values.count()) << slots;
+    EXPECT_LE(values.count(), std::max(65536u, 2 * slots)) << slots;
+  }
+}
+
+// No two of n ranks are further apart than each of them is ahead of the next.
+TEST(ImmediateValues, GrowWithTheRanks) {
+  EXPECT_GE(ImmediateValues(1, 65536).count(), 2 * transport::kMaxLanes * 65536);
+}
+
+// Their bits stand for an epoch of 64, whichever of the two is ahead.
+TEST(ImmediateValues, EpochsWrapRound) {
+  for (const ImmediateValues& values : {kFew, kMany}) {
+    const std::uint64_t wrap = values.count();
+    for (const std::uint64_t known :
+         {std::uint64_t{10}, wrap - 3, wrap + 2, 7 * wrap, 7 * wrap + 9})
+      for (const std::int64_t step : {-8, -1, 0, 1, 4, 1000}) {
+        const std::uint64_t epoch = known + static_cast<std::uint64_t>(step);
+        EXPECT_EQ(values.epochNear(values.completed(epoch).value, known), epoch)
+            << known << " " << step;
+      }
+  }
 }
 
 // Nobody tells what is before the first one.
-TEST(ImmediateData, NoEpochIsBeforeTheFirst) {
-  EXPECT_EQ(wire::ImmediateData::completed(std::uint64_t{0} - 5).epochNear(3), 0u);
-  EXPECT_EQ(wire::ImmediateData::completed(0).epochNear(3), 0u);
+TEST(ImmediateValues, NoEpochIsBeforeTheFirst) {
+  EXPECT_EQ(kFew.epochNear(kFew.completed(std::uint64_t{0} - 5).value, 3), 0u);
+  EXPECT_EQ(kFew.epochNear(kFew.completed(0).value, 3), 0u);
 }
 
 }  // namespace
-}  // namespace weft::transport
+}  // namespace weft::wire

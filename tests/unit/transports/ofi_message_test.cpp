@@ -11,9 +11,9 @@ namespace {
 
 class OfiMessage : public testing::Test {
  protected:
-  bool fits(std::uint32_t region, std::uint64_t target, std::uint32_t bytes, std::size_t payload) {
+  bool fits(std::uint16_t region, std::uint64_t target, std::uint32_t bytes, std::size_t payload) {
     const Header header{.bytes = bytes, .target = target, .region = region};
-    return placeOf(header, sizeof(Header) + payload, regions_, {}).data() != nullptr;
+    return placeOf(header, sizeof(Header) + payload, regions_, {}, header.rank).data() != nullptr;
   }
   std::vector<std::byte> window_ = std::vector<std::byte>(100),
                          bounce_ = std::vector<std::byte>(50),
@@ -51,11 +51,11 @@ class OfiMessageOfRank : public testing::TestWithParam<std::uint32_t> {
   static constexpr std::uint64_t kPairRecords = transport::kMaxLanes * 6 * kLine;
 
   // Who may send so many bytes for there? A bit each.
-  std::uint32_t writers(std::uint32_t region, std::uint64_t target, std::uint32_t bytes) {
+  std::uint32_t writers(std::uint16_t region, std::uint64_t target, std::uint32_t bytes) {
     std::uint32_t found = 0;
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       const Header header{.rank = rank, .bytes = bytes, .target = target, .region = region};
-      if (placeOf(header, sizeof(Header) + bytes, regions_, kLayout).data() != nullptr)
+      if (placeOf(header, sizeof(Header) + bytes, regions_, kLayout, header.rank).data() != nullptr)
         found |= 1u << rank;
     }
     return found;

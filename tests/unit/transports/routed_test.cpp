@@ -34,11 +34,10 @@ Status make(std::string* gone, const Status& made, std::unique_ptr<Transport>* o
     return Status();
   };
   for (const char* name : {"b", "c"})
-    routed.wires.push_back(
-        [=](const TransportSetup&, const WindowView&, std::unique_ptr<Transport>* one) -> Status {
-          *one = std::make_unique<Mortal>(name, gone);
-          return *name == 'c' ? made : Status();
-        });
+    routed.wires.push_back([=](const TransportSetup&, std::unique_ptr<Transport>* one) -> Status {
+      *one = std::make_unique<Mortal>(name, gone);
+      return *name == 'c' ? made : Status();
+    });
   TransportSetup setup;
   setup.ranks = 3;
   return makeRouted(setup, routed, out);
