@@ -73,7 +73,10 @@ TEST_P(Trouble, AnAreaIsOfItsRanksAlone) {
     Wire& wire = me.wire();
     std::vector<std::byte> contact(wire.contactBytes());
     if (contact.empty()) return;
-    const WireArea area{{me.memory(WireRegion::Window), {}, {}}, {}, {me.self()}};
+    const WireArea area{
+        {me.memory(WireRegion::Window), me.memory(WireRegion::Bounce), me.outgoing()},
+        {},
+        {me.self()}};
     Status status = wire.openArea(1, area, contact);
     REQUIRE(status.ok(), status.text());
     const std::span<const std::byte> mine(contact);

@@ -29,7 +29,8 @@ void OfiWire::offerKept() {
   for (std::size_t i = std::min(kFew, kept_.size()); i > 0 && !kept_.empty(); --i) {
     if (nextKept_ >= kept_.size()) nextKept_ = 0;
     const WireWrite write = kept_[nextKept_];
-    const ssize_t result = post(write);
+    // Not a good-bye that nobody waits for any more.
+    const ssize_t result = hasArea(write.area) ? post(write) : 0;
     if (result == 0)
       forgetKept(nextKept_);
     else if (result != -FI_EAGAIN)

@@ -93,7 +93,8 @@ void VerbsWire::ready(std::uint32_t edge) {
   rail.ready = rail.connection;
   for (const WireWrite& write : std::exchange(rail.kept, {})) {
     tails_ |= write.quiet;
-    const int error = rail.ready->post(write);
+    if (!hasArea(write.area)) continue;  // a good-bye that nobody waits for any more
+    const int error = post(*rail.ready, write);
     if (error == 0) continue;
     return linkDown(rail.way, text("cannot post a write: ", std::strerror(error)));
   }

@@ -128,17 +128,16 @@ Status Connection::connect(const Endpoint& theirs) {
                 "open");
 }
 
-int Connection::post(const WireWrite& write) {
+int Connection::post(const WireWrite& write, const RemoteRegion& target, std::uint32_t localKey) {
   ibv_sge source{};
   ibv_send_wr work{};
   if (write.bytes != 0) {
     source.addr = reinterpret_cast<std::uintptr_t>(write.src);
     source.length = static_cast<std::uint32_t>(write.bytes);
-    source.lkey = domain_.localKey(write.src);
+    source.lkey = localKey;
     work.sg_list = &source;
     work.num_sge = 1;
   }
-  const RemoteRegion& target = way_.target(write.region);
   work.wr.rdma.remote_addr = target.at + write.target;
   work.wr.rdma.rkey = static_cast<std::uint32_t>(target.key);
   work.opcode = write.quiet ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;

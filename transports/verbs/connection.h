@@ -20,7 +20,7 @@ using namespace wire;
 
 // What a port tells all others once its mailbox is open. Plain bytes.
 struct PortOffer {
-  std::array<RemoteRegion, kWireRegions> regions;  // by WireRegion
+  RemoteRegions regions;
   Mailbox::Address mailbox;
 };
 
@@ -40,8 +40,6 @@ struct Way {
   const RemoteRegion& target(WireRegion region) const {
     return offer.regions[static_cast<std::size_t>(region)];
   }
-  // Does the write end within that region of the peer?
-  bool fits(const WireWrite& write) const { return write.endsWithin(target(write.region).bytes); }
   // "rc0p1:1 -> rc1p0:1, 10.0.0.0 -> 10.0.0.1"
   std::string route() const;
 };
@@ -67,8 +65,9 @@ class Connection {
   Endpoint endpoint() const { return {pair_->qp_num, sequence_}; }
   Status connect(const Endpoint& theirs);
 
-  // 0, or the error number of the post; full() must be false.
-  int post(const WireWrite& write);
+  // 0, or the error number of the post; full() must be false. `target`: the region of the peer;
+  // `localKey`: of the source.
+  int post(const WireWrite& write, const RemoteRegion& target, std::uint32_t localKey);
   // Asks for a completion for the quiet writes that would else get none.
   int flush();
   bool full() const { return posted_ - completed_ == kDepth; }

@@ -48,21 +48,22 @@ Status Domain::open(std::shared_ptr<Device> device, const Regions& memory, std::
   if (!domain->protection_)
     return Status::error(Code::SystemError, "verbs: no protection domain on ",
                          domain->device().name(), ": ", std::strerror(errno));
-  for (const std::span<std::byte> one : memory) domain->lockedBytes_ += devices * one.size();
-  WEFT_TRY(domain->registerMemory(memory));
+  for (const std::span<std::byte> one : memory) domain->lockedBytes_ += (devices - 1) * one.size();
+  WEFT_TRY(domain->add(memory, &domain->memory_));
   WEFT_TRY(domain->channel_.open());
   *out = std::move(domain);
   return {};
 }
 
-Status Domain::registerMemory(const Regions& memory) {
-  memory_ = memory;
-  for (const std::span<std::byte> one : memory) {
-    const int access =
-        registered_.size() == kOutgoing ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-    registered_.emplace_back(verbs().reg_mr(protection_.get(), one.data(), one.size(), access),
-                             verbs().dereg_mr);
-    if (!registered_.back()) return unregistered(one.size());
+Status Domain::add(const Regions& regions, Memory* out) {
+  out->memory_ = regions;
+  for (const std::span<std::byte> one : regions) lockedBytes_ += one.size();
+  for (const std::span<std::byte> one : regions) {
+    const bool outgoing = out->registered_.size() == kOutgoing;
+    const int access = outgoing ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    out->registered_.emplace_back(verbs().reg_mr(protection_.get(), one.data(), one.size(), access),
+                                  verbs().dereg_mr);
+    if (!out->registered_.back()) return unregistered(one.size());
   }
   return {};
 }
@@ -78,8 +79,8 @@ Status Domain::unregistered(std::size_t bytes) const {
                        " (RLIMIT_MEMLOCK); fix: ulimit -l unlimited, or a smaller WEFT_SEGMENT_KB");
 }
 
-std::array<RemoteRegion, kWireRegions> Domain::regions() const {
-  std::array<RemoteRegion, kWireRegions> all;
+RemoteRegions Memory::regions() const {
+  RemoteRegions all;
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = {reinterpret_cast<std::uintptr_t>(memory_[i].data()), memory_[i].size(),
               registered_[i]->rkey};

@@ -43,6 +43,25 @@ class Channel {
   Owned<ibv_comp_channel> channel_;
 };
 
+using RemoteRegions = std::array<RemoteRegion, kWireRegions>;  // by WireRegion
+
+// A communicator's memory, registered with one device.
+class Memory {
+ public:
+  RemoteRegions regions() const;
+  // The key for sending from there.
+  std::uint32_t localKey(const std::byte* memory) const {
+    std::size_t i = 0;
+    while (i + 1 < memory_.size() && !contains(memory_[i], memory, 1)) ++i;
+    return registered_[i]->lkey;
+  }
+
+ private:
+  friend class Domain;
+  Regions memory_;
+  std::vector<Owned<ibv_mr>> registered_;  // as memory_
+};
+
 // Protection domain, registered memory and completion queues of a rank on one device.
 class Domain {
  public:
@@ -53,13 +72,9 @@ class Domain {
   Device& device() const { return *device_; }
   const Library& verbs() const { return device_->verbs(); }
   ibv_pd* protection() const { return protection_.get(); }
-  std::array<RemoteRegion, kWireRegions> regions() const;
-  // The key for sending from there.
-  std::uint32_t localKey(const std::byte* memory) const {
-    std::size_t i = 0;
-    while (i + 1 < memory_.size() && !contains(memory_[i], memory, 1)) ++i;
-    return registered_[i]->lkey;
-  }
+  // That of whoever has opened it, and of others.
+  const Memory& memory() const { return memory_; }
+  Status add(const Regions& regions, Memory* out);
   // The error of memory that could not be registered, by errno.
   Status unregistered(std::size_t bytes) const;
   // Connections to come will reserve at most that many more, in all.
@@ -74,13 +89,11 @@ class Domain {
 
  private:
   explicit Domain(std::shared_ptr<Device> device);
-  Status registerMemory(const Regions& memory);
 
   std::shared_ptr<Device> device_;
   Owned<ibv_pd> protection_;
-  Regions memory_;
-  std::vector<Owned<ibv_mr>> registered_;  // as memory_
-  std::size_t lockedBytes_ = 0;            // by all devices of this rank
+  Memory memory_;
+  std::size_t lockedBytes_ = 0;  // by all devices of this rank
   Channel channel_;
   std::vector<Owned<ibv_cq>> queues_;
   std::uint32_t planned_ = 0;  // not reserved yet

@@ -209,7 +209,7 @@ Status Maker::exchangeOffers() {
   if (opened.ok()) opened = addMailboxes();
   std::vector<PortOffer> mine(ports_.size());
   for (const auto& [port, mailbox] : mailboxes_)
-    mine[port] = {mailbox->domain().regions(), mailbox->address()};
+    mine[port] = {mailbox->domain().memory().regions(), mailbox->address()};
   return gatherLists(setup_, opened, mine, &offers_);
 }
 
@@ -229,7 +229,9 @@ Status Maker::setWays() {
                     .far = fabric_.ports[peer][far],
                     .offer = offers_[peer][far]});
   }
-  wire_->setWays(std::move(ways));
+  std::size_t ports = 0;
+  for (const auto& theirs : offers_) ports = std::max(ports, theirs.size());
+  wire_->setWays(std::move(ways), ports);
   return {};
 }
 

@@ -88,7 +88,8 @@ Mailbox& VerbsWire::add(std::unique_ptr<Mailbox> mailbox) {
   return *mailboxes_.back();
 }
 
-void VerbsWire::setWays(std::vector<Way> ways) {
+void VerbsWire::setWays(std::vector<Way> ways, std::size_t ports) {
+  ports_ = ports;
   for (std::uint32_t edge = 0; edge < ways.size(); ++edge) {
     Way& way = ways[edge];
     way.edge = edge;
@@ -116,8 +117,8 @@ std::string VerbsWire::describe(std::uint32_t peer) const {
   return words;
 }
 
-bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t) const {
-  return std::ranges::any_of(regions_,
+bool VerbsWire::sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const {
+  return std::ranges::any_of(regionsOf(area),
                              [&](const auto& region) { return contains(region, memory, bytes); });
 }
 
@@ -126,7 +127,8 @@ const char* VerbsWire::faultOf(const WireWrite& write) const {
   const Link& link = links_[write.peer];
   if (write.rail >= link.rails) return "there is no such rail";
   if (write.bytes > maxWrite_) return "it is longer than a write may be";
-  if (!rails_[link.first + write.rail].way.fits(write))
+  if (!hasArea(write.area)) return "there is no such area";
+  if (!write.endsWithin(targetOf(rails_[link.first + write.rail].way, write).bytes))
     return "its target is outside of the region";
   if (write.bytes != 0 && !sendsFrom(write.src, write.bytes, write.area))
     return "its source is not registered";
@@ -148,7 +150,7 @@ WireResult VerbsWire::write(const WireWrite& write) {
   if (rail.ready == nullptr) [[unlikely]]
     return keep(rail, write);
   if (rail.ready->full()) return WireResult::Again;
-  const int error = rail.ready->post(write);
+  const int error = post(*rail.ready, write);
   tails_ |= write.quiet;
   if (error == 0) return WireResult::Accepted;
   if (error == ENOMEM) return WireResult::Again;

@@ -26,7 +26,8 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
   // Set-up: the devices, their ports, and all edges of this rank, by peer.
   Domain& add(std::unique_ptr<Domain> domain);
   Mailbox& add(std::unique_ptr<Mailbox> mailbox);
-  void setWays(std::vector<Way> ways);
+  // `ports`: as many as a rank has at most.
+  void setWays(std::vector<Way> ways, std::size_t ports);
   // Pings over each edge, and answers those of others, until every edge has carried both ways, a link
   // is down or the time is up. `wholly`: for all of the time. How many edges are silent (verify.cpp).
   std::uint32_t ping(Deadline deadline, bool wholly);
@@ -43,6 +44,15 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
   std::uint32_t rails(std::uint32_t peer) const override { return links_[peer].rails; }
   bool isConnected(std::uint32_t peer) const override;
   std::string describe(std::uint32_t peer) const override;
+  // area.cpp
+  std::size_t contactBytes() const override { return ports_ * sizeof(RemoteRegions); }
+  Status openArea(std::uint32_t number, const WireArea& area,
+                  std::span<std::byte> contact) override;
+  Status joinArea(std::uint32_t number,
+                  std::span<const std::span<const std::byte>> contacts) override;
+  void closeArea(std::uint32_t number) override {
+    if (number < areas_.size()) areas_[number].reset();
+  }
   bool sendsFrom(const std::byte* memory, std::size_t bytes, std::uint32_t area) const override;
   WireResult write(const WireWrite& write) override;
   int poll(WireEvent* out, int max) override;
@@ -67,6 +77,23 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
     Status error;                        // why it is down
     bool down() const { return !error.ok(); }
   };
+
+  // A further communicator's memory, here and at its other ranks. Of the first the ways know.
+  struct Area {
+    WireArea what;
+    std::vector<Memory> memory;                      // as domains_
+    std::vector<std::vector<RemoteRegions>> theirs;  // by peer of the wire and port there
+  };
+  const Regions& regionsOf(std::uint32_t area) const {
+    return area == 0 ? regions_ : areas_[area]->what.regions;
+  }
+  bool hasArea(std::uint32_t number) const {
+    return number == 0 || (number < areas_.size() && areas_[number]);
+  }
+  // Where the peer has that region; empty: it has none.
+  const RemoteRegion& targetOf(const Way& way, const WireWrite& write) const;
+  const Memory& memoryOf(const Domain& domain, std::uint32_t area) const;
+  int post(Connection& on, const WireWrite& write) const;
 
   // What is wrong with it; null: nothing.
   const char* faultOf(const WireWrite& write) const;
@@ -111,7 +138,9 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // gone before the domains
   std::vector<Rail> rails_;                          // by edge; so are these
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<Link> links_;  // by peer
+  std::vector<Link> links_;                   // by peer
+  std::vector<std::unique_ptr<Area>> areas_;  // by number; null: closed, and the first
+  std::size_t ports_ = 0;
   Handshakes handshakes_;
   bool anyDown_ = false;
   std::uint32_t silent_ = 0;  // of rails_

@@ -150,7 +150,9 @@ void raw(verbs::Connection& connection, transport::Transport& transport, transpo
   pingPong(
       rank, "raw", bytes, count,
       [&](std::uint64_t) {
-        if (connection.post(write) != 0) std::abort();
+        const auto& target = connection.way().target(write.region);
+        const std::uint32_t key = connection.domain().memory().localKey(write.src);
+        if (connection.post(write, target, key) != 0) std::abort();
       },
       [&](std::uint64_t) {
         for (int polls = 0; !take(); ++polls) yieldNowAndThen(polls);
