@@ -80,7 +80,7 @@ void setDefaults(bool messages) {
   // Microseconds until it sees to somebody who connects, also where that has woken it.
   ::setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "1000", 0);
   // Of each of its 2,048 buffers: 34 MiB by default, in which remote writes do not travel.
-  if (!messages) ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
+  if (!messages) ::setenv("FI_OFI_RXM_BUFFER_SIZE", "128", 0);
 }
 
 std::string reason(const Library& library, const std::string& provider, std::int64_t result) {

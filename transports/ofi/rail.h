@@ -87,6 +87,8 @@ class Memory {
   std::array<Place, kWireRegions> places_;
 };
 
+inline constexpr std::size_t kMostReceives = 32;  // that wait for messages
+
 struct RailSpec {
   Regions regions;
   std::size_t completions = 0;  // that may wait to be read

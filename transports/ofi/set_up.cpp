@@ -16,7 +16,6 @@ namespace {
 constexpr const char* kPreferred = "efa";
 constexpr const char* kAnywhere = "tcp;ofi_rxm";
 constexpr std::size_t kMaxWrites = 4096;
-constexpr std::size_t kReceives = 32;
 // A queue that is full grows, or holds back who writes (FI_RM_ENABLED).
 constexpr std::size_t kMaxCompletions = 16384;
 
@@ -139,7 +138,7 @@ Status OfiWire::open(const std::vector<Candidate>& devices) {
   const auto peers = static_cast<std::size_t>(std::ranges::count(wanted_, true));
   RailSpec spec;
   spec.regions = areas_[0]->regions();
-  spec.completions = std::min(kMaxWrites + kReceives + peers * remoteCompletions_, kMaxCompletions);
+  spec.completions = std::min(kMaxWrites + kMostReceives + peers * remoteCompletions_, kMaxCompletions);
   for (const Candidate& device : devices) {
     std::unique_ptr<Rail> rail;
     WEFT_TRY(Rail::open(*library_, device, spec, &rail));
@@ -181,7 +180,7 @@ Status OfiWire::join(const std::vector<Offer>& offers, Mode mode) {
     if (mode == Mode::Msg) WEFT_TRY(rail->refuseWrites());
     const std::size_t most = std::min(rail->info().tx_attr->size, kMaxWrites);
     const std::size_t receives =
-        mode == Mode::Msg ? std::min(rail->info().rx_attr->size, kReceives) : 0;
+        mode == Mode::Msg ? std::min(rail->info().rx_attr->size, kMostReceives) : 0;
     WEFT_TRY(rail->prepare(std::clamp<std::size_t>(peers * remoteCompletions_, 1, most), receives,
                            sizeof(Header) + rail->maxMessage()));
   }
