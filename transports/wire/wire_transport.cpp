@@ -30,7 +30,7 @@ std::shared_ptr<WireEnd> firstEnd(WireEnd::Parts parts, SharedWire* shared) {
 WireTransport::WireTransport(Parts parts)
     : WireTransport(std::make_shared<SharedWire>(std::move(parts.wire)), std::move(parts)) {}
 
-WireTransport::WireTransport(std::shared_ptr<SharedWire> shared, WireEnd::Parts first)
+WireTransport::WireTransport(const std::shared_ptr<SharedWire>& shared, WireEnd::Parts first)
     : WireTransport(shared, firstEnd(std::move(first), shared.get())) {}
 
 WireTransport::WireTransport(std::shared_ptr<SharedWire> shared, std::shared_ptr<WireEnd> end)

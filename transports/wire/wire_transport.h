@@ -52,7 +52,7 @@ class WireTransport final : public Transport {
   const Status& lastError() const override { return lastError_; }
 
  private:
-  WireTransport(std::shared_ptr<SharedWire> shared, WireEnd::Parts first);
+  WireTransport(const std::shared_ptr<SharedWire>& shared, WireEnd::Parts first);
   template <class Done>
   void progressUntil(Deadline deadline, const Done& done);
 
