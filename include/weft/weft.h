@@ -335,9 +335,9 @@ WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
  * written to `text` (NUL-terminated, cut to `length`). */
 WEFT_API weftResult_t weftCommEdges(weftComm_t comm, char* text, size_t length);
 
-/* One line saying which algorithm, segment size and transport this call would use. The text is
- * written to `text` (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce").
- */
+/* One line saying which algorithm, segment size and transport this call would use, and in brackets the
+ * fingerprint of this rank's op list, which weft-sim prints, too. The text is written to `text`
+ * (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce"). */
 WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count,
                                   weftDataType_t type, char* text, size_t length);
 /* As weftExplain for a call with these options, and on a second line why: what decides (the call, a

@@ -2,6 +2,7 @@
 #include "comm/communicator.h"
 
 #include <array>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "comm/recover.h"
+#include "plan/plan_hash.h"
 #include "transports/mapping.h"
 #include "tune/stopwatch.h"
 
@@ -167,9 +169,11 @@ Status Communicator::explain(const plan::Call& call, std::string* line, plan::De
   std::unique_ptr<plan::Plan> plan;
   WEFT_TRY(plan::decide(call, parts.tuning, decision));
   WEFT_TRY(plan::bindDecision(*decision, call, parts.tuning, parts.target, &plan));
+  std::array<char, 20> hash;
+  std::snprintf(hash.data(), hash.size(), "%016" PRIx64, plan::hashOf(*plan));
   *line = text(plan::collectiveName(call.collective), ": ", plan->algorithm, ", ", plan->segments,
-               " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(),
-               " ops, transport ", parts.transport->name());
+               " segment(s) of ", plan->segmentBytes, " bytes, ", plan->ops.size(), " ops (",
+               hash.data(), "), transport ", parts.transport->name());
   return {};
 }
 

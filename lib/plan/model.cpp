@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/memory_costs.h"
 #include "plan/plan.h"
 #include "plan/staging_map.h"
 #include "transports/window.h"
@@ -18,11 +19,6 @@ constexpr double kNever = 1e14;  // ns, of what is not permitted, or cannot be
 
 // CMA copies of shared buffers are made in tiles.
 double tilesOf(double bytes) { return std::ceil(bytes / kTileBytes); }
-
-// Ranks of a core.
-double shareOf(std::uint32_t ranks, const CostParameters& costs) {
-  return std::ceil(static_cast<double>(ranks) / std::max(1u, costs.cores));
-}
 
 // How often a rank waits for others after it has sent to them, and at the end others for it.
 struct Rounds {
@@ -45,43 +41,6 @@ struct Traffic {
   double rounds = 0;              // in which somebody else waits for such a message
 };
 
-// What a byte costs where so many of them are in use, in nanoseconds.
-struct Memory {
-  Memory() = default;
-  Memory(const tune::Machine& machine, double footprint, double across) {
-    const double copy = machine.copy.nsPerByte(footprint);
-    load = machine.load.nsPerByte(footprint);
-    store = std::max(0.0, copy - load);
-    const double far = std::max(0.0, machine.take.nsPerByte(footprint) - store - load);
-    take = load + across * far;
-    put = store + across * std::max(0.0, machine.put.nsPerByte(footprint) - copy);
-    stream = std::max(0.0, machine.stream.nsPerByte(footprint) - load);
-    const auto further = [&](const tune::Curve& there, const tune::Curve& here) {
-      return there.near() > 0
-                 ? std::max(0.0, there.nsPerByte(footprint) - here.nsPerByte(footprint))
-                 : 0;
-    };
-    furtherTake = further(machine.farTake, machine.take);
-    furtherPut = further(machine.farPut, machine.put);
-  }
-
-  double load = 0, store = 0;              // of memory that this core has written, or read
-  double take = 0, put = 0;                // of memory that a peer has written, or read
-  double stream = 0;                       // a store past the caches
-  double furtherTake = 0, furtherPut = 0;  // more, where the peer is of another NUMA node
-};
-
-// Two cores have been measured, and more of them may share the last cache.
-double crowdOf(const CostParameters& costs) {
-  return std::max(1.0, std::min<double>(costs.cores, costs.machine.sharers) / 2);
-}
-
-// The footprint at which the two met what these cores meet.
-double crowded(double footprint, const CostParameters& costs) {
-  const double own = costs.machine.cacheBytes;
-  return footprint <= own ? footprint : std::max(own, footprint * crowdOf(costs));
-}
-
 class Model {
  public:
   Model(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,
@@ -91,13 +50,12 @@ class Model {
         reach_(reach),
         machine_(costs.machine),
         layout_(schedule, call, {regionBytes(), costs.stagingBytes, slotsPerRegion()}) {
-    const double ranks = schedule.ranks;
     share_ = shareOf(schedule.ranks, costs);
-    across_ = ranks > 1 ? (ranks - share_) / (ranks - 1) : 0;
+    across_ = acrossOf(schedule.ranks, costs);
     footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), costs);
-    user_ = Memory(machine_, footprint_, across_);
-    tmp_ = Memory(machine_, crowded(share_ * stagingBytes(), costs), across_);
-    near_ = Memory(machine_, 0, across_);
+    user_ = MemoryCosts(machine_, footprint_, across_);
+    tmp_ = MemoryCosts(machine_, crowded(share_ * stagingBytes(), costs), across_);
+    near_ = MemoryCosts(machine_, 0, across_);
     streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
     fits_ = slotsPerRegion() * layout_.stride() <= regionBytes();
   }
@@ -363,7 +321,7 @@ class Model {
   double share_ = 1;      // ranks of a core
   double across_ = 1;     // how many of a rank's peers are on another one
   double footprint_ = 0;  // of the buffers of a core's ranks
-  Memory user_, tmp_, near_;
+  MemoryCosts user_, tmp_, near_;
   bool streams_ = false;
   bool fits_ = true;  // into staging memory
 };
