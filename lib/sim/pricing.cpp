@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/pricing.h"
+
+#include <algorithm>
+#include <array>
+
+#include "transports/window.h"
+
+namespace weft::sim {
+namespace {
+
+using plan::Base;
+using plan::BoundOp;
+using Kind = BoundOp::Kind;
+
+bool isStaging(Base base) {
+  return base == Base::Arena || base == Base::Arrivals || base == Base::Ring;
+}
+
+}  // namespace
+
+Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const plan::CostParameters& costs,
+                 const Network& network, double messageNs, bool copies)
+    : plan_(plan),
+      rank_(rank),
+      costs_(costs),
+      machine_(costs.machine),
+      network_(network),
+      messageNs_(messageNs),
+      copies_(copies) {
+  const std::uint32_t ranks = network.ranks();
+  const double share = plan::shareOf(ranks, costs);
+  across_ = plan::acrossOf(ranks, costs);
+  footprint_ = plan::crowded(share * static_cast<double>(bufferBytes()), costs);
+  const double staging = plan::crowded(share * static_cast<double>(stagingBytes()), costs);
+  user_ = plan::MemoryCosts(machine_, footprint_, across_);
+  staged_ = plan::MemoryCosts(machine_, staging, across_);
+  near_ = plan::MemoryCosts(machine_, 0, across_);
+  pastCaches_ = bufferBytes() >= plan::streamMin(ranks, costs);
+}
+
+// How far the ops reach into In and Out.
+std::uint64_t Pricing::bufferBytes() const {
+  std::array<std::uint64_t, 2> ends{};
+  const auto reach = [&](const plan::Place& place, const BoundOp& op) {
+    if (place.base != Base::In && place.base != Base::Out) return;
+    std::uint64_t& end = ends[static_cast<std::size_t>(place.base)];
+    const std::uint64_t all = (plan_.segments - 1) * plan_.segmentBytes + op.max;
+    end = std::max(end, place.offset + std::min(op.limit, all));
+  };
+  for (const BoundOp& op : plan_.ops) {
+    if (op.kind == Kind::Wait || op.kind == Kind::Signal || op.kind == Kind::Raise) continue;
+    if (op.kind != Kind::Fold) reach(op.src, op);
+    if (op.kind != Kind::Put && op.kind != Kind::PutInline && op.kind != Kind::PutDirect)
+      reach(op.dst, op);
+    for (std::uint32_t k = 0; k < op.operands; ++k) reach(plan_.operands[op.first + k], op);
+  }
+  return ends[0] + ends[1];
+}
+
+// What the lanes in flight read of the own arena, and write to those of peers.
+std::uint64_t Pricing::stagingBytes() const {
+  std::uint64_t bytes = 0;
+  for (const BoundOp& op : plan_.ops) {
+    if (op.kind == Kind::Put) bytes += op.max;
+    if (op.kind != Kind::Fold && op.kind != Kind::Wait && isStaging(op.src.base)) bytes += op.max;
+    for (std::uint32_t k = 0; k < op.operands; ++k)
+      if (isStaging(plan_.operands[op.first + k].base)) bytes += op.max;
+  }
+  return bytes * std::min<std::uint64_t>(plan_.segments, transport::kMaxLanes);
+}
+
+double Pricing::loadNs(const plan::Place& place) const {
+  if (isStaging(place.base)) return staged_.take;
+  if (!place.isPeers()) return user_.load;
+  if (copies_)  // into a tile, which is in the nearest cache then
+    return machine_.cmaTake.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes +
+           near_.store + near_.load - user_.store;
+  return user_.take + (costs_.isFar(rank_, place.peer) ? user_.furtherTake : 0);
+}
+
+double Pricing::storeNs(const BoundOp& op) const {
+  if (isStaging(op.dst.base)) return staged_.store;
+  return op.stream ? user_.stream : user_.store;
+}
+
+// A byte more for each peer that gets the result, from the nearest cache.
+double Pricing::crossingNs(std::uint32_t peer) const {
+  if (copies_)
+    return machine_.cmaPut.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes -
+           (user_.load - near_.load);
+  return near_.load + (pastCaches_ ? user_.stream : user_.put) +
+         (costs_.isFar(rank_, peer) ? user_.furtherPut : 0);
+}
+
+Price Pricing::of(const BoundOp& op) const {
+  switch (op.kind) {
+    case Kind::Wait:
+      return {};
+    case Kind::Put:
+    case Kind::PutInline:
+    case Kind::PutDirect:
+    case Kind::Raise:
+    case Kind::Signal:
+      return message(op);
+    default:
+      return computed(op);
+  }
+}
+
+Price Pricing::message(const BoundOp& op) const {
+  if (network_.joinsByMemory(rank_, op.peer)) return messageInMemory(op);
+  return {messageNs_, 0, pastCaches_ ? 1.0 : 0};
+}
+
+// The core writes it. What does not travel with its flag is fetched after it.
+Price Pricing::messageInMemory(const BoundOp& op) const {
+  Price price{machine_.messageNs, 0, 0};
+  if (op.kind == Kind::Signal || op.kind == Kind::Raise) return price;
+  const double far = costs_.isFar(rank_, op.peer) ? staged_.furtherPut : 0;
+  price.memoryPerByte = pastCaches_ ? 2 : 0;
+  if (op.kind == Kind::PutDirect && !costs_.oneProcess) {
+    price.fixedNs += machine_.cmaCallNs;
+    price.nsPerByte = machine_.cmaPut.nsPerByte(footprint_);
+  } else if (op.kind == Kind::PutDirect) {
+    price.nsPerByte = loadNs(op.src) + user_.put + far;
+  } else {
+    if (op.max > transport::kInlineBytes) price.fixedNs += machine_.exchangeNs * across_;
+    price.nsPerByte = loadNs(op.src) + staged_.put + far;
+  }
+  return price;
+}
+
+// Of all operands of a sum, and what adding them takes. They are counted, so that their order does
+// not change the last bit.
+double Pricing::loadAllNs(const BoundOp& op) const {
+  std::array<std::uint32_t, 7> bases{};
+  double far = 0;
+  for (std::uint32_t k = 0; k < op.operands; ++k) {
+    const plan::Place& place = plan_.operands[op.first + k];
+    ++bases[static_cast<std::size_t>(place.base)];
+    far += place.isPeers() && costs_.isFar(rank_, place.peer) ? 1 : 0;
+  }
+  double ns = far * user_.furtherTake;
+  for (std::size_t base = 0; base < bases.size(); ++base)
+    if (bases[base] > 0) ns += bases[base] * loadNs({static_cast<Base>(base), rank_, 0});
+  return ns + op.operands * std::max(0.0, 1 / machine_.foldNear - near_.load);
+}
+
+Price Pricing::computed(const BoundOp& op) const {
+  const bool adds = op.kind == Kind::Fold;
+  const bool stores = op.kind == Kind::Store;
+  Price price;
+  price.nsPerByte = adds ? loadAllNs(op) : loadNs(op.src);
+  price.nsPerByte += stores ? crossingNs(op.dst.peer) : storeNs(op);
+  for (std::uint32_t k = 0; k < op.spread; ++k)
+    price.nsPerByte += crossingNs(plan_.operands[op.firstSpread + k].peer);
+  // A copy from a peer waits for its first line, and a flag for lines that were stored to one.
+  if (!adds && op.src.isPeers()) price.fixedNs += machine_.exchangeNs;
+  if (stores || op.spread > 0) price.fixedNs += machine_.exchangeNs * across_;
+  if (pastCaches_) price.memoryPerByte = (adds ? op.operands : 1) + 1 + op.spread;
+  return price;
+}
+
+}  // namespace weft::sim

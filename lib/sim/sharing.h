@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "sim/network.h"
+#include "sim/time.h"
+
+namespace weft::sim {
+
+// What is shared, shared fairly: each resource has a rate, and what is on its way has the max-min
+// fair part of all resources that it uses, found by progressive filling among those that a change
+// can reach.
+//
+// Whatever uses the same resources is a *channel*: its parts are equal, so they end in the order in
+// which each has got its amount, and a channel costs the same however many there are.
+class Sharing {
+ public:
+  explicit Sharing(std::vector<double> rates);
+
+  std::uint32_t addChannel(std::span<const Use> uses);
+  // Of a channel in which nothing is on its way.
+  void setUses(std::uint32_t channel, std::span<const Use> uses);
+
+  // So much sets out now. Rates hold from settle() on, which follows all that happens at a time.
+  void start(std::uint32_t channel, double amount, std::uint64_t cookie, Time now);
+  void settle(Time now);
+
+  Time nextEnd();
+  // The cookies of all that is through by now.
+  std::vector<std::uint64_t> finish(Time now);
+
+  double carried(std::uint32_t resource) const { return resources_[resource].carried; }
+  std::uint64_t fillings() const { return fillings_; }
+
+ private:
+  struct Resource {
+    double rate = 0;
+    double carried = 0;                   // in all
+    std::vector<std::uint32_t> channels;  // that have something on its way here
+    double left = 0, weight = 0;          // while rates are found
+    bool isChanged = false, isMet = false;
+  };
+  struct Ending {
+    double served = 0;  // as much as each in the channel has got then
+    std::uint64_t cookie = 0;
+    bool operator>(const Ending& other) const {
+      return served != other.served ? served > other.served : cookie > other.cookie;
+    }
+  };
+  struct Channel {
+    std::vector<Use> uses;
+    std::vector<std::uint32_t> places;  // in the lists of its resources
+    std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+    double rate = 0;    // of each that is on its way
+    double served = 0;  // what each has got since there was none, up to `since`
+    Time since = 0;
+    std::uint32_t version = 0;
+    bool isMet = false, isFixed = false;
+    double count() const { return static_cast<double>(endings.size()); }
+  };
+  struct NextEnd {
+    Time at = 0;
+    std::uint32_t channel = 0, version = 0;
+    bool operator>(const NextEnd& other) const {
+      return at != other.at ? at > other.at : channel > other.channel;
+    }
+  };
+
+  void enter(std::uint32_t channel);
+  void leave(std::uint32_t channel);
+  void mark(const Channel& channel);
+  double servedBy(const Channel& channel, Time now) const;
+  void findReach();
+  void fill(Time now);
+  void fix(std::uint32_t channel, double rate, Time now);
+  void schedule(std::uint32_t channel);
+
+  std::vector<Resource> resources_;
+  std::vector<Channel> channels_;
+  std::vector<std::uint32_t> changed_;                     // resources
+  std::vector<std::uint32_t> metResources_, metChannels_;  // that these can reach
+  std::priority_queue<NextEnd, std::vector<NextEnd>, std::greater<>> ends_;
+  std::uint64_t fillings_ = 0;
+};
+
+}  // namespace weft::sim
