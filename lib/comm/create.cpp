@@ -55,13 +55,6 @@ Status readTuning(const std::vector<std::uint32_t>& hosts, plan::Tuning* tuning)
   return {};
 }
 
-// The size of a segment: those in flight fit half of a core's cache.
-std::int64_t stagingKbFor(const tune::Machine& machine) {
-  constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
-  return std::llround(std::clamp(machine.cacheBytes / 2 / transport::kMaxLanes, kLeast, kMost)) >>
-         10;
-}
-
 void warnOfFewCores(int threads, std::uint32_t cores) {
   static std::atomic<bool> warned{false};
   if (static_cast<std::uint32_t>(threads) <= cores || warned.exchange(true)) return;
@@ -254,8 +247,8 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   plan::CostParameters& costs = parts->tuning.costs;
   std::int64_t stagingKb = 0;
   const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
-  WEFT_TRY(
-      numberKnob(Knob::SegmentKb, costs.between ? most : stagingKbFor(costs.machine), &stagingKb));
+  WEFT_TRY(numberKnob(Knob::SegmentKb, costs.between ? most : stagingKbInHost(costs.machine),
+                      &stagingKb));
   costs.stagingBytes = static_cast<std::uint64_t>(stagingKb) << 10;
   const std::size_t maxPut = parts->transport->caps().maxPut;
   if (maxPut < setup.layout.arenaBytes / setup.ranks) costs.arenaBytes = maxPut * setup.ranks;

@@ -2,6 +2,7 @@
 #include "comm/layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/pairs.h"
 #include "plan/arrivals.h"
@@ -44,12 +45,17 @@ Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost
 
 }  // namespace
 
+std::int64_t stagingKbInHost(const tune::Machine& machine) {
+  constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
+  return std::llround(std::clamp(machine.cacheBytes / 2 / transport::kMaxLanes, kLeast, kMost)) >>
+         10;
+}
+
 Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayout* layout) {
   const std::uint32_t ranks = tuning.ranks;
   const std::uint32_t perPeer = plan::arrivalsPerPeer(tuning);
   const std::uint32_t ring = oneHost ? transport::kRing : 0;
   const std::uint32_t ofPairs = ring + engine::Pairs::kArrivalsPerPeer;
-  WEFT_TRY(checkNumbers(ranks, std::uint64_t{transport::kMaxLanes} * perPeer + ofPairs, oneHost));
   *layout = {.ranks = ranks,
              .arrivalSlots = ranks * perPeer,
              .dense = std::min(perPeer, kDense),
@@ -62,7 +68,7 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .ringBytes = oneHost ? ringBytes(ranks) : 0};
   if (!oneHost || plan::isCrowdedHost(tuning))
     layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
-  return {};
+  return checkNumbers(ranks, std::uint64_t{transport::kMaxLanes} * perPeer + ofPairs, oneHost);
 }
 
 }  // namespace weft::comm

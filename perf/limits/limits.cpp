@@ -10,6 +10,7 @@
 
 #include "comm/layout.h"
 #include "plan/cache.h"
+#include "plan/staging_map.h"
 #include "schedule/nodes.h"
 #include "transports/shm/shm.h"
 
@@ -43,12 +44,13 @@ plan::Tuning tuningOf(std::uint32_t ranks, std::uint32_t localRanks, std::uint32
   return tuning;
 }
 
-plan::BindTarget targetOf(const plan::Tuning& tuning, const transport::WindowLayout& layout) {
+plan::BindTarget targetOf(const plan::Tuning& tuning, const transport::WindowLayout& layout,
+                          bool oneHost) {
   return {.ranks = tuning.ranks,
           .arrivalSlots = layout.arrivalSlots,
           .dense = layout.dense,
           .pairArrivalSlots = layout.pairArrivalSlots,
-          .ring = layout.ring,
+          .ring = oneHost ? layout.ring : 0,
           .ringStages = layout.ringStages,
           .ringBytes = layout.ringBytes,
           .budget = {tuning.costs.arenaBytes, tuning.costs.stagingBytes},
@@ -132,11 +134,38 @@ double slowestMs(const Limits& l) {
 
 Job::Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
          std::uint32_t numaNodes)
-    : tuning_(tuningOf(ranks, localRanks, numaNodes, machine)),
-      fits_(comm::layoutFor(tuning_, localRanks == ranks, &layout_)) {
-  if (!fits_.ok()) return;
-  tuning_.costs.arenaBytes = layout_.arenaBytes;
-  tuning_.costs.stagingBytes = tuning_.costs.between ? layout_.arenaBytes : layout_.arenaBytes / 2;
+    : Job(tuningOf(ranks, localRanks, numaNodes, machine), localRanks == ranks) {
+  if (!tuning_.costs.between) tuning_.costs.stagingBytes = layout_.arenaBytes / 2;
+}
+
+Job::Job(plan::Tuning tuning, bool oneHost)
+    : tuning_(std::move(tuning)),
+      oneHost_(oneHost),
+      fits_(comm::layoutFor(tuning_, !tuning_.costs.between, &layout_)) {
+  plan::CostParameters& costs = tuning_.costs;
+  const auto inHost = static_cast<std::uint64_t>(comm::stagingKbInHost(costs.machine)) << 10;
+  costs.arenaBytes = layout_.arenaBytes;
+  costs.stagingBytes = costs.between ? layout_.arenaBytes : inHost;
+}
+
+transport::ArrivalRegions Job::regionsOf(bool inRing) const {
+  return targetOf(tuning_, layout_, oneHost_).regions(inRing);
+}
+
+Status Job::keepOnly(const plan::Decision& decision) {
+  std::uint32_t most = 1;
+  for (const std::uint32_t rank : decision.schedule.typical)
+    most = std::max(
+        most,
+        plan::StagingMap::mostOf(decision.schedule, decision.schedule.program(rank)).arrivals);
+  const std::uint64_t slots = std::uint64_t{tuning_.ranks} * most;
+  if (slots > ~std::uint32_t{0})
+    return Status::error(Code::InvalidUsage, "algorithm ", decision.schedule.name, " needs ", slots,
+                         " arrival slots in each of ", tuning_.ranks,
+                         " ranks, which are counted with 32 bits; fix: choose another algorithm");
+  layout_.arrivalSlots = static_cast<std::uint32_t>(slots);
+  layout_.dense = std::min(layout_.dense, most);
+  return {};
 }
 
 Status Job::decide(const plan::Call& call, plan::Decision* out) const {
@@ -145,7 +174,7 @@ Status Job::decide(const plan::Call& call, plan::Decision* out) const {
 
 Status Job::plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
                  std::unique_ptr<plan::Plan>* out) const {
-  plan::BindTarget target = targetOf(tuning_, layout_);
+  plan::BindTarget target = targetOf(tuning_, layout_, oneHost_);
   target.rank = rank;
   return bindDecision(decision, call, tuning_, target, out);
 }

@@ -26,11 +26,18 @@ class Job {
  public:
   Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& machine,
       std::uint32_t numaNodes = 1);
+  // Of what ranks have agreed on. `oneHost`: all of them share memory.
+  Job(plan::Tuning tuning, bool oneHost);
 
   std::uint32_t ranks() const { return tuning_.ranks; }
   // Why there can be no such communicator, if there can be none.
   const Status& fits() const { return fits_; }
   const transport::WindowLayout& layout() const { return layout_; }
+  const plan::Tuning& tuning() const { return tuning_; }
+  // Which of its arrival slots a rank's peers raise.
+  transport::ArrivalRegions regionsOf(bool inRing) const;
+  // A job that is too large for a communicator has one with the arrival slots of this call alone.
+  Status keepOnly(const plan::Decision& decision);
   // The same on all ranks, and then the plan of one.
   Status decide(const plan::Call& call, plan::Decision* out) const;
   Status plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
@@ -50,6 +57,7 @@ class Job {
                                         bool waits) const;
 
   plan::Tuning tuning_;
+  bool oneHost_;
   transport::WindowLayout layout_;
   Status fits_;
 };

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft-sim as a command: what it prints and writes, and what its exit code says.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/command.h"
+
+namespace weft::simulator {
+namespace {
+
+namespace fs = std::filesystem;
+
+using nlohmann::json;
+using test::Outcome;
+
+std::string source(const char* path) {
+  return fs::path(__FILE__).parent_path() / "../../.." / path;
+}
+
+class Command : public ::testing::Test {
+ protected:
+  Command() : folder_(fs::path(::testing::TempDir()) / ("weft_sim_" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~Command() override { fs::remove_all(folder_); }
+  std::string file(const char* name) const { return folder_ / name; }
+  std::string write(const char* name, const std::string& lines) const {
+    std::ofstream(file(name)) << lines;
+    return file(name);
+  }
+
+  static Outcome run(const std::string& arguments) {
+    return test::runCommand(test::toolBeside("weft-sim") + " " + arguments + " --machine " +
+                            source("tests/machines/sapphire_rapids.machine") + " 2>&1");
+  }
+  static Outcome onDl1(const std::string& arguments) {
+    return run(arguments + " --topology " + source("examples/topologies/dl1.24xlarge.topo"));
+  }
+  json rowsOf(const std::string& arguments) const {
+    const Outcome o = onDl1(arguments + " --json " + file("out.json"));
+    EXPECT_EQ(o.exitCode, 0) << o.output;
+    return json::parse(std::ifstream(file("out.json")))["rows"];
+  }
+  double ns(const std::string& arguments) const { return rowsOf(arguments)[0]["time_ns"]; }
+
+ private:
+  const fs::path folder_;
+};
+
+TEST_F(Command, PrintsALineForEachSize) {
+  const Outcome o = onDl1("all_reduce -b 1K -e 1M -f 32");
+  EXPECT_EQ(o.exitCode, 0) << o.output;
+  EXPECT_NE(o.output.find("32 ranks on 4 nodes"), std::string::npos) << o.output;
+  for (const char* size : {" 1024 ", " 32768 ", " 1048576 "})
+    EXPECT_NE(o.output.find(size), std::string::npos) << o.output;
+}
+
+TEST_F(Command, ItsKeysHaveUnits) {
+  const json rows = rowsOf("all_gather -b 1M -e 1M");
+  ASSERT_EQ(rows.size(), 1u);
+  const json& row = rows[0];
+  for (const char* key : {"size_bytes", "time_ns", "busbw_gbytes_per_s", "cut_bound_ns",
+                          "flow_bound_ns", "bound_share", "simulation_s"})
+    EXPECT_TRUE(row[key].is_number()) << key;
+  EXPECT_GT(row["time_ns"], row["cut_bound_ns"]);
+  EXPECT_GE(row["time_ns"], row["flow_bound_ns"]);
+  ASSERT_EQ(row["busiest_links"].size(), 3u);
+  EXPECT_GT(row["busiest_links"][0]["carried_bytes"], 0);
+}
+
+// The op list is the one that the engine runs: weft-perf prints the same fingerprint.
+TEST_F(Command, ItsPlansAreThoseOfWeftPerf) {
+  const std::string machine = source("tests/machines/sapphire_rapids.machine");
+  const std::string host =
+      write("host.topo", "weft-topology 1\nnodes 1 ranks 2\nmemory gbit 100 us 1\n");
+  const std::regex hash("\\(([0-9a-f]{16})\\)");
+  for (const char* call : {"all_reduce -b 64K -e 64K", "all_gather -b 8 -e 8",
+                           "broadcast -b 4M -e 4M", "all_reduce -b 4M -e 4M --algo ring"}) {
+    const Outcome sim = run(call + std::string(" --cores 1 --topology ") + host);
+    const Outcome perf = test::runCommand("WEFT_TUNE_FILE=" + machine + " taskset -c 0 " +
+                                          test::toolBeside("weft-perf") + " " + call +
+                                          " --ranks 2 -n 1 -w 0 -c 0 --explain 2>&1");
+    std::smatch ours, theirs;
+    ASSERT_TRUE(std::regex_search(sim.output, ours, hash)) << sim.output;
+    ASSERT_TRUE(std::regex_search(perf.output, theirs, hash)) << perf.output;
+    EXPECT_EQ(ours[1], theirs[1]) << call << "\n" << sim.output << perf.output;
+  }
+}
+
+TEST_F(Command, FoldingChangesNothing) {
+  for (const char* algorithm : {"mesh", "ring", "two-level", "two-level-ring", "one-shot"}) {
+    const std::string call = std::string("all_reduce -b 1M -e 1M --even --algo ") + algorithm;
+    const json folded = rowsOf(call)[0], whole = rowsOf(call + " --unfolded")[0];
+    EXPECT_LT(folded["simulated_ranks"], 32) << algorithm;
+    EXPECT_EQ(whole["simulated_ranks"], 32) << algorithm;
+    EXPECT_NEAR(folded["time_ns"], whole["time_ns"], 0.1) << algorithm;
+  }
+}
+
+TEST_F(Command, WhatIfsCost) {
+  const std::string call = "all_gather -b 64M -e 64M --algo mesh";
+  const double quiet = ns(call);
+  EXPECT_GT(ns(call + " --half-nic 0:efa0"), 1.5 * quiet);
+  EXPECT_GT(ns(call + " --slow-link 2:efa3:0.25"), 2 * quiet);
+  EXPECT_GT(ns(call + " --slow-link all:0-1:0.01"), quiet);
+  EXPECT_GT(ns(call + " --without-link 1:4-5"), quiet);
+  EXPECT_GT(ns(call + " --straggler 3:100"), quiet);
+  EXPECT_GT(ns(call + " --memory-rate 1"), quiet);
+  EXPECT_GT(ns(call + " --cores 1"), quiet);
+  EXPECT_GE(ns(call + " --numa 2"), quiet);
+  EXPECT_LT(ns("barrier --message-us 0"), ns("barrier"));
+}
+
+TEST_F(Command, JitterGivesAnInterval) {
+  const json row = rowsOf("all_reduce -b 1M -e 1M --jitter 1 --draws 5")[0];
+  EXPECT_LT(row["interval_5_percent_ns"], row["interval_95_percent_ns"]);
+  EXPECT_EQ(row, [&]() {
+    json again = rowsOf("all_reduce -b 1M -e 1M --jitter 1 --draws 5")[0];
+    again["simulation_s"] = row["simulation_s"];
+    return again;
+  }());
+}
+
+TEST_F(Command, WritesATrace) {
+  const Outcome o = onDl1("all_reduce -b 64K -e 64K --trace " + file("trace.json"));
+  ASSERT_EQ(o.exitCode, 0) << o.output;
+  const json trace = json::parse(std::ifstream(file("trace.json")));
+  std::map<std::string, int> events;
+  for (const json& event : trace["traceEvents"]) ++events[event["ph"]];
+  EXPECT_GT(events["X"], 32);
+  EXPECT_GT(events["b"], 32);
+  EXPECT_EQ(events["b"], events["e"]);
+}
+
+TEST_F(Command, AJobThatIsTooLargeForACommunicatorSaysSo) {
+  const Outcome o = onDl1("all_reduce -b 8 -e 8 --nodes 1024 --algo two-level");
+  EXPECT_EQ(o.exitCode, 0) << o.output;
+  EXPECT_NE(o.output.find("arrival slots of this call alone: a communicator of 8192 ranks needs"),
+            std::string::npos)
+      << o.output;
+}
+
+TEST_F(Command, BadFabricsAreRefusedWithFileAndLine) {
+  const auto refused = [&](const std::string& lines, const std::string& why) {
+    const Outcome o = run("all_reduce --topology " + write("bad.topo", lines));
+    EXPECT_EQ(o.exitCode, 65) << o.output;
+    EXPECT_NE(o.output.find(why), std::string::npos) << o.output;
+  };
+  refused("weft-topology 1\n\nnodes 2 ranks 2\nmesh all gbit 1 us 1\n",
+          "bad.topo:3: rank 0 of node node0 reaches no other node");
+  refused("weft-topology 1\nnodes 1 ranks 3\nmesh 0-1 gbit 1 us 1\n",
+          "bad.topo:2: ranks 0 and 2 of node node0 are joined by no link, memory or rails");
+  refused("weft-topology 1\nnodes 2 ranks 2\nrail a gbit 0 us 1 ranks all\n",
+          "bad.topo:3: '0' is no rate in Gbit/s");
+  refused("weft-topology 1\nnodes a b a ranks 2\n", "bad.topo:2: node 'a' stands twice");
+  refused("weft-topology 1\nnodes 2 ranks 2\nrail a gbit 1 us 1 ranks 0,0\n",
+          "bad.topo:3: rank 0 stands twice");
+  EXPECT_EQ(run("all_reduce --topology " + file("missing.topo")).exitCode, 65);
+}
+
+TEST_F(Command, SizesOfNodesAreChecked) {
+  const std::string uneven =
+      write("uneven.topo",
+            "weft-topology 1\nnodes a ranks 2\nnodes b ranks 1\nrail r gbit 1 us 1 ranks all\n");
+  const Outcome repeated = run("all_reduce --nodes 3 --topology " + uneven);
+  EXPECT_EQ(repeated.exitCode, 65) << repeated.output;
+  EXPECT_NE(repeated.output.find("nodes differ in size"), std::string::npos) << repeated.output;
+  EXPECT_EQ(run("all_reduce --topology " + uneven).exitCode, 0);
+  EXPECT_EQ(onDl1("all_reduce --ranks-per-node 9").exitCode, 65);
+  EXPECT_EQ(onDl1("all_reduce --ranks-per-node 4").exitCode, 0);
+}
+
+TEST_F(Command, WrongUseIsRefused) {
+  for (const char* wrong :
+       {"all_reduce --nonsense", "sendrecv", "all_reduce -b 2M", "all_reduce -d all",
+        "all_reduce -i 0 -e 2M", "all_reduce --algo nonsense", "broadcast -r 32",
+        "all_reduce --straggler 32:2", "all_reduce --straggler 1", "all_reduce --straggler 1:0",
+        "all_reduce --half-nic efa0", "all_reduce --half-nic 0:none",
+        "all_reduce --half-nic 4:efa0", "all_reduce --slow-link 0:0-1",
+        "all_reduce --slow-link 0:0-1:2", "all_reduce --nodes 0"})
+    EXPECT_EQ(onDl1(wrong).exitCode, 64) << wrong;
+  EXPECT_EQ(onDl1("all_reduce --trace /nowhere/x").exitCode, 73);
+  EXPECT_EQ(onDl1("all_reduce --json /nowhere/x").exitCode, 73);
+}
+
+}  // namespace
+}  // namespace weft::simulator

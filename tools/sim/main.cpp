@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft-sim: how long collectives take on machines that are not here.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "perf/common/exit_code.h"
+#include "perf/common/program.h"
+#include "perf/common/report_file.h"
+#include "perf/weft-perf/numbers.h"
+#include "tools/sim/cluster.h"
+#include "tools/sim/options.h"
+#include "tools/sim/predict.h"
+#include "tools/sim/report.h"
+#include "tools/sim/trace.h"
+
+namespace weft::simulator {
+namespace {
+
+// What was asked for cannot be had, or the input is bad.
+int tell(const Status& status) {
+  fmt::print(stderr, "weft-sim: {}\n", status.text());
+  switch (status.code()) {
+    case Code::InvalidUsage:
+      return tools::kExitUsage;
+    case Code::InvalidArgument:
+      return tools::kExitMismatch;
+    default:
+      return tools::kExitInternal;
+  }
+}
+
+std::optional<tools::ReportFile> fileFor(const std::string& name) {
+  if (name.empty()) return {};
+  return tools::ReportFile(name);
+}
+
+int run(const Options& options) {
+  const std::optional<tools::ReportFile> json = fileFor(options.json),
+                                         trace = fileFor(options.trace);
+  std::FILE* const out = tools::besides({options.json, options.trace});
+  Cluster cluster;
+  if (const Status made = makeCluster(options, &cluster); !made.ok()) return tell(made);
+  fmt::print(out, "{}", headOf(options, cluster));
+  const std::vector<std::size_t> sizes =
+      perf::sizeSweep(options.minBytes, options.maxBytes, options.stepBytes, options.factor);
+  std::vector<Row> rows;
+  std::vector<sim::Span> spans;
+  for (const std::size_t size : sizes) {
+    std::function<void(const sim::Span&)> observe;
+    if (trace && size == sizes.back())
+      observe = [&](const sim::Span& span) { spans.push_back(span); };
+    if (const Status done = predict(options, cluster, size, observe, &rows.emplace_back());
+        !done.ok())
+      return tell(done);
+    fmt::print(out, "{}", lineOf(options, cluster, rows.back()));
+    std::fflush(out);
+  }
+  if (json) json->write(jsonOf(options, cluster, rows));
+  if (trace) trace->write(traceOf(spans));
+  return tools::kExitHealthy;
+}
+
+int main(int argc, char** argv) {
+  const std::variant<Options, int> parsed = parseOptions(argc, argv);
+  if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
+  return run(std::get<Options>(parsed));
+}
+
+}  // namespace
+}  // namespace weft::simulator
+
+int main(int argc, char** argv) {
+  return weft::tools::runProgram("weft-sim", [&]() { return weft::simulator::main(argc, argv); });
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/sim/predict.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "plan/call.h"
+#include "plan/decide.h"
+#include "plan/plan_hash.h"
+
+namespace weft::simulator {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+plan::Call callOf(const Options& options, const perf::Problem& problem) {
+  plan::Call call;
+  for (int c = 0; c <= static_cast<int>(schedule::Collective::Barrier); ++c) {
+    const auto one = static_cast<schedule::Collective>(c);
+    for (const bool uneven : {false, true})
+      if (plan::collectiveName(one, uneven) == options.collective->name) call.collective = one;
+  }
+  call.type = static_cast<reduce::DType>(options.type.type);
+  call.root = schedule::isRooted(call.collective) ? options.root : 0;
+  call.count = call.collective == schedule::Collective::Barrier ? 0 : problem.count;
+  call.counts = problem.counts;
+  call.algorithm = options.algorithm;
+  return call;
+}
+
+// With buffers that are not shared the other plan runs, unless this one copies.
+std::unique_ptr<const plan::Plan> planThatRuns(const Options& options,
+                                               std::unique_ptr<plan::Plan> plan) {
+  if (!plan->otherwise || options.ownBuffers) return plan;
+  return std::move(plan->otherwise);
+}
+
+// Each bind asks for the programs of the typical ranks: they are made once.
+void remember(schedule::Schedule* schedule) {
+  std::map<std::uint32_t, schedule::Program> known;
+  for (const std::uint32_t rank : schedule->typical)
+    known.try_emplace(rank, schedule->program(rank));
+  schedule->program = [known = std::move(known), make = schedule->program](std::uint32_t rank) {
+    const auto found = known.find(rank);
+    return found != known.end() ? found->second : make(rank);
+  };
+}
+
+double quantile(std::vector<double> values, double part) {
+  std::ranges::sort(values);
+  const double at = part * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+class Prediction {
+ public:
+  Prediction(const Options& options, Cluster& cluster, const plan::Call& call)
+      : options_(options), cluster_(cluster), call_(call) {}
+
+  Status run(const std::function<void(const sim::Span&)>& observe, Row* row) {
+    tools::Job& job = *cluster_.job;
+    WEFT_TRY(job.decide(call_, &decision_));
+    remember(&decision_.schedule);
+    if (decision_.shared) remember(&*decision_.shared);
+    if (!job.fits().ok()) {
+      row->tooLarge = job.fits().text();
+      WEFT_TRY(job.keepOnly(decision_));
+    }
+    WEFT_TRY(describe(row));
+    setting_.network = &cluster_.network;
+    setting_.messageNs = options_.messageNs;
+    const bool shares = options_.coresOfNode < cluster_.network.fabric().mostRanksOfANode();
+    setting_.coresOfNode = shares ? options_.coresOfNode : 0;
+    setting_.stragglers = options_.stragglers;
+    setting_.folds = options_.folds;
+    setting_.evens = options_.evens || (options_.folds && mayEven());
+    setting_.observe = observe;
+    WEFT_TRY(sim::simulate(simulated(), setting_, &row->result));
+    setting_.observe = nullptr;
+    return options_.sigma > 0 ? draw(row) : Status();
+  }
+
+ private:
+  Status describe(Row* row) {
+    std::unique_ptr<plan::Plan> plan;
+    WEFT_TRY(cluster_.job->plan(call_, decision_, 0, &plan));
+    row->hash = plan::hashOf(*plan);
+    const std::unique_ptr<const plan::Plan> runs = planThatRuns(options_, std::move(plan));
+    row->algorithm = runs->algorithm;
+    row->segments = runs->segments;
+    return {};
+  }
+
+  sim::Job simulated() {
+    sim::Job job;
+    job.plan = [this](std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) -> Status {
+      std::unique_ptr<plan::Plan> plan;
+      WEFT_TRY(cluster_.job->plan(call_, decision_, rank, &plan));
+      *out = planThatRuns(options_, std::move(plan));
+      return {};
+    };
+    job.regions = [this](bool inRing) { return cluster_.job->regionsOf(inRing); };
+    job.costs = &cluster_.job->tuning().costs;
+    job.sharesBuffers = options_.ownBuffers;
+    return job;
+  }
+
+  // What is exact takes too long then.
+  bool mayEven() const {
+    constexpr std::uint32_t kMany = 128;
+    return !options_.exact && call_.counts.empty() && cluster_.network.ranks() >= kMany;
+  }
+
+  Status draw(Row* row) {
+    std::vector<double> times;
+    for (int i = 0; i < options_.draws; ++i) {
+      setting_.jitter = {options_.seed + static_cast<std::uint64_t>(i), options_.sigma};
+      sim::Result result;
+      WEFT_TRY(sim::simulate(simulated(), setting_, &result));
+      times.push_back(result.ns);
+    }
+    row->lowNs = quantile(times, 0.05);
+    row->highNs = quantile(times, 0.95);
+    return {};
+  }
+
+  const Options& options_;
+  Cluster& cluster_;
+  const plan::Call& call_;
+  plan::Decision decision_;
+  sim::Setting setting_;
+};
+
+}  // namespace
+
+Status predict(const Options& options, Cluster& cluster, std::size_t bytes,
+               const std::function<void(const sim::Span&)>& observe, Row* row) {
+  const int ranks = static_cast<int>(cluster.network.ranks());
+  const perf::Problem problem = perf::makeProblem(*options.collective, options.type, perf::noOp(),
+                                                  options.root, 0, ranks, bytes, true);
+  const plan::Call call = callOf(options, problem);
+  *row = {};
+  row->bytes = problem.bytes();
+  row->count = problem.count;
+  row->busFactor = options.collective->busFactor(ranks);
+  row->bound = sim::boundOf(cluster.network, call.collective, static_cast<std::uint32_t>(call.root),
+                            static_cast<double>(row->bytes));
+  const auto start = Clock::now();
+  WEFT_TRY(Prediction(options, cluster, call).run(observe, row));
+  row->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return {};
+}
+
+}  // namespace weft::simulator

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+#include "sim/bound.h"
+#include "sim/job.h"
+#include "tools/sim/cluster.h"
+#include "tools/sim/options.h"
+
+namespace weft::simulator {
+
+// What is predicted of one size.
+struct Row {
+  std::size_t bytes = 0, count = 0;
+  std::string algorithm;
+  std::uint64_t hash = 0;  // of rank 0's op list
+  std::uint64_t segments = 1;
+  sim::Result result;            // of a quiet machine
+  double lowNs = 0, highNs = 0;  // 5 and 95 of 100 draws, with --jitter
+  sim::Bound bound;
+  double busFactor = 0;
+  std::string tooLarge;  // why there could be no such communicator today
+  double seconds = 0;    // that the simulation took
+
+  double algbw() const { return static_cast<double>(bytes) / result.ns; }  // GB/s
+  double busbw() const { return algbw() * busFactor; }
+  double shareOfBound() const { return bound.ns() / result.ns; }
+};
+
+Status predict(const Options& options, Cluster& cluster, std::size_t bytes,
+               const std::function<void(const sim::Span&)>& observe, Row* row);
+
+}  // namespace weft::simulator
