@@ -19,7 +19,7 @@ machine() {
 
 case $form in
   short)
-    machine 400 -- wire contract wiring "pulls 1" "broken 1" "recovered 1" \
+    machine 850 -- wire contract wiring "pulls 1" "broken 1" "recovered 1" \
       "collectives all_reduce,sendrecv 10K 10K"
     ;;
   full)
