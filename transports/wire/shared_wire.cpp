@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 
 namespace weft::wire {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::chrono::milliseconds kKeepAlive{10000};
 constexpr std::uint32_t kMostPlaces = 1u << 16;  // that a cookie tells apart
 constexpr std::uint32_t kRuns = 1u << (ImmediateData::kValueBits - ImmediateValues::kFewestBits);
 constexpr std::uint32_t kNobody = ~0u;
+constexpr std::uint32_t kIdle = 64;  // polls without an event, after which good-byes are said again
 
 std::uint32_t runsOf(const ImmediateValues& values) {
   return values.count() >> ImmediateValues::kFewestBits;
@@ -134,7 +136,7 @@ void SharedWire::release(std::uint32_t number) {
 void SharedWire::add(std::shared_ptr<WireEnd> end) {
   const std::uint32_t number = end->wire().number();
   if (number >= places_.size()) places_.resize(number + 1);
-  places_[number] = {true, std::move(end)};
+  places_[number] = {.taken = true, .end = std::move(end)};
   ++communicators_;
 }
 
@@ -153,7 +155,7 @@ int SharedWire::progress(const WireEnd* asker) {
   std::array<WireEvent, 16> events;
   const int count = wire_->poll(events.data(), static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)], asker);
-  if (ended_ != 0) [[unlikely]]
+  if (ended_ != 0 && (count != 0 || ++idlePolls_ % kIdle == 0)) [[unlikely]]
     closeEnded();
   return count;
 }
@@ -209,6 +211,7 @@ bool SharedWire::leave(WireEnd* end) {
   end->end();
   ++ended_;
   if (--communicators_ != 0) return false;
+  if (std::exchange(places_[0].settled, false)) ++ended_;
   places_[0].end->meetConnected();
   return true;
 }
@@ -216,7 +219,7 @@ bool SharedWire::leave(WireEnd* end) {
 bool SharedWire::sayGoodbye(bool anyway) {
   bool all = true;
   for (const Place& place : places_)
-    if (place.end && place.end->hasEnded()) {
+    if (place.end && place.end->hasEnded() && !place.settled) {
       all &= place.end->sayGoodbye(anyway);
       retryLater(place.end.get());
     }
@@ -231,12 +234,13 @@ bool SharedWire::isQuiet() const {
 // The memory of the wire's maker stays as long as the wire.
 void SharedWire::closeEnded() {
   sayGoodbye(false);
-  for (std::uint32_t number = 1; number < places_.size(); ++number) {
-    const WireEnd* const end = endOf(number);
-    if (end == nullptr || !end->hasEnded() || !end->isDone()) continue;
-    std::erase(refused_, end);
-    release(number);
+  for (std::uint32_t number = 0; number < places_.size(); ++number) {
+    Place& place = places_[number];
+    if (!place.end || place.settled || !place.end->hasEnded() || !place.end->isDone()) continue;
     --ended_;
+    std::erase(refused_, place.end.get());
+    place.settled = true;
+    if (number != 0) release(number);
   }
 }
 

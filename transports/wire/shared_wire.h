@@ -59,6 +59,7 @@ class SharedWire {
  private:
   struct Place {
     bool taken = false;
+    bool settled = false;  // it has ended, and nobody needs it
     std::shared_ptr<WireEnd> end;
   };
 
@@ -82,7 +83,8 @@ class SharedWire {
   std::uint32_t nextRun_ = 0;  // none is used again soon, as late values may come
   std::vector<WireEnd*> refused_;
   std::uint32_t communicators_ = 0;
-  std::uint32_t ended_ = 0;  // ends without one
+  std::uint32_t ended_ = 0;  // ends without one, not settled yet
+  std::uint32_t idlePolls_ = 0;
 
   std::mutex presence_;  // of what follows
   std::uint32_t owners_ = 0, sleepers_ = 0;
