@@ -20,7 +20,7 @@ std::vector<std::byte> messageOfAPeer(Input input) {
   header.secret = kSecret;
   header.rank = from.ConsumeIntegralInRange<std::uint32_t>(0, 2);
   header.target = from.ConsumeIntegralInRange<std::uint64_t>(0, 260);
-  header.region = from.ConsumeIntegralInRange<std::uint32_t>(0, 3);
+  header.region = from.ConsumeIntegralInRange<std::uint16_t>(0, 3);
   header.bytes = from.ConsumeIntegralInRange<std::uint32_t>(0, 130);
   std::vector<std::byte> message(sizeof(header) + header.bytes);
   std::memcpy(message.data(), &header, sizeof(header));

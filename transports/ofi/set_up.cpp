@@ -138,7 +138,8 @@ Status OfiWire::open(const std::vector<Candidate>& devices) {
   const auto peers = static_cast<std::size_t>(std::ranges::count(wanted_, true));
   RailSpec spec;
   spec.regions = areas_[0]->regions();
-  spec.completions = std::min(kMaxWrites + kMostReceives + peers * remoteCompletions_, kMaxCompletions);
+  spec.completions =
+      std::min(kMaxWrites + kMostReceives + peers * remoteCompletions_, kMaxCompletions);
   for (const Candidate& device : devices) {
     std::unique_ptr<Rail> rail;
     WEFT_TRY(Rail::open(*library_, device, spec, &rail));

@@ -111,7 +111,11 @@ Status addInside(const TransportSetup& setup, const std::vector<std::uint32_t>& 
   inside.rank = parts->routes[setup.rank].peer;
   inside.ranks = static_cast<std::uint32_t>(members.size());
   inside.exchange = amongHost(setup, members);
-  return make(inside, &parts->transports.emplace_back());
+  std::unique_ptr<Transport>& made = parts->transports.emplace_back();
+  WEFT_TRY(make(inside, &made));
+  // Before the wires', after which others read it.
+  if (made) made->own().control().rank = static_cast<std::int32_t>(setup.rank);
+  return {};
 }
 
 // `peers`: those that it leads to.
@@ -126,9 +130,7 @@ Status addWire(const TransportSetup& setup, std::vector<bool> peers, const Make&
   return make(through, &parts->transports.emplace_back());
 }
 
-void finish(const TransportSetup& setup, RoutedTransport::Parts parts,
-            std::unique_ptr<Transport>* out) {
-  parts.transports[0]->own().control().rank = static_cast<std::int32_t>(setup.rank);
+void finish(RoutedTransport::Parts parts, std::unique_ptr<Transport>* out) {
   for (const auto& part : parts.transports)
     parts.name += text(parts.name.empty() ? "" : "+", part->name());
   *out = std::make_unique<RoutedTransport>(std::move(parts));
@@ -171,7 +173,7 @@ Status RoutedTransport::branch(const TransportSetup& setup, std::span<const std:
         return parts_.transports[1]->branch(s, members, branched);
       },
       &made));
-  if (made.transports[1]) finish(setup, std::move(made), out);
+  if (made.transports[1]) finish(std::move(made), out);
   return {};
 }
 
@@ -188,7 +190,7 @@ Status makeRouted(const TransportSetup& setup, const RoutedSetup& routed,
     for (std::uint32_t r = 0; r < setup.ranks; ++r) peers[r] = routed.wireOf[r] == i;
     WEFT_TRY(addWire(setup, std::move(peers), routed.wires[i], &parts));
   }
-  finish(setup, std::move(parts), out);
+  finish(std::move(parts), out);
   return {};
 }
 
