@@ -68,7 +68,8 @@ void SharedWire::releaseProgress(Presence* who) {
 // The thread's, unless another communicator makes it.
 void SharedWire::yieldProgress() {
   if (owners_ != 0 || !progressThread_) return;
-  if (sleepers_ == 0 || !progressThread_->handOver()) progressThread_->releaseProgress();
+  if (sleepers_ != 0 && progressThread_->handOver()) return;
+  if (manual_) progressThread_->releaseProgress();
 }
 
 bool SharedWire::handOver(Presence* who) {

@@ -34,9 +34,9 @@ using namespace transport;
 //  6. After LinkDown nothing more arrives on that link and write() to it fails; accepted writes may
 //     stay without an answer. A poll gives at most one LinkDown, as its last event, and lastError()
 //     then says who, what, where (device, port, both addresses), in one line.
-//  7. At most WireSetup::completionsPerPeer of one peer and rail are on their way or not yet
+//  7. At most WireSetup::completionsPerPeer of one peer, rail and area are on their way or not yet
 //     polled: the caller sees to it, so a wire that must post receives can post enough of them once
-//     and renew each as it polls it.
+//     and renew each as it polls it. Where several areas are in use at once, more may come: they wait.
 //  8. Nothing blocks, nothing allocates once warm.
 //
 // One thread at a time, not always the same.

@@ -175,7 +175,7 @@ bool WireEnd::isQuiet() const {
 }
 
 bool WireEnd::isDone() const {
-  return isQuiet() && std::ranges::all_of(peers_, [](const Peer& peer) {
+  return outbox_.outstanding() == 0 && std::ranges::all_of(peers_, [](const Peer& peer) {
            return !peer.met || (peer.parted && peer.left);
          });
 }

@@ -54,12 +54,13 @@ WireTransport::~WireTransport() {
     last = shared_->leave(end_.get());
     shared_->progress(nullptr);
   }
-  if (last) {
-    progressUntil(Deadline::in(kLastPutsMs), [&] { return shared_->sayGoodbye(false); });
-    progressUntil(Deadline::in(kByeMs), [&] { return shared_->sayGoodbye(true); });
-    progressUntil(Deadline::in(kByeMs), [&] { return shared_->isQuiet(); });
+  if (!last) {
+    shared_->depart(&presence_);
+    return;
   }
-  shared_->depart(&presence_);
+  progressUntil(Deadline::in(kLastPutsMs), [&] { return shared_->sayGoodbye(false); });
+  progressUntil(Deadline::in(kByeMs), [&] { return shared_->sayGoodbye(true); });
+  progressUntil(Deadline::in(kByeMs), [&] { return shared_->isQuiet(); });
 }
 
 template <class Done>
