@@ -24,10 +24,7 @@ namespace {
 std::vector<Fabric> branchingFabrics(std::vector<Fabric> fabrics) {
   if (std::getenv("FABRICS_UNDER_TEST") != nullptr) return allFabrics();
   std::ranges::copy(wireFabrics(), std::back_inserter(fabrics));
-  Fabric wired = wireFabrics()[0];
-  wired.name = "routed";
-  wired.routed = true;
-  fabrics.push_back(wired);
+  std::ranges::copy(routedFabrics(), std::back_inserter(fabrics));
   if (test::hasLibfabric()) fabrics.push_back(ofiFabric());
   return fabrics;
 }

@@ -166,6 +166,16 @@ std::vector<Fabric> wireFabrics() {
   };
 }
 
+std::vector<Fabric> routedFabrics() {
+  Fabric threads = wireFabrics()[0];
+  threads.name = "routed";
+  threads.routed = true;
+  Fabric shm = threads;
+  shm.name = "routed_shm";
+  shm.shm = true;
+  return {threads, shm};
+}
+
 // Each rank takes the devices that VERBS_DEVICES names, with its own number for %r: "rc%r" in the
 // rig.
 Fabric verbsFabric() {
@@ -201,9 +211,7 @@ std::vector<Fabric> allFabrics() {
   wired.decorators = 1;
   fabrics.push_back(wired);
   wired = wireFabrics()[0];
-  wired.name = "routed";
-  wired.routed = true;
-  fabrics.push_back(wired);
+  std::ranges::copy(routedFabrics(), std::back_inserter(fabrics));
   if (test::hasLibfabric()) fabrics.push_back(ofiFabric());
   fabrics.push_back({"faulty_twice", false, false, text("seed=4", faults), 2});
   return fabrics;
@@ -270,14 +278,14 @@ TransportSetup Rank::setup(const WindowLayout& layout) {
 namespace {
 
 // Hosts of two threads each, and a wire between them.
-routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const wire::WireMaker& wire) {
+routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const Fabric& fabric) {
   routed::RoutedSetup routed;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     routed.hosts.push_back(r / 2);
     routed.wireOf.push_back(r / 2 == self / 2 ? routed::RoutedSetup::kInside : 0);
   }
-  routed.inside = local::makeLocal;
-  routed.wires.push_back([wire](const TransportSetup& setup, std::unique_ptr<Transport>* out) {
+  routed.inside = fabric.shm ? shm::makeShm : local::makeLocal;
+  routed.wires.push_back([wire = fabric.wire](const TransportSetup& setup, std::unique_ptr<Transport>* out) {
     return wire::makeWireTransport(setup, wire, out);
   });
   return routed;
@@ -287,7 +295,7 @@ routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const wire:
 
 Status Rank::tryMake(const TransportSetup& setup, std::unique_ptr<Transport>* out) {
   if (fabric.routed)
-    WEFT_TRY(routed::makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric.wire), out));
+    WEFT_TRY(routed::makeRouted(setup, pairsOf(setup.rank, setup.ranks, fabric), out));
   else if (fabric.wire)
     WEFT_TRY(wire::makeWireTransport(setup, fabric.wire, out));
   else

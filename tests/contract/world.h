@@ -44,6 +44,7 @@ struct Fabric {
 std::ostream& operator<<(std::ostream&, const Fabric&);
 std::vector<Fabric> bareFabrics();  // whose memory is mapped
 std::vector<Fabric> wireFabrics();
+std::vector<Fabric> routedFabrics();  // memory inside hosts, a wire between them
 std::vector<Fabric> allFabrics();
 std::vector<Fabric> mappedFabrics();  // those of all whose memory is mapped
 Fabric verbsFabric();

@@ -20,6 +20,13 @@ bool mayBeUndone(const Options& options, int rank, Step step) {
   return rank == options.victim() && step >= Step::Death;
 }
 
+// The step before this one failed, or was not come to: the reason is told there.
+bool followsFromEarlier(const Board& board, int rank, Step step) {
+  if (step == kSteps[0]) return false;
+  const Note& before = board.at(rank, static_cast<Step>(static_cast<int>(step) - 1));
+  return !before.done || before.wrong[0] != 0;
+}
+
 }  // namespace
 
 int printStep(const Options& options, const Board& board, Step step) {
@@ -35,7 +42,7 @@ int printStep(const Options& options, const Board& board, Step step) {
     most = std::max(most, note.cpuMs);
     pss.push_back(note.pssKiB);
     if (note.done && note.wrong[0] == 0) continue;
-    if (++wrong <= kMostTold)
+    if (++wrong <= kMostTold && !followsFromEarlier(board, rank, step))
       std::fprintf(stderr, "weft-scale: %s, rank %d: %s\n", nameOf(step), rank,
                    note.done ? note.wrong : "not come to it");
   }
