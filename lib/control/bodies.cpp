@@ -59,6 +59,35 @@ class Rest {
 
 }  // namespace
 
+net::Bytes encodeRelayed(const RankSet& ranks, net::MessageType type, const net::Bytes& body) {
+  net::ByteWriter writer;
+  encode(ranks, &writer);
+  return writer.number(static_cast<std::uint8_t>(type)).raw(body).take();
+}
+
+bool decodeRelayed(net::ByteView bytes, std::size_t ranks, RankSet* set, net::Message* message) {
+  net::ByteReader reader(bytes);
+  const bool known = decode(&reader, ranks, set);
+  message->type = static_cast<net::MessageType>(reader.number<std::uint8_t>());
+  const net::ByteView body = reader.rest();
+  message->body.assign(body.begin(), body.end());
+  return known && reader.done();
+}
+
+net::Bytes encode(const Loss& loss) {
+  net::ByteWriter writer;
+  return writer.number(static_cast<std::uint8_t>(loss.kind))
+      .small(static_cast<std::uint64_t>(loss.silence.count()))
+      .take();
+}
+
+bool decode(net::ByteView bytes, Loss* loss) {
+  net::ByteReader reader(bytes);
+  loss->kind = reader.number<std::uint8_t>() == Loss::Cut ? Loss::Cut : Loss::Closed;
+  loss->silence = std::chrono::milliseconds(reader.small<std::uint32_t>());
+  return reader.done();
+}
+
 net::Bytes encode(const PageReport& page) {
   net::ByteWriter writer;
   encode(page, &writer);

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "bootstrap/messages.h"
+#include "control/loss.h"
 #include "control/page_report.h"
 #include "control/rank_set.h"
+#include "net/channel.h"
 
 namespace weft::control {
 
@@ -23,10 +25,18 @@ namespace weft::control {
 //   server -> rank  Ended    Ending: those ranks are gone without a good-bye
 //   rank -> server  Gather   bytes for all others
 //   server -> rank  Gathered Part: what that rank gave, in its order
-//   both            Bye      I leave
+//   both            Bye      I leave    (the server's, with a Loss: it is gone)
 //
-// A round of questions is at most a question and an answer each way: 200 bytes a rank where all do
-// the same, of which 112 are frames. Ranks that do something else, or are late, add to each answer
+// A rank may have a relay between it and the server, one for all ranks of its host (relay.h), and
+// says and hears the same. Between the two, each message is in one of type Relayed, with the ranks
+// that say or get it, and there are two more:
+//
+//   relay -> server Info     these have come to me
+//   relay -> server Ended    Loss: they have gone without a good-bye
+//   relay -> rank   Roster   unasked: I have passed on what you said, which tells that I am alive
+//
+// A round of questions is at most a question and an answer each way: 200 bytes a connection where
+// all behind it do the same, of which 112 are frames. Ranks that do something else, or are late, add to each answer
 // some 15 bytes a group of them, 2 to 4 a range of ranks, and at most a bit a rank; groups that have
 // called different things, 64 bytes, once before it is an error.
 
@@ -63,8 +73,20 @@ struct Part {
   net::Bytes bytes;
 };
 
-// A group and a silence for each rank.
-inline std::size_t maxNewsBytes(std::size_t ranks) { return 16 + ranks * 128; }
+// The longest message from the server: news with a group and a silence for each rank, or a part;
+// and for a relay the ranks that it is for.
+inline std::size_t maxMessageBytes(std::size_t ranks) {
+  return 32 + ranks * 129 + net::Channel::kMaxFrameAfter;
+}
+
+// What a relay calls itself, in place of a configuration, in the Info of its handshake.
+inline constexpr const char* kRelay = "relay";
+
+net::Bytes encodeRelayed(const RankSet& ranks, net::MessageType type, const net::Bytes& body);
+bool decodeRelayed(net::ByteView bytes, std::size_t ranks, RankSet* set, net::Message* message);
+
+net::Bytes encode(const Loss& loss);
+bool decode(net::ByteView bytes, Loss* loss);
 
 net::Bytes encode(const PageReport& page);
 bool decode(net::ByteView bytes, PageReport* page);

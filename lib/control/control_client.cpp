@@ -22,16 +22,21 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstErrorPatience{250};
 constexpr std::int64_t kGoodbyeMs = 1000;
+constexpr std::int64_t kRelayPatienceMs = 1000;
+constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
 constexpr milliseconds kOrphanPatience{250};  // for what ranks had sent before the server died
 
 }  // namespace
 
 ControlClient::ControlClient(const transport::TransportSetup& setup,
-                             transport::Transport& transport, std::unique_ptr<net::Stream> stream)
+                             transport::Transport& transport, std::unique_ptr<net::Stream> stream,
+                             std::uint32_t leader, Reach reach)
     : rank_(setup.rank),
+      leader_(leader),
       names_(setup.names),
       bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stream_(std::move(stream)),
+      reach_(std::move(reach)),
       own_(&transport.own().control()),
       silence_(setup.ranks),
       ended_(setup.ranks),
@@ -132,17 +137,21 @@ Status ControlClient::ended(std::uint32_t rank) const {
   const bool orphaned = orphanedSince_ && Clock::now() - *orphanedSince_ > kOrphanPatience;
   if (!ended_[rank].ok() || !orphaned || mirrors_[rank] == nullptr) return ended_[rank];
   return Status::error({.code = Code::RemoteError,
-                        .who = names_[0],
+                        .who = names_[orphanedBy_],
                         .missing = {rank},
                         .what = "{who}, who tells ranks of each other, has ended: its connection "
                                 "closed; whether {missing} is still there nobody can tell",
                         .fix = "look at the output of both"});
 }
 
-// While the server owes an answer, nobody knows of the others whether they would answer.
+// While the server owes an answer, nobody knows of the others whether they would answer; nor of it,
+// while a relay that is between shows no life.
 milliseconds ControlClient::silence(std::uint32_t rank) const {
   const std::lock_guard lock(mutex_);
   if (gone_ || rank == rank_) return milliseconds::zero();
+  if (relaySince_ && Clock::now() - *relaySince_ >= milliseconds(kRelayPatienceMs))
+    return rank == leader_ ? std::chrono::duration_cast<milliseconds>(Clock::now() - *relaySince_)
+                           : silence_[rank];
   if (!askedSince_) return silence_[rank];
   const auto server = std::chrono::duration_cast<milliseconds>(Clock::now() - *askedSince_);
   return rank == 0 ? std::max(server, silence_[0]) : silence_[rank];
@@ -182,14 +191,17 @@ void ControlClient::run(const net::StopSignal& stop) {
     takeWishes(stop.raised());
     receive();
     if (stream_ && !stream_->flush()) lose();
-    if (goodbye_ && goodbye_->expired()) stream_.reset();
+    if (relayDue_ && relayDue_->expired()) passStuckRelay();
+    if (goodbye_ && goodbye_->expired() && !(reach_ && passRelay().ok())) stream_.reset();
   }
 }
 
 void ControlClient::wait(const net::StopSignal& stop) {
   pollfd entries[] = {
       stream_->pollEntry(), {bell_.fd(), POLLIN, 0}, {goodbye_ ? -1 : stop.fd(), POLLIN, 0}};
-  (void)::poll(entries, std::size(entries), goodbye_ ? goodbye_->pollTimeoutMs() : -1);
+  const Deadline limit = goodbye_.value_or(Deadline::in(kForeverMs));
+  (void)::poll(entries, std::size(entries),
+               relayDue_.value_or(limit).orSooner(limit).pollTimeoutMs());
   std::uint64_t rings = 0;
   (void)!::read(bell_.fd(), &rings, sizeof rings);
 }
@@ -197,11 +209,17 @@ void ControlClient::wait(const net::StopSignal& stop) {
 void ControlClient::takeWishes(bool processEnds) {
   const std::lock_guard lock(mutex_);
   net::Channel& channel = stream_->channel();
+  const bool expectsWord =
+      wishes_.query || (wishes_.cause && !watch::isRecoverable(*wishes_.cause));
+  if (reach_ && expectsWord && !relayDue_) {
+    relaySince_ = Clock::now();
+    relayDue_ = Deadline::in(kRelayPatienceMs);
+  }
   if (std::exchange(wishes_.query, false))
     channel.send(net::MessageType::Query, encode(ownPage(false)));
   if (wishes_.cause) {
     channel.send(net::MessageType::Failed, bootstrap::encode(*wishes_.cause));
-    wishes_.cause.reset();
+    proposed_ = std::exchange(wishes_.cause, std::nullopt);
   }
   for (net::Bytes& part : wishes_.parts) channel.send(net::MessageType::Gather, std::move(part));
   wishes_.parts.clear();
@@ -231,10 +249,13 @@ void ControlClient::receive() {
 
 void ControlClient::handle(const net::Message& message) {
   const std::lock_guard lock(mutex_);
+  relayDue_.reset();
+  relaySince_.reset();
   Status cause;
   Ending ending;
   Part part;
   News news;
+  Loss loss;
   if (message.type == net::MessageType::Query) {
     stream_->channel().send(net::MessageType::Report, encode(ownPage(!message.body.empty())));
   } else if (message.type == net::MessageType::Report &&
@@ -250,6 +271,7 @@ void ControlClient::handle(const net::Message& message) {
     ending.ranks.forEach(
         [&](std::uint32_t r) { ended_[r] = ending.why.ok() ? hasEnded(names_[r]) : ending.why; });
   } else if (message.type == net::MessageType::Bye) {
+    if (decode(message.body, &loss) && !goodbye_) noteLossOfServer(loss);
     gone_ = true;
     stream_.reset();
   }
@@ -259,6 +281,7 @@ void ControlClient::handle(const net::Message& message) {
 // One that this rank published itself, because the server was slow, gives way to any but a lost
 // link.
 void ControlClient::takeFirstError(const Status& cause) {
+  proposed_.reset();
   if (!watch::publishFirstError(cause, &firstError_) && !watch::isRecoverable(cause))
     overruled_ = cause;
   if (own_ != nullptr) transport::doorbellRing(*own_);
@@ -311,21 +334,60 @@ PageReport ControlClient::reportOf(const News::Group& group) const {
 }
 
 void ControlClient::lose() {
+  const Loss loss = lossOf(*stream_);
+  if (reach_ && passRelay().ok()) return;
   const std::lock_guard lock(mutex_);
-  const ControlState::Loss loss = lossOf(*stream_);
   stream_.reset();
   gone_ = true;
-  if (!goodbye_) noteLossOfServer(loss);
+  if (!goodbye_ && reach_)
+    noteOrphaned(leader_);
+  else if (!goodbye_)
+    noteLossOfServer(loss);
   changed_.notify_all();
 }
 
+// To the server itself. What was on its way may be lost, so it is said again; what the server said,
+// it repeats.
+Status ControlClient::passRelay() {
+  std::unique_ptr<net::Stream> direct;
+  WEFT_TRY(reach_(&direct));
+  reach_ = nullptr;
+  relayDue_.reset();
+  stream_ = std::move(direct);
+  watchClosely(stream_->socket());
+  const std::lock_guard lock(mutex_);
+  relaySince_.reset();
+  wishes_.query = wishes_.query || askedSince_;
+  if (!wishes_.cause) wishes_.cause = proposed_;
+  wishes_.leave = wishes_.leave || goodbye_.has_value();
+  goodbye_.reset();
+  wake();
+  return {};
+}
+
+// Recovery waits for all ranks, the one that is stuck with the relay among them, and parts that are
+// on their way must not be lost.
+void ControlClient::passStuckRelay() {
+  relayDue_.reset();
+  if (isRecovering() || passRelay().ok()) return;
+  relayDue_ = Deadline::in(kRelayPatienceMs);  // again
+}
+
+bool ControlClient::isRecovering() const {
+  return watch::isPublished(firstError_) && watch::isRecoverable(watch::statusOf(firstError_));
+}
+
+// By the end of that rank, the server's or the relay's. In the second case the server could not be
+// found, which may have had the best of reasons to end.
+void ControlClient::noteOrphaned(std::uint32_t by) {
+  ended_[by] = hasEnded(names_[by]);
+  orphanedBy_ = by;
+  orphanedSince_ = Clock::now();
+}
+
 // A rank that cannot reach the server hears of no other host.
-void ControlClient::noteLossOfServer(const ControlState::Loss& loss) {
-  if (loss.kind == ControlState::Loss::Closed) {
-    ended_[0] = hasEnded(names_[0]);
-    orphanedSince_ = Clock::now();
-    return;
-  }
+void ControlClient::noteLossOfServer(const Loss& loss) {
+  if (loss.kind == Loss::Closed) return noteOrphaned(0);
   const std::string& here = names_[rank_].host;
   const Status cause = Status::error(
       {.code = Code::RemoteError,

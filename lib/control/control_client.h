@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,13 +19,19 @@
 
 namespace weft::control {
 
-// One rank's end of the control link: the connection to the server, the thread that serves it, and
-// what that thread has heard. The thread may live longer than the communicator; detach() takes the
-// pages away from it.
+// One rank's end of the control link: the connection to the server or to a relay (control_relay.h),
+// the thread that serves it, and what that thread has heard. The thread may live longer than the
+// communicator; detach() takes the pages away from it.
 class ControlClient final : public watch::RemoteRanks {
  public:
+  // Connects to the server.
+  using Reach = std::function<Status(std::unique_ptr<net::Stream>*)>;
+  static constexpr std::int64_t kReachMs = 2000;  // how long it may take
+
+  // `reach`: the stream is to the relay in the process of `leader`, and how to get past it. Is called
+  // by the client's thread.
   ControlClient(const transport::TransportSetup& setup, transport::Transport& transport,
-                std::unique_ptr<net::Stream> stream);
+                std::unique_ptr<net::Stream> stream, std::uint32_t leader = 0, Reach reach = {});
 
   transport::FirstError& firstError() override { return firstError_; }
   void propose(const Status& cause) override;
@@ -52,7 +59,11 @@ class ControlClient final : public watch::RemoteRanks {
   void handle(const net::Message& message);
   void takeNews(const News& news);
   void lose();
-  void noteLossOfServer(const ControlState::Loss& loss);
+  void noteLossOfServer(const Loss& loss);
+  void noteOrphaned(std::uint32_t by);
+  Status passRelay();
+  void passStuckRelay();
+  bool isRecovering() const;
   void takePart(Part part);
   void takeFirstError(const Status& cause);
   Status whyIncomplete() const;
@@ -60,14 +71,16 @@ class ControlClient final : public watch::RemoteRanks {
   PageReport ownPage(bool withCalls) const;
   PageReport reportOf(const News::Group& group) const;
 
-  const std::uint32_t rank_;
+  const std::uint32_t rank_, leader_;  // leader_: 0 without a relay
   const std::vector<PeerName> names_;
   transport::FirstError firstError_;
   net::Socket bell_;  // an eventfd: wishes_ has something
 
   // The thread's own.
   std::unique_ptr<net::Stream> stream_;
-  std::optional<Deadline> goodbye_;  // Bye is said: until when the server may take to close
+  Reach reach_;                       // past the relay; empty once this is the server's stream
+  std::optional<Deadline> relayDue_;  // when to pass a relay that has shown no life until then
+  std::optional<Deadline> goodbye_;   // Bye is said: until when the server may take to close
 
   mutable std::mutex mutex_;  // all that follows
   std::condition_variable changed_;
@@ -80,8 +93,11 @@ class ControlClient final : public watch::RemoteRanks {
     std::optional<Status> cause;
     std::vector<net::Bytes> parts;
   } wishes_;
+  std::optional<Status> proposed_;                  // and no first error heard since
   bool gone_ = false;                               // nobody is there to ask any more
-  std::optional<Clock::time_point> orphanedSince_;  // the server died
+  std::optional<Clock::time_point> orphanedSince_;  // the server died, or cannot be found
+  std::uint32_t orphanedBy_ = 0;                    // whose connection was the last
+  std::optional<Clock::time_point> relaySince_;     // a sign of life of the relay is due
   std::optional<Clock::time_point> askedSince_;     // an answer of the server is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the server told

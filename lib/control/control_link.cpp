@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "base/deadline.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/listen.h"
 #include "control/bodies.h"
 #include "control/control_client.h"
+#include "control/control_relay.h"
 #include "control/control_server.h"
 #include "net/fd_limit.h"
 #include "transports/gather.h"
@@ -17,55 +19,138 @@
 namespace weft::control {
 namespace {
 
-constexpr std::uint64_t kClientFds = 3;  // its connection, its bell, its thread's stop signal
+using transport::TransportSetup;
 
-Status openServer(const transport::TransportSetup& setup, Deadline deadline,
-                  bootstrap::UniqueId* id) {
-  bootstrap::IdContent content;
-  std::vector<net::Socket> listeners;
-  content.origin = bootstrap::IdContent::Origin::Created;  // so who is refused comes after its end
-  WEFT_TRY(bootstrap::listenForRanks(bootstrap::IdScope::Network, &listeners, &content.addresses));
-  WEFT_TRY(net::reserveFds(setup.ranks + bootstrap::kMaxUnauthenticated + bootstrap::kRootFds));
-  WEFT_TRY(net::randomBytes(content.secret));
-  *id = bootstrap::encodeId(content);
-  return startControlServer(std::move(listeners), content.secret, setup.names, deadline);
+constexpr std::uint64_t kClientFds = 3;       // its connection, its bell, its thread's stop signal
+constexpr std::int64_t kRelayOpensMs = 5000;  // else its ranks go to the server themselves
+
+// Who comes through one relay: the ranks of a host, of which the first has it in its process. Not
+// those of rank 0's, where the server is.
+struct Relayed {
+  std::vector<std::uint32_t> ranks;
+  bool any() const { return ranks.size() > 1 && ranks[0] != 0; }
+  std::uint32_t leader() const { return ranks[0]; }
+};
+
+Relayed relayedWith(const TransportSetup& setup) {
+  Relayed with;
+  for (std::uint32_t r = 0; r < setup.ranks; ++r)
+    if (setup.names[r].host == setup.names[setup.rank].host) with.ranks.push_back(r);
+  return with;
 }
 
-Status connect(const transport::TransportSetup& setup, transport::Transport& transport,
-               const bootstrap::UniqueId& id, Deadline deadline,
-               std::shared_ptr<ControlClient>* client) {
+// Where others may come to.
+struct Door {
+  std::vector<net::Socket> listeners;
   bootstrap::IdContent content;
-  WEFT_TRY(bootstrap::decodeId(id, &content));
-  WEFT_TRY(net::reserveFds(kClientFds));
+};
+
+Status openDoor(bootstrap::IdScope scope, std::size_t comers, Door* door) {
+  door->content.origin =
+      bootstrap::IdContent::Origin::Created;  // so who is refused comes after its end
+  WEFT_TRY(bootstrap::listenForRanks(scope, &door->listeners, &door->content.addresses));
+  WEFT_TRY(net::reserveFds(comers + bootstrap::kMaxUnauthenticated + bootstrap::kRootFds));
+  return net::randomBytes(door->content.secret);
+}
+
+Status openServer(const TransportSetup& setup, Deadline deadline, bootstrap::UniqueId* id) {
+  Door door;
+  WEFT_TRY(openDoor(bootstrap::IdScope::Network, setup.ranks, &door));
+  *id = bootstrap::encodeId(door.content);
+  return startControlServer(std::move(door.listeners), door.content.secret, setup.names, deadline);
+}
+
+bootstrap::Joiner joinerOf(const TransportSetup& setup, const bootstrap::IdContent& content,
+                           Deadline deadline) {
   const bootstrap::Hello hello{{},
                                bootstrap::idTag(content.secret),
                                static_cast<int>(setup.rank),
                                static_cast<int>(setup.ranks),
                                {},
                                bootstrap::libraryVersion()};
-  const std::size_t maxMessage = maxNewsBytes(setup.ranks) + net::Channel::kMaxFrameAfter;
-  std::unique_ptr<net::Stream> stream;
+  return {content, hello, deadline};
+}
+
+bootstrap::InfoMessage infoOf(const TransportSetup& setup, const char* what) {
+  return {setup.names[setup.rank], what, 0};
+}
+
+// A connection that speaks for this rank: to the server, or to a relay, which asks it for a seat.
+Status takeSeat(const TransportSetup& setup, const bootstrap::IdContent& content, Deadline deadline,
+                std::unique_ptr<net::Stream>* out) {
   std::string serverName;
-  const Status joined =
-      bootstrap::Joiner(content, hello, deadline).run(maxMessage, &stream, &serverName);
-  if (joined.code() == Code::InvalidUsage)
-    return Status::error({.code = Code::RemoteError,
-                          .who = setup.names[0],
-                          .what = "the control server of {who} has ended",
-                          .fix = "see the log of that process"});
-  WEFT_TRY(joined);
+  std::unique_ptr<net::Stream> stream;
+  WEFT_TRY(
+      joinerOf(setup, content, deadline).run(maxMessageBytes(setup.ranks), &stream, &serverName));
   net::Message seated{};
-  const Status answered = stream->ask(
-      net::MessageType::Info,
-      bootstrap::encode(bootstrap::InfoMessage{setup.names[setup.rank], "", 0}), deadline, &seated);
+  const Status answered =
+      stream->ask(net::MessageType::Info, bootstrap::encode(infoOf(setup, "")), deadline, &seated);
   if (!answered.ok()) return within(text("server on ", serverName, ": "), {}, answered);
-  *client = std::make_shared<ControlClient>(setup, transport, std::move(stream));
+  *out = std::move(stream);
+  return {};
+}
+
+Status connectRelay(const TransportSetup& setup, const bootstrap::IdContent& server,
+                    Deadline deadline, std::unique_ptr<net::Stream>* out) {
+  std::string serverName;
+  WEFT_TRY(joinerOf(setup, server, deadline).run(maxMessageBytes(setup.ranks), out, &serverName));
+  (*out)->channel().send(net::MessageType::Info, bootstrap::encode(infoOf(setup, kRelay)));
+  return (*out)->awaitFlushed(deadline);
+}
+
+Status openRelay(const TransportSetup& setup, const Relayed& relayed, Door door,
+                 const bootstrap::IdContent& server, Deadline deadline) {
+  RelaySpec spec{.leader = relayed.leader(),
+                 .members = relayed.ranks.size(),
+                 .ranks = setup.ranks,
+                 .listeners = std::move(door.listeners),
+                 .secret = door.content.secret,
+                 .server = nullptr,
+                 .opening = deadline};
+  WEFT_TRY(connectRelay(setup, server, deadline, &spec.server));
+  return startControlRelay(std::move(spec));
+}
+
+// Through the relay where there is one that can be reached, else to the server itself.
+Status findSeat(const TransportSetup& setup, const bootstrap::UniqueId* relay,
+                const bootstrap::IdContent& server, Deadline deadline,
+                std::unique_ptr<net::Stream>* stream, bool* relayed) {
+  bootstrap::IdContent content;
+  if (relay != nullptr && bootstrap::decodeId(*relay, &content).ok()) {
+    const Status through =
+        takeSeat(setup, content, Deadline::in(kRelayOpensMs).orSooner(deadline), stream);
+    *relayed = through.ok();
+    if (through.ok()) return {};
+    logInfo("control link of rank ", setup.rank, " goes without a relay: ", through.text());
+  }
+  const Status direct = takeSeat(setup, server, deadline, stream);
+  if (direct.code() != Code::InvalidUsage) return direct;
+  return Status::error({.code = Code::RemoteError,
+                        .who = setup.names[0],
+                        .what = "the control server of {who} has ended",
+                        .fix = "see the log of that process"});
+}
+
+Status connect(const TransportSetup& setup, transport::Transport& transport, std::uint32_t leader,
+               const bootstrap::UniqueId* relay, const bootstrap::IdContent& server,
+               Deadline deadline, std::shared_ptr<ControlClient>* client) {
+  WEFT_TRY(net::reserveFds(kClientFds));
+  std::unique_ptr<net::Stream> stream;
+  bool relayed = false;
+  WEFT_TRY(findSeat(setup, relay, server, deadline, &stream, &relayed));
+  ControlClient::Reach past;
+  if (relayed)
+    past = [setup, server](std::unique_ptr<net::Stream>* out) {
+      return takeSeat(setup, server, Deadline::in(ControlClient::kReachMs), out);
+    };
+  *client =
+      std::make_shared<ControlClient>(setup, transport, std::move(stream), leader, std::move(past));
   return net::ServiceThreads::get().start(
       "weft-control", [keep = *client](const net::StopSignal& stop) { keep->run(stop); });
 }
 
 // The error of this rank, as all others should read it.
-Status named(const transport::TransportSetup& setup, const Status& status) {
+Status named(const TransportSetup& setup, const Status& status) {
   if (status.ok()) return status;
   const PeerName& self = setup.names[setup.rank];
   return within(text("control link of ", self, ": "), self, status);
@@ -73,15 +158,30 @@ Status named(const transport::TransportSetup& setup, const Status& status) {
 
 }  // namespace
 
-Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
+Status openControlLink(const TransportSetup& setup, transport::Transport& transport,
                        std::shared_ptr<watch::RemoteRanks>* out) {
   const Deadline deadline = Deadline::in(setup.timeoutMs);
-  bootstrap::UniqueId mine;
-  const Status opened = setup.rank == 0 ? openServer(setup, deadline, &mine) : Status();
+  const Relayed relayed = relayedWith(setup);
+  const bool leads = relayed.any() && relayed.leader() == setup.rank;
+  bootstrap::UniqueId mine{};
+  Status opened;
+  Door door;
+  if (setup.rank == 0) opened = openServer(setup, deadline, &mine);
+  // By loopback: for ranks of this host.
+  if (leads && openDoor(bootstrap::IdScope::ThisProcess, relayed.ranks.size(), &door).ok())
+    mine = bootstrap::encodeId(door.content);
   std::vector<bootstrap::UniqueId> ids;
   WEFT_TRY(transport::gather(setup, named(setup, opened), mine, &ids));
+
+  bootstrap::IdContent server;
+  Status connected = bootstrap::decodeId(ids[0], &server);
+  if (connected.ok() && leads && !door.listeners.empty())
+    connected = openRelay(setup, relayed, std::move(door), server, deadline);
   std::shared_ptr<ControlClient> client;
-  const Status connected = connect(setup, transport, ids[0], deadline, &client);
+  if (connected.ok())
+    connected =
+        connect(setup, transport, relayed.leader(),
+                relayed.any() ? &ids[relayed.leader()] : nullptr, server, deadline, &client);
   // Dropping this detaches the client; the thread keeps it until it has said good-bye.
   std::shared_ptr<watch::RemoteRanks> held(client.get(), [client](watch::RemoteRanks*) {
     if (client) client->detach();

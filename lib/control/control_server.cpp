@@ -4,12 +4,15 @@
 #include <poll.h>
 
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bootstrap/pending_connections.h"
 #include "control/bodies.h"
+#include "control/bundles.h"
 #include "control/control_state.h"
 #include "control/link_socket.h"
 #include "net/ready_set.h"
@@ -27,7 +30,9 @@ class ControlServer {
                 std::vector<PeerName> names, Deadline deadline)
       : opening_(deadline),
         pending_(std::in_place, std::move(listeners), secret, kHandshakeMs),
-        streams_(names.size()),
+        ranks_(static_cast<std::uint32_t>(names.size())),
+        streams_(2 * names.size()),
+        home_(names.size()),
         state_(std::move(names)) {}
 
   Status isOpen() const {
@@ -43,23 +48,35 @@ class ControlServer {
   using Clock = ControlState::Clock;
   static constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
 
+  // A connection: rank r's own is r, that of the relay in its process is r + ranks_.
+  using Id = std::uint32_t;
+
+  bool isRelay(Id id) const { return id >= ranks_; }
   bool finished() const;
   void turn(const net::StopSignal* stop, Deadline limit);
   void wait(const net::StopSignal* stop, Deadline limit);
   void letIn();
-  void serve(std::uint32_t rank);
-  void flush(std::uint32_t rank);
-  void close(std::uint32_t rank);
+  void open(Id id, net::Stream stream);
+  bool seat(std::uint32_t rank, Id id);
+  void serve(Id id);
+  void flush(Id id);
+  void close(Id id);
+  void receive(Id id, const net::Message& message);
   void handle(std::uint32_t rank, const net::Message& message);
-  void lose(std::uint32_t rank);
+  void lose(Id id);
+  void loseRelay(Id id, const Loss& loss);
   void deliver();
   void sayGoodbye();
   bool handedOver();
 
   const Deadline opening_;
-  std::optional<bootstrap::PendingConnections> pending_;  // until everybody has come
-  net::ReadySet ready_;                                   // by rank
+  // Until everybody has come; and while there are relays, whose ranks may have to come themselves.
+  std::optional<bootstrap::PendingConnections> pending_;
+  bool relays_ = false;
+  const std::uint32_t ranks_;
+  net::ReadySet ready_;  // by Id
   std::vector<std::optional<net::Stream>> streams_;
+  std::vector<Id> home_;  // by rank: over what it is reached
   ControlState state_;
 };
 
@@ -72,7 +89,7 @@ bool ControlServer::finished() const {
 void ControlServer::turn(const net::StopSignal* stop, Deadline limit) {
   wait(stop, limit);
   if (pending_) letIn();
-  for (const std::uint64_t rank : ready_.take()) serve(static_cast<std::uint32_t>(rank));
+  for (const std::uint64_t id : ready_.take()) serve(static_cast<Id>(id));
   state_.tick(Clock::now());
   deliver();
 }
@@ -82,7 +99,8 @@ void ControlServer::wait(const net::StopSignal* stop, Deadline limit) {
   pollfd entries[] = {{stop ? stop->fd() : -1, POLLIN, 0},
                       {ready_.fd(), POLLIN, 0},
                       {pending_ ? pending_->fd() : -1, POLLIN, 0}};
-  if (pending_) limit = limit.orSooner(pending_->nextWake()).orSooner(opening_);
+  if (pending_) limit = limit.orSooner(pending_->nextWake());
+  if (!state_.everybodyCame()) limit = limit.orSooner(opening_);
   if (const auto tick = state_.nextTick())
     limit = limit.orSooner(Deadline::in(*tick - Clock::now()));
   (void)::poll(entries, std::size(entries), limit.pollTimeoutMs());
@@ -91,45 +109,81 @@ void ControlServer::wait(const net::StopSignal* stop, Deadline limit) {
 void ControlServer::letIn() {
   for (bootstrap::PendingConnections::Authenticated& joined : pending_->serve()) {
     const auto rank = static_cast<std::uint32_t>(joined.member.hello.rank);
-    if (rank >= streams_.size() || state_.hasCome(rank)) continue;
-    streams_[rank].emplace(std::move(joined.stream));
-    watchClosely(streams_[rank]->socket());
-    state_.seat(rank);
-    serve(rank);
+    if (rank >= ranks_) continue;
+    const bool relay = joined.member.info.configText == kRelay;
+    const Id id = relay ? rank + ranks_ : rank;
+    if (streams_[id] || (!relay && !seat(rank, id))) continue;
+    relays_ = relays_ || relay;
+    open(id, std::move(joined.stream));
   }
-  if (state_.everybodyCame()) pending_.reset();
+  if (state_.everybodyCame() && !relays_) pending_.reset();
 }
 
-void ControlServer::serve(std::uint32_t rank) {
-  if (!streams_[rank]) return;
-  const bool alive = streams_[rank]->fill();
-  while (streams_[rank]) {
+void ControlServer::open(Id id, net::Stream stream) {
+  streams_[id].emplace(std::move(stream));
+  watchClosely(streams_[id]->socket());
+  serve(id);
+}
+
+// False for who has come and is not expected again.
+bool ControlServer::seat(std::uint32_t rank, Id id) {
+  const bool back = state_.here(rank) && isRelay(home_[rank]) && !isRelay(id);
+  if (state_.hasCome(rank) && !back) return false;
+  home_[rank] = id;
+  if (back)
+    state_.comeBack(rank);
+  else
+    state_.seat(rank, isRelay(id) ? std::optional(id - ranks_) : std::nullopt);
+  return true;
+}
+
+void ControlServer::serve(Id id) {
+  if (!streams_[id]) return;
+  const bool alive = streams_[id]->fill();
+  while (streams_[id]) {
     std::optional<net::Message> message;
-    if (!streams_[rank]->channel().next(&message).ok()) return lose(rank);
+    if (!streams_[id]->channel().next(&message).ok()) return lose(id);
     if (!message) break;
-    handle(rank, *message);
+    receive(id, *message);
   }
-  if (streams_[rank] && !alive) return lose(rank);
-  flush(rank);
+  if (streams_[id] && !alive) return lose(id);
+  flush(id);
 }
 
 // What does not go now goes as soon as it can.
-void ControlServer::flush(std::uint32_t rank) {
-  std::optional<net::Stream>& stream = streams_[rank];
+void ControlServer::flush(Id id) {
+  std::optional<net::Stream>& stream = streams_[id];
   if (!stream) return;
   const bool flushed = stream->flush();
   const bool writes = !stream->channel().pending().empty();
-  if (!flushed || !ready_.watch(stream->socket().fd(), rank, writes)) lose(rank);
+  if (!flushed || !ready_.watch(stream->socket().fd(), id, writes)) lose(id);
 }
 
-void ControlServer::close(std::uint32_t rank) {
-  ready_.remove(streams_[rank]->socket().fd());
-  streams_[rank].reset();
+void ControlServer::close(Id id) {
+  ready_.remove(streams_[id]->socket().fd());
+  streams_[id].reset();
+}
+
+// A relay says nothing for ranks that have come themselves meanwhile.
+void ControlServer::receive(Id id, const net::Message& message) {
+  if (!isRelay(id)) return handle(id, message);
+  RankSet ranks;
+  net::Message inner{};
+  if (message.type != net::MessageType::Relayed ||
+      !decodeRelayed(message.body, ranks_, &ranks, &inner))
+    return;
+  ranks.forEach([&](std::uint32_t rank) {
+    if (inner.type == net::MessageType::Info)
+      (void)seat(rank, id);
+    else if (home_[rank] == id && state_.here(rank))
+      handle(rank, inner);
+  });
 }
 
 void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
   PageReport page;
   Status cause;
+  Loss loss;
   if (message.type == net::MessageType::Query && decode(message.body, &page)) {
     state_.query(rank, page, Clock::now());
   } else if (message.type == net::MessageType::Report && decode(message.body, &page)) {
@@ -138,25 +192,49 @@ void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
     state_.propose(cause);
   } else if (message.type == net::MessageType::Gather) {
     state_.gather(rank, message.body);
+  } else if (message.type == net::MessageType::Ended && decode(message.body, &loss)) {
+    state_.lose(rank, loss, Clock::now());
   } else if (message.type == net::MessageType::Bye) {
     state_.bye(rank, Clock::now());
-    close(rank);
+    if (!isRelay(home_[rank])) close(rank);
   }
 }
 
-void ControlServer::lose(std::uint32_t rank) {
-  state_.lose(rank, lossOf(*streams_[rank]), Clock::now());
-  close(rank);
+void ControlServer::lose(Id id) {
+  const Loss loss = lossOf(*streams_[id]);
+  close(id);
+  if (isRelay(id)) return loseRelay(id, loss);
+  state_.lose(id, loss, Clock::now());
+}
+
+// A host that is cut off is so for all its ranks. Else it is one process that has ended, and the
+// other ranks come themselves.
+void ControlServer::loseRelay(Id id, const Loss& loss) {
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    if (home_[rank] != id || !state_.here(rank)) continue;
+    if (loss.kind == Loss::Cut || rank == id - ranks_)
+      state_.lose(rank, loss, Clock::now());
+    else
+      state_.orphan(rank, Clock::now());
+  }
 }
 
 void ControlServer::deliver() {
-  std::vector<std::uint32_t> told;
+  std::set<Id> told;
+  std::map<Id, Bundles> bundles;
   while (const auto out = state_.take()) {
-    if (!streams_[out->rank]) continue;
-    streams_[out->rank]->channel().send(out->type, out->body);
-    told.push_back(out->rank);
+    const Id id = home_[out->rank];
+    if (!streams_[id]) continue;
+    if (isRelay(id))
+      bundles[id].add(out->rank, out->type, out->body);
+    else
+      streams_[id]->channel().send(out->type, out->body);
+    told.insert(id);
   }
-  for (const std::uint32_t rank : told) flush(rank);
+  for (auto& [id, bundle] : bundles)
+    for (net::Bytes& body : bundle.take())
+      streams_[id]->channel().send(net::MessageType::Relayed, std::move(body));
+  for (const Id id : told) flush(id);
 }
 
 bool ControlServer::handedOver() {

@@ -14,6 +14,14 @@ namespace weft::control {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+std::shared_ptr<const net::Bytes> shared(net::Bytes body) {
+  return std::make_shared<const net::Bytes>(std::move(body));
+}
+
+}  // namespace
+
 Status hasEnded(const PeerName& name) {
   return Status::error({.code = Code::RemoteError,
                         .who = name,
@@ -30,8 +38,8 @@ void ControlState::send(std::uint32_t rank, net::MessageType type,
 }
 
 void ControlState::broadcast(net::MessageType type, net::Bytes body) {
-  const auto shared = std::make_shared<const net::Bytes>(std::move(body));
-  for (std::uint32_t r = 0; r < seats_.size(); ++r) send(r, type, shared);
+  const auto once = shared(std::move(body));
+  for (std::uint32_t r = 0; r < seats_.size(); ++r) send(r, type, once);
 }
 
 std::optional<ControlState::Outgoing> ControlState::take() {
@@ -41,12 +49,37 @@ std::optional<ControlState::Outgoing> ControlState::take() {
   return next;
 }
 
-void ControlState::seat(std::uint32_t rank) {
+void ControlState::seat(std::uint32_t rank, std::optional<std::uint32_t> leader) {
   if (seats_[rank].came) return;
   seats_[rank].came = seats_[rank].here = true;
   ++came_;
-  questions_.seat(rank);
+  questions_.seat(rank, leader);
   send(rank, net::MessageType::Roster, std::make_shared<const net::Bytes>());
+}
+
+void ControlState::orphan(std::uint32_t rank, Clock::time_point now) {
+  if (!seats_[rank].here) return;
+  const Clock::time_point until = now + kOrphanPatience;
+  seats_[rank].orphanUntil = until;
+  orphansAt_ = orphansAt_ ? std::min(*orphansAt_, until) : until;
+}
+
+void ControlState::comeBack(std::uint32_t rank) {
+  if (!seats_[rank].here) return;
+  seats_[rank].orphanUntil.reset();
+  questions_.comeBack(rank);
+  send(rank, net::MessageType::Roster, std::make_shared<const net::Bytes>());
+  std::vector<std::uint32_t> gone;
+  for (std::uint32_t r = 0; r < seats_.size(); ++r)
+    if (hasLeft(r)) gone.push_back(r);
+  const News last = questions_.newsOf(gone);
+  if (!last.groups.empty()) send(rank, net::MessageType::Report, shared(encode(last)));
+  for (const Ending& ending : told_) send(rank, net::MessageType::Ended, shared(encode(ending)));
+  if (!firstError_) return;
+  send(rank, net::MessageType::Error, shared(bootstrap::encode(*firstError_)));
+  for (const std::uint32_t r : gone)
+    if (watch::isRecoverable(*firstError_))
+      send(rank, net::MessageType::Gathered, shared(encode(Part{r, true, {}})));
 }
 
 bool ControlState::nobodyHere() const {
@@ -86,6 +119,7 @@ void ControlState::bye(std::uint32_t rank, Clock::time_point now) {
   const std::optional<PageReport>& page = questions_.page(rank);
   if (!page || !page->left) return lose(rank, {}, now);
   seats_[rank].here = false;
+  seats_[rank].orphanUntil.reset();
   questions_.leave(rank);
   announceLeaver(rank);
 }
@@ -94,6 +128,7 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
   Seat& seat = seats_[rank];
   if (!seat.here) return;
   seat.here = false;
+  seat.orphanUntil.reset();
   questions_.leave(rank);
   seat.loss = loss;
   seat.cut = loss.kind == Loss::Cut;
@@ -103,13 +138,26 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
 
 void ControlState::tick(Clock::time_point now) {
   questions_.tick(now, send_);
+  if (orphansAt_ && now >= *orphansAt_) loseOrphans(now);
   if (announceAt_ && now >= *announceAt_) announceLosses();
 }
 
 std::optional<ControlState::Clock::time_point> ControlState::nextTick() const {
-  const auto questions = questions_.nextTick();
-  if (!questions || !announceAt_) return questions ? questions : announceAt_;
-  return std::min(*questions, *announceAt_);
+  std::optional<Clock::time_point> next = questions_.nextTick();
+  for (const auto& other : {announceAt_, orphansAt_})
+    if (other) next = next ? std::min(*next, *other) : *other;
+  return next;
+}
+
+void ControlState::loseOrphans(Clock::time_point now) {
+  orphansAt_.reset();
+  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
+    const auto until = seats_[r].orphanUntil;
+    if (until && now >= *until)
+      lose(r, {}, now);
+    else if (until)
+      orphansAt_ = orphansAt_ ? std::min(*orphansAt_, *until) : *until;
+  }
 }
 
 // First what they did last, so that whoever hears of an end knows whether it is missed.
@@ -120,7 +168,10 @@ void ControlState::announceLosses() {
     if (seats_[r].loss) lost.push_back(r);
   const News last = questions_.newsOf(lost);
   if (!last.groups.empty()) broadcast(net::MessageType::Report, encode(last));
-  for (const Ending& ending : endings()) broadcast(net::MessageType::Ended, encode(ending));
+  for (Ending& ending : endings()) {
+    broadcast(net::MessageType::Ended, encode(ending));
+    told_.push_back(std::move(ending));
+  }
   for (Seat& seat : seats_) seat.loss.reset();
 }
 

@@ -28,12 +28,7 @@ class ControlState {
  public:
   using Clock = Questions::Clock;
 
-  // How a connection ended that said no good-bye. The kernel says `Closed` for a process that is
-  // gone, `Cut` where nothing has come from its host for a while.
-  struct Loss {
-    enum Kind : std::uint8_t { Closed, Cut } kind = Closed;
-    std::chrono::milliseconds silence{0};
-  };
+  using Loss = control::Loss;
 
   // One message to one rank.
   struct Outgoing {
@@ -48,7 +43,13 @@ class ControlState {
   ControlState& operator=(const ControlState&) = delete;
 
   // ---- events ----
-  void seat(std::uint32_t rank);  // once: who has gone does not come back
+  // Once: who has gone does not come back. `leader`: in whose process is the relay that it comes
+  // through.
+  void seat(std::uint32_t rank, std::optional<std::uint32_t> leader = {});
+  // Its relay is gone: lost, if it does not come back soon, by a connection of its own.
+  void orphan(std::uint32_t rank, Clock::time_point now);
+  // It has done so, or its relay did not move. Tells it what it may have missed.
+  void comeBack(std::uint32_t rank);
   // Questions and answers go out with the next tick(): once for all that came meanwhile.
   void query(std::uint32_t asker, const PageReport& page, Clock::time_point now);
   void report(std::uint32_t rank, const PageReport& page);
@@ -74,6 +75,9 @@ class ControlState {
 
   // For a better word than that a connection has ended: ranks of the same host see how.
   static constexpr std::chrono::milliseconds kLossPatience{50};
+  // For ranks whose relay is gone to come back. None of them is named before, but who took the relay
+  // along is.
+  static constexpr std::chrono::milliseconds kOrphanPatience{1000};
   // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
   static constexpr std::chrono::milliseconds kCutPatience{250};
 
@@ -83,12 +87,14 @@ class ControlState {
     bool here = false;
     std::optional<Loss> loss;  // not yet told
     bool cut = false;
+    std::optional<Clock::time_point> orphanUntil;
   };
 
   void send(std::uint32_t rank, net::MessageType type, std::shared_ptr<const net::Bytes> body);
   void broadcast(net::MessageType type, net::Bytes body);
   void announceLeaver(std::uint32_t rank);
   void announceLosses();
+  void loseOrphans(Clock::time_point now);
   std::vector<Ending> endings() const;
   Status cutOf(std::uint32_t rank) const;
   std::vector<std::uint32_t> ranksOf(const std::string& host) const;
@@ -100,7 +106,9 @@ class ControlState {
   const Questions::Send send_ = std::bind_front(&ControlState::send, this);
   std::size_t came_ = 0;
   std::optional<Status> firstError_;
+  std::vector<Ending> told_;
   std::optional<Clock::time_point> announceAt_;  // a loss is to be told
+  std::optional<Clock::time_point> orphansAt_;   // one of them may have to be given up
   std::deque<Outgoing> outgoing_;
 };
 

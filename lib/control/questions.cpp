@@ -10,11 +10,19 @@ namespace weft::control {
 
 using std::chrono::milliseconds;
 
-void Questions::seat(std::uint32_t rank) {
+void Questions::seat(std::uint32_t rank, std::optional<std::uint32_t> leader) {
   Seat& seat = seats_[rank];
   if (std::exchange(seat.here, true)) return;
+  seat.leader = leader;
   ++here_;
   seat.heard = round_;  // whoever comes during a round is not asked in it
+}
+
+void Questions::comeBack(std::uint32_t rank) {
+  Seat& seat = seats_[rank];
+  seat.leader.reset();
+  if (std::exchange(seat.owesCalls, false)) --callsOwed_;
+  seat.owesSince.reset();
 }
 
 void Questions::leave(std::uint32_t rank) {
@@ -105,13 +113,34 @@ void Questions::answer(Clock::time_point now, const Send& send) {
     if (std::exchange(seats_[r].asks, false)) send(r, net::MessageType::Report, body);
 }
 
+bool Questions::isSilent(std::uint32_t rank, Clock::time_point now) const {
+  const auto& since = seats_[rank].owesSince;
+  return since && now - *since >= kSilence;
+}
+
+// By leader: several ranks come through its process, and all of them are silent. Then it is that
+// process which does not answer, and of the others nobody knows.
+std::vector<bool> Questions::silentRelays(Clock::time_point now) const {
+  std::vector<std::uint32_t> ranks(seats_.size()), silent(seats_.size());
+  for (std::uint32_t r = 0; r < seats_.size(); ++r) {
+    if (!seats_[r].here || !seats_[r].leader) continue;
+    ++ranks[*seats_[r].leader];
+    silent[*seats_[r].leader] += isSilent(r, now) ? 1u : 0u;
+  }
+  std::vector<bool> are(seats_.size());
+  for (std::size_t r = 0; r < are.size(); ++r) are[r] = ranks[r] > 1 && silent[r] == ranks[r];
+  return are;
+}
+
 News Questions::allNews(Clock::time_point now) const {
+  const std::vector<bool> stuck = silentRelays(now);
   Survey survey;
   std::map<milliseconds, RankSet> silent;
   for (std::uint32_t r = 0; r < seats_.size(); ++r) {
     const Seat& seat = seats_[r];
     survey.add(r, seat.page.value_or(PageReport()));
-    if (seat.owesSince && now - *seat.owesSince >= kSilence)
+    const bool unknown = seat.leader && *seat.leader != r && stuck[*seat.leader];
+    if (isSilent(r, now) && !unknown)
       silent[std::chrono::duration_cast<milliseconds>(now - *seat.owesSince)].add(r);
   }
   News news = survey.news(calls_, true);

@@ -26,7 +26,9 @@ class Questions {
 
   explicit Questions(std::size_t ranks) : seats_(ranks) {}
 
-  void seat(std::uint32_t rank);
+  void seat(std::uint32_t rank, std::optional<std::uint32_t> leader = {});
+  // Without its relay, and perhaps without questions and answers that were on their way.
+  void comeBack(std::uint32_t rank);
   void leave(std::uint32_t rank);
   void query(std::uint32_t asker, const PageReport& page, Clock::time_point now);
   void report(std::uint32_t rank, const PageReport& page);
@@ -52,9 +54,10 @@ class Questions {
  private:
   struct Seat {
     bool here = false;
-    bool asks = false;        // waits for news
-    bool owesCalls = false;   // an answer with calls is due
-    std::uint64_t heard = 0;  // the last round in which it said what it does
+    bool asks = false;                    // waits for news
+    bool owesCalls = false;               // an answer with calls is due
+    std::optional<std::uint32_t> leader;  // its relay's; it may be its own
+    std::uint64_t heard = 0;              // the last round in which it said what it does
     std::optional<Clock::time_point> owesSince;
     std::optional<PageReport> page;
   };
@@ -65,6 +68,8 @@ class Questions {
   bool askCalls(Clock::time_point now, const Send& send);
   void answer(Clock::time_point now, const Send& send);
   News allNews(Clock::time_point now) const;
+  bool isSilent(std::uint32_t rank, Clock::time_point now) const;
+  std::vector<bool> silentRelays(Clock::time_point now) const;
 
   // The bodies of questions; of this object, as its thread may outlive static ones.
   const std::shared_ptr<const net::Bytes> nothing_ = std::make_shared<const net::Bytes>();

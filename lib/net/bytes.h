@@ -97,6 +97,8 @@ class ByteReader {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
+  ByteView rest() { return raw(left_.size()); }
+
   bool ok() const { return ok_; }
   // Everything was read and nothing was wrong.
   bool done() const { return ok_ && left_.empty(); }

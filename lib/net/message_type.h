@@ -6,7 +6,7 @@
 namespace weft::net {
 
 // The kinds of message that a channel carries. bootstrap/messages.h says who sends which when, and
-// control/bodies.h for the last three.
+// control/bodies.h for the last four.
 enum class MessageType : std::uint8_t {
   Hello = 1,
   Challenge,
@@ -24,6 +24,7 @@ enum class MessageType : std::uint8_t {
   Query,
   Report,
   Ended,
+  Relayed,
 };
 
 }  // namespace weft::net

@@ -32,19 +32,38 @@ void tryPage(net::ByteView bytes) {
           "a mirror says what was reported");
 }
 
+void tryRelayed(net::ByteView bytes, std::size_t ranks) {
+  control::RankSet set;
+  net::Message inner{};
+  if (!control::decodeRelayed(bytes, ranks, &set, &inner)) return;
+  const net::Bytes again = control::encodeRelayed(set, inner.type, inner.body);
+  control::RankSet sameSet;
+  net::Message same{};
+  require(control::decodeRelayed(again, ranks, &sameSet, &same) && sameSet == set &&
+              same.type == inner.type && same.body == inner.body,
+          "what is relayed stays as it is");
+}
+
 }  // namespace
 
 void tryInput(Input input) {
   if (input.empty()) return;
   const net::ByteView body = bytesOf(input.subspan(1));
   const std::size_t ranks = (input[0] & 128) != 0 ? kManyRanks : kFewRanks;
-  switch (input[0] % 4) {
+  switch (input[0] % 6) {
     case 0:
       return tryPage(body);
     case 1:
       return tryBody<control::News>(body, ranks);
     case 2:
       return tryBody<control::Ending>(body, ranks);
+    case 3:
+      return tryRelayed(body, ranks);
+    case 4: {
+      control::Loss loss;
+      (void)control::decode(body, &loss);
+      return;
+    }
     default:
       return tryBody<control::Part>(body, ranks);
   }

@@ -24,10 +24,12 @@ class Server {
   void next() {
     now_ += milliseconds(from_.ConsumeIntegralInRange(0, 20));
     const auto rank = from_.ConsumeIntegralInRange<std::uint32_t>(0, kRanks - 1);
-    const int event = from_.ConsumeIntegralInRange(0, 7);
+    const int event = from_.ConsumeIntegralInRange(0, 9);
     if (event == 0) return state_.tick(now_);
     if (!connected_.contains(rank)) return seat(rank);
     if (event < 7) return hear(rank, event);
+    if (event == 8) return state_.orphan(rank, now_);
+    if (event == 9) return state_.comeBack(rank);
     const auto kind = from_.ConsumeBool() ? ControlState::Loss::Cut : ControlState::Loss::Closed;
     state_.lose(rank, {kind, milliseconds(from_.ConsumeIntegral<std::uint16_t>())}, now_);
     connected_.erase(rank);
@@ -44,7 +46,7 @@ class Server {
 
  private:
   void seat(std::uint32_t rank) {
-    state_.seat(rank);
+    state_.seat(rank, rank == 1 ? std::optional<std::uint32_t>(0) : std::nullopt);
     if (came_.insert(rank).second) connected_.insert(rank);
   }
   void hear(std::uint32_t rank, int event) {

@@ -13,6 +13,7 @@
 #include "bootstrap/joiner.h"
 #include "control/bodies.h"
 #include "control/control_client.h"
+#include "control/control_relay.h"
 #include "control/control_server.h"
 #include "engine/executor.h"
 #include "net/service_threads.h"
@@ -52,6 +53,7 @@ struct Script {
   engine::WaitTuning waiting;
   std::uint64_t epochsBefore = 0;
   int timeoutMs = 0;
+  std::uint32_t perHost = 1;
   struct Step {
     const SimulatedCall* call = nullptr;
     std::uint64_t salt = 0;
@@ -77,6 +79,7 @@ Script writeScript(Random& random) {
   script.epochsBefore =
       random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
   script.timeoutMs = random.oneOf({600, 2000});
+  script.perHost = random.oneOf<std::uint32_t>({1, 1, 2, 3});
   const std::uint64_t calls = 1 + random.below(4);
   for (std::uint64_t i = 0; i < calls; ++i)
     script.steps.push_back({&randomCall(script.setting, random), random.next() & 0xffffff});
@@ -95,7 +98,7 @@ class RemoteWorld {
     descriptors().clear();
     layout_.epochsBefore = script_.epochsBefore;
     for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
-      names_.push_back({static_cast<int>(r), text("h", r), 1000 + static_cast<int>(r)});
+      names_.push_back({static_cast<int>(r), text("h", leaderOf(r)), 1000 + static_cast<int>(r)});
       ranks_[r].steps = static_cast<std::uint32_t>(script_.steps.size());
       ranks_[r].fiber = scheduler_.spawn([this, r] { live(r); }, r);
     }
@@ -131,6 +134,21 @@ class RemoteWorld {
   void live(std::uint32_t rank);
   transport::TransportSetup setupOf(std::uint32_t rank) const;
   std::unique_ptr<wire::WireTransport> makeTransport(std::uint32_t rank);
+  // Ranks of a host follow each other.
+  std::uint32_t leaderOf(std::uint32_t rank) const {
+    return rank / script_.perHost * script_.perHost;
+  }
+  static std::uint16_t portOf(std::uint32_t leader) {
+    return static_cast<std::uint16_t>(kPort + leader);
+  }
+  bool relayed(std::uint32_t rank) const {
+    return leaderOf(rank) != 0 && script_.perHost > 1 && leaderOf(rank) + 1 < layout_.ranks;
+  }
+  using Origin = bootstrap::IdContent::Origin;
+  bootstrap::IdContent contentAt(std::uint16_t port, Origin origin) const;
+  Status reach(std::uint32_t rank, const bootstrap::IdContent& where, bool relay, Deadline deadline,
+               std::unique_ptr<net::Stream>* out) const;
+  void openRelay(std::uint32_t leader, Deadline deadline);
   std::shared_ptr<control::ControlClient> openLink(std::uint32_t rank,
                                                    transport::Transport& transport);
   void awaitOthers();
@@ -203,7 +221,51 @@ std::unique_ptr<wire::WireTransport> RemoteWorld::makeTransport(std::uint32_t ra
   return std::make_unique<wire::WireTransport>(std::move(parts));
 }
 
-// As control/control_link.cpp does it, but for how the address travels.
+bootstrap::IdContent RemoteWorld::contentAt(std::uint16_t port, Origin origin) const {
+  bootstrap::IdContent content;
+  content.origin = origin;
+  content.addresses = {net::Address{.ip = {10, 0, 0, 1}, .port = port}};
+  content.secret = secret_;
+  return content;
+}
+
+// A seat of that rank, or a relay.
+Status RemoteWorld::reach(std::uint32_t rank, const bootstrap::IdContent& where, bool relay,
+                          Deadline deadline, std::unique_ptr<net::Stream>* out) const {
+  const bootstrap::Hello hello{
+      {}, bootstrap::idTag(secret_),  static_cast<int>(rank), static_cast<int>(layout_.ranks),
+      {}, bootstrap::libraryVersion()};
+  std::string server;
+  WEFT_TRY(bootstrap::Joiner(where, hello, deadline)
+               .run(control::maxMessageBytes(layout_.ranks), out, &server));
+  const net::Bytes info =
+      bootstrap::encode(bootstrap::InfoMessage{names_[rank], relay ? control::kRelay : "", 0});
+  if (relay) {
+    (*out)->channel().send(net::MessageType::Info, info);
+    return (*out)->awaitFlushed(deadline);
+  }
+  net::Message seated{};
+  return (*out)->ask(net::MessageType::Info, info, deadline, &seated);
+}
+
+void RemoteWorld::openRelay(std::uint32_t leader, Deadline deadline) {
+  control::RelaySpec spec{.leader = leader,
+                          .members = std::min(script_.perHost, layout_.ranks - leader),
+                          .ranks = layout_.ranks,
+                          .listeners = {},
+                          .secret = secret_,
+                          .server = nullptr,
+                          .opening = deadline};
+  spec.listeners.emplace_back(sockets_.listen(portOf(leader)));
+  const Status opened =
+      reach(leader, contentAt(kPort, Origin::Address), true, deadline, &spec.server);
+  if (opened.ok())
+    (void)control::startControlRelay(std::move(spec));
+  else
+    blame(text("rank ", leader, " opens no relay: ", opened.text()));
+}
+
+// As control/control_link.cpp does it, but for how the addresses travel.
 std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank,
                                                               transport::Transport& transport) {
   const Deadline deadline = Deadline::in(20000);
@@ -212,29 +274,24 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
     listeners.emplace_back(sockets_.listen(kPort));
     (void)control::startControlServer(std::move(listeners), secret_, names_, deadline);
   }
-  bootstrap::IdContent content;
-  content.origin = bootstrap::IdContent::Origin::Address;
-  content.addresses = {net::Address{.ip = {10, 0, 0, 1}, .port = kPort}};
-  content.secret = secret_;
-  const bootstrap::Hello hello{
-      {}, bootstrap::idTag(secret_),  static_cast<int>(rank), static_cast<int>(layout_.ranks),
-      {}, bootstrap::libraryVersion()};
+  const std::uint32_t leader = leaderOf(rank);
+  if (relayed(rank) && leader == rank) openRelay(rank, deadline);
   std::unique_ptr<net::Stream> stream;
-  std::string server;
-  Status status = bootstrap::Joiner(content, hello, deadline)
-                      .run(control::maxNewsBytes(layout_.ranks) + net::Channel::kMaxFrameAfter,
-                           &stream, &server);
-  net::Message seated{};
-  if (status.ok())
-    status = stream->ask(net::MessageType::Info,
-                         bootstrap::encode(bootstrap::InfoMessage{names_[rank], "", 0}), deadline,
-                         &seated);
+  const Status status =
+      reach(rank, contentAt(relayed(rank) ? portOf(leader) : kPort, Origin::Address), false,
+            deadline, &stream);
   if (!status.ok()) {
     blame(text("rank ", rank, " gets no control link: ", status.text()));
     return nullptr;
   }
-  auto client =
-      std::make_shared<control::ControlClient>(setupOf(rank), transport, std::move(stream));
+  control::ControlClient::Reach past;
+  if (relayed(rank))
+    past = [this, rank](std::unique_ptr<net::Stream>* out) {
+      return reach(rank, contentAt(kPort, Origin::Created), false,
+                   Deadline::in(control::ControlClient::kReachMs), out);
+    };
+  auto client = std::make_shared<control::ControlClient>(
+      setupOf(rank), transport, std::move(stream), leader, std::move(past));
   (void)net::ServiceThreads::get().start(
       "weft-control", [client](const net::StopSignal& stop) { client->run(stop); });
   return client;
@@ -374,8 +431,11 @@ void RemoteWorld::cutLinks(std::uint32_t victim) {
 }
 
 void RemoteWorld::cutControl(std::uint32_t from, std::uint32_t to) {
-  sockets_.cut(from, to);
-  if (from == 0 || to == 0) ranks_[from + to].apart = true;
+  const auto speaker = [this](std::uint32_t rank) { return relayed(rank) ? leaderOf(rank) : rank; };
+  if (leaderOf(from) == leaderOf(to)) return;  // within a host
+  sockets_.cut(speaker(from), speaker(to));
+  for (std::uint32_t r = 1; r < layout_.ranks; ++r)
+    if ((from == 0 || to == 0) && speaker(r) == speaker(from + to)) ranks_[r].apart = true;
 }
 
 void RemoteWorld::abort(std::uint32_t victim) {
@@ -434,10 +494,12 @@ void RemoteWorld::judgeVerdict() {
     ++outcome_.failed;
     // Cut off from the server, or with one that is stopped for longer than anybody waits, a rank
     // knows of a lost cable and not why it was lost: the other end may have left, for a good reason.
-    const bool unheard = ranks_[0].stoppedFor > script_.timeoutMs * kMillisecond;
+    // So does one whose relay is stopped.
+    const bool behind = relayed(r) && ranks_[leaderOf(r)].stoppedFor != 0;
+    const bool unheard = behind || ranks_[0].stoppedFor > script_.timeoutMs * kMillisecond;
     if ((rank.apart || unheard) && watch::isRecoverable(rank.verdict)) continue;
     judgeCulprit(rank.verdict);
-    if (rank.apart || rank.stoppedFor != 0 || !canAgree()) continue;
+    if (rank.apart || behind || rank.stoppedFor != 0 || !canAgree()) continue;
     if (!watch::isRecoverable(rank.error) && rank.error.text() != rank.verdict.text())
       blame(text("rank ", r, "'s first error was overwritten"));
     if (first && first->text() != rank.verdict.text())

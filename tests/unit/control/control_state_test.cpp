@@ -247,6 +247,87 @@ TEST(ControlState, WhoHasGoneDoesNotComeBackForSomebodyElse) {
   EXPECT_FALSE(state.here(1));
 }
 
+// An orphan is one whose relay is gone.
+TEST(ControlState, AnOrphanIsLostIfItDoesNotComeBack) {
+  Board b(4);
+  b.board.orphan(2, b.start);
+  b.board.orphan(3, b.after(10));
+  b.board.comeBack(2);
+  b.board.tick(b.after(1009));
+  EXPECT_FALSE(b.board.hasLeft(3));
+  b.board.tick(b.after(1010));
+  b.board.tick(b.after(1060));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 1u);
+  expectHas(endings[0], "3: rank 3");
+  EXPECT_TRUE(b.board.here(2));
+}
+
+TEST(ControlState, AnOrphanMayDieOrLeave) {
+  Board b(4);
+  PageReport left = did(4);
+  left.left = true;
+  b.board.report(2, left);
+  for (const std::uint32_t r : {2u, 3u}) {
+    b.board.orphan(r, b.start);
+    b.board.comeBack(r);
+  }
+  b.board.bye(2, b.start);
+  b.board.lose(3, {}, b.start);
+  b.board.tick(b.after(2000));
+  const auto endings = b.endings();
+  ASSERT_EQ(endings.size(), 1u);
+  expectHas(endings[0], "3: rank 3");
+  EXPECT_FALSE(b.board.nextTick().has_value());
+}
+
+TEST(ControlState, WhoComesBackIsToldWhatItMayHaveMissed) {
+  Board b(4);
+  PageReport left = did(4);
+  left.left = true;
+  b.board.report(0, left);
+  b.board.bye(0, b.start);
+  b.board.report(1, did(3));
+  b.board.lose(1, {}, b.start);
+  b.board.tick(b.after(50));
+  b.board.propose(Status::error(Code::LinkLost, "a link"));
+  (void)b.sent();
+  b.board.orphan(2, b.after(60));
+  b.board.comeBack(2);
+  std::vector<net::MessageType> types;
+  for (const auto& out : b.sent()) {
+    EXPECT_EQ(out.rank, 2u);
+    types.push_back(out.type);
+  }
+  using enum net::MessageType;
+  EXPECT_EQ(types,
+            (std::vector<net::MessageType>{Roster, Report, Ended, Error, Gathered, Gathered}));
+}
+
+// Of whom a relay speaks for that does not move, nobody knows whether they would answer.
+TEST(ControlState, OfAStoppedRelayOnlyItsLeaderIsSilent) {
+  ControlState state(namesOf(6, 2));
+  for (std::uint32_t r = 0; r < 6; ++r)
+    state.seat(r, r < 2 ? std::nullopt : std::optional(r / 2 * 2));
+  const Clock::time_point start = Clock::now();
+  const auto silentAfter = [&](const std::vector<std::uint32_t>& answering, int ms) {
+    const auto now = start + milliseconds(ms);
+    for (const std::uint32_t r : answering) state.report(r, did(1));
+    state.query(0, did(1), now);
+    for (int i = 0; i < 3; ++i) state.tick(now + i * Questions::kAnswerPatience);
+    std::vector<std::uint32_t> silent;
+    while (const auto out = state.take())
+      if (out->rank == 0 && out->type == net::MessageType::Report)
+        for (const News::Silence& one : newsIn(*out, 6).silences)
+          one.ranks.forEach([&](std::uint32_t r) { silent.push_back(r); });
+    return silent;
+  };
+  EXPECT_TRUE(silentAfter({1, 2, 3, 4, 5}, 0).empty());
+  EXPECT_EQ(silentAfter({1, 4}, 2000), (Ranks{2, 5}));
+  state.comeBack(3);
+  EXPECT_EQ(silentAfter({1, 3, 4, 5}, 4000), (Ranks{2}));
+}
+
 TEST(ControlState, AGoodbyeIsNoEndIfTheRankHasLeft) {
   Board b(3);
   PageReport left = did(4);
@@ -404,6 +485,12 @@ TEST(Bodies, NoiseIsRefusedOrHarmless) {
     }
     if (decode(bytes, 3, &ending)) {
       ending.ranks.forEach([&](std::uint32_t r) { EXPECT_LT(r, 3u); });
+    }
+    RankSet set;
+    net::Message inner{};
+    if (decodeRelayed(bytes, 3, &set, &inner)) {
+      set.forEach([&](std::uint32_t r) { EXPECT_LT(r, 3u); });
+      EXPECT_LT(inner.body.size(), bytes.size());
     }
   }
 }

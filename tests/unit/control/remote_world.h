@@ -215,12 +215,13 @@ inline std::vector<PeerName> namesOf(std::uint32_t ranks, std::uint32_t perHost 
 using Body = std::function<void(Member&)>;
 
 // Each rank a thread; all have opened their link before any goes on.
-inline std::shared_ptr<Common> runThreads(std::uint32_t ranks, const Body& body) {
+inline std::shared_ptr<Common> runThreads(std::uint32_t ranks, const Body& body,
+                                          std::uint32_t perHost = 1) {
   const auto common = Common::create();
   std::vector<std::thread> threads;
   for (std::uint32_t r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      Member member(common, r, ranks, namesOf(ranks));
+      Member member(common, r, ranks, namesOf(ranks, perHost));
       ASSERT_TRUE(member.opened.ok()) << member.opened.text();
       body(member);
     });
@@ -304,7 +305,7 @@ inline int linkThreads() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream file(entry.path() / "comm");
     std::string name;
-    count += std::getline(file, name) && (name == "weft-ctl-server" || name == "weft-control");
+    count += std::getline(file, name) && (name.starts_with("weft-ctl-") || name == "weft-control");
   }
   return count;
 }
