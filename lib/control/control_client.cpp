@@ -13,6 +13,7 @@
 #include "control/bodies.h"
 #include "control/link_socket.h"
 #include "transports/doorbell.h"
+#include "watch/crowd.h"
 #include "watch/first_error.h"
 
 namespace weft::control {
@@ -22,9 +23,14 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstErrorPatience{250};
 constexpr std::int64_t kGoodbyeMs = 1000;
-constexpr std::int64_t kRelayPatienceMs = 1000;
+constexpr milliseconds kRelayPatience{1000};
 constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
 constexpr milliseconds kOrphanPatience{250};  // for what ranks had sent before the server died
+
+// Longer where a relay may have to wait for a core, but not for long: to pass it costs little.
+milliseconds relayPatience() {
+  return std::chrono::duration_cast<milliseconds>(std::min(watch::crowd(), 4.0) * kRelayPatience);
+}
 
 }  // namespace
 
@@ -136,6 +142,7 @@ Status ControlClient::ended(std::uint32_t rank) const {
   const std::lock_guard lock(mutex_);
   const bool orphaned = orphanedSince_ && Clock::now() - *orphanedSince_ > kOrphanPatience;
   if (!ended_[rank].ok() || !orphaned || mirrors_[rank] == nullptr) return ended_[rank];
+  if (rank == orphanedBy_) return hasEnded(names_[rank]);
   return Status::error({.code = Code::RemoteError,
                         .who = names_[orphanedBy_],
                         .missing = {rank},
@@ -149,7 +156,7 @@ Status ControlClient::ended(std::uint32_t rank) const {
 milliseconds ControlClient::silence(std::uint32_t rank) const {
   const std::lock_guard lock(mutex_);
   if (gone_ || rank == rank_) return milliseconds::zero();
-  if (relaySince_ && Clock::now() - *relaySince_ >= milliseconds(kRelayPatienceMs))
+  if (relaySince_ && Clock::now() - *relaySince_ >= relayPatience_)
     return rank == leader_ ? std::chrono::duration_cast<milliseconds>(Clock::now() - *relaySince_)
                            : silence_[rank];
   if (!askedSince_) return silence_[rank];
@@ -212,8 +219,9 @@ void ControlClient::takeWishes(bool processEnds) {
   const bool expectsWord =
       wishes_.query || (wishes_.cause && !watch::isRecoverable(*wishes_.cause));
   if (reach_ && expectsWord && !relayDue_) {
+    relayPatience_ = relayPatience();
     relaySince_ = Clock::now();
-    relayDue_ = Deadline::in(kRelayPatienceMs);
+    relayDue_ = Deadline::in(relayPatience_);
   }
   if (std::exchange(wishes_.query, false))
     channel.send(net::MessageType::Query, encode(ownPage(false)));
@@ -335,7 +343,7 @@ PageReport ControlClient::reportOf(const News::Group& group) const {
 
 void ControlClient::lose() {
   const Loss loss = lossOf(*stream_);
-  if (reach_ && passRelay().ok()) return;
+  if (reach_ && passLostRelay()) return;
   const std::lock_guard lock(mutex_);
   stream_.reset();
   gone_ = true;
@@ -357,6 +365,7 @@ Status ControlClient::passRelay() {
   watchClosely(stream_->socket());
   const std::lock_guard lock(mutex_);
   relaySince_.reset();
+  orphanedSince_.reset();
   wishes_.query = wishes_.query || askedSince_;
   if (!wishes_.cause) wishes_.cause = proposed_;
   wishes_.leave = wishes_.leave || goodbye_.has_value();
@@ -365,12 +374,23 @@ Status ControlClient::passRelay() {
   return {};
 }
 
+// The server may have ended, too, and then nobody is told in time, unless it is said before the search
+// ends.
+bool ControlClient::passLostRelay() {
+  {
+    const std::lock_guard lock(mutex_);
+    orphanedBy_ = leader_;
+    orphanedSince_ = Clock::now() + relayPatience();
+  }
+  return passRelay().ok();
+}
+
 // Recovery waits for all ranks, the one that is stuck with the relay among them, and parts that are
 // on their way must not be lost.
 void ControlClient::passStuckRelay() {
   relayDue_.reset();
   if (isRecovering() || passRelay().ok()) return;
-  relayDue_ = Deadline::in(kRelayPatienceMs);  // again
+  relayDue_ = Deadline::in(kRelayPatience);  // again
 }
 
 bool ControlClient::isRecovering() const {

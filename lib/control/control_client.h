@@ -26,7 +26,7 @@ class ControlClient final : public watch::RemoteRanks {
  public:
   // Connects to the server.
   using Reach = std::function<Status(std::unique_ptr<net::Stream>*)>;
-  static constexpr std::int64_t kReachMs = 2000;  // how long it may take
+  static constexpr std::int64_t kReachMs = 10'000;  // how long it may take
 
   // `reach`: the stream is to the relay in the process of `leader`, and how to get past it. Is called
   // by the client's thread.
@@ -62,6 +62,7 @@ class ControlClient final : public watch::RemoteRanks {
   void noteLossOfServer(const Loss& loss);
   void noteOrphaned(std::uint32_t by);
   Status passRelay();
+  bool passLostRelay();
   void passStuckRelay();
   bool isRecovering() const;
   void takePart(Part part);
@@ -95,9 +96,11 @@ class ControlClient final : public watch::RemoteRanks {
   } wishes_;
   std::optional<Status> proposed_;                  // and no first error heard since
   bool gone_ = false;                               // nobody is there to ask any more
-  std::optional<Clock::time_point> orphanedSince_;  // the server died, or cannot be found
+  std::optional<Clock::time_point> orphanedSince_;  // the server died; or the relay, from when on
+                                                    // that counts if the server is not found
   std::uint32_t orphanedBy_ = 0;                    // whose connection was the last
   std::optional<Clock::time_point> relaySince_;     // a sign of life of the relay is due
+  std::chrono::milliseconds relayPatience_{0};      // for so long
   std::optional<Clock::time_point> askedSince_;     // an answer of the server is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the server told

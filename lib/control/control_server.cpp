@@ -33,6 +33,7 @@ class ControlServer {
         ranks_(static_cast<std::uint32_t>(names.size())),
         streams_(2 * names.size()),
         home_(names.size()),
+        relay_(names.size()),
         state_(std::move(names)) {}
 
   Status isOpen() const {
@@ -52,6 +53,9 @@ class ControlServer {
   using Id = std::uint32_t;
 
   bool isRelay(Id id) const { return id >= ranks_; }
+  std::optional<std::uint32_t> leaderOf(Id id) const {
+    return isRelay(id) ? std::optional(id - ranks_) : std::nullopt;
+  }
   bool finished() const;
   void turn(const net::StopSignal* stop, Deadline limit);
   void wait(const net::StopSignal* stop, Deadline limit);
@@ -76,7 +80,8 @@ class ControlServer {
   const std::uint32_t ranks_;
   net::ReadySet ready_;  // by Id
   std::vector<std::optional<net::Stream>> streams_;
-  std::vector<Id> home_;  // by rank: over what it is reached
+  std::vector<Id> home_;                  // by rank: over what it is reached
+  std::vector<std::optional<Id>> relay_;  // by rank: the relay that has a connection of it
   ControlState state_;
 };
 
@@ -130,10 +135,11 @@ bool ControlServer::seat(std::uint32_t rank, Id id) {
   const bool back = state_.here(rank) && isRelay(home_[rank]) && !isRelay(id);
   if (state_.hasCome(rank) && !back) return false;
   home_[rank] = id;
+  if (isRelay(id)) relay_[rank] = id;
   if (back)
     state_.comeBack(rank);
   else
-    state_.seat(rank, isRelay(id) ? std::optional(id - ranks_) : std::nullopt);
+    state_.seat(rank, leaderOf(id));
   return true;
 }
 
@@ -172,7 +178,9 @@ void ControlServer::receive(Id id, const net::Message& message) {
   if (message.type != net::MessageType::Relayed ||
       !decodeRelayed(message.body, ranks_, &ranks, &inner))
     return;
+  const bool parts = inner.type == net::MessageType::Ended || inner.type == net::MessageType::Bye;
   ranks.forEach([&](std::uint32_t rank) {
+    if (parts && relay_[rank] == id) relay_[rank].reset();
     if (inner.type == net::MessageType::Info)
       (void)seat(rank, id);
     else if (home_[rank] == id && state_.here(rank))
@@ -204,13 +212,17 @@ void ControlServer::lose(Id id) {
   const Loss loss = lossOf(*streams_[id]);
   close(id);
   if (isRelay(id)) return loseRelay(id, loss);
-  state_.lose(id, loss, Clock::now());
+  if (!relay_[id] || !state_.here(id)) return state_.lose(id, loss, Clock::now());
+  // It gave up to come itself, as it took too long, and still has the relay; or the relay will tell.
+  home_[id] = *relay_[id];
+  state_.comeBack(id, leaderOf(home_[id]));
 }
 
 // A host that is cut off is so for all its ranks. Else it is one process that has ended, and the
 // other ranks come themselves.
 void ControlServer::loseRelay(Id id, const Loss& loss) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    if (relay_[rank] == id) relay_[rank].reset();
     if (home_[rank] != id || !state_.here(rank)) continue;
     if (loss.kind == Loss::Cut || rank == id - ranks_)
       state_.lose(rank, loss, Clock::now());

@@ -64,10 +64,10 @@ void ControlState::orphan(std::uint32_t rank, Clock::time_point now) {
   orphansAt_ = orphansAt_ ? std::min(*orphansAt_, until) : until;
 }
 
-void ControlState::comeBack(std::uint32_t rank) {
+void ControlState::comeBack(std::uint32_t rank, std::optional<std::uint32_t> leader) {
   if (!seats_[rank].here) return;
   seats_[rank].orphanUntil.reset();
-  questions_.comeBack(rank);
+  questions_.comeBack(rank, leader);
   send(rank, net::MessageType::Roster, std::make_shared<const net::Bytes>());
   std::vector<std::uint32_t> gone;
   for (std::uint32_t r = 0; r < seats_.size(); ++r)

@@ -48,8 +48,8 @@ class ControlState {
   void seat(std::uint32_t rank, std::optional<std::uint32_t> leader = {});
   // Its relay is gone: lost, if it does not come back soon, by a connection of its own.
   void orphan(std::uint32_t rank, Clock::time_point now);
-  // It has done so, or its relay did not move. Tells it what it may have missed.
-  void comeBack(std::uint32_t rank);
+  // It has done so, or its relay did not move; or it is back at that. Tells it what it may have missed.
+  void comeBack(std::uint32_t rank, std::optional<std::uint32_t> leader = {});
   // Questions and answers go out with the next tick(): once for all that came meanwhile.
   void query(std::uint32_t asker, const PageReport& page, Clock::time_point now);
   void report(std::uint32_t rank, const PageReport& page);
@@ -77,7 +77,7 @@ class ControlState {
   static constexpr std::chrono::milliseconds kLossPatience{50};
   // For ranks whose relay is gone to come back. None of them is named before, but who took the relay
   // along is.
-  static constexpr std::chrono::milliseconds kOrphanPatience{1000};
+  static constexpr std::chrono::milliseconds kOrphanPatience{5000};
   // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
   static constexpr std::chrono::milliseconds kCutPatience{250};
 

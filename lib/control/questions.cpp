@@ -18,9 +18,9 @@ void Questions::seat(std::uint32_t rank, std::optional<std::uint32_t> leader) {
   seat.heard = round_;  // whoever comes during a round is not asked in it
 }
 
-void Questions::comeBack(std::uint32_t rank) {
+void Questions::comeBack(std::uint32_t rank, std::optional<std::uint32_t> leader) {
   Seat& seat = seats_[rank];
-  seat.leader.reset();
+  seat.leader = leader;
   if (std::exchange(seat.owesCalls, false)) --callsOwed_;
   seat.owesSince.reset();
 }

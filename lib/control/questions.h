@@ -27,8 +27,8 @@ class Questions {
   explicit Questions(std::size_t ranks) : seats_(ranks) {}
 
   void seat(std::uint32_t rank, std::optional<std::uint32_t> leader = {});
-  // Without its relay, and perhaps without questions and answers that were on their way.
-  void comeBack(std::uint32_t rank);
+  // By another way, and perhaps without questions and answers that were on the old one.
+  void comeBack(std::uint32_t rank, std::optional<std::uint32_t> leader);
   void leave(std::uint32_t rank);
   void query(std::uint32_t asker, const PageReport& page, Clock::time_point now);
   void report(std::uint32_t rank, const PageReport& page);

@@ -169,6 +169,7 @@ class RemoteWorld {
   void judgeVerdict();
   void judgeCulprit(const Status& error);
   bool canAgree() const;
+  bool lostServerAndRelay() const;
   void dismissTheDead();
   std::string story() const;
   void blame(const std::string& what) {
@@ -508,12 +509,20 @@ void RemoteWorld::judgeVerdict() {
   }
 }
 
+// Then a rank looks for the server, for as long as that might take.
+bool RemoteWorld::lostServerAndRelay() const {
+  for (std::uint32_t r = 0; r < ranks_.size(); ++r)
+    if (relayed(r) && ranks_[leaderOf(r)].dead && ranks_[0].dead) return true;
+  return false;
+}
+
 void RemoteWorld::judgeCulprit(const Status& error) {
   const PeerName& who = error.data().who;
   if (harmed_.empty()) return blame("an error without a harm: " + error.text());
   // Who holds up a call is a guess by what the others show of themselves; all else is knowledge.
   if (error.code() == Code::Timeout) {
-    if (!mayBeLate_) blame("not noticed before the deadline: " + error.text());
+    if (!mayBeLate_ && !lostServerAndRelay())
+      blame("not noticed before the deadline: " + error.text());
     return;
   }
   if (error.code() == Code::Mismatch && who.rank == -1) return;

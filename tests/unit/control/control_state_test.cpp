@@ -253,10 +253,10 @@ TEST(ControlState, AnOrphanIsLostIfItDoesNotComeBack) {
   b.board.orphan(2, b.start);
   b.board.orphan(3, b.after(10));
   b.board.comeBack(2);
-  b.board.tick(b.after(1009));
+  b.board.tick(b.after(5009));
   EXPECT_FALSE(b.board.hasLeft(3));
-  b.board.tick(b.after(1010));
-  b.board.tick(b.after(1060));
+  b.board.tick(b.after(5010));
+  b.board.tick(b.after(5060));
   const auto endings = b.endings();
   ASSERT_EQ(endings.size(), 1u);
   expectHas(endings[0], "3: rank 3");
@@ -274,7 +274,7 @@ TEST(ControlState, AnOrphanMayDieOrLeave) {
   }
   b.board.bye(2, b.start);
   b.board.lose(3, {}, b.start);
-  b.board.tick(b.after(2000));
+  b.board.tick(b.after(6000));
   const auto endings = b.endings();
   ASSERT_EQ(endings.size(), 1u);
   expectHas(endings[0], "3: rank 3");

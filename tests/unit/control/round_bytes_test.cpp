@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "control/bodies.h"
+#include "control/bundles.h"
 #include "control/control_state.h"
 #include "net/channel.h"
 #include "remote_world.h"
@@ -147,6 +148,86 @@ TEST(RoundBytes, ADisagreementCostsItsCallsOnce) {
       ASSERT_TRUE(group.parting.has_value());
       EXPECT_EQ(group.parting->seq, kCalls - 2);
     }
+  }
+}
+
+// Hosts of eight ranks, all but the first with a relay. What goes over the server's connections.
+struct RelayedJob {
+  static constexpr std::uint32_t kEach = 8;
+
+  explicit RelayedJob(std::uint32_t ranks) : state(namesOf(ranks, kEach)), does(ranks, 0) {
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      state.seat(r, r < kEach ? std::nullopt : std::optional(r / kEach * kEach));
+    while (state.take()) {
+    }
+  }
+  // From ranks or to them, each host's at once.
+  void carry(const std::vector<ControlState::Outgoing>& messages) {
+    std::map<std::uint32_t, Bundles> hosts;
+    for (const ControlState::Outgoing& m : messages) {
+      if (m.rank < kEach)
+        bytes += frameBytes(m.type, *m.body);
+      else
+        hosts[m.rank / kEach].add(m.rank, m.type, m.body);
+    }
+    for (auto& [host, bundle] : hosts)
+      for (const net::Bytes& body : bundle.take())
+        bytes += frameBytes(net::MessageType::Relayed, body);
+  }
+  net::Bytes pageOf(std::uint32_t rank, bool withCalls) const {
+    return encode(readPage(*pages[does[rank]], withCalls));
+  }
+  void say(std::uint32_t rank, net::MessageType type, bool withCalls,
+           std::vector<ControlState::Outgoing>* said) {
+    const auto body = std::make_shared<const net::Bytes>(pageOf(rank, withCalls));
+    said->push_back({rank, type, body});
+    PageReport page;
+    ASSERT_TRUE(decode(*body, &page));
+    if (type == net::MessageType::Query)
+      state.query(rank, page, now);
+    else
+      state.report(rank, page);
+  }
+  std::vector<ControlState::Outgoing> hear() {
+    state.tick(now);
+    std::vector<ControlState::Outgoing> heard;
+    while (auto out = state.take()) heard.push_back(std::move(*out));
+    carry(heard);
+    return heard;
+  }
+  // The worst case, as above: asked, and about to ask.
+  std::size_t round() {
+    bytes = 0;
+    std::vector<ControlState::Outgoing> said;
+    say(0, net::MessageType::Query, false, &said);
+    std::vector<ControlState::Outgoing> heard = hear();
+    for (std::uint32_t r = 1; r < does.size(); ++r) say(r, net::MessageType::Query, false, &said);
+    for (; !heard.empty(); heard = hear(), said.clear()) {
+      for (const ControlState::Outgoing& question : heard)
+        if (question.type == net::MessageType::Query)
+          say(question.rank, net::MessageType::Report, !question.body->empty(), &said);
+      carry(said);
+    }
+    return bytes;
+  }
+
+  ControlState state;
+  std::vector<int> does;  // which page a rank has
+  const Clock::time_point now = Clock::now();
+  std::size_t bytes = 0;
+  const std::unique_ptr<transport::ControlPage> pages[2] = {pageAfter(kCalls, false),
+                                                            pageAfter(kCalls, true)};
+};
+
+TEST(RoundBytes, GrowWithTheHostsWhereTheyHaveRelays) {
+  for (const std::uint32_t n : kSizes) {
+    const std::size_t hosts = (n + 7) / 8;
+    RelayedJob job(n);
+    const std::size_t bytes = job.round();
+    EXPECT_LE(bytes, 200 * 8 + 250 * (hosts - 1)) << n;
+    RecordProperty(text("bytes_at_", n), static_cast<int>(bytes));
+    job.does[n / 3] = 1;
+    EXPECT_LE(job.round(), 400 * 8 + 500 * (hosts - 1) + 2 * kCallsOfOneGroup) << n;
   }
 }
 
