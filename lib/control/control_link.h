@@ -9,10 +9,11 @@
 
 namespace weft::control {
 
-// Opens the control link of a communicator some of whose ranks share no memory: a star of
-// authenticated TCP connections around rank 0's process, which the communicator keeps. Each rank has
-// one thread for its connection, rank 0's process another for the control server; they sleep in
-// poll(2) until somebody asks, proposes or dies, and block all signals.
+// Opens the control link of a communicator some of whose ranks share no memory: authenticated TCP
+// connections around rank 0's process, which the communicator keeps. The ranks of any other host, if
+// it has several, come through a relay in the process of the first of them (control_relay.h). Each
+// rank has one thread for its connection, a relay another, and so has rank 0's process for the
+// control server; they sleep in poll(2) until somebody asks, proposes or dies, and block all signals.
 //
 // Collective: all ranks get a link, or all get an error, which names the rank that it comes from.
 // The transport's pages must outlive the link, which keeps those that are mirrors up to date.
@@ -22,7 +23,8 @@ namespace weft::control {
 // Cost: nothing in a call that does not wait 20 ms. By default all ranks learn of the death of a
 // process 50 ms after its connection closed, unless a rank of the same host knows more first, and
 // of a host that is cut off after 3 to 4 s. A stopped process is not dead, since its kernel
-// answers; after 3 s those who wait for it name it at WARN.
+// answers; after 3 s those who wait for it name it at WARN. If it has the relay of its host, the
+// others of that host miss a second of it, and those that are in no call hear in their next one.
 //
 // The key of the link goes over the setup's exchange, so whoever could read that could join it.
 Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
