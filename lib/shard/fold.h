@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "plan/call.h"
 #include "plan/epilogue.h"
 #include "reduce/optimizer.h"
 #include "shard/layout.h"
@@ -25,17 +24,6 @@ struct GradientReport {
 };
 
 inline constexpr std::size_t kFoldTile = 16 << 10;  // elements at once of what needs no call
-
-// A call whose sums, or whose block, an epilogue makes.
-inline plan::Call epilogueCall(schedule::Collective collective, reduce::DType type,
-                               std::uint64_t count) {
-  plan::Call call;
-  call.collective = collective;
-  call.type = type;
-  call.op = reduce::RedOp::Epilogue;
-  call.count = count;
-  return call;
-}
 
 // The epilogue of a reduction: adds the pieces of a part of a bucket in fp32 while they are in
 // cache, accumulates, and, of final sums, takes the norm and looks for what is not finite.

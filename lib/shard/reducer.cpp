@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "shard/hops.h"
+
 namespace weft::shard {
+
 bool Reducer::takesPart(const MicroStep& micro) const {
   const ShardConfig& config = state_.config();
-  return micro.boundary || (config.degrees.grad > 1 && !config.reproducible);
+  return movesGradients(config.degrees, micro.boundary, config.reproducible);
 }
 
 std::byte* Reducer::wire(std::uint32_t bucket) {
@@ -49,29 +52,26 @@ Status Reducer::reduce(std::uint32_t bucket, const MicroStep& micro) {
   const Layout::Bucket& all = state_.layout().buckets()[bucket];
   Source from{wire(bucket), config.wireType, {all.offset, all.elements}};
   const bool accumulate = micro.index > 0 && config.degrees.grad > 1 && !config.reproducible;
-  if (mesh_.size(Level::Param) > 1) {
-    const bool ends = mesh_.size(Level::Grad) == 1;
-    WEFT_TRY(hop(Level::Param, from, ends ? state_.sums(bucket) : state_.between(), micro,
-                 ends && accumulate, &from));
-  }
-  if (mesh_.size(Level::Grad) > 1)
-    WEFT_TRY(hop(Level::Grad, from, state_.sums(bucket), micro, accumulate, &from));
-  if (micro.boundary) {
-    if (mesh_.size(Level::State) > 1)
-      WEFT_TRY(hop(Level::State, from, state_.finalSums(bucket), micro, false, &from));
-    if (mesh_.size(Level::Replica) > 1) WEFT_TRY(acrossReplicas(from, micro));
-    const auto* const final = reinterpret_cast<const std::byte*>(state_.finalSums(bucket));
-    if (from.data != final) unpack(from, state_.finalSums(bucket));
-  }
+  WEFT_TRY(visitReductions(
+      mesh_.levels(), all.elements, config.wireType, micro.boundary,
+      [&](Level level, plan::Call call) {
+        call.reproducible = config.reproducible;
+        if (level == Level::Replica) return acrossReplicas(call, from, micro);
+        if (level == Level::State)
+          return hop(level, call, from, state_.finalSums(bucket), micro, false, &from);
+        const bool ends = level == Level::Grad || mesh_.size(Level::Grad) == 1;
+        return hop(level, call, from, ends ? state_.sums(bucket) : state_.between(), micro,
+                   ends && accumulate, &from);
+      }));
+  if (!micro.boundary) return {};
+  const auto* const final = reinterpret_cast<const std::byte*>(state_.finalSums(bucket));
+  if (from.data != final) unpack(from, state_.finalSums(bucket));
   return {};
 }
 
 // A reduce-scatter inside the groups of one level.
-Status Reducer::hop(Level level, const Source& from, float* to, const MicroStep& micro,
-                    bool accumulate, Source* next) {
-  plan::Call call = epilogueCall(schedule::Collective::ReduceScatter, from.type,
-                                 from.range.elements / mesh_.size(level));
-  call.reproducible = state_.config().reproducible;
+Status Reducer::hop(Level level, const plan::Call& call, const Source& from, float* to,
+                    const MicroStep& micro, bool accumulate, Source* next) {
   const ShardState::Range mine{from.range.offset + mesh_.position(level) * call.count, call.count};
   FoldEpilogue::Job job = jobFor(mine.offset, from, isLast(level, micro));
   job.sums = to;
@@ -102,10 +102,7 @@ void Reducer::noteEarlyBad(Level level, const MicroStep& micro) {
 }
 
 // A sum of what the replicas have, in place.
-Status Reducer::acrossReplicas(const Source& from, const MicroStep& micro) {
-  plan::Call call = epilogueCall(schedule::Collective::AllReduce, from.type,
-                                 from.range.elements / mesh_.size(Level::Replica));
-  call.reproducible = state_.config().reproducible;
+Status Reducer::acrossReplicas(const plan::Call& call, const Source& from, const MicroStep& micro) {
   epilogue_.begin(
       jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from, true));
   return runWithSums(Level::Replica, call, from.data, from.data, micro);

@@ -56,11 +56,11 @@ class Reducer {
     reduce::DType type = reduce::DType::F32;
     ShardState::Range range;
   };
-  Status hop(Level level, const Source& from, float* to, const MicroStep& micro, bool accumulate,
-             Source* next);
+  Status hop(Level level, const plan::Call& call, const Source& from, float* to,
+             const MicroStep& micro, bool accumulate, Source* next);
   Status runWithSums(Level level, const plan::Call& call, const std::byte* in, std::byte* out,
                      const MicroStep& micro);
-  Status acrossReplicas(const Source& from, const MicroStep& micro);
+  Status acrossReplicas(const plan::Call& call, const Source& from, const MicroStep& micro);
   void unpack(const Source& from, float* to);  // at the boundary
   FoldEpilogue::Job jobFor(std::uint64_t offset, const Source& from, bool last);
   void noteEarlyBad(Level level, const MicroStep& micro);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shard/hops.h"
+
 namespace weft::shard {
 namespace {
 
@@ -42,33 +44,32 @@ std::byte* Updater::keptAt(const ShardState::Range& part) const {
 Status Updater::publish(std::uint32_t bucket) {
   aim(bucket);
   state_.roundWeights(bucket, keptAt(own_));
-  const ShardState::Range half = state_.part(bucket, Level::Grad);
-  if (mesh_.size(Level::State) > 1)
-    WEFT_TRY(gather(Level::State, keptAt(half), own_.elements, false));
-  if (mesh_.size(Level::Grad) == 1) return {};
-  return gather(Level::Grad, state_.keptParameters(bucket), half.elements, false);
+  bool any = false;
+  return visitUpdates(
+      mesh_.levels(), state_.layout().buckets()[bucket].elements, state_.config().paramType, &any,
+      [&](Level level, const plan::Call& call, bool) { return gather(level, call, false); });
 }
 
 Status Updater::update(std::uint32_t bucket) {
   aim(bucket);
-  const ShardState::Range half = state_.part(bucket, Level::Grad);
-  std::byte* const all = state_.keptParameters(bucket);
-  std::byte* const mine = keptAt(half);
-  const bool state = mesh_.size(Level::State) > 1, grad = mesh_.size(Level::Grad) > 1;
-  if (state) WEFT_TRY(gather(Level::State, mine, own_.elements, true));
-  if (grad) WEFT_TRY(gather(Level::Grad, all, half.elements, !state));
-  if (!state && !grad) stepAlone(mine);
+  bool any = false;
+  WEFT_TRY(visitUpdates(
+      mesh_.levels(), state_.layout().buckets()[bucket].elements, state_.config().paramType, &any,
+      [&](Level level, const plan::Call& call, bool steps) { return gather(level, call, steps); }));
+  if (!any) stepAlone(keptAt(own_));
   return {};
 }
 
 // An all-gather in place of blocks that are stepped on the way, or have been.
-Status Updater::gather(Level level, std::byte* to, std::uint64_t elements, bool steps) {
-  const reduce::DType type = state_.config().paramType;
+Status Updater::gather(Level level, const plan::Call& call, bool steps) {
   comm::Communicator& group = *mesh_.group(level);
-  const std::byte* const mine = to + mesh_.position(level) * elements * reduce::sizeOf(type);
-  if (!steps) return group.allGather(mine, to, elements, type, timeoutMs_, "parameters");
+  std::byte* const to = level == Level::State ? keptAt(state_.part(bucket_, Level::Grad))
+                                              : state_.keptParameters(bucket_);
+  if (!steps) {
+    const std::size_t before = mesh_.position(level) * call.count * reduce::sizeOf(call.type);
+    return group.allGather(to + before, to, call.count, call.type, timeoutMs_, "parameters");
+  }
   stepper_.begin(job());
-  const plan::Call call = epilogueCall(schedule::Collective::AllGather, type, elements);
   const Status status = group.run(call, nullptr, to, stepper_, timeoutMs_, "parameters");
   stepper_.end();
   return status;

@@ -35,7 +35,7 @@ class Updater {
   Stepper::Job job() const;
   void aim(std::uint32_t bucket);
   std::byte* keptAt(const ShardState::Range& part) const;
-  Status gather(Level level, std::byte* to, std::uint64_t elements, bool steps);
+  Status gather(Level level, const plan::Call& call, bool steps);
   void stepAlone(std::byte* result);
   Status shareTrust(std::vector<TrustSums>* sums);
 
