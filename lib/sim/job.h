@@ -4,30 +4,54 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "plan/model.h"
 #include "plan/plan.h"
+#include "sim/groups.h"
 #include "sim/network.h"
 #include "sim/time.h"
 #include "transports/window.h"
 
 namespace weft::sim {
 
-// One call of a job, as the plans that its ranks would run.
+// A call, as the plans that the ranks of a group would run.
 struct Job {
-  // Binds the plan of one rank.
+  // Binds the plan of one rank of the network. Peers in it are members of its group.
   std::function<Status(std::uint32_t rank, std::unique_ptr<const plan::Plan>*)> plan;
   // Which arrival slots its peers raise, for a plan in rings or not.
   std::function<transport::ArrivalRegions(bool inRing)> regions;
   const plan::CostParameters* costs = nullptr;
   bool sharesBuffers = false;  // all buffers are of weftMemAlloc
+  Groups groups = {};
+};
+
+// What a rank does for a while: it computes, or takes part in a call. In a stream one phase follows
+// the other, and streams are at work at the same time.
+struct Phase {
+  static constexpr std::uint32_t kComputes = ~0u;
+
+  std::string name;
+  std::uint32_t stream = 0;
+  std::vector<std::uint32_t> after =
+      {};                          // phases before this one, of any stream, that it waits for
+  std::uint32_t call = kComputes;  // of Workload::calls
+  double ns = 0;                   // that it computes
+};
+
+// Several calls and computation on one clock. The ranks of a group make each call as often as each
+// other: their first one is the same, and so on. Every call sets out with all slots free.
+struct Workload {
+  std::vector<Job> calls;
+  std::vector<std::vector<Phase>> roles;                         // what a rank may have to do
+  std::function<std::uint32_t(std::uint32_t)> roleOf = nullptr;  // by rank; without, the first
 };
 
 struct Straggler {
   std::uint32_t rank = 0;
-  double factor = 1;  // of all that its core does
+  double factor = 1;  // of all that it computes, and that its core does
 };
 
 // Noise: each time of a core and each latency is drawn from a log-normal distribution whose median
@@ -53,7 +77,8 @@ struct Span {
 struct Setting {
   const Network* network = nullptr;
   double messageNs = plan::Between().messageNs;  // of a core, for each message on a link
-  std::uint32_t coresOfNode = 0;                 // 0: one for each rank
+  std::uint32_t coresOfNode = 0;                 // 0: one for each stream of a rank, or
+  bool computesOnCores = false;                  // one for each rank, which computes on it, too
   std::uint32_t lanes = transport::kMaxLanes;
   std::vector<Straggler> stragglers = {};
   Jitter jitter = {};
@@ -62,6 +87,8 @@ struct Setting {
   // chunks, of which the last would be shorter. Of a job that is not folded they always are.
   bool evens = false;
   std::function<void(const Span&)> observe = nullptr;  // of a job that is not folded
+
+  bool sharesCores() const { return coresOfNode != 0 || computesOnCores; }
 };
 
 // What one resource has carried.
@@ -81,6 +108,11 @@ enum class Unfolded : std::uint8_t {
   Plans,      // the op lists of its ranks differ by more than a shift
 };
 
+// When a phase was at work.
+struct Interval {
+  Time begin = kNever, end = kNever;
+};
+
 struct Result {
   double ns = 0;              // until the last rank returns
   std::uint32_t slowest = 0;  // that rank
@@ -88,12 +120,17 @@ struct Result {
   Unfolded unfolded = Unfolded::No;
   bool evened = false;  // the last segment was spread
   std::uint64_t events = 0;
-  std::uint64_t messages = 0;  // of the job
-  std::vector<Load> loads;     // the busiest first
+  std::uint64_t messages = 0;                 // of the job
+  std::vector<Load> loads;                    // the busiest first
+  std::vector<std::vector<Interval>> phases;  // by simulated rank, which are the first ones
 };
 
 // How long the call takes. An error names the rank and the op: a plan without ops, an arrival that
 // nobody waits for or nobody raises, a rank that cannot go on.
 Status simulate(const Job& job, const Setting& setting, Result* result);
+
+// The same of phases. Further errors: a phase that waits for itself or a later one, a role or a call
+// that is not there.
+Status simulate(const Workload& workload, const Setting& setting, Result* result);
 
 }  // namespace weft::sim

@@ -19,16 +19,19 @@ bool isStaging(Base base) {
 
 }  // namespace
 
-Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const plan::CostParameters& costs,
-                 const Network& network, double messageNs, bool copies)
+Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const Groups& groups,
+                 const plan::CostParameters& costs, const Network& network, double messageNs,
+                 bool copies)
     : plan_(plan),
       rank_(rank),
+      groups_(groups),
+      member_(groups.positionOf(rank)),
       costs_(costs),
       machine_(costs.machine),
       network_(network),
       messageNs_(messageNs),
       copies_(copies) {
-  const std::uint32_t ranks = network.ranks();
+  const std::uint32_t ranks = groups.size == 0 ? network.ranks() : groups.size;
   const double share = plan::shareOf(ranks, costs);
   across_ = plan::acrossOf(ranks, costs);
   footprint_ = plan::crowded(share * static_cast<double>(bufferBytes()), costs);
@@ -76,7 +79,7 @@ double Pricing::loadNs(const plan::Place& place) const {
   if (copies_)  // into a tile, which is in the nearest cache then
     return machine_.cmaTake.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes +
            near_.store + near_.load - user_.store;
-  return user_.take + (costs_.isFar(rank_, place.peer) ? user_.furtherTake : 0);
+  return user_.take + (costs_.isFar(member_, place.peer) ? user_.furtherTake : 0);
 }
 
 double Pricing::storeNs(const BoundOp& op) const {
@@ -90,7 +93,7 @@ double Pricing::crossingNs(std::uint32_t peer) const {
     return machine_.cmaPut.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes -
            (user_.load - near_.load);
   return near_.load + (pastCaches_ ? user_.stream : user_.put) +
-         (costs_.isFar(rank_, peer) ? user_.furtherPut : 0);
+         (costs_.isFar(member_, peer) ? user_.furtherPut : 0);
 }
 
 Price Pricing::of(const BoundOp& op) const {
@@ -109,7 +112,7 @@ Price Pricing::of(const BoundOp& op) const {
 }
 
 Price Pricing::message(const BoundOp& op) const {
-  if (network_.joinsByMemory(rank_, op.peer)) return messageInMemory(op);
+  if (network_.joinsByMemory(rank_, groups_.rankOf(rank_, op.peer))) return messageInMemory(op);
   return {messageNs_, 0, pastCaches_ ? 1.0 : 0};
 }
 
@@ -117,7 +120,7 @@ Price Pricing::message(const BoundOp& op) const {
 Price Pricing::messageInMemory(const BoundOp& op) const {
   Price price{machine_.messageNs, 0, 0};
   if (op.kind == Kind::Signal || op.kind == Kind::Raise) return price;
-  const double far = costs_.isFar(rank_, op.peer) ? staged_.furtherPut : 0;
+  const double far = costs_.isFar(member_, op.peer) ? staged_.furtherPut : 0;
   price.memoryPerByte = pastCaches_ ? 2 : 0;
   if (op.kind == Kind::PutDirect && !costs_.oneProcess) {
     price.fixedNs += machine_.cmaCallNs;
@@ -139,11 +142,11 @@ double Pricing::loadAllNs(const BoundOp& op) const {
   for (std::uint32_t k = 0; k < op.operands; ++k) {
     const plan::Place& place = plan_.operands[op.first + k];
     ++bases[static_cast<std::size_t>(place.base)];
-    far += place.isPeers() && costs_.isFar(rank_, place.peer) ? 1 : 0;
+    far += place.isPeers() && costs_.isFar(member_, place.peer) ? 1 : 0;
   }
   double ns = far * user_.furtherTake;
   for (std::size_t base = 0; base < bases.size(); ++base)
-    if (bases[base] > 0) ns += bases[base] * loadNs({static_cast<Base>(base), rank_, 0});
+    if (bases[base] > 0) ns += bases[base] * loadNs({static_cast<Base>(base), member_, 0});
   return ns + op.operands * std::max(0.0, 1 / machine_.foldNear - near_.load);
 }
 

@@ -6,6 +6,7 @@
 #include "plan/memory_costs.h"
 #include "plan/model.h"
 #include "plan/plan.h"
+#include "sim/groups.h"
 #include "sim/network.h"
 
 namespace weft::sim {
@@ -21,9 +22,10 @@ struct Price {
 // Prices the ops of one rank's plan by the machine's numbers, as plan/model.h does for schedules.
 class Pricing {
  public:
-  // `messageNs`: of a message on a link. `copies`: peers' buffers are reached by CMA.
-  Pricing(const plan::Plan& plan, std::uint32_t rank, const plan::CostParameters& costs,
-          const Network& network, double messageNs, bool copies);
+  // `rank`: of the network; the plan and the costs number the members of its group. `messageNs`: of a
+  // message on a link. `copies`: peers' buffers are reached by CMA.
+  Pricing(const plan::Plan& plan, std::uint32_t rank, const Groups& groups,
+          const plan::CostParameters& costs, const Network& network, double messageNs, bool copies);
 
   Price of(const plan::BoundOp& op) const;
 
@@ -40,6 +42,8 @@ class Pricing {
 
   const plan::Plan& plan_;
   const std::uint32_t rank_;
+  const Groups groups_;
+  const std::uint32_t member_;
   const plan::CostParameters& costs_;
   const tune::Machine& machine_;
   const Network& network_;

@@ -92,7 +92,7 @@ Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry,
                          " has no ops, so there is nothing to time; fix: report it as a bug");
   const Network& network = *setting.network;
   const bool copies = plan->cmaCopies && !job.sharesBuffers;
-  const Pricing pricing(*plan, rank, *job.costs, network, setting.messageNs, copies);
+  const Pricing pricing(*plan, rank, job.groups, *job.costs, network, setting.messageNs, copies);
   const transport::ArrivalRegions regions = job.regions(plan->inRing);
   const std::uint64_t last = (plan->segments - 1) * plan->segmentBytes;
   const double even = evenPart(*plan);
@@ -106,9 +106,10 @@ Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry,
     if (setting.evens)
       step.limit = last + static_cast<std::uint64_t>(even * static_cast<double>(step.max));
     if (step.kind != Step::Kind::Work) {
-      step.peer = symmetry.seenFrom(rank, op.peer);
+      const std::uint32_t peer = job.groups.rankOf(rank, op.peer);
+      step.peer = symmetry.seenFrom(rank, peer);
       step.arrival = symmetry.folds() ? ordinals.next(op) : regions.indexOf(op.arrival);
-      step.byMemory = network.joinsByMemory(rank, op.peer);
+      step.byMemory = network.joinsByMemory(rank, peer);
     }
     program->steps.push_back(step);
   }
@@ -188,7 +189,7 @@ std::set<std::uint32_t> sampledShifts(const Symmetry& symmetry) {
   return some;
 }
 
-// The arrival slots of all messages to that peer, or of all waits for it, in the order of the ops.
+// The arrival slots of all messages to that member, or of all waits for it, in the order of the ops.
 std::vector<std::uint32_t> arrivalsOf(const Job& job, const plan::Plan& plan, std::uint32_t peer,
                                       bool waits) {
   const transport::ArrivalRegions regions = job.regions(plan.inRing);
@@ -201,7 +202,7 @@ std::vector<std::uint32_t> arrivalsOf(const Job& job, const plan::Plan& plan, st
   return arrivals;
 }
 
-// The peers that get several messages of a rank: all of few, and some of many.
+// The members that get several messages of a rank: all of few, and some of many.
 std::vector<std::uint32_t> sampledPeers(const plan::Plan& plan) {
   constexpr std::size_t kAll = 64, kSome = 2;
   std::map<std::uint32_t, std::size_t> messages;
@@ -219,8 +220,9 @@ std::vector<std::uint32_t> sampledPeers(const plan::Plan& plan) {
 Status areInOrder(const Job& job, std::uint32_t rank, const plan::Plan& plan, bool* inOrder) {
   for (const std::uint32_t peer : sampledPeers(plan)) {
     PlanPointer theirs;
-    WEFT_TRY(job.plan(peer, &theirs));
-    *inOrder = arrivalsOf(job, plan, peer, false) == arrivalsOf(job, *theirs, rank, true);
+    WEFT_TRY(job.plan(job.groups.rankOf(rank, peer), &theirs));
+    *inOrder = arrivalsOf(job, plan, peer, false) ==
+               arrivalsOf(job, *theirs, job.groups.positionOf(rank), true);
     if (!*inOrder) break;
   }
   return {};

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/calls.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "sim/noise.h"
+
+namespace weft::sim {
+
+Calls::Calls(const Setting& setting, const Symmetry& symmetry, const std::vector<Kind>& kinds,
+             std::vector<std::uint32_t> calls, Clock& clock, Sharing& sharing, Cores& cores)
+    : setting_(setting),
+      symmetry_(symmetry),
+      kinds_(kinds),
+      calls_(std::move(calls)),
+      clock_(clock),
+      sharing_(sharing),
+      cores_(cores),
+      ways_(*setting.network, symmetry, sharing),
+      ranks_(symmetry.classes()),
+      runs_(calls_.size() * ranks_),
+      through_(calls_.size(), 0) {}
+
+// Messages may come to a rank before it makes the call itself.
+void Calls::open(std::uint32_t call) {
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    Run& run = runs_[runOf(call, rank)];
+    const Program& program = kinds_[calls_[call]].programs[rank];
+    const std::uint64_t lanes = std::min<std::uint64_t>(setting_.lanes, program.segments);
+    run.program = &program;
+    run.lanes.resize(lanes);
+    run.arrived.resize(lanes * program.waits, 0);
+    if (program.segments > program.depth) run.completedAt.resize(program.segments, kNever);
+  }
+}
+
+void Calls::begin(std::uint32_t number, std::uint32_t worker) {
+  if (runs_[number].program == nullptr) open(callOf(number));
+  runs_[number].state = Run::State::In;
+  runs_[number].worker = worker;
+  wake(number);
+}
+
+// When all ranks are through nothing is on its way: each message has been waited for, and has left.
+void Calls::finish(std::uint32_t number) {
+  runs_[number].state = Run::State::Through;
+  finished_.push_back(number);
+  const std::uint32_t call = callOf(number);
+  if (++through_[call] < ranks_) return;
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    Run& run = runs_[runOf(call, rank)];
+    const std::uint32_t worker = run.worker;
+    run = {};
+    run.worker = worker;
+    run.state = Run::State::Through;
+  }
+}
+
+void Calls::left(std::uint32_t message) {
+  clock_.post(clock_.now() + messages_[message].latency, Event::Kind::Arrival, message);
+}
+
+void Calls::arrive(std::uint32_t number) {
+  const Message message = messages_[number];
+  freeMessages_.push_back(number);
+  observeMessage(message);
+  Run& to = runs_[message.to];
+  const std::uint64_t lane = message.segment % to.lanes.size();
+  to.arrived[lane * to.program->waits + message.target] = message.segment + 1;
+  wake(message.to);
+  Run& from = runs_[message.from];
+  if (from.program->steps[message.op].byMemory) return;
+  --from.lanes[message.segment % from.lanes.size()].pending;
+  wake(message.from);
+}
+
+void Calls::wake(std::uint32_t number) {
+  Run& run = runs_[number];
+  if (run.busy || run.state != Run::State::In || std::exchange(run.woken, true)) return;
+  woken_.push_back(number);
+}
+
+bool Calls::goOn() {
+  const bool any = !woken_.empty();
+  while (!woken_.empty()) {
+    const std::vector<std::uint32_t> now = std::exchange(woken_, {});
+    for (const std::uint32_t number : now) {
+      Run& run = runs_[number];
+      run.woken = false;
+      if (!run.busy && run.state == Run::State::In) advance(number);
+    }
+  }
+  return any;
+}
+
+// ---- the engine's loop
+
+// Looks at the lanes in turn until the core is busy, nothing moves or all is done.
+void Calls::advance(std::uint32_t number) {
+  Run& run = runs_[number];
+  if (run.idle && !turnTo(number)) return;
+  const std::uint64_t segments = run.program->segments;
+  while (true) {
+    const bool looks = run.looksAt < std::min(segments, run.closed + run.lanes.size());
+    if (looks) {
+      Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
+      if (run.looksAt == run.opened) lane = {run.opened++, 0, 0, true};
+      if (lane.active && !advanceLane(number, lane)) return;
+      ++run.looksAt;
+      continue;
+    }
+    while (run.closed < run.opened && !run.lanes[run.closed % run.lanes.size()].active)
+      ++run.closed;
+    if (run.closed == segments) return finish(number);
+    run.idle = !std::exchange(run.moved, false);
+    if (run.idle) return;
+    run.looksAt = run.closed;
+  }
+}
+
+// A rank that waits begins anew with its first lane. A core that others use turns to it when it has
+// something to do, which takes a while: false.
+bool Calls::turnTo(std::uint32_t number) {
+  Run& run = runs_[number];
+  if (setting_.sharesCores() && !hasWork(number)) return false;
+  run.idle = false;
+  run.looksAt = run.closed;
+  if (!setting_.sharesCores()) return true;
+  run.turnsTo = run.busy = true;
+  cores_.work(run.worker, jobOf(number).costs->machine.handOverNs, 0);
+  return false;
+}
+
+bool Calls::hasWork(std::uint32_t number) {
+  Run& run = runs_[number];
+  if (run.opened < std::min(run.program->segments, run.closed + run.lanes.size())) return true;
+  return std::ranges::any_of(run.lanes, [&](const Lane& lane) {
+    if (!lane.active) return false;
+    if (lane.next == run.program->steps.size()) return lane.pending == 0;
+    const Step& step = run.program->steps[lane.next];
+    if (step.kind == Step::Kind::Wait) return hasArrived(run, lane, step);
+    return (!step.drain || lane.pending == 0) &&
+           (step.kind != Step::Kind::Message || mayPut(number, lane, step));
+  });
+}
+
+// False: the core is busy.
+bool Calls::advanceLane(std::uint32_t number, Lane& lane) {
+  Run& run = runs_[number];
+  const std::vector<Step>& steps = run.program->steps;
+  while (lane.next < steps.size()) {
+    const Step& step = steps[lane.next];
+    if (step.drain && lane.pending != 0) return true;
+    if (step.kind == Step::Kind::Wait) {
+      if (!hasArrived(run, lane, step)) return true;
+    } else {
+      if (step.kind == Step::Kind::Message && !mayPut(number, lane, step)) return true;
+      const double ns = workOf(number, lane, step);
+      if (ns > 0) {
+        run.busy = true;
+        cores_.work(run.worker, ns, step.price.memoryPerByte * bytesOf(run, lane, step));
+        return false;
+      }
+      send(number, lane, step);
+    }
+    ++lane.next;
+    run.moved = true;
+  }
+  if (lane.pending == 0) close(run, lane);
+  return true;
+}
+
+double Calls::bytesOf(const Run& run, const Lane& lane, const Step& step) const {
+  return static_cast<double>(step.bytes(lane.segment * run.program->segmentBytes));
+}
+
+bool Calls::hasArrived(const Run& run, const Lane& lane, const Step& step) const {
+  const std::uint64_t at = lane.segment % run.lanes.size() * run.program->waits + step.target;
+  return run.arrived[at] == lane.segment + 1;
+}
+
+// Its slots at the peer are free again when the peer has completed what used them, and says so.
+bool Calls::mayPut(std::uint32_t number, const Lane& lane, const Step& step) {
+  const std::uint32_t depth = runs_[number].program->depth;
+  if (lane.segment < depth) return true;
+  Run& peer = runs_[peerOf(number, step)];
+  const Time told = latencyOf(number, step);
+  const Time done = peer.completedAt[lane.segment - depth];
+  if (done == kNever) {
+    const std::pair wish{number, told};
+    if (std::ranges::find(peer.wantCredit, wish) == peer.wantCredit.end())
+      peer.wantCredit.push_back(wish);
+    return false;
+  }
+  if (done + told <= clock_.now()) return true;
+  clock_.post(done + told, Event::Kind::Wake, number);
+  return false;
+}
+
+double Calls::workOf(std::uint32_t number, const Lane& lane, const Step& step) const {
+  const double ns = step.price.fixedNs + step.price.nsPerByte * bytesOf(runs_[number], lane, step);
+  if (ns <= 0) return 0;
+  return ns * cores_.slownessOf(rankOf(number)) * noise(number, lane, 0);
+}
+
+void Calls::worked(std::uint32_t number) {
+  Run& run = runs_[number];
+  run.busy = false;
+  if (std::exchange(run.turnsTo, false)) return wake(number);
+  Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
+  const Step& step = run.program->steps[lane.next];
+  observeWork(number, lane, step);
+  send(number, lane, step);
+  ++lane.next;
+  run.moved = true;
+  wake(number);
+}
+
+void Calls::close(Run& run, Lane& lane) {
+  lane.active = false;
+  run.moved = true;
+  while (run.completed < run.opened && !run.lanes[run.completed % run.lanes.size()].active) {
+    if (!run.completedAt.empty()) run.completedAt[run.completed] = clock_.now();
+    ++run.completed;
+  }
+  for (const auto& [who, told] : std::exchange(run.wantCredit, {}))
+    clock_.post(clock_.now() + told, Event::Kind::Wake, who);
+}
+
+// ---- messages
+
+void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
+  if (step.kind != Step::Kind::Message) return;
+  const double bytes = bytesOf(runs_[number], lane, step);
+  Message message{.from = number,
+                  .to = peerOf(number, step),
+                  .target = step.target,
+                  .segment = lane.segment,
+                  .sent = clock_.now(),
+                  .op = lane.next,
+                  .bytes = static_cast<std::uint64_t>(bytes)};
+  message.latency = timeOf(nsOf(latencyOf(number, step)) * noise(number, lane, 1));
+  ++messageCount_;
+  const std::uint32_t made = keep(message);
+  if (!step.byMemory) ++lane.pending;
+  if (step.byMemory || bytes == 0)
+    left(made);
+  else
+    sharing_.start(ways_.between(rankOf(number), step.peer).channel, bytes, made, clock_.now());
+}
+
+std::uint32_t Calls::keep(const Message& message) {
+  if (freeMessages_.empty()) {
+    messages_.push_back(message);
+    return static_cast<std::uint32_t>(messages_.size() - 1);
+  }
+  const std::uint32_t number = freeMessages_.back();
+  freeMessages_.pop_back();
+  messages_[number] = message;
+  return number;
+}
+
+Time Calls::latencyOf(std::uint32_t number, const Step& step) {
+  if (step.byMemory) return timeOf(jobOf(number).costs->machine.exchangeNs);
+  return ways_.between(rankOf(number), step.peer).latency;
+}
+
+// ---- noise, and what is seen
+
+double Calls::noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const {
+  return noiseOf(setting_.jitter, {number, lane.segment, lane.next, what});
+}
+
+void Calls::observeWork(std::uint32_t number, const Lane& lane, const Step& step) const {
+  if (!setting_.observe) return;
+  const Run& run = runs_[number];
+  const auto bytes = static_cast<std::uint64_t>(bytesOf(run, lane, step));
+  setting_.observe({rankOf(number), static_cast<std::uint32_t>(lane.segment % run.lanes.size()),
+                    lane.next, lane.segment, cores_.began(run.worker), clock_.now(), bytes,
+                    step.peer, false, nameOf(step.planned)});
+}
+
+void Calls::observeMessage(const Message& message) const {
+  if (!setting_.observe) return;
+  const Run& from = runs_[message.from];
+  const Step& step = from.program->steps[message.op];
+  setting_.observe({rankOf(message.from),
+                    static_cast<std::uint32_t>(message.segment % from.lanes.size()), message.op,
+                    message.segment, message.sent, clock_.now(), message.bytes, rankOf(message.to),
+                    true, nameOf(step.planned)});
+}
+
+Status Calls::whereItStands(std::uint32_t number) const {
+  const Run& run = runs_[number];
+  const Lane& lane = run.lanes[run.closed % run.lanes.size()];
+  const std::vector<Step>& steps = run.program->steps;
+  const std::string at = lane.next < steps.size() ? describe(steps[lane.next]) : "";
+  return Status::error(Code::InternalError, "rank ", rankOf(number),
+                       " does not finish: in segment ", lane.segment, " it stands at op ",
+                       lane.next, " (", at,
+                       ") when nothing is left to happen; fix: report it as a bug, with the "
+                       "command");
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/cores.h"
+
+namespace weft::sim {
+
+// Cores matter where something shares them, and where their work is slower when memory is.
+std::uint32_t Cores::coresOf(const Setting& setting, std::uint32_t streams) {
+  if (setting.coresOfNode != 0) return setting.coresOfNode;
+  const std::uint32_t ranks = setting.network->fabric().mostRanksOfANode();
+  if (setting.computesOnCores) return ranks;
+  return setting.network->limitsMemory() ? ranks * streams : 0;
+}
+
+std::vector<double> Cores::ratesOf(const Setting& setting, std::uint32_t streams) {
+  const Network& network = *setting.network;
+  std::vector<double> rates;
+  for (std::uint32_t r = 0; r < network.resources(); ++r) rates.push_back(network.rateOf(r));
+  rates.resize(rates.size() + std::size_t{network.nodes()} * coresOf(setting, streams), 1);
+  return rates;
+}
+
+Cores::Cores(const Setting& setting, const Symmetry& symmetry, Clock& clock, Sharing& sharing,
+             std::uint32_t ranks, std::uint32_t streams)
+    : setting_(setting),
+      network_(*setting.network),
+      symmetry_(symmetry),
+      clock_(clock),
+      sharing_(sharing),
+      streams_(streams),
+      slowness_(ranks, 1),
+      began_(std::size_t{ranks} * streams, 0) {
+  for (const Straggler& straggler : setting.stragglers)
+    if (straggler.rank < ranks) slowness_[straggler.rank] *= straggler.factor;
+  if (coresOf(setting, streams) == 0) return;
+  for (std::size_t i = 0; i < began_.size(); ++i) channels_.push_back(sharing_.addChannel({}));
+}
+
+std::uint32_t Cores::coreOf(std::uint32_t worker) const {
+  const std::uint32_t rank = rankOf(worker), cores = coresOf(setting_, streams_);
+  const std::uint32_t local = network_.localRankOf(rank);
+  const std::uint32_t own = setting_.sharesCores() ? local : local * streams_ + worker % streams_;
+  return network_.resources() + network_.nodeOf(rank) * cores + own % cores;
+}
+
+void Cores::work(std::uint32_t worker, double ns, double memoryBytes) {
+  began_[worker] = clock_.now();
+  if (channels_.empty()) {
+    clock_.post(clock_.now() + timeOf(ns), Event::Kind::Worked, worker);
+    return;
+  }
+  std::vector<Use> uses{{coreOf(worker), 1}};
+  const std::uint32_t node = network_.nodeOf(rankOf(worker));
+  if (network_.limitsMemory() && memoryBytes > 0)
+    uses.push_back(symmetry_.folded({network_.memoryOf(node), memoryBytes / ns}));
+  sharing_.setUses(channels_[worker], uses);
+  sharing_.start(channels_[worker], ns, kCookie | worker, clock_.now());
+}
+
+void Cores::compute(std::uint32_t worker, double ns) {
+  if (setting_.computesOnCores) return work(worker, ns, 0);
+  began_[worker] = clock_.now();
+  clock_.post(clock_.now() + timeOf(ns), Event::Kind::Worked, worker);
+}
+
+}  // namespace weft::sim
