@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <numeric>
 
 #include "topology/fabric_file.h"
 #include "tune/calibrate.h"
@@ -24,28 +26,28 @@ std::size_t lineOfNodes(const std::string& file) {
   return number;
 }
 
-Status wrong(const Options& options, const std::string& why) {
-  return Status::error(Code::InvalidArgument, fmt::format("{}:{}: {}", options.topology,
-                                                          lineOfNodes(options.topology), why));
+Status wrong(const Place& place, const std::string& why) {
+  return Status::error(Code::InvalidArgument,
+                       fmt::format("{}:{}: {}", place.topology, lineOfNodes(place.topology), why));
 }
 
 // The file's nodes, or so many like its first one, and the first ranks of each.
-Status readNodes(const Options& options, topology::Fabric* fabric) {
-  WEFT_TRY(topology::readFabric(options.topology, fabric));
-  if (options.nodes != 0) {
+Status readNodes(const Place& place, topology::Fabric* fabric) {
+  WEFT_TRY(topology::readFabric(place.topology, fabric));
+  if (place.nodes != 0) {
     const std::uint32_t ranks = fabric->nodes[0].ranks;
     const bool alike = std::ranges::all_of(
         fabric->nodes, [&](const topology::FabricNode& node) { return node.ranks == ranks; });
-    if (!alike) return wrong(options, "its nodes differ in size, so --nodes cannot repeat them");
+    if (!alike) return wrong(place, "its nodes differ in size, so --nodes cannot repeat them");
     fabric->nodes.clear();
-    for (std::uint32_t i = 0; i < options.nodes; ++i)
+    for (std::uint32_t i = 0; i < place.nodes; ++i)
       fabric->nodes.push_back({fmt::format("node{}", i), ranks});
   }
-  if (options.ranksOfNode > fabric->mostRanksOfANode())
-    return wrong(options, fmt::format("its nodes have {} ranks at most, not {}",
-                                      fabric->mostRanksOfANode(), options.ranksOfNode));
+  if (place.ranksOfNode > fabric->mostRanksOfANode())
+    return wrong(place, fmt::format("its nodes have {} ranks at most, not {}",
+                                    fabric->mostRanksOfANode(), place.ranksOfNode));
   for (topology::FabricNode& node : fabric->nodes)
-    if (options.ranksOfNode != 0) node.ranks = std::min(node.ranks, options.ranksOfNode);
+    if (place.ranksOfNode != 0) node.ranks = std::min(node.ranks, place.ranksOfNode);
   const std::uint32_t most = fabric->mostRanksOfANode();
   std::erase_if(fabric->mesh, [&](const topology::MeshLink& link) { return link.b >= most; });
   for (topology::Rail& rail : fabric->rails)
@@ -54,10 +56,10 @@ Status readNodes(const Options& options, topology::Fabric* fabric) {
   return {};
 }
 
-Status readMachine(const Options& options, tune::Machine* machine, std::string* where) {
-  if (!options.machine.empty()) {
-    WEFT_TRY(tune::loadRecorded(options.machine, machine));
-    *where = options.machine;
+Status readMachine(const Place& place, tune::Machine* machine, std::string* where) {
+  if (!place.machine.empty()) {
+    WEFT_TRY(tune::loadRecorded(place.machine, machine));
+    *where = place.machine;
   } else {
     *machine = tune::calibrate().machine;
     *where = "measured here";
@@ -68,62 +70,71 @@ Status readMachine(const Options& options, tune::Machine* machine, std::string* 
                        "this machine could not be measured; fix: name a recorded one by --machine");
 }
 
-// What the ranks of these nodes agree on.
-plan::Tuning tuningOf(const Options& options, const sim::Network& network,
-                      const tune::Machine& machine) {
+// What these ranks agree on. Their nodes are numbered as they come.
+plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
+                      const std::vector<std::uint32_t>& ranks) {
+  const sim::Network& network = cluster.network;
   const topology::Fabric& fabric = network.fabric();
-  const bool oneHost = network.nodes() == 1;
+  std::map<std::uint32_t, std::uint32_t> nodes;
   plan::Tuning tuning;
-  tuning.ranks = network.ranks();
-  tuning.nodes = network.nodesOfRanks();
-  tuning.direct = oneHost && fabric.memory && machine.cmaCallNs > 0;
+  tuning.ranks = static_cast<std::uint32_t>(ranks.size());
+  for (const std::uint32_t rank : ranks)
+    tuning.nodes.push_back(
+        nodes.try_emplace(network.nodeOf(rank), static_cast<std::uint32_t>(nodes.size()))
+            .first->second);
+  const bool oneHost = nodes.size() == 1;
+  tuning.direct = oneHost && fabric.memory && cluster.machine.cmaCallNs > 0;
   tuning.shares = oneHost && fabric.memory;
-  tuning.costs.machine = machine;
-  tuning.costs.cores =
-      options.coresOfNode == 0 ? network.ranks() : options.coresOfNode * network.nodes();
-  for (std::uint32_t r = 0; options.numaNodes > 1 && r < network.ranks(); ++r)
-    tuning.costs.memoryNodes.push_back(static_cast<std::int32_t>(
-        network.localRankOf(r) * options.numaNodes / network.ranksOfNode(network.nodeOf(r))));
+  tuning.costs.machine = cluster.machine;
+  tuning.costs.cores = place.coresOfNode == 0
+                           ? tuning.ranks
+                           : place.coresOfNode * static_cast<std::uint32_t>(nodes.size());
+  if (place.numaNodes > 1)
+    for (const std::uint32_t rank : ranks)
+      tuning.costs.memoryNodes.push_back(static_cast<std::int32_t>(
+          network.localRankOf(rank) * place.numaNodes / network.ranksOfNode(network.nodeOf(rank))));
   if (oneHost) return tuning;
   plan::Between between{tuning.nodes};
   if (const auto rail = fabric.outside(0)) between.latencyNs = rail->us * 1e3;
   if (fabric.railGbit() > 0) between.bytesPerNs = fabric.railGbit() / 8;
-  between.messageNs = options.messageNs;
+  between.messageNs = place.messageNs;
   tuning.costs.between = between;
   return tuning;
 }
 
-Status checkRanks(const Options& options, const sim::Network& network) {
-  const std::uint32_t ranks = network.ranks();
-  const auto check = [&](const char* what, std::uint32_t rank) -> Status {
-    if (rank < ranks) return {};
-    return Status::error(Code::InvalidUsage,
-                         fmt::format("{} {} is no rank: there are {}", what, rank, ranks));
-  };
-  WEFT_TRY(check("--root", static_cast<std::uint32_t>(options.root)));
-  for (const sim::Straggler& straggler : options.stragglers)
-    WEFT_TRY(check("--straggler", straggler.rank));
-  return {};
-}
-
 }  // namespace
 
-Status makeCluster(const Options& options, Cluster* cluster) {
+Status checkRank(const Cluster& cluster, const char* what, std::uint32_t rank) {
+  if (rank < cluster.network.ranks()) return {};
+  return Status::error(Code::InvalidUsage, fmt::format("{} {} is no rank: there are {}", what, rank,
+                                                       cluster.network.ranks()));
+}
+
+Status makeCluster(const Place& place, Cluster* cluster) {
   topology::Fabric fabric;
-  tune::Machine machine;
-  WEFT_TRY(readNodes(options, &fabric));
+  WEFT_TRY(readNodes(place, &fabric));
   if (const Status made =
-          sim::Network::make(fabric, options.changes, options.memoryRate, &cluster->network);
+          sim::Network::make(fabric, place.changes, place.memoryRate, &cluster->network);
       !made.ok())
     return Status::error(Code::InvalidUsage, made.text());
-  WEFT_TRY(checkRanks(options, cluster->network));
+  for (const sim::Straggler& straggler : place.stragglers)
+    WEFT_TRY(checkRank(*cluster, "--straggler", straggler.rank));
   if (const Status joined = cluster->network.checkConnected(); !joined.ok())
-    return wrong(options, joined.text());
-  WEFT_TRY(readMachine(options, &machine, &cluster->machine));
-  cluster->job = std::make_unique<tools::Job>(
-      tuningOf(options, cluster->network, machine),
-      cluster->network.nodes() == 1 && cluster->network.fabric().memory.has_value());
-  return {};
+    return wrong(place, joined.text());
+  return readMachine(place, &cluster->machine, &cluster->measured);
+}
+
+std::unique_ptr<tools::Job> makeJob(const Place& place, const Cluster& cluster,
+                                    const std::vector<std::uint32_t>& ranks) {
+  plan::Tuning tuning = tuningOf(place, cluster, ranks);
+  const bool sharesMemory = !tuning.costs.between && cluster.network.fabric().memory.has_value();
+  return std::make_unique<tools::Job>(std::move(tuning), sharesMemory);
+}
+
+std::unique_ptr<tools::Job> makeJobOfAll(const Place& place, const Cluster& cluster) {
+  std::vector<std::uint32_t> ranks(cluster.network.ranks());
+  std::iota(ranks.begin(), ranks.end(), 0u);
+  return makeJob(place, cluster, ranks);
 }
 
 }  // namespace weft::simulator

@@ -2,22 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "perf/limits/limits.h"
 #include "sim/network.h"
 #include "tools/sim/options.h"
+#include "tune/machine.h"
 
 namespace weft::simulator {
 
-// The machines that calls are simulated on, and the communicator that their ranks would have.
+// The machines that calls are simulated on.
 struct Cluster {
   sim::Network network;
-  std::unique_ptr<tools::Job> job;
-  std::string machine;  // where its numbers are from
+  tune::Machine machine;
+  std::string measured;  // where its numbers are from
 };
 
 // Errors name the file and the line.
-Status makeCluster(const Options& options, Cluster* cluster);
+Status makeCluster(const Place& place, Cluster* cluster);
+Status checkRank(const Cluster& cluster, const char* what, std::uint32_t rank);
+
+// The communicator that these ranks of the network would have.
+std::unique_ptr<tools::Job> makeJob(const Place& place, const Cluster& cluster,
+                                    const std::vector<std::uint32_t>& ranks);
+std::unique_ptr<tools::Job> makeJobOfAll(const Place& place, const Cluster& cluster);
 
 }  // namespace weft::simulator

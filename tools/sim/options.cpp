@@ -30,8 +30,8 @@ cannot be written.)";
 // The flags as typed, where their type is not that of Options.
 struct Raw {
   std::string collective, type = "float", min = "1M", max = "1M", step = "1M", buffers = "any";
-  std::vector<std::string> without, slow, half, stragglers;
-  double messageUs = 0, spread = 10;
+  RawPlace place;
+  double spread = 10;
   bool unfolded = false;
 };
 
@@ -51,31 +51,7 @@ void addCall(CLI::App& app, Raw& raw, Options& options) {
       ->capture_default_str();
 }
 
-void addPlace(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("--topology", options.topology, "a topology file (weft-topo)")->required();
-  app.add_option("--nodes", options.nodes, "so many nodes like the file's")
-      ->check(CLI::Range(1u, topology::kMostFabricNodes));
-  app.add_option("--ranks-per-node", options.ranksOfNode, "the first so many of each")
-      ->check(CLI::Range(1u, topology::kMostRanksOfANode));
-  app.add_option("--machine", options.machine,
-                 "a recorded machine (WEFT_TUNE_FILE); without, this one is measured");
-  app.add_option("--cores", options.coresOfNode, "cores of a node; without, one for each rank")
-      ->check(CLI::Range(1, 4096));
-  app.add_option("--numa", options.numaNodes, "NUMA nodes of a node")->check(CLI::Range(1, 64));
-  app.add_option("--memory-rate", options.memoryRate,
-                 "GB/s that a node's memory carries, reads and writes; without, no more limit than "
-                 "that of each core")
-      ->check(tools::positive());
-  app.add_option("--message-us", raw.messageUs,
-                 "a core's time for a message on a link; without, as the model assumes")
-      ->check(tools::natural());
-}
-
-void addChanges(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("--without-link", raw.without, "NODE:A-B or NODE:RAIL; NODE may be all");
-  app.add_option("--slow-link", raw.slow, "NODE:A-B:FACTOR or NODE:RAIL:FACTOR of its rate");
-  app.add_option("--half-nic", raw.half, "NODE:RAIL");
-  app.add_option("--straggler", raw.stragglers, "RANK:FACTOR of its core's times");
+void addNoise(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--jitter", options.seed, "times are drawn from this seed on, --draws times");
   app.add_option("--jitter-percent", raw.spread, "a standard deviation of each time")
       ->check(CLI::Range(0.01, 100.0))
@@ -118,19 +94,51 @@ void convert(const CLI::App& app, const Raw& raw, Options& options) {
     throw CLI::ValidationError("-i", "0 never reaches -e; give a step, or a factor with -f");
   options.ownBuffers = raw.buffers == "own";
   options.folds = !raw.unfolded;
-  if (app.count("--message-us") > 0) options.messageNs = raw.messageUs * 1e3;
   if (app.count("--jitter") > 0) options.sigma = raw.spread / 100;
-  for (const std::string& text : raw.without)
-    options.changes.push_back(parsed("--without-link", [&]() { return parseChange(text, 0); }));
-  for (const std::string& text : raw.slow)
-    options.changes.push_back(parsed("--slow-link", [&]() { return parseSlowLink(text); }));
-  for (const std::string& text : raw.half)
-    options.changes.push_back(parsed("--half-nic", [&]() { return parseChange(text, 0.5); }));
-  for (const std::string& text : raw.stragglers)
-    options.stragglers.push_back(parsed("--straggler", [&]() { return parseStraggler(text); }));
+  convert(app, raw.place, options);
 }
 
 }  // namespace
+
+void addPlace(CLI::App& app, RawPlace& raw, Place& place) {
+  app.add_option("--topology", place.topology, "a topology file (weft-topo)")->required();
+  app.add_option("--nodes", place.nodes, "so many nodes like the file's")
+      ->check(CLI::Range(1u, topology::kMostFabricNodes));
+  app.add_option("--ranks-per-node", place.ranksOfNode, "the first so many of each")
+      ->check(CLI::Range(1u, topology::kMostRanksOfANode));
+  app.add_option("--machine", place.machine,
+                 "a recorded machine (WEFT_TUNE_FILE); without, this one is measured");
+  app.add_option("--cores", place.coresOfNode, "cores of a node; without, one for each rank")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--numa", place.numaNodes, "NUMA nodes of a node")->check(CLI::Range(1, 64));
+  app.add_option("--memory-rate", place.memoryRate,
+                 "GB/s that a node's memory carries, reads and writes; without, no more limit than "
+                 "that of each core")
+      ->check(tools::positive());
+  app.add_option("--message-us", raw.messageUs,
+                 "a core's time for a message on a link; without, as the model assumes")
+      ->check(tools::natural());
+}
+
+void addChanges(CLI::App& app, RawPlace& raw) {
+  app.add_option("--without-link", raw.without, "NODE:A-B or NODE:RAIL; NODE may be all");
+  app.add_option("--slow-link", raw.slow, "NODE:A-B:FACTOR or NODE:RAIL:FACTOR of its rate");
+  app.add_option("--half-nic", raw.half, "NODE:RAIL");
+  app.add_option("--straggler", raw.stragglers, "RANK:FACTOR of its core's times");
+}
+
+void convert(const CLI::App& app, const RawPlace& raw, Place& place) {
+  using perf::parsed;
+  if (app.count("--message-us") > 0) place.messageNs = raw.messageUs * 1e3;
+  for (const std::string& text : raw.without)
+    place.changes.push_back(parsed("--without-link", [&]() { return parseChange(text, 0); }));
+  for (const std::string& text : raw.slow)
+    place.changes.push_back(parsed("--slow-link", [&]() { return parseSlowLink(text); }));
+  for (const std::string& text : raw.half)
+    place.changes.push_back(parsed("--half-nic", [&]() { return parseChange(text, 0.5); }));
+  for (const std::string& text : raw.stragglers)
+    place.stragglers.push_back(parsed("--straggler", [&]() { return parseStraggler(text); }));
+}
 
 std::variant<Options, int> parseOptions(int argc, char** argv) {
   Options options;
@@ -139,8 +147,9 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
   app.footer(kFooter);
   tools::addVersion(app, "weft-sim");
   addCall(app, raw, options);
-  addPlace(app, raw, options);
-  addChanges(app, raw, options);
+  addPlace(app, raw.place, options);
+  addChanges(app, raw.place);
+  addNoise(app, raw, options);
   addOutput(app, options);
   try {
     app.parse(argc, argv);

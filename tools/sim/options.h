@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,24 +15,37 @@
 
 namespace weft::simulator {
 
-// The command line.
-struct Options {
-  const perf::Collective* collective = nullptr;
-  perf::TypeInfo type{};
-  std::size_t minBytes = 0, maxBytes = 0, stepBytes = 0, factor = 1;
-  int root = 0;
-  std::string algorithm;
-
+// The machines, as they are asked for.
+struct Place {
   std::string topology, machine;
   std::uint32_t nodes = 0, ranksOfNode = 0;  // 0: as the file says
   std::uint32_t coresOfNode = 0;             // 0: one for each rank
   std::uint32_t numaNodes = 1;               // of a node
   double memoryRate = 0;                     // GB/s of a node; 0: no limit
-  bool ownBuffers = false;                   // of weftMemAlloc
   double messageNs = plan::Between().messageNs;
-
   std::vector<sim::Change> changes;
   std::vector<sim::Straggler> stragglers;
+};
+
+// What is typed of it, where the type is another.
+struct RawPlace {
+  std::vector<std::string> without, slow, half, stragglers;
+  double messageUs = 0;
+};
+void addPlace(CLI::App& app, RawPlace& raw, Place& place);
+void addChanges(CLI::App& app, RawPlace& raw);
+// Throws CLI::ValidationError.
+void convert(const CLI::App& app, const RawPlace& raw, Place& place);
+
+// The command line.
+struct Options : Place {
+  const perf::Collective* collective = nullptr;
+  perf::TypeInfo type{};
+  std::size_t minBytes = 0, maxBytes = 0, stepBytes = 0, factor = 1;
+  int root = 0;
+  std::string algorithm;
+  bool ownBuffers = false;  // of weftMemAlloc
+
   std::uint64_t seed = 0;
   double sigma = 0;  // 0: no jitter
   int draws = 20;

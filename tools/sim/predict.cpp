@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "plan/call.h"
-#include "plan/decide.h"
-#include "plan/plan_hash.h"
+#include "tools/sim/planned.h"
 
 namespace weft::simulator {
 namespace {
@@ -31,24 +29,6 @@ plan::Call callOf(const Options& options, const perf::Problem& problem) {
   return call;
 }
 
-// With buffers that are not shared the other plan runs, unless this one copies.
-std::unique_ptr<const plan::Plan> planThatRuns(const Options& options,
-                                               std::unique_ptr<plan::Plan> plan) {
-  if (!plan->otherwise || options.ownBuffers) return plan;
-  return std::move(plan->otherwise);
-}
-
-// Each bind asks for the programs of the typical ranks: they are made once.
-void remember(schedule::Schedule* schedule) {
-  std::map<std::uint32_t, schedule::Program> known;
-  for (const std::uint32_t rank : schedule->typical)
-    known.try_emplace(rank, schedule->program(rank));
-  schedule->program = [known = std::move(known), make = schedule->program](std::uint32_t rank) {
-    const auto found = known.find(rank);
-    return found != known.end() ? found->second : make(rank);
-  };
-}
-
 double quantile(std::vector<double> values, double part) {
   std::ranges::sort(values);
   const double at = part * static_cast<double>(values.size() - 1);
@@ -59,18 +39,14 @@ double quantile(std::vector<double> values, double part) {
 
 class Prediction {
  public:
-  Prediction(const Options& options, Cluster& cluster, const plan::Call& call)
-      : options_(options), cluster_(cluster), call_(call) {}
+  Prediction(const Options& options, const Cluster& cluster, const plan::Call& call)
+      : options_(options),
+        cluster_(cluster),
+        job_(makeJobOfAll(options, cluster)),
+        planned_(*job_, call, options.ownBuffers) {}
 
   Status run(const std::function<void(const sim::Span&)>& observe, Row* row) {
-    tools::Job& job = *cluster_.job;
-    WEFT_TRY(job.decide(call_, &decision_));
-    remember(&decision_.schedule);
-    if (decision_.shared) remember(&*decision_.shared);
-    if (!job.fits().ok()) {
-      row->tooLarge = job.fits().text();
-      WEFT_TRY(job.keepOnly(decision_));
-    }
+    WEFT_TRY(planned_.decide(&row->tooLarge));
     WEFT_TRY(describe(row));
     setting_.network = &cluster_.network;
     setting_.messageNs = options_.messageNs;
@@ -87,10 +63,8 @@ class Prediction {
 
  private:
   Status describe(Row* row) {
-    std::unique_ptr<plan::Plan> plan;
-    WEFT_TRY(cluster_.job->plan(call_, decision_, 0, &plan));
-    row->hash = plan::hashOf(*plan);
-    const std::unique_ptr<const plan::Plan> runs = planThatRuns(options_, std::move(plan));
+    std::unique_ptr<const plan::Plan> runs;
+    WEFT_TRY(planned_.bind(0, &row->hash, &runs));
     row->algorithm = runs->algorithm;
     row->segments = runs->segments;
     return {};
@@ -98,14 +72,11 @@ class Prediction {
 
   sim::Job simulated() {
     sim::Job job;
-    job.plan = [this](std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) -> Status {
-      std::unique_ptr<plan::Plan> plan;
-      WEFT_TRY(cluster_.job->plan(call_, decision_, rank, &plan));
-      *out = planThatRuns(options_, std::move(plan));
-      return {};
+    job.plan = [this](std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) {
+      return planned_.bind(rank, nullptr, out);
     };
-    job.regions = [this](bool inRing) { return cluster_.job->regionsOf(inRing); };
-    job.costs = &cluster_.job->tuning().costs;
+    job.regions = [this](bool inRing) { return job_->regionsOf(inRing); };
+    job.costs = &job_->tuning().costs;
     job.sharesBuffers = options_.ownBuffers;
     return job;
   }
@@ -113,7 +84,7 @@ class Prediction {
   // What is exact takes too long then.
   bool mayEven() const {
     constexpr std::uint32_t kMany = 128;
-    return !options_.exact && call_.counts.empty() && cluster_.network.ranks() >= kMany;
+    return !options_.exact && planned_.call().counts.empty() && cluster_.network.ranks() >= kMany;
   }
 
   Status draw(Row* row) {
@@ -130,20 +101,21 @@ class Prediction {
   }
 
   const Options& options_;
-  Cluster& cluster_;
-  const plan::Call& call_;
-  plan::Decision decision_;
+  const Cluster& cluster_;
+  const std::unique_ptr<tools::Job> job_;
+  Planned planned_;
   sim::Setting setting_;
 };
 
 }  // namespace
 
-Status predict(const Options& options, Cluster& cluster, std::size_t bytes,
+Status predict(const Options& options, const Cluster& cluster, std::size_t bytes,
                const std::function<void(const sim::Span&)>& observe, Row* row) {
   const int ranks = static_cast<int>(cluster.network.ranks());
   const perf::Problem problem = perf::makeProblem(*options.collective, options.type, perf::noOp(),
                                                   options.root, 0, ranks, bytes, true);
   const plan::Call call = callOf(options, problem);
+  WEFT_TRY(checkRank(cluster, "--root", static_cast<std::uint32_t>(options.root)));
   *row = {};
   row->bytes = problem.bytes();
   row->count = problem.count;

@@ -31,7 +31,7 @@ struct Row {
   double shareOfBound() const { return bound.ns() / result.ns; }
 };
 
-Status predict(const Options& options, Cluster& cluster, std::size_t bytes,
+Status predict(const Options& options, const Cluster& cluster, std::size_t bytes,
                const std::function<void(const sim::Span&)>& observe, Row* row);
 
 }  // namespace weft::simulator

@@ -98,7 +98,7 @@ std::string headOf(const Options& options, const Cluster& cluster) {
       "# {} on {} ({}): {} ranks on {} nodes; machine: {}\n"
       "# {:>11} {:>12} {:>9}{} {:>8} {:>10} {:>6} {:>6}  {:<34} {}\n",
       options.collective->name, network.fabric().name, options.topology, network.ranks(),
-      network.nodes(), cluster.machine, "size (B)", "count", "time (us)",
+      network.nodes(), cluster.measured, "size (B)", "count", "time (us)",
       options.sigma > 0 ? "   5 %      95 %     " : "", "busbw", "bound (us)", "share", "ranks",
       "algorithm (ops of rank 0)", "busiest links");
 }
@@ -120,7 +120,7 @@ std::string jsonOf(const Options& options, const Cluster& cluster, const std::ve
   Json json{{"collective", options.collective->name},
             {"topology", options.topology},
             {"fabric", network.fabric().name},
-            {"machine", cluster.machine},
+            {"machine", cluster.measured},
             {"nodes", network.nodes()},
             {"ranks", network.ranks()},
             {"datatype", options.type.name},
