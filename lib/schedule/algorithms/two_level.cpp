@@ -155,9 +155,10 @@ class Relay {
   Relay(const Nodes& nodes, uint32_t rank)
       : m(nodes.size(nodes.nodeOf(rank))), nodes_(nodes), rank_(rank) {}
 
-  std::vector<uint32_t> blocks() const {
+  // Of these nodes, in their order.
+  std::vector<uint32_t> blocksOf(const std::vector<uint32_t>& nodes) const {
     std::vector<uint32_t> all;
-    for (uint32_t b = 0; b < nodes_.count(); ++b)
+    for (const uint32_t b : nodes)
       for (const uint32_t d : nodes_.members(b))
         if (nodes_.standsOn(rank_, nodes_.railOf(d))) all.push_back(d);
     return all;
@@ -178,15 +179,20 @@ class Relay {
   const uint32_t rank_;
 };
 
+// Each node begins with another one, so that no rail has to carry what all send at once.
 Program reduceScatterOf(const Nodes& nodes, uint32_t me) {
-  const uint32_t node = nodes.nodeOf(me), localRank = nodes.localRankOf(me), n = nodes.ranks();
+  const uint32_t node = nodes.nodeOf(me), localRank = nodes.localRankOf(me);
   const Relay mine(nodes, me);
   Program p;
-  for (uint32_t k = 1; k <= n; ++k) {
-    const uint32_t d = (me + k) % n, relay = nodes.onRail(node, nodes.railOf(d));
-    if (relay != me) p.put(relay, in(d), Relay(nodes, relay).fromLocal(d, localRank), {d});
-  }
-  for (const uint32_t d : mine.blocks()) {
+  std::vector<uint32_t> order = after(node, nodes.count());
+  order.push_back(node);
+  for (const uint32_t b : order)
+    for (uint32_t k = 1; k <= nodes.size(b); ++k) {
+      const uint32_t d = nodes.members(b)[(localRank + k) % nodes.size(b)];
+      const uint32_t relay = nodes.onRail(node, nodes.railOf(d));
+      if (relay != me) p.put(relay, in(d), Relay(nodes, relay).fromLocal(d, localRank), {d});
+    }
+  for (const uint32_t d : mine.blocksOf(order)) {
     for (const uint32_t r : neighbours(nodes, me))
       p.wait(r, mine.fromLocal(d, nodes.localRankOf(r)), {d});
     std::vector<Slot> addends;
@@ -212,16 +218,18 @@ Program allGatherOf(const Nodes& nodes, uint32_t me) {
     p.put(nodes.onRail(b, nodes.railOf(me)), in(0), out(me), {me});
   for (const uint32_t r : neighbours(nodes, me)) p.put(r, in(0), out(me), {me});
   p.copy(in(0), out(me), {me});
-  for (const uint32_t d : Relay(nodes, me).blocks()) {
-    if (nodes.nodeOf(d) == node) continue;
+  // In the order in which they come: this node is the first to which the one before it sends.
+  std::vector<uint32_t> order = after(node, nodes.count());
+  std::reverse(order.begin(), order.end());
+  for (const uint32_t d : Relay(nodes, me).blocksOf(order)) {
     p.wait(d, out(d), {d});
     for (const uint32_t r : neighbours(nodes, me)) p.put(r, out(d), out(d), {d});
   }
-  for (uint32_t d = 0; d < nodes.ranks(); ++d) {
-    const bool isNear = nodes.nodeOf(d) == node;
-    if (d != me && (isNear || !nodes.standsOn(me, nodes.railOf(d))))
-      p.wait(isNear ? d : nodes.onRail(node, nodes.railOf(d)), out(d), {d});
-  }
+  for (const uint32_t r : neighbours(nodes, me)) p.wait(r, out(r), {r});
+  for (const uint32_t b : order)
+    for (const uint32_t d : nodes.members(b))
+      if (!nodes.standsOn(me, nodes.railOf(d)))
+        p.wait(nodes.onRail(node, nodes.railOf(d)), out(d), {d});
   return p;
 }
 
@@ -252,8 +260,7 @@ Program allToAllOf(const Nodes& nodes, uint32_t me) {
   p.copy(in(me), out(me), {me});
   const std::vector<Span> runs = runsOf(nodes.members(node));
   uint32_t next = mine.room() * mine.m;  // nothing is gathered in one slot here
-  for (const uint32_t d : mine.blocks()) {
-    if (nodes.nodeOf(d) == node) continue;
+  for (const uint32_t d : mine.blocksOf(after(node, nodes.count()))) {
     for (uint32_t i = 0; i < mine.m; ++i) {
       if (i != localRank) p.wait(nodes.members(node)[i], mine.fromLocal(d, i), {d});
       p.copy(i == localRank ? in(d) : mine.fromLocal(d, i), tmp(next + i), {d});
