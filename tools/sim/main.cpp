@@ -1,40 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-sim: how long collectives take on machines that are not here.
+// weft-sim: how long collectives, and training steps, take on machines that are not here.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <optional>
+#include <string_view>
 
 #include "perf/common/exit_code.h"
 #include "perf/common/program.h"
-#include "perf/common/report_file.h"
 #include "perf/weft-perf/numbers.h"
 #include "tools/sim/cluster.h"
+#include "tools/sim/exit.h"
 #include "tools/sim/options.h"
 #include "tools/sim/predict.h"
 #include "tools/sim/report.h"
+#include "tools/sim/step/step.h"
 #include "tools/sim/trace.h"
 
 namespace weft::simulator {
 namespace {
-
-// What was asked for cannot be had, or the input is bad.
-int tell(const Status& status) {
-  fmt::print(stderr, "weft-sim: {}\n", status.text());
-  switch (status.code()) {
-    case Code::InvalidUsage:
-      return tools::kExitUsage;
-    case Code::InvalidArgument:
-      return tools::kExitMismatch;
-    default:
-      return tools::kExitInternal;
-  }
-}
-
-std::optional<tools::ReportFile> fileFor(const std::string& name) {
-  if (name.empty()) return {};
-  return tools::ReportFile(name);
-}
 
 int run(const Options& options) {
   const std::optional<tools::ReportFile> json = fileFor(options.json),
@@ -63,6 +47,7 @@ int run(const Options& options) {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "step") return runStep(argc - 1, argv + 1);
   const std::variant<Options, int> parsed = parseOptions(argc, argv);
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   return run(std::get<Options>(parsed));

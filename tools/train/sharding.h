@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/degrees.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
 #include "tools/train/parameters.h"
@@ -14,15 +15,6 @@
 #include "weft/weft.hpp"
 
 namespace weft::train {
-
-// Into how many ranks parameters, gradients and state are sharded; 0 = all.
-struct Degrees {
-  int param = 1, grad = 1, state = 1;
-};
-
-// "none", "zero1", "zero2", "zero3", "mics" (groups of the ranks of one host, or of half the ranks
-// if all are on one), or three numbers, "K,L,M". Throws Failure.
-Degrees parseDegrees(const std::string& text, int ranks, int localRanks);
 
 // Owns the weights and gradients of a model, and their way through a step.
 class ShardedParameters {

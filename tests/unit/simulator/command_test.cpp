@@ -189,5 +189,83 @@ TEST_F(Command, WrongUseIsRefused) {
   EXPECT_EQ(onDl1("all_reduce --json /nowhere/x").exitCode, 73);
 }
 
+// ---- weft-sim step
+
+TEST_F(Command, AStepHasARowForEachNumberOfNodes) {
+  const Outcome o = onDl1("step --model gpt --compute-ms 50 --nodes 1,2 --shard zero1 --json " +
+                          file("step.json") + " --trace " + file("trace.json"));
+  ASSERT_EQ(o.exitCode, 0) << o.output;
+  const json out = json::parse(std::ifstream(file("step.json")));
+  ASSERT_EQ(out["rows"].size(), 2u);
+  for (const json& row : out["rows"]) {
+    EXPECT_EQ(row["ranks"], 8 * row["nodes"].get<int>());
+    EXPECT_NEAR(row["compute_ns"], 50e6, 1e3);
+    EXPECT_GT(row["exposed_ns"], 0);
+    EXPECT_NEAR(row["step_ns"], row["compute_ns"].get<double>() + row["exposed_ns"].get<double>(),
+                1);
+    EXPECT_LT(row["efficiency_share"], 1);
+    EXPECT_GT(row["sequences_per_s"], 0);
+    EXPECT_GT(row["least_sent_bytes"], 0);
+  }
+  std::map<std::string, int> events;
+  const json trace = json::parse(std::ifstream(file("trace.json")));
+  for (const json& event : trace["traceEvents"]) ++events[event.value("cat", "")];
+  EXPECT_GT(events["compute"], 0);
+  EXPECT_GT(events["call"], 0);
+}
+
+TEST_F(Command, AStepOfAFileIsSimulated) {
+  const Outcome o = onDl1("step --model " + source("examples/models/gpt.model") +
+                          " --tensor 4 --shard 1,2,4 --nodes 2 --accumulate 2");
+  EXPECT_EQ(o.exitCode, 0) << o.output;
+  EXPECT_NE(o.output.find("a step of gpt on dl1"), std::string::npos) << o.output;
+}
+
+TEST_F(Command, FoldingChangesNoStep) {
+  for (const char* shard : {"none", "zero1", "zero3", "mics", "1,1,8"}) {
+    const auto stepNs = [&](const std::string& more) {
+      const Outcome o = onDl1(std::string("step --model gpt --compute-ms 20 --nodes 4 --shard ") +
+                              shard + more + " --json " + file("out.json"));
+      EXPECT_EQ(o.exitCode, 0) << o.output;
+      return json::parse(std::ifstream(file("out.json")))["rows"][0];
+    };
+    const json folded = stepNs(""), whole = stepNs(" --unfolded");
+    EXPECT_LT(folded["simulated_ranks"], 32) << shard;
+    EXPECT_EQ(whole["simulated_ranks"], 32) << shard;
+    // Unfolded, the last chunks of a message are shorter where they do not divide it.
+    EXPECT_NEAR(folded["step_ns"].get<double>() / whole["step_ns"].get<double>(), 1, 0.01) << shard;
+  }
+}
+
+TEST_F(Command, RanksThatComputeOnTheirCoresTakeLonger) {
+  const auto stepNs = [&](const std::string& more) {
+    const Outcome o = onDl1("step --model gpt --compute-ms 20 --nodes 1 --shard zero1" + more +
+                            " --json " + file("out.json"));
+    EXPECT_EQ(o.exitCode, 0) << o.output;
+    return json::parse(std::ifstream(file("out.json")))["rows"][0]["step_ns"].get<double>();
+  };
+  const double apart = stepNs("");
+  EXPECT_GT(stepNs(" --host-compute"), apart);
+  EXPECT_GT(stepNs(" --straggler 2:1.5"), 1.3 * apart);
+  EXPECT_GT(stepNs(" --no-overlap"), apart);
+}
+
+TEST_F(Command, WrongStepsAreRefused) {
+  const std::string good = "step --model gpt --compute-ms 1 ";
+  EXPECT_EQ(onDl1(good + "--nodes 1").exitCode, 0);
+  for (const std::string& wrong :
+       {std::string("step"), std::string("step --model gpt"), good + "--shard nonsense",
+        good + "--shard 3,3,3", good + "--tensor 5", good + "--nodes 0", good + "--compute-ms 0",
+        good + "--bucket-mb 0", good + "--straggler 99:2",
+        "step --model " + source("examples/models/gpt.model") + " --compute-ms 1"})
+    EXPECT_EQ(onDl1(wrong).exitCode, 64) << wrong;
+  EXPECT_EQ(onDl1(good + "--json /nowhere/x").exitCode, 73);
+  const Outcome bad =
+      onDl1("step --model " + write("bad.model", "weft-model 1\nlayer a forward-us x\n"));
+  EXPECT_EQ(bad.exitCode, 65);
+  EXPECT_NE(bad.output.find("bad.model:2: 'x' is no time"), std::string::npos) << bad.output;
+  EXPECT_EQ(onDl1("step --model " + file("missing.model")).exitCode, 65);
+}
+
 }  // namespace
 }  // namespace weft::simulator
