@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The packages that weft is built from, as targets. The library itself uses Threads::Threads,
-# PkgConfig::hwy and OpenSSL::Crypto, and of hwloc the header; the rest is for tools, perf and tests.
+# PkgConfig::hwy and OpenSSL::Crypto, and of hwloc and expat the headers; the rest is for tools, perf and tests.
 
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(hwloc REQUIRED hwloc)
+pkg_check_modules(expat REQUIRED expat)
 
 find_package(CLI11 REQUIRED)           # CLI11::CLI11
 find_package(fmt REQUIRED)             # fmt::fmt

@@ -17,6 +17,7 @@
 #include "comm/open_transport.h"
 #include "control/control_link.h"
 #include "engine/thread_team.h"
+#include "formats/read.h"
 #include "plan/arrivals.h"
 #include "topology/cores.h"
 #include "topology/fabric_file.h"
@@ -43,11 +44,28 @@ Status limitKnob(Knob knob, std::optional<std::uint64_t>* limit) {
   return {};
 }
 
+// The file that WEFT_ALGO names, maybe with a protocol after it; empty: it names none.
+std::string scheduleFile() {
+  std::string name(environment(knobInfo(Knob::Algo).name));
+  name.resize(std::min(name.size(), name.find(':')));
+  return formats::isScheduleFile(name) ? name : "";
+}
+
+Status readAlgorithm(plan::Tuning* tuning) {
+  const std::string file = scheduleFile();
+  if (file.empty()) return {};
+  schedule::Schedule schedule;
+  WEFT_TRY(formats::readSchedule(file, &schedule));
+  tuning->imported = plan::importSchedule(file, std::move(schedule));
+  return {};
+}
+
 Status readTuning(const std::vector<std::uint32_t>& hosts, plan::Tuning* tuning) {
   WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
   WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
   if (tuning->algorithm == "auto") tuning->algorithm.clear();
+  WEFT_TRY(readAlgorithm(tuning));
   tuning->ranks = static_cast<std::uint32_t>(hosts.size());
   tuning->nodes = hosts;
   // On one host two-level algorithms see pairs of ranks as nodes: of use for tests only.
@@ -318,6 +336,8 @@ std::string semanticConfig(const CommConfig& config) {
       text("transport=", config.transport, ";reproducible=", config.reproducible ? 1 : 0);
   for (const Knob knob : {Knob::Algo, Knob::SegmentKb, Knob::OneShotMax, Knob::DirectMin})
     line += text(";", knobInfo(knob).name, "=", environment(knobInfo(knob).name));
+  if (const std::string file = scheduleFile(); !file.empty())
+    line += text(";schedule=", formats::fingerprintOfFile(file));
   return line;
 }
 

@@ -46,6 +46,15 @@ const schedule::Algorithm* beginningOf(const schedule::Algorithm& algorithm) {
   return schedule::findAlgorithm(ReduceScatter, algorithm.name);
 }
 
+// With a clear-to-send. It is asked of all ranks, which need not be alike.
+std::uint32_t ofImported(const Tuning& tuning) {
+  std::uint32_t most = 0;
+  if (!tuning.imported || tuning.imported->schedule.ranks != tuning.ranks) return most;
+  for (std::uint32_t rank = 0; rank < tuning.ranks; ++rank)
+    most = std::max(most, arrivalsOf(tuning.imported->schedule.program(rank), tuning.ranks) + 1);
+  return most;
+}
+
 // What algorithms need, one after the other.
 class Needs {
  public:
@@ -85,7 +94,7 @@ class Needs {
 }  // namespace
 
 std::uint32_t arrivalsPerPeer(const Tuning& tuning) {
-  std::uint32_t most = 0;
+  std::uint32_t most = ofImported(tuning);
   Needs all(tuning);
   const auto fits = [&](std::uint32_t needs) { return needs <= mostPerPeer(tuning.ranks); };
   for (const schedule::Algorithm& algorithm : schedule::algorithms()) {

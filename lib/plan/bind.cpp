@@ -307,7 +307,8 @@ class Binder {
     }
     if (!isRead()) return;
     for (std::uint32_t i = 0; i < schedule_.inChunks; ++i)
-      extend(&plan_->sharedIn, schedule::logicalIn(schedule_.collective, target_.rank, i),
+      extend(&plan_->sharedIn,
+             schedule::logicalIn(schedule_.collective, target_.rank, i, schedule_.parts),
              layout_.inOffset(i));
   }
 
@@ -371,7 +372,8 @@ class Binder {
   // In and Out may be the same memory: an In slot and its Out slot count as one.
   schedule::Slot alias(schedule::Slot slot) const {
     if (slot.buf != schedule::Buf::In) return slot;
-    const std::uint32_t i = schedule::inPlaceOut(schedule_.collective, target_.rank, slot.index);
+    const std::uint32_t i =
+        schedule::inPlaceOut(schedule_.collective, target_.rank, slot.index, schedule_.parts);
     return i == schedule::kNoAlias ? slot : schedule::out(i);
   }
 

@@ -83,6 +83,7 @@ Status refuse(const schedule::Algorithm& algorithm, std::string_view why) {
 
 schedule::Schedule generate(const schedule::Algorithm& algorithm, const Call& call,
                             const Tuning& tuning) {
+  if (isImported(algorithm, tuning)) return tuning.imported->schedule;
   const schedule::Shape shape = shapeOf(tuning, static_cast<std::uint32_t>(call.root));
   schedule::Schedule made = algorithm.make(shape);
   if (call.op != reduce::RedOp::Epilogue) return made;
@@ -104,6 +105,7 @@ schedule::Collective listOf(const Call& call) {
 }
 
 Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+  if (isImported(algorithm, tuning)) WEFT_TRY(checkImportedFits(call, tuning));
   if (algorithm.shared && (tuning.ranks == 1 || !(tuning.shares || tuning.sharesAll) ||
                            call.op == reduce::RedOp::PreMulSum))
     return refuse(algorithm, "needs shared buffers and unscaled inputs; fix: choose another");

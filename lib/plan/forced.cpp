@@ -27,8 +27,10 @@ bool isShared(std::string_view name) {
 
 // The knob speaks to all calls of a job: where only other collectives have that algorithm, it says
 // nothing.
-bool concerns(std::string_view knob, schedule::Collective collective) {
-  const std::string_view name = Name(knob).algorithm;
+bool concerns(const Tuning& tuning, schedule::Collective collective) {
+  const std::string_view name = Name(tuning.algorithm).algorithm;
+  if (tuning.imported && tuning.imported->name == name)
+    return tuning.imported->algorithm.collective == collective;
   return schedule::findAlgorithm(collective, name) != nullptr ||
          std::ranges::none_of(schedule::algorithms(),
                               [&](const schedule::Algorithm& a) { return a.name == name; });
@@ -41,10 +43,10 @@ Status checkProtocol(std::string_view forced, const Name& name) {
 }
 
 // The algorithm that `forced` names.
-Status findForced(std::string_view forced, const Name& name, const Call& call,
+Status findForced(std::string_view forced, const Name& name, const Call& call, const Tuning& tuning,
                   const schedule::Algorithm** out) {
   WEFT_TRY(checkProtocol(forced, name));
-  *out = schedule::findAlgorithm(listOf(call), name.algorithm);
+  *out = findAlgorithm(tuning, listOf(call), name.algorithm);
   if (*out == nullptr)
     return Status::error(Code::InvalidUsage, "unknown algorithm '", name.algorithm, "' for ",
                          collectiveName(call.collective), "; fix: use one of ",
@@ -74,7 +76,7 @@ Status checkDirect(std::string_view forced, const Tuning& tuning) {
 Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
   *out = {};
   out->text = call.algorithm;
-  if (out->text.empty() && concerns(tuning.algorithm, listOf(call))) {
+  if (out->text.empty() && concerns(tuning, listOf(call))) {
     out->text = tuning.algorithm;
     out->isKnob = true;
   }
@@ -87,9 +89,13 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
     return {};
   }
   const schedule::Algorithm* algorithm = nullptr;
-  WEFT_TRY(findForced(out->text, name, call, &algorithm));
+  WEFT_TRY(findForced(out->text, name, call, tuning, &algorithm));
   WEFT_TRY(checkFits(*algorithm, call, tuning));
   if (direct) WEFT_TRY(checkDirect(out->text, tuning));
+  if (direct && isImported(*algorithm, tuning) && schedule::isReduction(algorithm->collective))
+    return Status::error(Code::InvalidUsage, "algorithm '", out->text,
+                         "': sums of an imported schedule are proved with staged puts alone; "
+                         "fix: use ':staged' or no protocol");
   out->ways = name.hasProtocol ? std::vector<Candidate>{{algorithm, direct}}
                                : protocolsOf(algorithm, call, tuning);
   return {};

@@ -2,6 +2,7 @@
 #include "plan/layout.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::plan {
 namespace {
@@ -28,7 +29,8 @@ ByteLayout::ByteLayout(const schedule::Schedule& schedule, const Call& call, con
       chunks_(std::max(1u, schedule.logicalChunks)),
       inChunks_(schedule.inChunks),
       outChunks_(schedule.outChunks),
-      tmpChunks_(schedule.tmpChunks) {
+      tmpChunks_(schedule.tmpChunks),
+      parts_(schedule.parts) {
   if (cutsBlocks(call))
     cutBlocks(call, schedule.ranks, budget);
   else
@@ -75,6 +77,7 @@ void ByteLayout::cutBlocks(const Call& call, std::uint32_t ranks, const Budget& 
     blockOffset_.push_back(offset);
     packed += bytes;
   }
+  if (parts_ > 1) even = cutParts(elementBytes);
   const std::uint64_t longest = *std::max_element(blockBytes_.begin(), blockBytes_.end());
   segments_ = piecesOf(longest, largestStride(longest, budget));
   stride_ = segments_ == 1 ? longest : transport::roundUp(divideUp(longest, segments_), kAlign);
@@ -83,13 +86,30 @@ void ByteLayout::cutBlocks(const Call& call, std::uint32_t ranks, const Budget& 
   total_ = packed;
 }
 
+// Each block becomes its parts, of equal length but the last ones; true if all are of one length.
+// Blocks are packed and equal then.
+bool ByteLayout::cutParts(std::uint64_t elementBytes) {
+  const std::vector<std::uint64_t> bytes = std::move(blockBytes_), offset = std::move(blockOffset_);
+  partBytes_ = divideUp(bytes[0] / elementBytes, parts_) * elementBytes;
+  blockBytes_.clear();
+  blockOffset_.clear();
+  for (std::size_t block = 0; block < bytes.size(); ++block)
+    for (std::uint64_t part = 0; part < parts_; ++part) {
+      const std::uint64_t start = std::min(part * partBytes_, bytes[block]);
+      blockBytes_.push_back(std::min(partBytes_, bytes[block] - start));
+      blockOffset_.push_back(offset[block] + start);
+    }
+  return partBytes_ * parts_ == bytes[0];
+}
+
+// Of an own block it is the part alone that counts.
 std::uint64_t ByteLayout::inOffset(std::uint32_t slot) const {
-  if (schedule::hasOneIn(collective_)) return 0;
+  if (schedule::hasOneIn(collective_)) return slot * partBytes_;
   return vector_ ? slot * stride_ : blockOffset_[slot];
 }
 
 std::uint64_t ByteLayout::outOffset(std::uint32_t slot) const {
-  if (schedule::hasOneOut(collective_)) return 0;
+  if (schedule::hasOneOut(collective_)) return slot * partBytes_;
   return vector_ ? slot * stride_ : blockOffset_[slot];
 }
 

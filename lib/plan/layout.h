@@ -22,7 +22,8 @@ struct Budget {
 //
 // Two forms. A *vector* is cut into chunks of `stride` bytes. *Blocks* (one a rank, of any length
 // and place) are not contiguous within a segment, so runs of them are handled one by one. Equal
-// packed blocks in a single segment are a vector.
+// packed blocks in a single segment are a vector. Where a schedule deals in parts of blocks
+// (Schedule::parts), these take the blocks' place.
 class ByteLayout {
  public:
   ByteLayout(const schedule::Schedule& schedule, const Call& call, const Budget& budget);
@@ -42,12 +43,15 @@ class ByteLayout {
  private:
   void cutVector(std::uint64_t count, std::uint64_t elementBytes, const Budget& budget);
   void cutBlocks(const Call& call, std::uint32_t ranks, const Budget& budget);
+  bool cutParts(std::uint64_t elementBytes);
   std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
 
   schedule::Collective collective_;
   std::uint64_t chunks_;
   std::uint64_t inChunks_, outChunks_;
   std::uint64_t tmpChunks_;
+  std::uint64_t parts_;
+  std::uint64_t partBytes_ = 0;  // of blocks that are cut into several
   bool vector_ = true;
   std::uint64_t total_ = 0;
   std::uint64_t stride_ = 0;

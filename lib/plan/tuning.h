@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "plan/imported.h"
 #include "plan/model.h"
 #include "schedule/registry.h"
 
@@ -20,9 +22,10 @@ struct Tuning {
   bool shares = false;               // memory from weftMemAlloc can be reached by loads and stores
   bool sharesAll = false;            // all memory can
   CostParameters costs;
-  std::optional<std::uint64_t> oneShotMax;  // bytes; up to here everybody sends everything
-  std::optional<std::uint64_t> directMin;   // of a block; from here on it is put into Out itself
-  std::string algorithm;                    // WEFT_ALGO: as Call::algorithm where that is empty
+  std::optional<std::uint64_t> oneShotMax;   // bytes; up to here everybody sends everything
+  std::optional<std::uint64_t> directMin;    // of a block; from here on it is put into Out itself
+  std::string algorithm;                     // WEFT_ALGO: as Call::algorithm where that is empty
+  std::shared_ptr<const Imported> imported;  // where that is a file; null: it is none
 };
 
 // Several nodes, one of several ranks.

@@ -126,6 +126,7 @@ struct Schedule {
   uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
+  uint32_t parts = 1;   // of a block: so many equal ones (collective.h); of schedules from files
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Apply(Scale)
   bool made = false;    // an all-gather of blocks that Apply(Finish) makes

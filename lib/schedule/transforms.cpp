@@ -134,10 +134,10 @@ Schedule prescale(Schedule s) {
   s.name += "+scaled";
   s.scaled = true;
   s.tmpChunks += chunks;
-  rewritePrograms(s, [base, chunks, root = s.root, collective = s.collective](
+  rewritePrograms(s, [base, chunks, root = s.root, collective = s.collective, parts = s.parts](
                          uint32_t me, const Program& old, Program& p) {
     if (chunks > 0 && hasIn(collective, root, me))
-      p.apply(ApplyId::Scale, in(0), tmp(base), {logicalIn(collective, me, 0), chunks});
+      p.apply(ApplyId::Scale, in(0), tmp(base), {logicalIn(collective, me, 0, parts), chunks});
     const auto redirect = [base](Slot& slot) {
       if (slot.buf == Buf::In) slot = tmp(base + slot.index);
     };

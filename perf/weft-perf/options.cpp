@@ -111,7 +111,10 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
 }
 
 void addLibrary(CLI::App& app, Options& options) {
-  app.add_option("--algo", options.algorithm, "force an algorithm; 'list' prints the names");
+  app.add_option(
+      "--algo", options.algorithm,
+      "force an algorithm, or a schedule of MSCCL (FILE.xml, for WEFT_ALGO); 'list' prints "
+      "the names");
   app.add_option("--transport", options.transport,
                  "auto, local, shm, verbs, ofi, two of them as shm+ofi (inside a host and between "
                  "hosts), or faulty:SEED");
@@ -199,6 +202,13 @@ int listAlgorithms(const Raw& raw) {
   return 0;
 }
 
+// A schedule's file is read where communicators are made, so it is for the knob to name.
+void nameScheduleFile(const std::string& algorithm) {
+  const std::string file = algorithm.substr(0, algorithm.find(':'));
+  if (file.find('/') != file.npos || file.ends_with(".xml") || file.ends_with(".json"))
+    setenv("WEFT_ALGO", algorithm.c_str(), 1);
+}
+
 // "all_reduce_perf", a link to this program, is "weft-perf all_reduce".
 std::string collectiveOfProgram(const char* program) {
   const std::string name = std::filesystem::path(program).filename().string();
@@ -230,6 +240,7 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
       throw CLI::ValidationError("collective", "use one of" + joinedNames());
     convert(raw, options);
     checkSizes(options);
+    nameScheduleFile(options.algorithm);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : tools::kExitUsage;
   }

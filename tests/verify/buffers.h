@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/verify/job.h"
-#include "tests/verify/memory.h"
+#include "verify/memory.h"
 
 namespace weft::verify {
 

@@ -6,8 +6,8 @@
 
 #include "tests/verify/buffers.h"
 #include "tests/verify/job.h"
-#include "tests/verify/memory.h"
-#include "tests/verify/order.h"
+#include "verify/memory.h"
+#include "verify/order.h"
 
 namespace weft::verify {
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "formats/read.h"
 #include "topology/fabric_file.h"
 #include "tune/calibrate.h"
 #include "tune/machine_file.h"
@@ -124,9 +125,29 @@ Status makeCluster(const Place& place, Cluster* cluster) {
   return readMachine(place, &cluster->machine, &cluster->measured);
 }
 
+Status readAlgorithm(const Options& options, Cluster* cluster) {
+  const std::string& file = options.algorithm;
+  if (!formats::isScheduleFile(file)) return {};
+  schedule::Schedule schedule;
+  WEFT_TRY(formats::readSchedule(file, &schedule));
+  const auto refuse = [&](const std::string& why) {
+    return Status::error(Code::InvalidArgument, fmt::format("{}: {}", file, why));
+  };
+  if (schedule.ranks != cluster->network.ranks())
+    return refuse(fmt::format("is for {} ranks, not {}; fix: choose --nodes and --ranks-per-node",
+                              schedule.ranks, cluster->network.ranks()));
+  const std::string_view collective = plan::collectiveName(schedule.collective);
+  if (collective != options.collective->name)
+    return refuse(
+        fmt::format("is for {}, not {}; fix: ask for that", collective, options.collective->name));
+  cluster->imported = plan::importSchedule(file, std::move(schedule));
+  return {};
+}
+
 std::unique_ptr<tools::Job> makeJob(const Place& place, const Cluster& cluster,
                                     const std::vector<std::uint32_t>& ranks) {
   plan::Tuning tuning = tuningOf(place, cluster, ranks);
+  if (ranks.size() == cluster.network.ranks()) tuning.imported = cluster.imported;
   const bool sharesMemory = !tuning.costs.between && cluster.network.fabric().memory.has_value();
   return std::make_unique<tools::Job>(std::move(tuning), sharesMemory);
 }

@@ -17,11 +17,14 @@ namespace weft::simulator {
 struct Cluster {
   sim::Network network;
   tune::Machine machine;
-  std::string measured;  // where its numbers are from
+  std::string measured;                            // where its numbers are from
+  std::shared_ptr<const plan::Imported> imported;  // what --algo names, if that is a file
 };
 
 // Errors name the file and the line.
 Status makeCluster(const Place& place, Cluster* cluster);
+// Of --algo, if it is a file: for all ranks and this collective.
+Status readAlgorithm(const Options& options, Cluster* cluster);
 Status checkRank(const Cluster& cluster, const char* what, std::uint32_t rank);
 
 // The communicator that these ranks of the network would have.

@@ -26,6 +26,7 @@ int run(const Options& options) {
   std::FILE* const out = tools::besides({options.json, options.trace});
   Cluster cluster;
   if (const Status made = makeCluster(options, &cluster); !made.ok()) return tell(made);
+  if (const Status read = readAlgorithm(options, &cluster); !read.ok()) return tell(read);
   fmt::print(out, "{}", headOf(options, cluster));
   const std::vector<std::size_t> sizes =
       perf::sizeSweep(options.minBytes, options.maxBytes, options.stepBytes, options.factor);

@@ -8,7 +8,7 @@
 #include "plan/decide.h"
 #include "plan/forced.h"
 #include "sample_machine.h"
-#include "tests/verify/verify.h"
+#include "verify/verify.h"
 
 namespace weft::plan {
 namespace {

@@ -7,7 +7,7 @@
 #include "schedule/algorithms/generators.h"
 #include "schedule/registry.h"
 #include "schedule/transforms.h"
-#include "tests/verify/verify.h"
+#include "verify/verify.h"
 
 // What is proved about every algorithm: each form in which a plan may run it.
 namespace weft::test {

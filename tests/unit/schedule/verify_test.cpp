@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the verifier must refuse, one small wrong schedule each.
-#include "tests/verify/verify.h"
+#include "verify/verify.h"
 
 #include <gtest/gtest.h>
 

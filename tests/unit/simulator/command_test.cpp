@@ -146,6 +146,23 @@ TEST_F(Command, AJobThatIsTooLargeForACommunicatorSaysSo) {
       << o.output;
 }
 
+// A schedule of others is one more algorithm, here and in weft-perf: the same op list.
+TEST_F(Command, SchedulesOfOthersAreRead) {
+  const std::string host =
+      write("host.topo", "weft-topology 1\nnodes 1 ranks 4\nmemory gbit 100 us 1\n");
+  const std::string ring = " --algo " + source("examples/schedules/all_reduce_ring_4.xml");
+  const auto expectExit = [&](const std::string& call, int code, const char* line) {
+    const Outcome o = run(call + " --topology " + host);
+    EXPECT_EQ(o.exitCode, code) << o.output;
+    EXPECT_NE(o.output.find(line), std::string::npos) << o.output;
+  };
+  expectExit("all_reduce" + ring, 0, "all-reduce ring (");
+  expectExit("all_gather" + ring, 65, "is for all_reduce, not all_gather");
+  expectExit("all_reduce --ranks-per-node 2" + ring, 65, "is for 4 ranks, not 2");
+  expectExit("all_reduce --algo " + write("bad.xml", "<algo/>"), 65, "bad.xml:1: <algo> lacks");
+  expectExit("all_reduce --algo missing.xml", 65, "missing.xml: cannot be read");
+}
+
 TEST_F(Command, BadFabricsAreRefusedWithFileAndLine) {
   const auto refused = [&](const std::string& lines, const std::string& why) {
     const Outcome o = run("all_reduce --topology " + write("bad.topo", lines));

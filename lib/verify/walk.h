@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "tests/verify/link.h"
+#include "verify/link.h"
 
 namespace weft::verify {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/memory.h"
+#include "verify/memory.h"
 
 #include <algorithm>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/verify.h"
+#include "verify/verify.h"
 
-#include "tests/verify/hazards.h"
-#include "tests/verify/link.h"
-#include "tests/verify/result.h"
+#include "verify/hazards.h"
+#include "verify/in_place.h"
+#include "verify/link.h"
+#include "verify/result.h"
 
 namespace weft::verify {
 
@@ -14,6 +15,7 @@ Status verify(const schedule::Schedule& schedule, const VerifyOptions& options,
   uint64_t ops = 0;
   for (const schedule::Program& p : linked.programs) ops += p.ops.size();
   WEFT_TRY(verifyResult(linked, options));
+  if (options.inPlace) WEFT_TRY(verifyInPlace(linked));
   if (options.hazards) WEFT_TRY(verifyHazards(linked, options));
   if (count != nullptr) count->ops += options.hazards ? 2 * ops : ops;
   return {};

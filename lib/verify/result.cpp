@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/result.h"
+#include "verify/result.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "tests/verify/values.h"
-#include "tests/verify/walk.h"
+#include "verify/values.h"
+#include "verify/walk.h"
 
 namespace weft::verify {
 namespace {
@@ -53,7 +53,8 @@ class ResultCheck {
   void fillIn(uint32_t r) {
     schedule::Slot first = schedule::in(0);
     Slots& at = slots(r, first);
-    at.write(first.index, {{0, s_.inChunks, inputOf(r, schedule::logicalIn(s_.collective, r, 0))}});
+    at.write(first.index,
+             {{0, s_.inChunks, inputOf(r, schedule::logicalIn(s_.collective, r, 0, s_.parts))}});
   }
 
   // All pieces of a run: written, arrived, and of the logical chunks that the op says.
@@ -157,16 +158,16 @@ class ResultCheck {
         if (s_.made) return finishedInput(index);
         [[fallthrough]];
       case schedule::Collective::Gather:
-        return inputOf(index, index);
+        return inputOf(index / s_.parts, index);
       case schedule::Collective::Scatter:
-        return inputOf(s_.root, r);
+        return inputOf(s_.root, r * s_.parts + index);
       case schedule::Collective::AllToAll:
-        return inputOf(index, r);
+        return inputOf(index / s_.parts, r * s_.parts + index % s_.parts);
       default:
         break;
     }
     Value v = total_;
-    v.chunk = schedule::logicalOut(s_.collective, r, index);
+    v.chunk = schedule::logicalOut(s_.collective, r, index, s_.parts);
     v.finished = true;
     return v;
   }

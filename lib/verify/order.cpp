@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/order.h"
+#include "verify/order.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "tests/verify/order.h"
-#include "tests/verify/values.h"
+#include "verify/order.h"
+#include "verify/values.h"
 
 namespace weft::verify {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/hazards.h"
+#include "verify/hazards.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "tests/verify/memory.h"
-#include "tests/verify/order.h"
-#include "tests/verify/walk.h"
+#include "verify/memory.h"
+#include "verify/order.h"
+#include "verify/walk.h"
 
 namespace weft::verify {
 namespace {

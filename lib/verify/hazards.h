@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/status.h"
-#include "tests/verify/link.h"
-#include "tests/verify/verify.h"
+#include "verify/link.h"
+#include "verify/verify.h"
 
 namespace weft::verify {
 

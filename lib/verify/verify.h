@@ -40,6 +40,7 @@ struct VerifyOptions {
   bool hazards = true;         // costs ranks^2 words; O(ops) checks alone without
   bool agreement = false;      // a rank that completes has heard from every rank (hazards only)
   bool outAfterEntry = false;  // a Put into Out is issued after its owner entered (hazards only)
+  bool inPlace = false;        // In and Out may be the same memory, of what is staged (in_place.h)
 };
 
 struct VerifyCount {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/link.h"
+#include "verify/link.h"
 
 #include <algorithm>
 

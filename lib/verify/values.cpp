@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/verify/values.h"
+#include "verify/values.h"
 
 #include <algorithm>
 
