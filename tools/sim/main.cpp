@@ -11,6 +11,7 @@
 #include "perf/weft-perf/numbers.h"
 #include "tools/sim/cluster.h"
 #include "tools/sim/exit.h"
+#include "tools/sim/goal.h"
 #include "tools/sim/options.h"
 #include "tools/sim/predict.h"
 #include "tools/sim/report.h"
@@ -22,8 +23,9 @@ namespace {
 
 int run(const Options& options) {
   const std::optional<tools::ReportFile> json = fileFor(options.json),
-                                         trace = fileFor(options.trace);
-  std::FILE* const out = tools::besides({options.json, options.trace});
+                                         trace = fileFor(options.trace),
+                                         goalFile = fileFor(options.goal);
+  std::FILE* const out = tools::besides({options.json, options.trace, options.goal});
   Cluster cluster;
   if (const Status made = makeCluster(options, &cluster); !made.ok()) return tell(made);
   if (const Status read = readAlgorithm(options, &cluster); !read.ok()) return tell(read);
@@ -32,11 +34,13 @@ int run(const Options& options) {
       perf::sizeSweep(options.minBytes, options.maxBytes, options.stepBytes, options.factor);
   std::vector<Row> rows;
   std::vector<sim::Span> spans;
+  Goal goal;
   for (const std::size_t size : sizes) {
     std::function<void(const sim::Span&)> observe;
     if (trace && size == sizes.back())
       observe = [&](const sim::Span& span) { spans.push_back(span); };
-    if (const Status done = predict(options, cluster, size, observe, &rows.emplace_back());
+    Goal* const wanted = goalFile && size == sizes.back() ? &goal : nullptr;
+    if (const Status done = predict(options, cluster, size, observe, wanted, &rows.emplace_back());
         !done.ok())
       return tell(done);
     fmt::print(out, "{}", lineOf(options, cluster, rows.back()));
@@ -44,6 +48,7 @@ int run(const Options& options) {
   }
   if (json) json->write(jsonOf(options, cluster, rows));
   if (trace) trace->write(traceOf(spans));
+  if (goalFile) goalFile->write(options.goal.ends_with(".bin") ? binaryOf(goal) : textOf(goal));
   return tools::kExitHealthy;
 }
 

@@ -76,6 +76,9 @@ void addOutput(CLI::App& app, Options& options) {
                  "write everything to this file as JSON; - is standard output");
   app.add_option("--trace", options.trace,
                  "write a timeline of the last size for ui.perfetto.dev (Chrome's format)");
+  app.add_option("--goal", options.goal,
+                 "write what each rank does at the last size as GOAL, for LogGOPSim; FILE.bin: in "
+                 "its binary form");
 }
 
 void convert(const CLI::App& app, const Raw& raw, Options& options) {
@@ -98,6 +101,8 @@ void convert(const CLI::App& app, const Raw& raw, Options& options) {
   options.folds = !raw.unfolded;
   if (app.count("--jitter") > 0) options.sigma = raw.spread / 100;
   convert(app, raw.place, options);
+  if (!options.goal.empty() && (options.sigma > 0 || !options.stragglers.empty()))
+    throw CLI::ValidationError("--goal", "GOAL has no jitter and no stragglers");
 }
 
 }  // namespace

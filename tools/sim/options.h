@@ -52,7 +52,7 @@ struct Options : Place {
   bool folds = true, evens = false, exact = false;
 
   std::size_t links = 3;  // of the busiest, in the table
-  std::string json, trace;
+  std::string json, trace, goal;
 };
 
 // Or the exit code with which the program ends at once.

@@ -45,7 +45,7 @@ class Prediction {
         job_(makeJobOfAll(options, cluster)),
         planned_(*job_, call, options.ownBuffers) {}
 
-  Status run(const std::function<void(const sim::Span&)>& observe, Row* row) {
+  Status run(const std::function<void(const sim::Span&)>& observe, Goal* goal, Row* row) {
     WEFT_TRY(planned_.decide(&row->tooLarge));
     WEFT_TRY(describe(row));
     setting_.network = &cluster_.network;
@@ -58,6 +58,7 @@ class Prediction {
     setting_.observe = observe;
     WEFT_TRY(sim::simulate(simulated(), setting_, &row->result));
     setting_.observe = nullptr;
+    if (goal != nullptr) WEFT_TRY(makeGoal(simulated(), setting_, goal));
     return options_.sigma > 0 ? draw(row) : Status();
   }
 
@@ -110,7 +111,7 @@ class Prediction {
 }  // namespace
 
 Status predict(const Options& options, const Cluster& cluster, std::size_t bytes,
-               const std::function<void(const sim::Span&)>& observe, Row* row) {
+               const std::function<void(const sim::Span&)>& observe, Goal* goal, Row* row) {
   const int ranks = static_cast<int>(cluster.network.ranks());
   const perf::Problem problem = perf::makeProblem(*options.collective, options.type, perf::noOp(),
                                                   options.root, 0, ranks, bytes, true);
@@ -123,7 +124,7 @@ Status predict(const Options& options, const Cluster& cluster, std::size_t bytes
   row->bound = sim::boundOf(cluster.network, call.collective, static_cast<std::uint32_t>(call.root),
                             static_cast<double>(row->bytes));
   const auto start = Clock::now();
-  WEFT_TRY(Prediction(options, cluster, call).run(observe, row));
+  WEFT_TRY(Prediction(options, cluster, call).run(observe, goal, row));
   row->seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return {};
 }

@@ -9,6 +9,7 @@
 #include "sim/bound.h"
 #include "sim/job.h"
 #include "tools/sim/cluster.h"
+#include "tools/sim/goal.h"
 #include "tools/sim/options.h"
 
 namespace weft::simulator {
@@ -31,7 +32,8 @@ struct Row {
   double shareOfBound() const { return bound.ns() / result.ns; }
 };
 
+// `goal`: what is simulated, in that form; null: is not wanted.
 Status predict(const Options& options, const Cluster& cluster, std::size_t bytes,
-               const std::function<void(const sim::Span&)>& observe, Row* row);
+               const std::function<void(const sim::Span&)>& observe, Goal* goal, Row* row);
 
 }  // namespace weft::simulator
