@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "formats/flow.h"
@@ -22,13 +23,25 @@ class Contents {
   };
 
   // In place, input and output are one buffer, where the collective has them.
-  Contents(const Flow& flow, std::uint32_t rank, std::uint32_t scratchChunks, bool inPlace)
-      : form_(flow.form()), rank_(rank), inPlace_(inPlace), scratch_(scratchChunks) {
+  Contents(const Flow& flow, std::uint32_t rank, std::uint32_t scratchChunks, bool inPlace,
+           std::size_t line)
+      : form_(flow.form()), rank_(rank), inPlace_(inPlace), line_(line), scratch_(scratchChunks) {
     input_.resize(inPlace ? form_.chunks : form_.inChunks());
     output_.resize(inPlace ? 0 : form_.outChunks());
     for (std::uint32_t slot = 0; slot < form_.inChunks(); ++slot)
       at(Buffer::Input, slot).value = flow.input(rank, slot);
   }
+
+  static std::string_view nameOf(Buffer buffer) {
+    return buffer == Buffer::Input ? "i" : buffer == Buffer::Output ? "o" : "s";
+  }
+
+  std::uint32_t size(Buffer buffer) const {
+    if (buffer == Buffer::Scratch) return static_cast<std::uint32_t>(scratch_.size());
+    return buffer == Buffer::Input ? form_.inChunks() : form_.outChunks();
+  }
+
+  std::size_t line() const { return line_; }  // where the rank is described
 
   Chunk& at(Buffer buffer, std::uint32_t offset) {
     if (buffer == Buffer::Scratch) return scratch_[offset];
@@ -42,6 +55,7 @@ class Contents {
   const Form& form_;
   const std::uint32_t rank_;
   const bool inPlace_;
+  const std::size_t line_;
   std::vector<Chunk> input_, output_, scratch_;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/contents.h"
 #include "formats/form.h"
 
 // A schedule as MSCCL's XML has it (Cowan et al., MSCCLang, ASPLOS 2023; github.com/Azure/msccl-tools,
@@ -25,10 +26,8 @@ enum class MscclKind : std::uint8_t {
   Nop,                    // nop: carries a dependency
 };
 
-enum class MscclBuffer : std::uint8_t { Input, Output, Scratch };
-
 struct MscclSlot {
-  MscclBuffer buffer = MscclBuffer::Input;
+  Contents::Buffer buffer = Contents::Buffer::Input;
   std::uint32_t offset = 0;  // in chunks
 };
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "formats/contents.h"
+#include "formats/results.h"
 
 namespace weft::formats {
 namespace {
@@ -41,7 +41,8 @@ class MscclRun {
            Flow* flow)
       : algorithm_(algorithm), file_(file), limits_(limits), flow_(*flow) {
     for (std::uint32_t rank = 0; rank < algorithm.form.ranks; ++rank)
-      contents_.emplace_back(*flow, rank, algorithm.gpus[rank].scratchChunks, algorithm.inPlace);
+      contents_.emplace_back(*flow, rank, algorithm.gpus[rank].scratchChunks, algorithm.inPlace,
+                             algorithm.gpus[rank].line);
   }
 
   Status run() {
@@ -51,7 +52,7 @@ class MscclRun {
     for (const Worker& worker : workers_)
       if (!worker.isDone()) return stuck(worker);
     WEFT_TRY(checkReceived());
-    return setOutputs();
+    return setResults(algorithm_.form, file_, &contents_, &flow_);
   }
 
  private:
@@ -155,7 +156,7 @@ class MscclRun {
   }
 
   Contents::Chunk& chunk(std::uint32_t rank, MscclSlot slot, std::uint32_t k) {
-    return contents_[rank].at(static_cast<Contents::Buffer>(slot.buffer), slot.offset + k);
+    return contents_[rank].at(slot.buffer, slot.offset + k);
   }
 
   Status receive(const Worker& worker, const MscclStep& step, Flow::Values* values) {
@@ -192,16 +193,12 @@ class MscclRun {
     for (std::uint32_t k = 0; k < step.count; ++k) {
       const Contents::Chunk& from = chunk(worker.rank, slot, k);
       if (!from.isThere())
-        return wrong(step.line, "it reads chunk ", slot.offset + k, " of '", nameOf(slot.buffer),
-                     "' on gpu ", worker.rank,
+        return wrong(step.line, "it reads chunk ", slot.offset + k, " of '",
+                     Contents::nameOf(slot.buffer), "' on gpu ", worker.rank,
                      ", where nothing has been stored; fix: store it before");
       values->push_back(from.value);
     }
     return {};
-  }
-
-  static std::string_view nameOf(MscclBuffer buffer) {
-    return buffer == MscclBuffer::Input ? "i" : buffer == MscclBuffer::Output ? "o" : "s";
   }
 
   // ---- the end
@@ -244,25 +241,6 @@ class MscclRun {
       if (const Channel& channel = channels_[number]; !channel.sent.empty())
         return wrong(channel.sent.front().line, "what it sends to gpu ", std::get<1>(key),
                      " is never received; fix: let each message be sent and received once");
-    return {};
-  }
-
-  Status setOutputs() {
-    const Form& form = algorithm_.form;
-    for (std::uint32_t rank = 0; rank < form.ranks; ++rank)
-      for (std::uint32_t slot = 0; slot < form.outChunks(); ++slot) {
-        const Contents::Chunk& last = contents_[rank].at(Contents::Buffer::Output, slot);
-        const std::size_t line = last.line != 0 ? last.line : algorithm_.gpus[rank].line;
-        if (!last.isThere())
-          return wrong(line, "nothing is stored in output chunk ", slot, " of gpu ", rank,
-                       "; fix: store it");
-        if (!flow_.isWanted(rank, slot, last.value))
-          return wrong(line, "output chunk ", slot, " of gpu ", rank, " is not what ",
-                       schedule::nameOf(form.collective),
-                       " wants: it is another chunk, or lacks or doubles a rank's; this line was "
-                       "the last to store it; fix: see what it stores");
-        flow_.output(rank, slot, last.value);
-      }
     return {};
   }
 

@@ -279,13 +279,13 @@ class Reader {
     WEFT_TRY(attributes.need(bufferName, &buffer));
     std::uint32_t chunks = 0;
     if (buffer == "i") {
-      slot->buffer = MscclBuffer::Input;
+      slot->buffer = Contents::Buffer::Input;
       chunks = gpu_->inputChunks;
     } else if (buffer == "o") {
-      slot->buffer = MscclBuffer::Output;
+      slot->buffer = Contents::Buffer::Output;
       chunks = gpu_->outputChunks;
     } else if (buffer == "s") {
-      slot->buffer = MscclBuffer::Scratch;
+      slot->buffer = Contents::Buffer::Scratch;
       chunks = gpu_->scratchChunks;
     } else {
       return attributes.wrong(bufferName, "=\"", buffer, "\" is no buffer; fix: use i, o or s");

@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "formats/msccl_flow.h"
 #include "formats/msccl_xml.h"
+#include "formats/mscclpp_flow.h"
+#include "formats/mscclpp_json.h"
 #include "schedule/transforms.h"
 #include "verify/verify.h"
 
@@ -45,6 +47,16 @@ Status parseXml(std::string_view document, const std::string& file, const Limits
   return {};
 }
 
+Status parseJson(std::string_view document, const std::string& file, const Limits& limits,
+                 schedule::Schedule* out) {
+  MscclppPlan plan;
+  WEFT_TRY(readMscclpp(document, file, limits, &plan));
+  Flow flow(plan.form);
+  WEFT_TRY(runMscclpp(plan, file, limits, &flow));
+  *out = flow.build(nameOf(plan.form, plan.name, document));
+  return {};
+}
+
 // As it may run: its puts are staged, and the inputs of a sum may be scaled first.
 Status prove(const schedule::Schedule& schedule, const std::string& file, const Limits& limits) {
   const bool small = schedule.ranks <= limits.hazardRanks;
@@ -70,10 +82,11 @@ Status parseSchedule(std::string_view document, const std::string& file, const L
     return Status::error(Code::InvalidArgument, file, ": has more than ", limits.bytes,
                          " bytes; fix: name a schedule");
   const std::size_t first = document.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (first == document.npos || document[first] != '<')
+  const char begins = first == document.npos ? ' ' : document[first];
+  if (begins != '<' && begins != '{')
     return Status::error(Code::InvalidArgument, file,
                          ":1: neither XML nor JSON; fix: name a schedule of MSCCL or MSCCL++");
-  WEFT_TRY(parseXml(document, file, limits, out));
+  WEFT_TRY((begins == '<' ? parseXml : parseJson)(document, file, limits, out));
   return prove(*out, file, limits);
 }
 

@@ -111,10 +111,10 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
 }
 
 void addLibrary(CLI::App& app, Options& options) {
-  app.add_option(
-      "--algo", options.algorithm,
-      "force an algorithm, or a schedule of MSCCL (FILE.xml, for WEFT_ALGO); 'list' prints "
-      "the names");
+  app.add_option("--algo", options.algorithm,
+                 "force an algorithm, or a schedule of MSCCL or MSCCL++ (FILE.xml, FILE.json, for "
+                 "WEFT_ALGO); 'list' prints "
+                 "the names");
   app.add_option("--transport", options.transport,
                  "auto, local, shm, verbs, ofi, two of them as shm+ofi (inside a host and between "
                  "hosts), or faulty:SEED");

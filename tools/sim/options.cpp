@@ -44,10 +44,10 @@ void addCall(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i");
   app.add_option("-d,--datatype", raw.type, "int8 ... float bfloat16")->capture_default_str();
   app.add_option("-r,--root", options.root, "rank of the root")->check(CLI::Range(0, 1 << 26));
-  app.add_option(
-      "--algo", options.algorithm,
-      "force an algorithm, or a schedule of MSCCL (FILE.xml); without, weft's model chooses "
-      "as it would there");
+  app.add_option("--algo", options.algorithm,
+                 "force an algorithm, or a schedule of MSCCL (FILE.xml) or MSCCL++ (FILE.json); "
+                 "without, weft's model chooses "
+                 "as it would there");
   app.add_option("--buffers", raw.buffers, "any memory, or own: all of it of weftMemAlloc")
       ->check(CLI::IsMember({"any", "own"}))
       ->capture_default_str();

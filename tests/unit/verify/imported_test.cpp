@@ -16,10 +16,10 @@ std::string exampleOf(const char* name) {
 }
 
 plan::Tuning tuningOfFile(const char* name) {
-  plan::Tuning tuning = tuningOf({.ranks = 4});
   schedule::Schedule schedule;
   const Status read = formats::readSchedule(exampleOf(name), &schedule);
   EXPECT_TRUE(read.ok()) << read.text();
+  plan::Tuning tuning = tuningOf({.ranks = schedule.ranks});
   tuning.imported = plan::importSchedule(name, std::move(schedule));
   return tuning;
 }
@@ -48,9 +48,11 @@ void proveFile(const char* name, reduce::RedOp op) {
 TEST(Imported, ItsPlansAreProved) {
   using enum reduce::RedOp;
   for (const char* name :
-       {"all_reduce_ring_4.xml", "all_reduce_pairs_4.xml", "reduce_scatter_pairs_4.xml"})
+       {"all_reduce_ring_4.xml", "all_reduce_pairs_4.xml", "reduce_scatter_pairs_4.xml",
+        "all_reduce_puts_4.json", "all_reduce_gets_2.json"})
     for (const reduce::RedOp op : {Sum, Avg, PreMulSum}) proveFile(name, op);
   proveFile("all_gather_doubling_4.xml", Sum);
+  proveFile("all_gather_packets_2.json", Sum);
   proveFile("all_to_all_pairs_4.xml", Sum);
 }
 
