@@ -19,7 +19,7 @@ class JsonObject {
  public:
   JsonObject(const Json& json, const std::string& file) : json_(&json), file_(&file) {}
 
-  // A document that is one object, not deeper than any of these formats. InvalidArgument names file
+  // A document that begins with '{' and so is one object, not deeper than any of these formats. InvalidArgument names file
   // and line.
   static Status parse(std::string_view document, const std::string& file, Json* out);
 

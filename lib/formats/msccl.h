@@ -72,6 +72,11 @@ struct MscclBlock {
 
 struct MscclGpu {
   std::uint32_t inputChunks = 0, outputChunks = 0, scratchChunks = 0;
+  struct Copied {
+    std::uint32_t input = 0, output = 0;  // chunks
+    std::size_t line = 0;
+  };
+  std::vector<Copied> copied;      // what lies in the output before any step, from the input
   std::vector<MscclBlock> blocks;  // by their numbers
   std::size_t line = 0;            // 0: it is missing
 };

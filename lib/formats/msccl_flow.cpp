@@ -47,6 +47,10 @@ class MscclRun {
 
   Status run() {
     for (std::uint32_t rank = 0; rank < algorithm_.form.ranks; ++rank) WEFT_TRY(addWorkers(rank));
+    for (std::uint32_t rank = 0; rank < algorithm_.form.ranks; ++rank)
+      for (const MscclGpu::Copied& copied : algorithm_.gpus[rank].copied)
+        contents_[rank].at(Contents::Buffer::Output, copied.output) = {
+            contents_[rank].at(Contents::Buffer::Input, copied.input).value, copied.line};
     bool moved = true;
     while (moved) WEFT_TRY(runRound(&moved));
     for (const Worker& worker : workers_)

@@ -101,7 +101,10 @@ class Reader {
     constexpr std::string_view kLevels[] = {"algo", "gpu", "tb", "step"};
     const Attributes attributes(element, file_);
     const bool isOp = element.depth == 3 && element.name == "op";
-    if (element.depth > 3 || (element.name != kLevels[element.depth] && !isOp))
+    if (element.depth == 2) isInBlock_ = element.name != "copy";
+    if (element.depth == 2 && !isInBlock_) return addCopied(element, attributes);
+    if (element.depth > 3 || (element.depth == 3 && !isInBlock_) ||
+        (element.name != kLevels[element.depth] && !isOp))
       return attributes.wrong("<", element.name,
                               "> is not known here; MSCCL has <algo> <gpu> <tb> "
                               "<step> inside each other; fix: take it out");
@@ -200,6 +203,17 @@ class Reader {
     return attributes.needNumber("s_chunks", 0, limits_.chunks / form.ranks, &gpu_->scratchChunks);
   }
 
+  // TE-CCL's files have these.
+  Status addCopied(const XmlElement& element, const Attributes& attributes) {
+    constexpr std::string_view kKnown[] = {"i_off", "o_off"};
+    WEFT_TRY(attributes.checkNames(kKnown));
+    MscclGpu::Copied copied{.line = element.line};
+    WEFT_TRY(attributes.needNumber("i_off", 0, gpu_->inputChunks - 1, &copied.input));
+    WEFT_TRY(attributes.needNumber("o_off", 0, gpu_->outputChunks - 1, &copied.output));
+    gpu_->copied.push_back(copied);
+    return {};
+  }
+
   Status beginBlock(const XmlElement& element, const Attributes& attributes) {
     constexpr std::string_view kKnown[] = {"id", "send", "recv", "chan"};
     WEFT_TRY(attributes.checkNames(kKnown));
@@ -225,7 +239,7 @@ class Reader {
                  std::string_view numberName) {
     constexpr std::string_view kKnown[] = {"s",      "step",   "type",  "srcbuf", "srcoff",
                                            "dstbuf", "dstoff", "buf",   "off",    "cnt",
-                                           "depid",  "deps",   "hasdep"};
+                                           "depid",  "deps",   "hasdep", "algostep"};
     WEFT_TRY(attributes.checkNames(kKnown));
     MscclBlock& block = gpu_->blocks.back();
     MscclStep step;
@@ -310,6 +324,7 @@ class Reader {
   const Limits& limits_;
   MscclAlgorithm& algorithm_;
   MscclGpu* gpu_ = nullptr;
+  bool isInBlock_ = false;
   std::uint32_t channels_ = 1 << 16;
 };
 

@@ -35,17 +35,12 @@ class InPlaceCheck {
 
   Status checkRead(uint32_t index, const schedule::Op& op, schedule::Slot slot) const {
     if (slot.buf != schedule::Buf::In || slot.owner != schedule::kMine) return {};
-    const bool writes = op.kind != schedule::OpKind::Put && op.dst.buf == schedule::Buf::Out;
     for (uint32_t k = 0; k < op.chunks; ++k) {
       const uint32_t alias = schedule::inPlaceOut(s_.collective, rank_, slot.index + k, s_.parts);
-      if (alias == schedule::kNoAlias) continue;
-      if (written_[alias])
+      if (alias != schedule::kNoAlias && written_[alias])
         return l_.violation(rank_, index,
                             text("in place, ", nameOf(slot + k), " has been overwritten as ",
                                  nameOf(schedule::out(alias))));
-      if (writes && alias - op.dst.index < op.chunks && alias != op.dst.index + k)
-        return l_.violation(rank_, index,
-                            text("in place, its target covers ", nameOf(slot + k), " elsewhere"));
     }
     return {};
   }

@@ -91,6 +91,74 @@ TEST(Verify, Links) {
                 "only to other ranks");
 }
 
+// The right way, and then one op that says what no op may.
+void expectOpRefused(const Op& wrong, const char* words) {
+  expectRefused(pairGather([wrong](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.operands = {in(0), out(0)};
+                  if (me == 0) p.ops.push_back(wrong);
+                }),
+                words);
+}
+
+TEST(Verify, SingleOps) {
+  constexpr Slot kPeers{Buf::Out, 0, 1};
+  expectOpRefused({.kind = OpKind::Copy, .src = kPeers, .dst = tmp(0), .chunks = 1},
+                  "of other ranks, only their In may be read");
+  expectOpRefused({.kind = OpKind::Apply, .src = inOf(1, 0), .dst = tmp(0), .chunks = 1},
+                  "only Copy and Reduce may name a peer's slot");
+  expectOpRefused({.kind = OpKind::Copy, .src = in(0), .dst = signalSlot(0), .chunks = 1},
+                  "a Signal slot has no bytes");
+  expectOpRefused({.kind = OpKind::Copy, .src = in(0), .dst = tmp(0), .chunks = 3},
+                  "there are only 2 logical chunks");
+  expectOpRefused({.kind = OpKind::Copy, .src = tmp(0), .dst = tmp(1), .chunks = 2}, "has no Tmp");
+  expectOpRefused({.kind = OpKind::Copy, .src = in(0), .dst = signalSlot(0)},
+                  "only Put and Wait may have no chunks");
+  expectOpRefused({.kind = OpKind::Put, .peer = 1, .dst = tmp(0)},
+                  "a signal goes to a Signal slot");
+  expectOpRefused({.kind = OpKind::Reduce, .dst = tmp(0), .chunks = 1, .operands = 1},
+                  "needs two operands or more");
+}
+
+TEST(Verify, RunsThatOverlapPartially) {
+  Schedule s = pairGather([](Program& p, uint32_t me) {
+    exchange(p, me);
+    p.copy(out(0), tmp(0), {0, 2});
+    p.copy(tmp(0), tmp(1), {0, 2});
+  });
+  s.tmpChunks = 3;
+  expectRefused(s, "source and target overlap partially");
+  s = pairGather([](Program& p, uint32_t me) {
+    exchange(p, me);
+    p.copy(out(0), tmp(0), {0, 2});
+    p.reduce(tmp(1), {out(0), tmp(0)}, {0, 2});
+  });
+  s.tmpChunks = 3;
+  expectRefused(s, "operand 1 overlaps the target partially");
+}
+
+// In and Out are the same memory: nothing is read of In that has been written as Out.
+TEST(Verify, InPlace) {
+  const verify::VerifyOptions inPlace{.inPlace = true};
+  const Status right = verify::verify(pairGather(exchange), inPlace);
+  EXPECT_TRUE(right.ok()) << right.text();
+  expectRefused(pairGather([](Program& p, uint32_t me) {
+                  exchange(p, me);
+                  p.copy(in(0), tmp(0), {me});
+                }),
+                "in place, In(0) has been overwritten as Out(0)", inPlace);
+}
+
+// So are all of weft's own, with their puts staged.
+TEST(Verify, AllAlgorithmsMayBeInPlace) {
+  for (const Algorithm& a : algorithms()) {
+    if (a.shared || a.levels != Levels::One) continue;
+    const Status proved =
+        verify::verify(stageOut(a.make({.ranks = 6, .root = 2})), {.inPlace = true});
+    EXPECT_TRUE(proved.ok()) << proved.text();
+  }
+}
+
 TEST(Verify, WaitsNameWhoPuts) {
   Schedule s = meshAllGather(3);
   s.program = [inner = s.program](uint32_t me) {
