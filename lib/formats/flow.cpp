@@ -37,6 +37,12 @@ std::uint32_t Flow::send(std::uint32_t from, std::uint32_t to, const Values& val
   return message;
 }
 
+std::uint32_t Flow::sendAtOnce(std::uint32_t from, std::uint32_t to, const Values& values) {
+  const std::uint32_t message = send(from, to, values);
+  events_[from].back().atOnce = true;
+  return message;
+}
+
 Flow::Values Flow::receive(std::uint32_t number) {
   Message& message = messages_[number];
   const auto event = static_cast<std::uint32_t>(events_[message.to].size());
@@ -127,7 +133,32 @@ void Flow::joinSums() {
   }
 }
 
+// Behind the event that makes the last of its values, or before all: events stand at odd places.
+std::uint32_t Flow::placeAtOnce(const Event& event) const {
+  std::uint32_t place = 0;
+  for (const Value value : messages_[event.message].sent)
+    if (values_[value].kind != Node::Kind::Input)
+      place = std::max(place, 2 * values_[value].event + 2);
+  return place;
+}
+
+void Flow::sendAtOnce(std::uint32_t rank) {
+  std::vector<Event>& events = events_[rank];
+  std::vector<std::pair<std::uint32_t, Event>> placed;
+  for (std::uint32_t i = 0; i < events.size(); ++i)
+    placed.emplace_back(events[i].atOnce ? placeAtOnce(events[i]) : 2 * i + 1, events[i]);
+  std::ranges::stable_sort(placed, {}, [](const auto& pair) { return pair.first; });
+  for (std::uint32_t i = 0; i < events.size(); ++i) {
+    const Event& event = events[i] = placed[i].second;
+    if (event.kind == Event::Kind::Receive)
+      for (Value k = 0; k < messages_[event.message].sent.size(); ++k)
+        values_[messages_[event.message].first + k].event = i;
+    for (Value k = 0; k < event.count; ++k) values_[event.first + k].event = i;
+  }
+}
+
 schedule::Schedule Flow::build(std::string name) {
+  for (std::uint32_t rank = 0; rank < form_.ranks; ++rank) sendAtOnce(rank);
   joinSums();
   Placement placement(*this);
   schedule::Schedule s = schedule::emptySchedule(form_.collective, "", form_.ranks, form_.chunks);

@@ -30,6 +30,8 @@ class Flow {
   Value input(std::uint32_t rank, std::uint32_t slot) const;
   // `from` sends values of its own to `to`, which waits for them when it receives the message.
   std::uint32_t send(std::uint32_t from, std::uint32_t to, const Values& values);
+  // The same, but `from` sends as soon as it has them: of what `to` reads in its buffers.
+  std::uint32_t sendAtOnce(std::uint32_t from, std::uint32_t to, const Values& values);
   Values receive(std::uint32_t message);
   // [k] is the sum of the k-th values of both; false if two of them cannot be added: they are of
   // different chunks, or one has all ranks' already.
@@ -74,11 +76,14 @@ class Flow {
     std::uint32_t message = 0;
     Value first = 0;  // of the sums
     std::uint32_t count = 0;
+    bool atOnce = false;  // of a Send
   };
 
   bool isComplete(const Node& node) const { return node.sum == complete_; }
   bool isAdded(const Node& node) const;
   void joinSums();
+  void sendAtOnce(std::uint32_t rank);
+  std::uint32_t placeAtOnce(const Event& event) const;
 
   const Form form_;
   const std::uint64_t complete_;

@@ -237,8 +237,8 @@ class Reader {
 
   Status addStep(const XmlElement& element, const Attributes& attributes,
                  std::string_view numberName) {
-    constexpr std::string_view kKnown[] = {"s",      "step",   "type",  "srcbuf", "srcoff",
-                                           "dstbuf", "dstoff", "buf",   "off",    "cnt",
+    constexpr std::string_view kKnown[] = {"s",      "step",   "type",   "srcbuf",  "srcoff",
+                                           "dstbuf", "dstoff", "buf",    "off",     "cnt",
                                            "depid",  "deps",   "hasdep", "algostep"};
     WEFT_TRY(attributes.checkNames(kKnown));
     MscclBlock& block = gpu_->blocks.back();

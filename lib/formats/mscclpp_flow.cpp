@@ -246,7 +246,7 @@ class MscclppRun {
                      ", where nothing has been stored; fix: store it before");
       values->push_back(from.value);
     }
-    if (place.rank != rank) *values = flow_.receive(flow_.send(place.rank, rank, *values));
+    if (place.rank != rank) *values = flow_.receive(flow_.sendAtOnce(place.rank, rank, *values));
     return {};
   }
 

@@ -77,8 +77,10 @@ TEST(Mscclpp, BlocksThatShareAnOpTakeTheirPart) {
   EXPECT_EQ(countOps(packets, 0)[OpKind::Put], 2);
 }
 
-TEST(Mscclpp, WhatIsReadFromAPeerIsAMessageOfIts) {
-  std::map<OpKind, int> ops = countOps(readPlan(kGets), 0);
+TEST(Mscclpp, WhatIsReadFromAPeerIsAMessageThatItSendsAtOnce) {
+  const schedule::Schedule gets = readPlan(kGets);
+  for (const std::size_t op : {0u, 1u}) EXPECT_EQ(gets.program(0).ops[op].kind, OpKind::Put) << op;
+  std::map<OpKind, int> ops = countOps(gets, 0);
   EXPECT_EQ(ops[OpKind::Put], 2);
   EXPECT_EQ(ops[OpKind::Wait], 2);
   EXPECT_EQ(ops[OpKind::Reduce], 2);
