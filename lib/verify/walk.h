@@ -58,10 +58,9 @@ class Walk {
 
   Status stuck(uint32_t r) const {
     const Message& m = l_.messages[l_.messageOf[r][next_[r]]];
-    const auto at = finished(m.sender) ? "its end" : l_.where(m.sender, next_[m.sender]);
-    return l_.violation(
-        r, next_[r],
-        text("deadlock: waits for ", l_.where(m.sender, m.putOp), ", which is stuck at ", at));
+    return l_.violation(r, next_[r],
+                        text("deadlock: waits for ", l_.where(m.sender, m.putOp),
+                             ", which is stuck at ", l_.where(m.sender, next_[m.sender])));
   }
 
   const LinkedSchedule& l_;

@@ -258,6 +258,28 @@ TEST(Verify, Sums) {
                 "doubles");
 }
 
+TEST(Verify, Scales) {
+  Schedule s = prescale(ringReduceScatter(2));
+  s.scaled = false;
+  expectRefused(s, "is not scaled as it should be");
+  expectRefused(pairSum([](Program& p, uint32_t) {
+                  p.reduce(out(0), {in(0), tmp(1)}, {0});
+                  p.apply(ApplyId::Scale, out(0), out(0), {0});
+                }),
+                "scales what is not an input");
+}
+
+TEST(Verify, BlocksOfTheWrongRank) {
+  Schedule s = directAllToAll(3);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    for (Op& op : p.ops)
+      if (op.kind == OpKind::Put) op.src = in(me);
+    return p;
+  };
+  expectRefused(s, "holds another chunk");
+}
+
 TEST(Verify, OrderOfAdditions) {
   expectRefused(ringAllReduce(5), "not the sum in rank order", {.order = SumOrder::Rank});
   Schedule s = oneShotAllReduce(3);
@@ -315,6 +337,18 @@ TEST(Verify, SharedBuffersAreNotReadEarly) {
     return p;
   };
   expectRefused(s, "before its owner has entered");
+}
+
+// Nor after its owner may have left: here nobody tells that it has read.
+TEST(Verify, SharedBuffersAreNotReadLate) {
+  Schedule s = sharedReduceScatter(3);
+  s.program = [inner = s.program](uint32_t me) {
+    Program p = inner(me);
+    const auto sum = std::ranges::find(p.ops, OpKind::Reduce, &Op::kind);
+    std::erase_if(p.ops, [&, after = &*sum](const Op& op) { return &op > after && op.isSignal(); });
+    return p;
+  };
+  expectRefused(s, "may complete before this has read its In");
 }
 
 // The first Wait of a barrier moved behind its second signal: no slot is wrong, but the news is
