@@ -45,10 +45,8 @@ constexpr std::array kTable = {
         "agree on all ranks."},
     KnobInfo{Knob::Algo, "WEFT_ALGO", KnobType::Text, "auto",
              "Force an algorithm by name for every collective that has it (weft-perf --algo list), "
-             "or the "
-             "schedule of a file: MSCCL's XML or MSCCL++'s JSON, proved when a communicator is "
-             "made. Must agree on all "
-             "ranks, and so must the file's bytes."},
+             "or the schedule of a file: MSCCL's XML or MSCCL++'s JSON, proved when a communicator "
+             "is made. Must agree on all ranks, and so must the file's bytes."},
     KnobInfo{Knob::SegmentKb, "WEFT_SEGMENT_KB", KnobType::Integer, "auto",
              "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
              "", 1, 1 << 20},
