@@ -57,20 +57,6 @@ Status readNodes(const Place& place, topology::Fabric* fabric) {
   return {};
 }
 
-Status readMachine(const Place& place, tune::Machine* machine, std::string* where) {
-  if (!place.machine.empty()) {
-    WEFT_TRY(tune::loadRecorded(place.machine, machine));
-    *where = place.machine;
-  } else {
-    *machine = tune::calibrate().machine;
-    *where = "measured here";
-  }
-  *machine = tune::estimated(*machine);
-  if (tune::isSane(*machine)) return {};
-  return Status::error(Code::InvalidArgument,
-                       "this machine could not be measured; fix: name a recorded one by --machine");
-}
-
 // What these ranks agree on. Their nodes are numbered as they come.
 plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
                       const std::vector<std::uint32_t>& ranks) {
@@ -104,6 +90,20 @@ plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
 }
 
 }  // namespace
+
+Status readMachine(const Place& place, tune::Machine* machine, std::string* where) {
+  if (!place.machine.empty()) {
+    WEFT_TRY(tune::loadRecorded(place.machine, machine));
+    *where = place.machine;
+  } else {
+    *machine = tune::calibrate().machine;
+    *where = "measured here";
+  }
+  *machine = tune::estimated(*machine);
+  if (tune::isSane(*machine)) return {};
+  return Status::error(Code::InvalidArgument,
+                       "this machine could not be measured; fix: name a recorded one by --machine");
+}
 
 Status checkRank(const Cluster& cluster, const char* what, std::uint32_t rank) {
   if (rank < cluster.network.ranks()) return {};

@@ -25,6 +25,8 @@ struct Cluster {
 Status makeCluster(const Place& place, Cluster* cluster);
 // Of --algo, if it is a file: for all ranks and this collective.
 Status readAlgorithm(const Options& options, Cluster* cluster);
+// --machine, or this one, measured. `where`: which of them.
+Status readMachine(const Place& place, tune::Machine* machine, std::string* where);
 Status checkRank(const Cluster& cluster, const char* what, std::uint32_t rank);
 
 // The communicator that these ranks of the network would have.

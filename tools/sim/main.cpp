@@ -13,6 +13,7 @@
 #include "tools/sim/exit.h"
 #include "tools/sim/goal.h"
 #include "tools/sim/options.h"
+#include "tools/sim/paper/paper.h"
 #include "tools/sim/predict.h"
 #include "tools/sim/report.h"
 #include "tools/sim/step/step.h"
@@ -54,6 +55,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "step") return runStep(argc - 1, argv + 1);
+  if (argc > 1 && std::string_view(argv[1]).starts_with("--paper")) return runPaper(argc, argv);
   const std::variant<Options, int> parsed = parseOptions(argc, argv);
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   return run(std::get<Options>(parsed));

@@ -19,6 +19,8 @@ Examples
   weft-sim all_reduce --topology dl1.24xlarge.topo --nodes 16 -b 1M -e 1G -f 4
   weft-sim all_reduce --topology dl1.24xlarge.topo -b 64M -e 64M --half-nic 0:efa0 --trace cut.json
   weft-sim all_gather --topology p4d.24xlarge.topo -b 1M -e 1M --jitter 1
+  weft-sim step --help          training steps
+  weft-sim --paper dl1          published scaling tables, beside what is predicted of them (dl1, neox, gptj)
 
 It binds the plans that weft's ranks would run there and runs their ops on the clock. Columns: size of
 the larger buffer in bytes, time in microseconds, busbw in GB/s (10^9 bytes) as in nccl-tests, the least

@@ -284,5 +284,21 @@ TEST_F(Command, WrongStepsAreRefused) {
   EXPECT_EQ(onDl1("step --model " + file("missing.model")).exitCode, 65);
 }
 
+// ---- weft-sim --paper
+
+TEST_F(Command, PublishedTablesStandBesideWhatIsPredicted) {
+  const Outcome o = run("--paper neox --json " + file("neox.json"));
+  ASSERT_EQ(o.exitCode, 0) << o.output;
+  EXPECT_NE(o.output.find("calibrates"), std::string::npos) << o.output;
+  EXPECT_NE(o.output.find("assumed"), std::string::npos) << o.output;
+  const json out = json::parse(std::ifstream(file("neox.json")));
+  ASSERT_EQ(out["tables"].size(), 2u);
+  ASSERT_EQ(out["tables"][0]["rows"].size(), 5u);
+  EXPECT_EQ(out["tables"][0]["rows"][4]["published_sequences_per_s"], 212.0);
+  EXPECT_TRUE(out["tables"][0]["rows"][4]["predicted"][0]["exchange_ns"].is_number());
+  EXPECT_EQ(run("--paper gptj").exitCode, 0);
+  EXPECT_EQ(run("--paper none").exitCode, 64);
+}
+
 }  // namespace
 }  // namespace weft::simulator

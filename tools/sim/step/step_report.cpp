@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double sequencesOf(const StepOptions& options, const StepRow& row) {
-  const double replicas = row.ranks / options.settings.tensor;
+  const std::uint32_t replicas = row.ranks / options.settings.tensor;
   return replicas * options.batch * options.settings.accumulate / row.stepNs * 1e9;
 }
 
@@ -28,6 +28,7 @@ Json rowOf(const StepOptions& options, const StepRow& row) {
             {"efficiency_share", row.computeNs / row.stepNs},
             {"sequences_per_s", sequencesOf(options, row)},
             {"least_sent_bytes", row.sentBytes},
+            {"algorithms", row.algorithms},
             {"simulated_ranks", row.result.simulated},
             {"simulated_calls", row.calls},
             {"messages", row.result.messages},
