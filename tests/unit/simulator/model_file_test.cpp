@@ -85,6 +85,8 @@ TEST(ModelFile, WhatIsWrongIsToldWithItsLine) {
   expectWrong(head + "parameter w 5\nparameter w 5\n", ":4: parameter 'w' stands twice");
   expectWrong(head + "parameter w 5 tied-to v\n", ":3: 'v' is no parameter above this line");
   expectWrong(head + "parameter w 5\nparameter v 6 tied-to w\n", ":4: 'w' has another length");
+  expectWrong(head + "parameter w 281474976710656\nparameter v 1\n",
+              ":4: it has more than 281474976710656 elements");
   expectWrong(head + "parameter w 5 frozen\n", ":3: no parameter of it is to be trained");
   expectWrong("weft-model 1\nlayer a forward-us 0 backward-us 0\nparameter w 5\n",
               ":3: its layers take no time");

@@ -18,7 +18,7 @@ namespace weft::simulator {
 namespace {
 
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48, kMostRepeats = 1 << 16;
-constexpr std::size_t kMostParameters = std::size_t{1} << 20;
+constexpr std::size_t kMostParameters = std::size_t{1} << 17;
 constexpr double kMostUs = 1e12;
 
 // The words of a line, taken from the front.
@@ -76,12 +76,22 @@ class ModelParser {
     if (model_.layers.empty()) return invalid("it has no layer");
     WEFT_TRY(closeLayer());
     if (model_.forwardNs() + model_.backwardNs() <= 0) return invalid("its layers take no time");
-    for (const shard::ParameterSpec& p : model_.parameters)
-      if (p.isTrained()) return {};
-    return invalid("no parameter of it is to be trained");
+    return checkElements();
   }
 
  private:
+  Status checkElements() const {
+    std::uint64_t all = 0;
+    bool trains = false;
+    for (const shard::ParameterSpec& p : model_.parameters) {
+      if (p.isTied()) continue;
+      all += p.elements;
+      trains |= p.isTrained();
+      if (all > kMostElements) return invalid("it has more than ", kMostElements, " elements");
+    }
+    return trains ? Status() : invalid("no parameter of it is to be trained");
+  }
+
   Status header(const std::string& keyword, Words* words) {
     if (keyword != "weft-model")
       return invalid("'", keyword, "': the first line is 'weft-model 1'");
@@ -228,8 +238,9 @@ Status readModel(const std::string& file, StepModel* model) {
 }
 
 std::string textOf(const StepModel& model) {
-  std::string text = fmt::format("weft-model 1\nname {}\nupdate ns-per-element {:.6g}\n",
-                                 model.name, model.updateNsPerElement);
+  std::string text = "weft-model 1\n";
+  if (!model.name.empty()) text += fmt::format("name {}\n", model.name);
+  text += fmt::format("update ns-per-element {:.6g}\n", model.updateNsPerElement);
   for (const StepLayer& layer : model.layers) {
     text += fmt::format("layer {} forward-us {:.6g} backward-us {:.6g}", layer.name,
                         layer.forwardNs / 1e3, layer.backwardNs / 1e3);
