@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace weft::simulator {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Without the sign of what is rounded away.
+double rounded(double x) { return std::abs(x) < 0.005 ? 0 : x; }
 
 double percentOff(const PaperPrediction& row, std::size_t stack) {
   return 100 * (row.stacks[stack].sequencesPerSecond / row.row.sequencesPerSecond - 1);
@@ -22,7 +26,8 @@ std::string lineOf(const PaperTable& table, const PaperPrediction& row, bool cal
   for (std::size_t s = 0; s < row.stacks.size(); ++s)
     line += fmt::format("  {:>10.2f} {:>6.2f} % {:>+6.2f} {:>+6.2f} %",
                         row.stacks[s].sequencesPerSecond, 100 * row.stacks[s].efficiency,
-                        100 * (row.stacks[s].efficiency - row.published), percentOff(row, s));
+                        rounded(100 * (row.stacks[s].efficiency - row.published)),
+                        rounded(percentOff(row, s)));
   return line + (calibrates ? "  calibrates\n" : "\n");
 }
 
