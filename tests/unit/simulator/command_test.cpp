@@ -264,6 +264,7 @@ TEST_F(Command, RanksThatComputeOnTheirCoresTakeLonger) {
   const double apart = stepNs("");
   EXPECT_GT(stepNs(" --host-compute"), apart);
   EXPECT_GT(stepNs(" --straggler 2:1.5"), 1.3 * apart);
+  EXPECT_GT(stepNs(" --update-ns 1.5"), apart);
   EXPECT_GT(stepNs(" --no-overlap"), apart);
 }
 

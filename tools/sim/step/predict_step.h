@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ struct StepRow {
   double stepNs = 0;
   double computeNs = 0;  // of the slowest rank
   double tensorNs = 0;   // that it waits for its tensor group
-  double exposedNs() const { return stepNs - computeNs - tensorNs; }
+  double exposedNs() const { return std::max(stepNs - computeNs - tensorNs, 0.0); }
   double sentBytes = 0;              // by a rank, where each group moves as little as it can
   std::set<std::string> algorithms;  // of its calls, as rank 0 makes them
   std::string tooLarge;              // why there could be no such communicator today

@@ -17,6 +17,7 @@ namespace {
 Status findModel(const StepOptions& options, StepModel* model) {
   if (!isPublishedModel(options.model)) return readModel(options.model, model);
   *model = publishedModel(options.model, options.compute);
+  model->updateNsPerElement = options.updateNs;
   return {};
 }
 

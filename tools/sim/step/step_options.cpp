@@ -40,6 +40,9 @@ void addModel(CLI::App& app, RawStep& raw, StepOptions& options) {
       ->check(tools::positive());
   app.add_option("--forward-part", options.compute.forwardPart, "of that; without, a third")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--update-ns", options.updateNs,
+                 "of the optimizer, for each element that a rank owns, of such a model")
+      ->check(tools::natural());
   app.add_option("--batch", options.batch, "sequences of one rank at a time")
       ->check(tools::positive())
       ->capture_default_str();
@@ -98,7 +101,7 @@ void convertStep(const CLI::App& app, const RawStep& raw, StepOptions& options) 
   const bool published = isPublishedModel(options.model), timed = app.count("--compute-ms") > 0;
   if (published && !timed)
     throw CLI::ValidationError("--compute-ms", "how long does " + options.model + " compute?");
-  if (!published && (timed || app.count("--forward-part") > 0))
+  if (!published && (timed || app.count("--forward-part") > 0 || app.count("--update-ns") > 0))
     throw CLI::ValidationError("--compute-ms", "is for weft-train's models: a file has its times");
   perf::parsed("--shard", [&]() { return degreesOf(options.shard, 1, 1); });
 }

@@ -18,6 +18,7 @@ struct StepOptions {
   std::vector<std::uint32_t> nodes;  // a row for each; empty: as the file says
   std::string model;
   ComputeTime compute;  // of a published model
+  double updateNs = 0;  // of its optimizer, for an element
   std::string shard = "none";
   StepSettings settings;  // but for the degrees, which follow from the number of ranks
   StepRun run;
