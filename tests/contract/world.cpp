@@ -285,9 +285,10 @@ routed::RoutedSetup pairsOf(std::uint32_t self, std::uint32_t ranks, const Fabri
     routed.wireOf.push_back(r / 2 == self / 2 ? routed::RoutedSetup::kInside : 0);
   }
   routed.inside = fabric.shm ? shm::makeShm : local::makeLocal;
-  routed.wires.push_back([wire = fabric.wire](const TransportSetup& setup, std::unique_ptr<Transport>* out) {
-    return wire::makeWireTransport(setup, wire, out);
-  });
+  routed.wires.push_back(
+      [wire = fabric.wire](const TransportSetup& setup, std::unique_ptr<Transport>* out) {
+        return wire::makeWireTransport(setup, wire, out);
+      });
   return routed;
 }
 
