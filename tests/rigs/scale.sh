@@ -38,23 +38,30 @@ result() { # NAME 0|1
   fi
 }
 
-# What a run may leave behind: sockets of weft in any of the namespaces end with these.
-leftovers() {
-  grep -c '@weft-' /proc/net/unix || true
+# What a run may leave behind: processes, and sockets of weft where its ranks are. Not elsewhere: other tests run beside.
+leftovers() { # HOSTS
+  local host
   pgrep -cx weft-scale || true
+  if (($1 == 1)); then
+    grep -c '@weft-' /proc/net/unix || true
+    return
+  fi
+  for ((host = 0; host < $1; host++)); do
+    ip netns exec "${hosts_net}host$host" grep -c '@weft-' /proc/net/unix || true
+  done
 }
 
 world() { # HOSTSxRANKS
   local hosts=${1%x*} each=${1#*x} before code=0
   ((hosts == 1)) || ((EUID == 0)) || { echo "scale: skipped: $1: network namespaces need root" && return; }
-  before=$(leftovers)
   ((hosts == 1)) || hosts_up "$hosts" 10gbit
+  before=$(leftovers "$hosts")
   WEFT_SPIN_US=0 "$build/bin/weft-scale" --net "$hosts_net" --hosts "$hosts" --each "$each" \
     --transport "$transport" || code=1
   result "$1 ranks" "$code"
-  ((hosts == 1)) || hosts_down
-  code=0 && [[ $(leftovers) == "$before" ]] || code=1
+  code=0 && [[ $(leftovers "$hosts") == "$before" ]] || code=1
   result "$1 ranks leave nothing behind" "$code"
+  ((hosts == 1)) || hosts_down
 }
 
 parse "$@"
