@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -71,7 +72,7 @@ class ControlServer {
   void loseRelay(Id id, const Loss& loss);
   void deliver();
   void sayGoodbye();
-  bool handedOver();
+  void awaitClosed(Deadline limit);
 
   const Deadline opening_;
   // Until everybody has come; and while there are relays, whose ranks may have to come themselves.
@@ -249,10 +250,24 @@ void ControlServer::deliver() {
   for (const Id id : told) flush(id);
 }
 
-bool ControlServer::handedOver() {
-  for (std::optional<net::Stream>& stream : streams_)
-    if (stream && !stream->channel().pending().empty()) return false;
-  return true;
+// Whoever has heard a good-bye closes. To close first would take it back, where something that is on
+// its way here is not read any more.
+void ControlServer::awaitClosed(Deadline limit) {
+  const auto isOpen = [](const std::optional<net::Stream>& stream) { return stream.has_value(); };
+  while (std::ranges::any_of(streams_, isOpen) && !limit.expired()) {
+    pollfd entry{ready_.fd(), POLLIN, 0};
+    (void)::poll(&entry, 1, limit.pollTimeoutMs());
+    for (const std::uint64_t ready : ready_.take()) {
+      const auto id = static_cast<Id>(ready);
+      if (!streams_[id]) continue;
+      std::optional<net::Message> unheard;
+      bool alive = streams_[id]->fill() && streams_[id]->flush();
+      while (alive && streams_[id]->channel().next(&unheard).ok() && unheard)
+        alive = unheard->type != net::MessageType::Bye;
+      const bool writes = alive && !streams_[id]->channel().pending().empty();
+      if (!alive || !ready_.watch(streams_[id]->socket().fd(), id, writes)) close(id);
+    }
+  }
 }
 
 // The process ends, and rank 0 with it, which may have had its part in all calls of the others:
@@ -264,7 +279,8 @@ void ControlServer::sayGoodbye() {
   while (!state_.mayLeave() && !limit.expired()) turn(nullptr, limit);
   state_.leave(Clock::now());
   deliver();
-  while (!handedOver() && !limit.expired()) turn(nullptr, limit);
+  pending_.reset();
+  awaitClosed(limit);
 }
 
 }  // namespace

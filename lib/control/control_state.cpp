@@ -232,7 +232,7 @@ void ControlState::beginToLeave(Clock::time_point now) {
 }
 
 void ControlState::leave(Clock::time_point now) {
-  lose(0, {}, now);
+  if (here(0)) bye(0, now);
   announceLosses();
   broadcast(net::MessageType::Bye, {});
 }

@@ -224,6 +224,36 @@ TEST(Relay, AMateOfAStoppedLeaderMayLeave) {
   EXPECT_EQ(verdictOf(p, {0, 1, 2, 4, 5}), "");
 }
 
+// Also by those who have just said something that nobody reads any more.
+TEST(Relay, TheServersGoodbyeIsHeard) {
+  for (int i = 0; i < 5; ++i) {
+    const Processes p(
+        kRanks,
+        [](Member& m) {
+          m.call(planOf(10));
+          m.reached(1);
+          EXPECT_TRUE(m.awaitGo(1));
+          if (m.rank == 0) return m.destroy();
+          while (m.common->go.load() < 2) {
+            m.link->refresh(milliseconds(0));
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+          }
+          m.note(m.link->ended(0));
+          m.reached(2);
+          EXPECT_TRUE(m.awaitGo(3));
+        },
+        kPerHost);
+    ASSERT_TRUE(p.allReached(1));
+    p.common->go.store(1);
+    siginfo_t how{};
+    EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(p.pids[0]), &how, WEXITED | WNOWAIT), 0);
+    std::this_thread::sleep_for(milliseconds(50));
+    p.common->go.store(2);
+    EXPECT_EQ(verdictOf(p, {1, 2, 3, 4, 5}), "");
+    p.common->go.store(3);
+  }
+}
+
 TEST(Relay, GathersWhatAllGive) {
   runThreads(
       kRanks,
