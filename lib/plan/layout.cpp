@@ -9,6 +9,10 @@ namespace {
 constexpr std::uint64_t kAlign = 64;  // a multiple of every element size
 
 std::uint64_t divideUp(std::uint64_t n, std::uint64_t by) { return (n + by - 1) / by; }
+// The length of so many equal pieces, in whole cache lines.
+std::uint64_t wholeLines(std::uint64_t bytes, std::uint64_t pieces) {
+  return transport::roundUp(divideUp(bytes, pieces), kAlign);
+}
 // How many pieces of at most `most` bytes; at least one.
 std::uint64_t piecesOf(std::uint64_t bytes, std::uint64_t most) {
   return most == 0 ? 1 : std::max<std::uint64_t>(1, divideUp(bytes, most));
@@ -28,7 +32,9 @@ ByteLayout::ByteLayout(const schedule::Schedule& schedule, const Call& call, con
       chunks_(std::max(1u, schedule.logicalChunks)),
       inChunks_(schedule.inChunks),
       outChunks_(schedule.outChunks),
-      tmpChunks_(schedule.tmpChunks) {
+      tmpChunks_(schedule.tmpChunks),
+      parts_(schedule.parts),
+      wantedSegment_(schedule.segmentBytes) {
   if (cutsBlocks(call))
     cutBlocks(call, schedule.ranks, budget);
   else
@@ -46,7 +52,10 @@ std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budg
   if (tmpChunks_ == 0) return wanted;
   const std::uint64_t slots = budget.slots != 0 ? budget.slots : tmpChunks_;
   const std::uint64_t hard = budget.arenaBytes / slots / kAlign * kAlign;
-  const std::uint64_t soft = std::max(budget.stagingBytes / tmpChunks_ / kAlign * kAlign, kAlign);
+  const std::uint64_t chunk = wantedSegment_ > 0
+                                  ? static_cast<std::uint64_t>(wantedSegment_) / chunks_
+                                  : budget.stagingBytes / tmpChunks_;
+  const std::uint64_t soft = std::max(chunk / kAlign * kAlign, kAlign);
   return std::min(wanted, std::min(hard, soft));
 }
 
@@ -76,25 +85,32 @@ void ByteLayout::cutBlocks(const Call& call, std::uint32_t ranks, const Budget& 
     packed += bytes;
   }
   const std::uint64_t longest = *std::max_element(blockBytes_.begin(), blockBytes_.end());
-  segments_ = piecesOf(longest, largestStride(longest, budget));
-  stride_ = segments_ == 1 ? longest : transport::roundUp(divideUp(longest, segments_), kAlign);
-  segmentBytes_ = stride_;
-  vector_ = even && segments_ == 1;
+  const std::uint64_t part = parts_ == 1 ? longest : wholeLines(longest, parts_);
+  segments_ = piecesOf(longest, largestStride(part, budget) * parts_);
+  stride_ = segments_ == 1 ? part : wholeLines(longest, segments_ * parts_);
+  segmentBytes_ = stride_ * parts_;
+  vector_ = even && segments_ == 1 && segmentBytes_ == longest;
   total_ = packed;
 }
 
 std::uint64_t ByteLayout::inOffset(std::uint32_t slot) const {
-  if (schedule::hasOneIn(collective_)) return 0;
-  return vector_ ? slot * stride_ : blockOffset_[slot];
+  return offset(slot, schedule::hasOneIn(collective_));
 }
 
 std::uint64_t ByteLayout::outOffset(std::uint32_t slot) const {
-  if (schedule::hasOneOut(collective_)) return 0;
-  return vector_ ? slot * stride_ : blockOffset_[slot];
+  return offset(slot, schedule::hasOneOut(collective_));
+}
+
+std::uint64_t ByteLayout::offset(std::uint32_t slot, bool isOneBlock) const {
+  if (isOneBlock || vector_) return slot * stride_;
+  return blockOffset_[slot / parts_] + slot % parts_ * stride_;
 }
 
 std::uint64_t ByteLayout::limit(std::uint32_t logical) const {
-  if (!vector_) return blockBytes_[logical];
+  if (!vector_) {
+    const std::uint64_t before = logical % parts_ * stride_, block = blockBytes_[logical / parts_];
+    return block > before ? block - before : 0;
+  }
   const std::uint64_t start = logical * stride_;
   return start < total_ ? total_ - start : 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct Tuning {
   bool shares = false;               // memory from weftMemAlloc can be reached by loads and stores
   bool sharesAll = false;            // all memory can
   CostParameters costs;
+  std::shared_ptr<const forest::Links> links = nullptr;  // null: nobody has told of them
   std::optional<std::uint64_t> oneShotMax;  // bytes; up to here everybody sends everything
   std::optional<std::uint64_t> directMin;   // of a block; from here on it is put into Out itself
   std::string algorithm;                    // WEFT_ALGO: as Call::algorithm where that is empty

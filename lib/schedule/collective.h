@@ -17,7 +17,8 @@
 //   Barrier        none                             none
 //
 // The logical chunk of a slot is the chunk or block number in this table, so a sender and a
-// receiver agree on its length. In all-to-all the number differs at the two ends, which is why its
+// receiver agree on its length. A schedule may deal blocks in `parts`: then each block of the table is so
+// many slots, and so many logical chunks, one after the other. In all-to-all the number differs at the two ends, which is why its
 // blocks must have equal lengths. Buffers "root only" may not exist elsewhere and no schedule
 // touches them there.
 namespace weft::schedule {
@@ -69,12 +70,12 @@ constexpr bool hasOneOut(Collective c) {
   return c == Collective::ReduceScatter || c == Collective::Scatter;
 }
 
-// The logical chunk in slot `index` of In (Out) on `rank`.
-constexpr uint32_t logicalIn(Collective c, uint32_t rank, uint32_t index) {
-  return hasOneIn(c) ? rank : index;
+// The logical chunk in slot `index` of In (Out) on `rank`, with so many parts of a block.
+constexpr uint32_t logicalIn(Collective c, uint32_t rank, uint32_t index, uint32_t parts = 1) {
+  return hasOneIn(c) ? rank * parts + index : index;
 }
-constexpr uint32_t logicalOut(Collective c, uint32_t rank, uint32_t index) {
-  return hasOneOut(c) ? rank : index;
+constexpr uint32_t logicalOut(Collective c, uint32_t rank, uint32_t index, uint32_t parts = 1) {
+  return hasOneOut(c) ? rank * parts + index : index;
 }
 
 // May In and Out be the same memory? Then In slot i of `rank` is Out slot inPlaceOut(...), or
@@ -87,9 +88,9 @@ constexpr bool allowsInPlace(Collective c) {
   return c != Collective::AllToAll && c != Collective::Barrier;
 }
 
-constexpr uint32_t inPlaceOut(Collective c, uint32_t rank, uint32_t index) {
-  if (hasOneIn(c)) return rank;
-  if (hasOneOut(c)) return index == rank ? 0 : kNoAlias;
+constexpr uint32_t inPlaceOut(Collective c, uint32_t rank, uint32_t index, uint32_t parts = 1) {
+  if (hasOneIn(c)) return rank * parts + index;
+  if (hasOneOut(c)) return index / parts == rank ? index % parts : kNoAlias;
   return index;
 }
 

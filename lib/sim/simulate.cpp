@@ -398,7 +398,8 @@ class Simulation {
     if (step.byMemory || bytes == 0)
       post(now_ + message.latency, Event::Kind::Arrival, message.to, made);
     else
-      sharing_.start(wayOf(number, step).channel, bytes, made, now_);
+      sharing_.startInQueue(wayOf(number, step).channel, std::uint64_t{number} << 32 | step.peer,
+                            bytes, made, now_);
   }
 
   std::uint32_t keep(const Message& message) {
@@ -556,16 +557,28 @@ Status findSymmetry(const Job& job, Setting* setting, Symmetry* symmetry, Unfold
   return {};
 }
 
+// Where some ranks are joined by nothing, the plans must send nothing between them.
+Status checkWays(const Network& network, const std::vector<Program>& programs) {
+  const Status connected = network.checkConnected();
+  if (connected.ok()) return {};
+  Route route;
+  for (std::uint32_t rank = 0; rank < programs.size(); ++rank)
+    for (const Step& step : programs[rank].steps)
+      if (step.kind == Step::Kind::Message && !network.findRoute(rank, step.peer, &route))
+        return connected;
+  return {};
+}
+
 }  // namespace
 
 Status simulate(const Job& job, const Setting& setting, Result* result) {
   *result = {};
   Setting settled = setting;
-  WEFT_TRY(setting.network->checkConnected());
   Symmetry symmetry = Symmetry::none(*setting.network);
   WEFT_TRY(findSymmetry(job, &settled, &symmetry, &result->unfolded));
   std::vector<Program> programs;
   WEFT_TRY(makePrograms(job, settled, symmetry, &programs));
+  WEFT_TRY(checkWays(*setting.network, programs));
   Simulation simulation(job, settled, symmetry, programs);
   result->evened = settled.evens;
   WEFT_TRY(simulation.run());

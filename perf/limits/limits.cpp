@@ -141,11 +141,11 @@ Job::Job(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machine& mac
 Job::Job(plan::Tuning tuning, bool oneHost)
     : tuning_(std::move(tuning)),
       oneHost_(oneHost),
-      fits_(comm::layoutFor(tuning_, !tuning_.costs.between, &layout_)) {
+      fits_(comm::layoutFor(tuning_, oneHost, &layout_)) {
   plan::CostParameters& costs = tuning_.costs;
   const auto inHost = static_cast<std::uint64_t>(comm::stagingKbInHost(costs.machine)) << 10;
   costs.arenaBytes = layout_.arenaBytes;
-  costs.stagingBytes = costs.between ? layout_.arenaBytes : inHost;
+  costs.stagingBytes = oneHost ? inHost : layout_.arenaBytes;
 }
 
 transport::ArrivalRegions Job::regionsOf(bool inRing) const {

@@ -53,7 +53,8 @@ class ResultCheck {
   void fillIn(uint32_t r) {
     schedule::Slot first = schedule::in(0);
     Slots& at = slots(r, first);
-    at.write(first.index, {{0, s_.inChunks, inputOf(r, schedule::logicalIn(s_.collective, r, 0))}});
+    at.write(first.index,
+             {{0, s_.inChunks, inputOf(r, schedule::logicalIn(s_.collective, r, 0, s_.parts))}});
   }
 
   // All pieces of a run: written, arrived, and of the logical chunks that the op says.
@@ -154,25 +155,25 @@ class ResultCheck {
       case schedule::Collective::Broadcast:
         return inputOf(s_.root, index);
       case schedule::Collective::AllGather:
-        if (s_.made) return finishedInput(index);
+        if (s_.made) return finishedInput(index / s_.parts, index);
         [[fallthrough]];
       case schedule::Collective::Gather:
-        return inputOf(index, index);
+        return inputOf(index / s_.parts, index);
       case schedule::Collective::Scatter:
-        return inputOf(s_.root, r);
+        return inputOf(s_.root, schedule::logicalOut(s_.collective, r, index, s_.parts));
       case schedule::Collective::AllToAll:
         return inputOf(index, r);
       default:
         break;
     }
     Value v = total_;
-    v.chunk = schedule::logicalOut(s_.collective, r, index);
+    v.chunk = schedule::logicalOut(s_.collective, r, index, s_.parts);
     v.finished = true;
     return v;
   }
 
-  static Value finishedInput(uint32_t rank) {
-    Value v = inputOf(rank, rank);
+  static Value finishedInput(uint32_t rank, uint32_t chunk) {
+    Value v = inputOf(rank, chunk);
     v.finished = true;
     return v;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "sim/wiring.h"
 #include "topology/fabric_file.h"
 #include "tune/calibrate.h"
 #include "tune/machine_file.h"
@@ -93,6 +94,16 @@ plan::Tuning tuningOf(const Options& options, const sim::Network& network,
   return tuning;
 }
 
+// Trees are grown for who wants them: ranks forward for others then, so there must be a way from each to
+// all. Else all must be joined.
+Status join(const Options& options, const sim::Network& network, plan::Tuning* tuning) {
+  if (!options.algorithm.starts_with("forest")) return network.checkConnected();
+  forest::Links links;
+  WEFT_TRY(forest::Links::make(sim::graphOf(network), {.messageNs = options.messageNs}, &links));
+  tuning->links = std::make_shared<const forest::Links>(std::move(links));
+  return {};
+}
+
 Status checkRanks(const Options& options, const sim::Network& network) {
   const std::uint32_t ranks = network.ranks();
   const auto check = [&](const char* what, std::uint32_t rank) -> Status {
@@ -117,11 +128,12 @@ Status makeCluster(const Options& options, Cluster* cluster) {
       !made.ok())
     return Status::error(Code::InvalidUsage, made.text());
   WEFT_TRY(checkRanks(options, cluster->network));
-  if (const Status joined = cluster->network.checkConnected(); !joined.ok())
-    return wrong(options, joined.text());
   WEFT_TRY(readMachine(options, &machine, &cluster->machine));
+  plan::Tuning tuning = tuningOf(options, cluster->network, machine);
+  if (const Status joined = join(options, cluster->network, &tuning); !joined.ok())
+    return wrong(options, joined.text());
   cluster->job = std::make_unique<tools::Job>(
-      tuningOf(options, cluster->network, machine),
+      std::move(tuning),
       cluster->network.nodes() == 1 && cluster->network.fabric().memory.has_value());
   return {};
 }
