@@ -5,8 +5,10 @@
 
 #include <random>
 
+#include "bootstrap/unique_id.h"
 #include "control/bodies.h"
 #include "control/bundles.h"
+#include "net/socket.h"
 #include "remote_world.h"
 
 namespace weft::control {
@@ -222,6 +224,38 @@ TEST(Relay, AMateOfAStoppedLeaderMayLeave) {
   p.harm(2, SIGCONT);
   p.common->go.store(2);
   EXPECT_EQ(verdictOf(p, {0, 1, 2, 4, 5}), "");
+}
+
+// An address where nobody listens, or not this one's relay: then the rank goes to the server itself.
+TEST(Relay, ARankThatDoesNotFindItGoesWithout) {
+  net::Socket nobody;
+  net::Address address;
+  int error = 0;
+  ASSERT_TRUE(net::listenAt({.ip = {127, 0, 0, 1}, .port = 0}, &nobody, &address, &error).ok());
+  nobody = {};
+  bootstrap::IdContent content;
+  content.addresses = {address};
+  const bootstrap::UniqueId wrong = bootstrap::encodeId(content);
+  const auto common = Common::create();
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      transport::Exchange exchange = exchangeOver(common, r, kRanks);
+      const auto misled = [&](auto mine, auto* all) {
+        WEFT_TRY(exchange(mine, all));
+        if (r == 3 && (*all)[2].size() == wrong.bytes.size())
+          std::ranges::copy(wrong.bytes, (*all)[2].begin());
+        return Status();
+      };
+      Member member(common, r, kRanks, namesOf(kRanks, kPerHost), misled);
+      ASSERT_TRUE(member.opened.ok()) << member.opened.text();
+      if (r == 3) return member.note(member.watch->abort());
+      member.awaitFirstError();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::uint32_t r = 0; r < kRanks; ++r) EXPECT_STREQ(common->said[r], common->said[0]) << r;
+  expectHas(common->said[0], "aborted by rank 3");
 }
 
 // Also by those who have just said something that nobody reads any more.
