@@ -24,7 +24,8 @@ namespace weft::control {
 // process 50 ms after its connection closed, unless a rank of the same host knows more first, and
 // of a host that is cut off after 3 to 4 s. A stopped process is not dead, since its kernel
 // answers; after 3 s those who wait for it name it at WARN. If it has the relay of its host, the
-// others of that host miss a second of it, and those that are in no call hear in their next one.
+// others of that host hear a second later, up to four where many threads share a core, and those that
+// are in no call hear in their next one.
 //
 // The key of the link goes over the setup's exchange, so whoever could read that could join it.
 Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,

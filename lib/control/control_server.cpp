@@ -73,6 +73,7 @@ class ControlServer {
   void deliver();
   void sayGoodbye();
   void awaitClosed(Deadline limit);
+  void drain(Id id);
 
   const Deadline opening_;
   // Until everybody has come; and while there are relays, whose ranks may have to come themselves.
@@ -257,17 +258,20 @@ void ControlServer::awaitClosed(Deadline limit) {
   while (std::ranges::any_of(streams_, isOpen) && !limit.expired()) {
     pollfd entry{ready_.fd(), POLLIN, 0};
     (void)::poll(&entry, 1, limit.pollTimeoutMs());
-    for (const std::uint64_t ready : ready_.take()) {
-      const auto id = static_cast<Id>(ready);
-      if (!streams_[id]) continue;
-      std::optional<net::Message> unheard;
-      bool alive = streams_[id]->fill() && streams_[id]->flush();
-      while (alive && streams_[id]->channel().next(&unheard).ok() && unheard)
-        alive = unheard->type != net::MessageType::Bye;
-      const bool writes = alive && !streams_[id]->channel().pending().empty();
-      if (!alive || !ready_.watch(streams_[id]->socket().fd(), id, writes)) close(id);
-    }
+    for (const std::uint64_t id : ready_.take()) drain(static_cast<Id>(id));
   }
+}
+
+// Reads and forgets, until it closes or waits for that to be done here.
+void ControlServer::drain(Id id) {
+  std::optional<net::Stream>& stream = streams_[id];
+  if (!stream) return;
+  bool stays = stream->fill() && stream->flush();
+  std::optional<net::Message> unheard;
+  while (stays && stream->channel().next(&unheard).ok() && unheard)
+    stays = unheard->type != net::MessageType::Bye;
+  const bool writes = stays && !stream->channel().pending().empty();
+  if (!stays || !ready_.watch(stream->socket().fd(), id, writes)) close(id);
 }
 
 // The process ends, and rank 0 with it, which may have had its part in all calls of the others:
