@@ -10,6 +10,7 @@
 #include "../plan/sample_machine.h"
 #include "plan/cache.h"
 #include "plan/decide.h"
+#include "sim/ideal_machine.h"
 #include "sim/job.h"
 #include "sim/network.h"
 #include "topology/fabric_file.h"
@@ -29,20 +30,6 @@ inline Network networkOf(const std::string& lines, const std::vector<Change>& ch
   const Status made = Network::make(fabricOf(lines), changes, memory, &network);
   EXPECT_TRUE(made.ok()) << made.text();
   return network;
-}
-
-// Whose cores and memory take no time.
-inline tune::Machine idealMachine() {
-  constexpr double kRate = 1e30;
-  tune::Machine machine;
-  machine.cacheBytes = 1 << 20;
-  machine.sharers = 1;
-  machine.foldNear = kRate;
-  for (tune::Curve tune::Machine::*curve :
-       {&tune::Machine::load, &tune::Machine::copy, &tune::Machine::put, &tune::Machine::take,
-        &tune::Machine::stream, &tune::Machine::cmaPut, &tune::Machine::cmaTake})
-    machine.*curve = tune::flat(kRate);
-  return machine;
 }
 
 // A call of the ranks of a fabric, as they would plan it.

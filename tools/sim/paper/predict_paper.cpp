@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "sim/ideal_machine.h"
 #include "tools/sim/cluster.h"
 #include "tools/sim/paper/exchange.h"
 #include "tools/sim/step/predict_step.h"
@@ -17,20 +18,6 @@ namespace {
 
 constexpr std::array kShards = {"zero1", "1,1,8"};
 constexpr std::array kBucketsMb = {25.0, 100.0, 400.0};
-
-// Whose cores and memory take no time: only links do.
-tune::Machine withoutCores() {
-  constexpr double kRate = 1e30;
-  tune::Machine machine;
-  machine.cacheBytes = 1 << 20;
-  machine.sharers = 1;
-  machine.foldNear = kRate;
-  for (tune::Curve tune::Machine::*curve :
-       {&tune::Machine::load, &tune::Machine::copy, &tune::Machine::put, &tune::Machine::take,
-        &tune::Machine::stream, &tune::Machine::cmaPut, &tune::Machine::cmaTake})
-    machine.*curve = tune::flat(kRate);
-  return machine;
-}
 
 class TablePredictor {
  public:
@@ -65,7 +52,7 @@ class TablePredictor {
     topology::Fabric fabric;
     WEFT_TRY(topology::parseFabric(paper_.fabric, "paper " + paper_.name, &fabric));
     fabric.nodes.assign(nodes / table_.stages, fabric.nodes[0]);
-    cluster->machine = withoutCores();
+    cluster->machine = sim::idealMachine();
     return sim::Network::make(fabric, place_.changes, 0, &cluster->network);
   }
 
