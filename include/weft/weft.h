@@ -148,16 +148,20 @@ typedef enum {
   weftNumTypes = 10
 } weftDataType_t;
 
-/* Built-in operations have NCCL's values; weftRedOpCreatePreMulSum returns further ones.
+/* Sum to avg have NCCL's values; weftRedOpCreatePreMulSum returns further ones.
  * Integer sums wrap around. weftAvg divides the sum by the number of ranks, integers truncating
- * toward zero. Max and min propagate NaN. */
+ * toward zero. Max and min propagate NaN. Band, bor and bxor are MPI's: bitwise, of integers only,
+ * weftInvalidArgument for floating point. */
 typedef enum {
   weftSum = 0,
   weftProd = 1,
   weftMax = 2,
   weftMin = 3,
   weftAvg = 4,
-  weftNumOps = 5,
+  weftBand = 5,
+  weftBor = 6,
+  weftBxor = 7,
+  weftNumOps = 8,
   weftMaxRedOp = 0x7fffffff
 } weftRedOp_t;
 

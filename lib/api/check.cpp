@@ -115,6 +115,12 @@ Status overlap(bool mayCoincide) {
                      : "sendbuff and recvbuff overlap; this collective has no in-place form");
 }
 
+Status bits(reduce::RedOp op, reduce::DType type) {
+  return invalid("op ", reduce::name(op), " is bitwise, of integers only, and the call is for ",
+                 reduce::name(type),
+                 "; fix: pass the bits as an integer type of that size, or another op");
+}
+
 Status wrapsAround() { return invalid("a buffer runs past the end of the address space"); }
 
 }  // namespace wrong

@@ -41,6 +41,7 @@ Status null(const char* name);
 Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type);
 Status overlap(bool mayCoincide);
 Status wrapsAround();
+Status bits(reduce::RedOp op, reduce::DType type);
 }  // namespace wrong
 
 inline Status checkType(weftDataType_t type) {
@@ -70,9 +71,9 @@ inline Status checkOp(const comm::Communicator& comm, weftRedOp_t op, weftDataTy
                       reduce::RedOp* out, std::array<std::byte, 8>* scalar) {
   const bool builtIn = static_cast<unsigned>(op) < weftNumOps;
   *out = builtIn ? static_cast<reduce::RedOp>(op) : reduce::RedOp::PreMulSum;
-  return builtIn ? Status()
-                 : comm.scalarOf(static_cast<int>(op) - weftNumOps,
-                                 static_cast<reduce::DType>(type), scalar);
+  const auto dtype = static_cast<reduce::DType>(type);
+  if (!builtIn) return comm.scalarOf(static_cast<int>(op) - weftNumOps, dtype, scalar);
+  return reduce::isBitwise(*out) && reduce::isFloat(dtype) ? wrong::bits(*out, dtype) : Status();
 }
 
 // count * blocks elements of this type must be addressable; elements have at most 8 bytes.

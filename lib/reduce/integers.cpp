@@ -62,6 +62,12 @@ template <class T>
 using Factors =
     std::conditional_t<sizeof(T) == 1, WideBytes<hn::ScalableTag<uint16_t>>, Wrapping<T>>;
 
+// Bits know no width: all types share the kernels of bytes.
+template <class T, class Op>
+void foldBits(void* dst, const void* const* src, size_t n, size_t count, uint64_t) {
+  foldWrapping<Integers<uint8_t>, Op>(dst, src, n, count * sizeof(T));
+}
+
 template <class T>
 Kernels integersOf(RedOp op) {
   constexpr ScaleFn kScale = scaleAll<Factors<T>, Keep>;
@@ -72,6 +78,12 @@ Kernels integersOf(RedOp op) {
       return {foldIntegers<T, Integers<T>, Max>, nullptr, kScale};
     case RedOp::Min:
       return {foldIntegers<T, Integers<T>, Min>, nullptr, kScale};
+    case RedOp::Band:
+      return {foldBits<T, Band>, nullptr, kScale};
+    case RedOp::Bor:
+      return {foldBits<T, Bor>, nullptr, kScale};
+    case RedOp::Bxor:
+      return {foldBits<T, Bxor>, nullptr, kScale};
     default:
       return {foldIntegers<T, Wrapping<T>, Sum>, nullptr, kScale};
   }

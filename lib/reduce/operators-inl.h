@@ -51,6 +51,27 @@ struct Extreme {
 using Max = Extreme<true>;
 using Min = Extreme<false>;
 
+struct Band {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::And(a, b);
+  }
+};
+
+struct Bor {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Or(a, b);
+  }
+};
+
+struct Bxor {
+  template <class V>
+  static HWY_INLINE V apply(V a, V b) {
+    return hn::Xor(a, b);
+  }
+};
+
 template <class Op, class V>
 HWY_INLINE V combine(V a, V b) {
   return Op::apply(a, b);

@@ -25,7 +25,8 @@ constexpr std::array<Traits, 10> kTypes{{{"int8", 1, integerKernels},
                                          {"double", 8, floatKernels},
                                          {"bfloat16", 2, floatKernels}}};
 
-constexpr std::array<const char*, 7> kOps{"sum", "prod", "max", "min", "avg", "mulsum", "kernel"};
+constexpr std::array<const char*, 10> kOps{"sum",  "prod", "max",  "min",    "avg",
+                                           "band", "bor",  "bxor", "mulsum", "kernel"};
 
 const Traits& traits(DType type) { return kTypes[static_cast<size_t>(type)]; }
 

@@ -27,8 +27,12 @@ namespace weft::reduce {
 
 // Numbered as in weft.h and NCCL.
 enum class DType : uint8_t { I8, U8, I32, U32, I64, U64, F16, F32, F64, BF16 };
-// Epilogue adds, and gives the complete sums to the caller's code (plan/epilogue.h).
-enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, PreMulSum, Epilogue };
+// Band, Bor and Bxor are bitwise: of integers only. Epilogue adds, and gives the complete sums to the
+// caller's code (plan/epilogue.h).
+enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, PreMulSum, Epilogue };
+
+constexpr bool isFloat(DType type) { return type >= DType::F16; }
+constexpr bool isBitwise(RedOp op) { return op >= RedOp::Band && op <= RedOp::Bxor; }
 
 size_t sizeOf(DType type);
 const char* name(DType type);  // as in nccl-tests: "float", "bfloat16", ...

@@ -27,7 +27,7 @@ std::uint64_t fingerprint(const ShardConfig& c) {
   return hash.add(c.seed).value();
 }
 
-bool isFloat(reduce::DType t) {
+bool isGradientType(reduce::DType t) {
   return t == reduce::DType::F32 || t == reduce::DType::F16 || t == reduce::DType::BF16;
 }
 
@@ -67,7 +67,7 @@ Status compare(const std::vector<Wanted>& all) {
 
 Status checkConfig(const ShardConfig& c, std::uint32_t ranks) {
   WEFT_TRY(checkDegrees(c.degrees, ranks));
-  if (!isFloat(c.paramType) || !isFloat(c.gradType) || !isFloat(c.wireType))
+  if (!isGradientType(c.paramType) || !isGradientType(c.gradType) || !isGradientType(c.wireType))
     return invalid("parameters, gradients and wire must be float32, float16 or bfloat16");
   if (c.gradType != c.wireType && c.gradType != reduce::DType::F32 &&
       c.wireType != reduce::DType::F32)

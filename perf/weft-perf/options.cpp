@@ -74,7 +74,10 @@ void addWork(CLI::App& app, Raw& raw, Options& options) {
       ->check(tools::positive());
   app.add_option("-N,--run_cycles", options.cycles, "repeat everything; 0 = endlessly")
       ->check(natural);
-  app.add_option("-o,--op", raw.op, "sum prod min max avg mulsum all")->capture_default_str();
+  app.add_option(
+         "-o,--op", raw.op,
+         "sum prod min max avg mulsum band bor bxor all; the bitwise three are of integers only")
+      ->capture_default_str();
   app.add_option("-d,--datatype", raw.type, "int8 ... float bfloat16, or all")
       ->capture_default_str();
   app.add_option("-r,--root", raw.root, "rank of the root, or all")->capture_default_str();
@@ -160,6 +163,16 @@ void checkRaw(const Raw& raw) {
   }
 }
 
+// Of several operations and types, those that do not suit each other are left out.
+void checkSuits(const Options& options) {
+  for (const OpInfo& op : options.ops)
+    for (const TypeInfo& type : options.types)
+      if (suits(op, type)) return;
+  throw CLI::ValidationError(
+      "-o", fmt::format("{} is bitwise, of integers only; give one of them with -d, as uint32",
+                        options.ops[0].name));
+}
+
 void convert(const Raw& raw, Options& options) {
   checkRaw(raw);
   options.collective = parsed("collective", [&]() { return &parseCollective(raw.collective); });
@@ -170,6 +183,7 @@ void convert(const Raw& raw, Options& options) {
   options.unalignBytes = parsed("--unalign-bytes", [&]() { return parseSize(raw.unalignBytes); });
   options.ops = parsed("-o", [&]() { return parseOps(raw.op); });
   options.types = parsed("-d", [&]() { return parseTypes(raw.type); });
+  checkSuits(options);
   options.average = static_cast<Average>(raw.average);
   options.registerMemory = raw.registration == 1;
   options.root = parsed("-r", [&]() { return parseRoot(raw.root); });

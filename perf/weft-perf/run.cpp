@@ -63,6 +63,7 @@ class Run {
   void runCycle() {
     for (const TypeInfo& type : options_.types) {
       for (const OpInfo& op : ops()) {
+        if (!suits(op, type)) continue;
         for (int root : roots()) {
           for (std::size_t size : sizes_) runSize(bench_.problem(type, op, root, size));
         }

@@ -20,12 +20,15 @@ constexpr std::array<TypeInfo, 10> kTypes = {{
     {weftBfloat16, "bfloat16", "bf16", 2},
 }};
 
-constexpr std::array<OpInfo, 6> kOps = {{
+constexpr std::array<OpInfo, 9> kOps = {{
     {Op::Sum, "sum", weftSum},
     {Op::Prod, "prod", weftProd},
     {Op::Max, "max", weftMax},
     {Op::Min, "min", weftMin},
     {Op::Avg, "avg", weftAvg},
+    {Op::Band, "band", weftBand},
+    {Op::Bor, "bor", weftBor},
+    {Op::Bxor, "bxor", weftBxor},
     {Op::MulSum, "mulsum", weftNumOps},
 }};
 
@@ -51,6 +54,11 @@ std::vector<Row> select(std::span<const Row> table, const char* what, const std:
 std::span<const TypeInfo> allTypes() { return kTypes; }
 std::span<const OpInfo> allOps() { return kOps; }
 const OpInfo& noOp() { return kNoOp; }
+
+bool suits(const OpInfo& op, const TypeInfo& type) {
+  const bool isBitwise = op.op == Op::Band || op.op == Op::Bor || op.op == Op::Bxor;
+  return !isBitwise || type.type < weftFloat16;
+}
 
 const TypeInfo& typeInfo(weftDataType_t type) {
   for (const TypeInfo& info : kTypes) {

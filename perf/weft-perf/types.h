@@ -19,7 +19,7 @@ struct TypeInfo {
 };
 
 // MulSum is made with weftRedOpCreatePreMulSum; None is a collective that only moves data.
-enum class Op { None, Sum, Prod, Max, Min, Avg, MulSum };
+enum class Op { None, Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, MulSum };
 
 struct OpInfo {
   Op op;
@@ -31,6 +31,9 @@ std::span<const TypeInfo> allTypes();
 std::span<const OpInfo> allOps();
 const TypeInfo& typeInfo(weftDataType_t type);
 const OpInfo& noOp();  // "none", as nccl-tests prints it
+
+// Bitwise operations are of integers only.
+bool suits(const OpInfo& op, const TypeInfo& type);
 
 // "float" or "all". Throws std::invalid_argument that lists the names.
 std::vector<TypeInfo> parseTypes(const std::string& text);

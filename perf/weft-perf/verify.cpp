@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "perf/weft-perf/draw.h"
 
@@ -50,6 +51,13 @@ W times(W a, W b) {
   }
 }
 
+// Of integers alone.
+template <class W, class Combine>
+W bitwise(W a, W b, Combine combine) {
+  if constexpr (std::is_integral_v<W>) return static_cast<W>(combine(a, b));
+  return a;
+}
+
 // Folds the terms of one rank into the reference; the first rank starts it.
 template <class T>
 void fold(Op op, int rank, const T* terms, std::size_t count, Reference<T>& reference) {
@@ -70,6 +78,12 @@ void fold(Op op, int rank, const T* terms, std::size_t count, Reference<T>& refe
       return apply([](W a, W b) { return std::max(a, b); });
     case Op::Min:
       return apply([](W a, W b) { return std::min(a, b); });
+    case Op::Band:
+      return apply([](W a, W b) { return bitwise(a, b, std::bit_and()); });
+    case Op::Bor:
+      return apply([](W a, W b) { return bitwise(a, b, std::bit_or()); });
+    case Op::Bxor:
+      return apply([](W a, W b) { return bitwise(a, b, std::bit_xor()); });
     default:
       return apply([](W a, W b) { return plus(a, b); });
   }

@@ -183,6 +183,9 @@ TEST_F(Arguments, RootsOpsAndBlocks) {
     refuses(weftRedOpDestroy(op, c), "op was not made by");
   }
   refuses(weftRedOpDestroy(weftSum, c), "op was not made by");
+  for (const weftDataType_t type : {weftFloat16, weftFloat32, weftFloat64, weftBfloat16})
+    refuses(weftAllReduce(in_, out_, 1, type, weftBxor, c, nullptr, nullptr),
+            "op bxor is bitwise, of integers only, and the call is for ");
   const std::size_t counts[] = {4, 4}, overlapping[] = {0, 3}, far[] = {0, SIZE_MAX - 1};
   refuses(weftAllGatherV(in_, out_, nullptr, nullptr, weftFloat, c, nullptr, nullptr),
           "counts is NULL");

@@ -122,7 +122,7 @@ void addCases(Case c, std::size_t count, std::vector<Case>* all) {
       Case one = c;
       one.root = root % c.ranks;
       one.inPlace = inPlace;
-      one.op = static_cast<weftRedOp_t>((count + static_cast<std::size_t>(root)) % weftNumOps);
+      one.op = opFor(one.type, count + static_cast<std::size_t>(root));
       one.memory = static_cast<Memory>(all->size() % 3);
       if (isUneven(c.form)) makeUneven(&one, root >= c.ranks);
       all->push_back(std::move(one));

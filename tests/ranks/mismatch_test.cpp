@@ -178,6 +178,19 @@ TEST(MismatchText, NamesBothCalls) {
   }
 }
 
+TEST(MismatchText, NamesBitwiseOperations) {
+  const std::vector<std::string> texts = run({Kind::Threads, 2}, [](const Rank& r) -> std::string {
+    const int in = 1;
+    int out = 0;
+    const weftRedOp_t op = r.rank == 0 ? weftBand : weftBxor;
+    return outcome(weftAllReduce(&in, &out, 1, weftInt32, op, r.comm, nullptr, nullptr), r.comm);
+  });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("all_reduce(count=1, int32, band)"), std::string::npos) << text;
+    EXPECT_NE(text.find("all_reduce(count=1, int32, bxor)"), std::string::npos) << text;
+  }
+}
+
 // Order: the same two calls, swapped on one rank.
 TEST(MismatchText, OrderIsPartOfTheCall) {
   const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) -> std::string {

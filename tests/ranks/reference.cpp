@@ -64,6 +64,12 @@ double combine(weftRedOp_t op, double a, double b) {
       return std::max(a, b);
     case weftMin:
       return std::min(a, b);
+    case weftBand:
+      return static_cast<double>(static_cast<std::int64_t>(a) & static_cast<std::int64_t>(b));
+    case weftBor:
+      return static_cast<double>(static_cast<std::int64_t>(a) | static_cast<std::int64_t>(b));
+    case weftBxor:
+      return static_cast<double>(static_cast<std::int64_t>(a) ^ static_cast<std::int64_t>(b));
     default:
       return a + b;
   }
@@ -118,6 +124,8 @@ void randomBlocks(std::mt19937_64& random, Case* c, std::size_t most) {
   }
 }
 
+bool isBitwise(weftRedOp_t op) { return op == weftBand || op == weftBor || op == weftBxor; }
+
 std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   if (random() % 2) return "";
   std::vector<std::string> names;
@@ -146,12 +154,17 @@ bool Case::reduces() const {
          form == Form::ReduceScatterV;
 }
 
+weftRedOp_t opFor(weftDataType_t type, std::uint64_t number) {
+  const auto op = static_cast<weftRedOp_t>(number % weftNumOps);
+  return isBitwise(op) && isFloat(type) ? weftSum : op;
+}
+
 Case randomCase(std::mt19937_64& random, int ranks, std::size_t maxBytes) {
   Case c;
   c.ranks = ranks;
   c.form = static_cast<Form>(random() % kFormsWithData);
   c.type = static_cast<weftDataType_t>(random() % weftNumTypes);
-  c.op = static_cast<weftRedOp_t>(random() % weftNumOps);
+  c.op = opFor(c.type, random());
   c.preMul = random() % 6 == 0;
   c.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
   c.inPlace = random() % 2 != 0 && c.form != Form::AlltoAll;
@@ -243,6 +256,7 @@ double inputAt(const Case& c, int r, std::size_t i) {
   const std::uint64_t mixed = c.seed + static_cast<std::uint64_t>(r) * 31 + i * 7 + (i >> 8) * 13;
   if (!c.reduces()) return static_cast<double>(mixed % 101);
   if (c.op == weftProd && !c.preMul) return r < 6 && mixed % 3 == 0 ? 2 : 1;
+  if (isBitwise(c.op) && !c.preMul) return static_cast<double>(mixed % 128);
   const double value = static_cast<double>(mixed % 5) - (isSigned(c.type) ? 2 : 0);
   // A mean of floats must be exact as well.
   return c.op == weftAvg && !c.preMul && isFloat(c.type) ? value * c.ranks : value;

@@ -51,6 +51,8 @@ struct Case {
   bool isRooted() const;
   bool reduces() const;
 };
+// Of all operations that the type has, the number-th; those that it has not count as sums.
+weftRedOp_t opFor(weftDataType_t type, std::uint64_t number);
 Case randomCase(std::mt19937_64& random, int ranks, std::size_t maxBytes);
 std::string describe(const Case& c);
 

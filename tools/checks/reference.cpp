@@ -90,6 +90,9 @@ T fold(weftRedOp_t op, T a, T b) {
   if (op == weftMax) return std::max(a, b);
   if (op == weftMin) return std::min(a, b);
   if constexpr (std::is_integral_v<T>) {
+    if (op == weftBand) return static_cast<T>(a & b);
+    if (op == weftBor) return static_cast<T>(a | b);
+    if (op == weftBxor) return static_cast<T>(a ^ b);
     const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
     return static_cast<T>(op == weftProd ? x * y : x + y);
   } else {
@@ -117,7 +120,8 @@ const char* nameOf(weftDataType_t type) {
 }
 
 const char* nameOf(weftRedOp_t op) {
-  constexpr const char* kNames[weftNumOps] = {"sum", "prod", "max", "min", "avg"};
+  constexpr const char* kNames[weftNumOps] = {"sum", "prod", "max", "min",
+                                              "avg", "band", "bor", "bxor"};
   return kNames[op];
 }
 

@@ -86,6 +86,15 @@ TEST(Reference, OfIntegersIsTheAverageTowardZero) {
   for (std::size_t i = 0; i < sum.size(); ++i) EXPECT_EQ(average[i], sum[i] / 4);
 }
 
+TEST(Reference, OfBitsIsThatOfTheLanguage) {
+  std::vector<std::uint32_t> all(50, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto input = valuesOf<std::uint32_t>(inputOf(weftUint32, weftBxor, 50, 9, rank));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] ^= input[i];
+  }
+  EXPECT_EQ(valuesOf<std::uint32_t>(resultOf(weftUint32, weftBxor, 50, 9, 4)), all);
+}
+
 TEST(Reference, InputsDifferByRankAndSeed) {
   const auto input = inputOf(weftBfloat16, weftSum, 20, 1, 0);
   EXPECT_EQ(input, inputOf(weftBfloat16, weftSum, 20, 1, 0));

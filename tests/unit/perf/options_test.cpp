@@ -78,6 +78,8 @@ TEST(OptionsOf, BadInputIsAUsageError) {
       {"all_reduce", "-n", "0"},
       {"all_reduce", "-n", "5", "-K", "5"},
       {"all_reduce", "-d", "float8"},
+      {"all_reduce", "-o", "band"},
+      {"all_reduce", "-o", "bxor", "-d", "bf16"},
       {"all_reduce", "-o", "xor"},
       {"all_reduce", "-r", "-1"},
       {"all_reduce", "-r", "first"},

@@ -33,6 +33,8 @@ T combine(Op op, T a, T b) {
     const Unsigned product = static_cast<Unsigned>(a) * static_cast<Unsigned>(b);
     if (op == Op::Prod) return static_cast<T>(product);
     if (op == Op::Max || op == Op::Min) return op == Op::Max ? std::max(a, b) : std::min(a, b);
+    if (op == Op::Band || op == Op::Bor) return static_cast<T>(op == Op::Band ? a & b : a | b);
+    if (op == Op::Bxor) return static_cast<T>(a ^ b);
     return static_cast<T>(sum);
   } else {
     if (op == Op::Prod) return a * b;
@@ -72,6 +74,7 @@ TYPED_TEST_SUITE(VerifyNative, Natives);
 template <class T, class Body>
 void forAllRecipes(Body body) {
   for (const OpInfo& op : allOps()) {
+    if (!suits(op, typeInfo(kDataType<T>))) continue;
     for (int ranks : {1, 2, 3, 5, 8, 13}) {
       for (Fill fill : {Fill::Exact, Fill::Random}) {
         body(Recipe{kDataType<T>, op.op, ranks, fill, 42}, op.name);

@@ -29,8 +29,8 @@ constexpr size_t kMaxCount = 1000;
 constexpr size_t kInPlaceCounts[] = {1, 17, 64, 65, 257, kMaxCount};
 constexpr size_t kCopyCounts[] = {0,   1,   15,   63,   64,   65,   255,
                                   256, 257, 1000, 2999, 8192, 8193, 20000};
-constexpr RedOp kOps[] = {RedOp::Sum, RedOp::Prod, RedOp::Max,
-                          RedOp::Min, RedOp::Avg,  RedOp::PreMulSum};
+constexpr RedOp kOps[] = {RedOp::Sum,  RedOp::Prod, RedOp::Max,  RedOp::Min,      RedOp::Avg,
+                          RedOp::Band, RedOp::Bor,  RedOp::Bxor, RedOp::PreMulSum};
 
 std::vector<size_t> counts() {
   std::vector<size_t> all;
@@ -128,6 +128,7 @@ template <class Check>
 void forEachCase(std::initializer_list<size_t> widths, const Check& check) {
   forEachType([&]<class T>() {
     for (RedOp op : kOps) {
+      if (isBitwise(op) && isFloat(dtypeOf<T>())) continue;
       for (size_t n : widths) {
         for (uint64_t divisor : divisorsOf(op)) check(Case<T>(op, n, divisor));
       }
@@ -281,7 +282,10 @@ TEST(KernelTest, NamesAndSizesAreThoseOfNcclTests) {
   EXPECT_STREQ("bfloat16", name(DType{9}));
   EXPECT_STREQ("sum", name(RedOp{0}));
   EXPECT_STREQ("avg", name(RedOp{4}));
-  EXPECT_STREQ("mulsum", name(RedOp{5}));
+  EXPECT_STREQ("band", name(RedOp{5}));
+  EXPECT_STREQ("bor", name(RedOp{6}));
+  EXPECT_STREQ("bxor", name(RedOp{7}));
+  EXPECT_STREQ("mulsum", name(RedOp{8}));
   forEachType([]<class T>() { EXPECT_EQ(sizeof(T), sizeOf(dtypeOf<T>())); });
 }
 

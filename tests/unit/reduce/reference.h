@@ -146,7 +146,23 @@ W multiplied(W a, W b) {
 }
 
 template <class W>
+W bitwise(RedOp op, W a, W b) {
+  if constexpr (std::is_integral_v<W>) {
+    const auto bits = [&](int i) {
+      const bool x = a >> i & 1, y = b >> i & 1;
+      return op == RedOp::Band ? x && y : op == RedOp::Bor ? x || y : x != y;
+    };
+    uint64_t result = 0;
+    for (int i = 0; i < 8 * static_cast<int>(sizeof(W)); ++i) result |= uint64_t{bits(i)} << i;
+    return static_cast<W>(result);
+  } else {
+    return std::numeric_limits<W>::quiet_NaN();
+  }
+}
+
+template <class W>
 W applied(RedOp op, W a, W b) {
+  if (isBitwise(op)) return bitwise(op, a, b);
   switch (op) {
     case RedOp::Prod:
       return multiplied(a, b);

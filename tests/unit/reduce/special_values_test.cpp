@@ -115,6 +115,15 @@ TEST_P(SpecialValueTest, IntegersWrapAndDivideTowardZero) {
   EXPECT_EQ(0, foldEverywhere<int8_t>(RedOp::Avg, -100, -20, 200));
 }
 
+TEST_P(SpecialValueTest, BitsAreThoseOfTheLanguage) {
+  EXPECT_EQ(0x28, foldEverywhere<uint8_t>(RedOp::Band, 0xA9, 0x3C));
+  EXPECT_EQ(0xBD, foldEverywhere<uint8_t>(RedOp::Bor, 0xA9, 0x3C));
+  EXPECT_EQ(0x95, foldEverywhere<uint8_t>(RedOp::Bxor, 0xA9, 0x3C));
+  EXPECT_EQ(-8, foldEverywhere<int32_t>(RedOp::Band, -1, -8));
+  EXPECT_EQ(INT64_MIN | 5, foldEverywhere<int64_t>(RedOp::Bor, INT64_MIN, 5));
+  EXPECT_EQ(UINT64_MAX, foldEverywhere<uint64_t>(RedOp::Bxor, UINT64_MAX << 32, UINT32_MAX));
+}
+
 TEST_P(SpecialValueTest, OneSourceIsACopyOfTheBits) {
   const uint32_t payload = 0xFF812345;
   const void* const source = &payload;
