@@ -389,6 +389,26 @@ WEFT_API weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, c
                                          weftComm_t comm, weftStream_t stream,
                                          const weftOpts_t* opts WEFT_OR_NULL);
 
+/* Uneven forms in which each rank passes what it knows, as in MPI. What one sends must be what the
+ * other expects: ranks compare type and root at each call, and counts pair by pair (weftMismatch names
+ * both). displs: as above, and of a buffer that is sent blocks may overlap. An empty pair of blocks
+ * costs a message all the same. Algorithm "direct" alone.
+ * Gather: recvcounts and displs are read, and recvbuff is written, at root only; scatter is the
+ * mirror. In place: at root, the small buffer is its block of the large one. All-to-all: rank s's
+ * sendcounts[d] elements at sdispls[d] become rank d's recvcounts[s] at rdispls[s]; not in place. */
+WEFT_API weftResult_t weftGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                  const size_t* recvcounts, const size_t* displs,
+                                  weftDataType_t type, int root, weftComm_t comm,
+                                  weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
+WEFT_API weftResult_t weftScatterV(const void* sendbuff, const size_t* sendcounts,
+                                   const size_t* displs, void* recvbuff, size_t recvcount,
+                                   weftDataType_t type, int root, weftComm_t comm,
+                                   weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
+WEFT_API weftResult_t weftAlltoAllV(const void* sendbuff, const size_t* sendcounts,
+                                    const size_t* sdispls, void* recvbuff, const size_t* recvcounts,
+                                    const size_t* rdispls, weftDataType_t type, weftComm_t comm,
+                                    weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
+
 /* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root.
  */
 WEFT_API weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count,

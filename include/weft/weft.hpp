@@ -263,6 +263,26 @@ class Communicator : public Handle<weftComm_t, weftCommDestroy> {
     ok(weftReduceScatterV(send, recv, counts, displs, kDataType<T>, op, *this, on.stream,
                           on.options));
   }
+  // Each rank passes its own counts.
+  template <class T>
+  void gatherV(const T* send, std::size_t sendCount, T* recv, const std::size_t* recvCounts,
+               const std::size_t* displs = nullptr, int root = 0, On on = {}) {
+    ok(weftGatherV(send, sendCount, recv, recvCounts, displs, kDataType<T>, root, *this, on.stream,
+                   on.options));
+  }
+  template <class T>
+  void scatterV(const T* send, const std::size_t* sendCounts, T* recv, std::size_t recvCount,
+                const std::size_t* displs = nullptr, int root = 0, On on = {}) {
+    ok(weftScatterV(send, sendCounts, displs, recv, recvCount, kDataType<T>, root, *this, on.stream,
+                    on.options));
+  }
+  template <class T>
+  void allToAllV(const T* send, const std::size_t* sendCounts, T* recv,
+                 const std::size_t* recvCounts, const std::size_t* sendDispls = nullptr,
+                 const std::size_t* recvDispls = nullptr, On on = {}) {
+    ok(weftAlltoAllV(send, sendCounts, sendDispls, recv, recvCounts, recvDispls, kDataType<T>,
+                     *this, on.stream, on.options));
+  }
   template <class T>
   void broadcast(const T* send, T* recv, std::size_t count, int root = 0, On on = {}) {
     ok(weftBroadcast(send, recv, count, kDataType<T>, root, *this, on.stream, on.options));

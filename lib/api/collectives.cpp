@@ -4,8 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "api/blocks.h"
 #include "api/check.h"
-#include "api/entry.h"
+#include "api/issue.h"
 #include "api/submit.h"
 #include "api/together.h"
 
@@ -43,18 +44,6 @@ std::uint64_t bytesOf(const plan::Call& call, std::uint64_t count) {
   return count * reduce::sizeOf(call.type);
 }
 
-// In the group, in the stream, or now.
-Status hand(weftComm_t handle, weftStream_t streamHandle, const Options& options,
-            comm::Operation o) {
-  o.timeoutMs = options.timeoutMs;
-  if (options.label) o.label = options.label;
-  std::shared_ptr<comm::Communicator> comm;
-  std::shared_ptr<engine::WorkStream> stream;
-  WEFT_TRY(shareComm(handle, &comm));
-  if (streamHandle) WEFT_TRY(shareStream(streamHandle, &stream));
-  return submit(std::move(comm), std::move(stream), std::move(o));
-}
-
 Status defer(const Request& r, const Options& options) {
   comm::Operation o;
   o.call = r.call;
@@ -69,16 +58,6 @@ Status defer(const Request& r, const Options& options) {
 
 Status runHere(comm::Communicator& comm, const Request& r, const Options& options) {
   return runNow(comm, r.call, r.in, r.out, r.scalar.data(), options.timeoutMs, options.label);
-}
-
-std::string address(const void* of) {
-  std::array<char, 32> hex;
-  std::snprintf(hex.data(), hex.size(), "%p", of);
-  return hex.data();
-}
-
-std::string addresses(const void* in, const void* out) {
-  return text(" from ", address(in), " to ", address(out));
 }
 
 // By all threads of the rank.
@@ -96,14 +75,6 @@ Status runByTeam(comm::Communicator& comm, const Request& r, const Options& opti
   return runTogether(
       comm, {arguments, options.timeoutMs, describe, [&] { return addresses(r.in, r.out); },
              [&] { return runHere(comm, r, options); }});
-}
-
-// An entry point that issues a call on a communicator.
-template <class Body>
-weftResult_t issueOn(weftComm_t handle, const Body& body) noexcept {
-  return onComm(handle, [&](comm::Communicator& comm) {
-    return failingAll(comm, [&] { return body(comm); });
-  });
 }
 
 // An entry point; `check` checks its kind of buffers and completes the call.
@@ -173,34 +144,12 @@ bool isPacked(std::span<const std::size_t> counts, const std::size_t* displs) {
   return true;
 }
 
-// *extent is the elements that the large buffer of an uneven call spans.
-Status measureBlocks(std::span<const std::size_t> counts, const std::size_t* displs,
-                     weftDataType_t type, std::uint64_t* extent) {
-  std::vector<std::pair<std::size_t, std::size_t>> blocks;
-  std::uint64_t packed = 0;
-  *extent = 0;
-  for (std::size_t r = 0; r < counts.size(); ++r) {
-    if (counts[r] == 0) continue;
-    const std::uint64_t at = displs ? displs[r] : packed;
-    WEFT_TRY(checkCount(counts[r], 1, type));
-    WEFT_TRY(checkCount(at + counts[r] < at ? UINT64_MAX : at + counts[r], 1, type));
-    blocks.emplace_back(at, at + counts[r]);
-    packed += counts[r];
-    *extent = std::max(*extent, at + counts[r]);
-  }
-  std::sort(blocks.begin(), blocks.end());
-  for (std::size_t i = 1; i < blocks.size(); ++i)
-    if (blocks[i].first < blocks[i - 1].second)
-      return invalid("blocks overlap: displs and counts do not fit");
-  return {};
-}
-
 Status checkUneven(comm::Communicator& comm, Request& r) {
   WEFT_TRY(checkPointer(r.counts, "counts"));
   WEFT_TRY(checkCommon(comm, r, 1));
   r.call.counts = {r.counts, comm.ranks()};
   if (r.displs && !isPacked(r.call.counts, r.displs)) r.call.displs = {r.displs, comm.ranks()};
-  std::uint64_t extent = 0;
+  Extent extent;
   WEFT_TRY(measureBlocks(r.call.counts, r.displs, r.type, &extent));
   const auto sumOfFirst = [&](std::uint32_t n) {
     return std::accumulate(r.counts, r.counts + n, std::uint64_t{0});
@@ -210,28 +159,17 @@ Status checkUneven(comm::Communicator& comm, Request& r) {
   const std::uint64_t ownAt = r.displs ? r.displs[comm.rank()] : sumOfFirst(comm.rank());
   const auto own = static_cast<std::int64_t>(bytesOf(r.call, ownAt));
   const std::uint64_t block = bytesOf(r.call, r.counts[comm.rank()]);
-  const std::uint64_t all = bytesOf(r.call, extent);
+  const std::uint64_t all = bytesOf(r.call, extent.end);
   return checkBuffers({r.in, gathers ? block : all}, {r.out, gathers ? all : block},
                       gathers ? own : -own, true);
 }
 
-// By all threads of the rank.
-Status runPairByTeam(comm::Communicator& comm, weftComm_t handle, const Options& options,
-                     comm::Operation o) {
-  const engine::PairOp& pair = o.pairs[0];
-  Hash arguments;
-  arguments.add(pair.isSend)
-      .add(pair.peer)
-      .add(pair.count)
-      .add(static_cast<std::uint64_t>(pair.type));
-  arguments.add(reinterpret_cast<std::uintptr_t>(pair.data));
-  const auto describe = [&] {
-    return text(pair.isSend ? "send(" : "recv(", pair.count, ", ", reduce::name(pair.type),
-                ", peer=", pair.peer, ")");
-  };
-  return runTogether(
-      comm, {arguments, options.timeoutMs, describe, [&] { return " at " + address(pair.data); },
-             [&] { return hand(handle, nullptr, options, o); }});
+TeamWords wordsOf(const engine::PairOp& pair) {
+  return {[&pair] {
+            return text(pair.isSend ? "send(" : "recv(", pair.count, ", ", reduce::name(pair.type),
+                        ", peer=", pair.peer, ")");
+          },
+          [&pair] { return " at " + address(pair.data); }};
 }
 
 weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataType_t type, int peer,
@@ -247,10 +185,8 @@ weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataTyp
     o.isPairs = true;
     o.pairs.push_back({isSend, static_cast<std::uint32_t>(peer), static_cast<std::byte*>(buffer),
                        count, static_cast<reduce::DType>(type)});
-    if (comm.callers() != nullptr)
-      return stream || inGroup() ? notTogether(comm)
-                                 : runPairByTeam(comm, handle, options, std::move(o));
-    return hand(handle, stream, options, std::move(o));
+    const engine::PairOp pair = o.pairs[0];
+    return issue(comm, handle, stream, options, std::move(o), wordsOf(pair));
   });
 }
 

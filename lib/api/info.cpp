@@ -27,7 +27,8 @@ constexpr int kCollectives = static_cast<int>(schedule::Collective::Barrier) + 1
 bool findCollective(std::string_view name, schedule::Collective* out) {
   for (int c = 0; c < kCollectives; ++c) {
     *out = static_cast<schedule::Collective>(c);
-    if (plan::collectiveName(*out) == name || plan::collectiveName(*out, true) == name) return true;
+    for (const bool uneven : {false, plan::sharesCounts(*out)})  // the others have no plan
+      if (plan::collectiveName(*out, uneven) == name) return true;
   }
   return false;
 }

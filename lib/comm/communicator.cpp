@@ -91,14 +91,21 @@ Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int 
   return failingAll([&] { return launchOrThrow(call, launch, timeoutMs, label); });
 }
 
-Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
-                                   const char* label) {
+// Before a collective is entered.
+Status Communicator::beginCall(int timeoutMs) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
   Core& core = *core_;
   if (core.watch.calls() < core.failedUpTo && WEFT_MARK("a call failed before recovery")) {
     core.watch.passOver();
     return core.failure;
   }
+  return {};
+}
+
+Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
+                                   const char* label) {
+  WEFT_TRY(beginCall(timeoutMs));
+  Core& core = *core_;
   WEFT_TRY(core.plans.find(call, &launch->plan));
   planBytes_.store(core.plans.bytes(), std::memory_order_relaxed);
   core.watch.enter(*launch->plan, timeoutMs, label);
@@ -138,19 +145,31 @@ Status Communicator::run(const plan::Call& call, const void* in, void* out,
 
 Status Communicator::run(const Operation& operation) {
   const char* label = operation.label.empty() ? nullptr : operation.label.c_str();
-  if (!operation.isPairs) {
-    plan::Call call = operation.call;
-    call.counts = operation.counts;
-    call.displs = operation.displs;
-    call.algorithm = operation.algorithm;
-    return run(call, operation.in, operation.out, operation.scalar.data(), operation.timeoutMs,
-               label);
-  }
-  return failingAll([&]() -> Status {
-    if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
-    core_->watch.enterPairs(operation.timeoutMs, label);
-    return core_->watch.settle(core_->pairs.run(operation.pairs));
-  });
+  if (operation.isPairs) return failingAll([&] { return runPairs(operation, label); });
+  if (operation.call.exchanges) return failingAll([&] { return exchange(operation, label); });
+  plan::Call call = operation.call;
+  call.counts = operation.counts;
+  call.displs = operation.displs;
+  call.algorithm = operation.algorithm;
+  return run(call, operation.in, operation.out, operation.scalar.data(), operation.timeoutMs,
+             label);
+}
+
+Status Communicator::runPairs(const Operation& operation, const char* label) {
+  if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
+  core_->watch.enterPairs(operation.timeoutMs, label);
+  return core_->watch.settle(core_->pairs.run(operation.pairs));
+}
+
+// A collective in the order of calls, though no plan. Who sends to its root alone may be ahead.
+Status Communicator::exchange(const Operation& operation, const char* label) {
+  WEFT_TRY(beginCall(operation.timeoutMs));
+  Core& core = *core_;
+  const plan::Call& call = operation.call;
+  core.watch.enter({plan::fingerprintOf(call, ranks_, {}), plan::packWhat(call), 0,
+                    schedule::isRooted(call.collective)},
+                   operation.timeoutMs, label);
+  return core.watch.settle(core.pairs.runCollective(operation.pairs));
 }
 
 Status Communicator::allGather(const void* mine, void* all, std::size_t count, reduce::DType type,

@@ -24,7 +24,8 @@ struct Operation {
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
   std::array<std::byte, 8> scalar{};  // PreMulSum
-  std::vector<engine::PairOp> pairs;  // point-to-point batch: then `call` is not used
+  std::vector<engine::PairOp> pairs;  // point-to-point batch: then `call` is not used; or those of
+                                      // a call that exchanges
   bool isPairs = false;
   int timeoutMs = 0;
   std::string label;
@@ -105,6 +106,9 @@ class alignas(base::kCacheAligned) Communicator {
   Status launch(const plan::Call& call, engine::Launch* launch, int timeoutMs, const char* label);
   Status launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                        const char* label);
+  Status runPairs(const Operation& operation, const char* label);
+  Status exchange(const Operation& operation, const char* label);
+  Status beginCall(int timeoutMs);
   template <class Body>
   Status failingAll(Body&& body);
   Status runObserved(Core& core, const engine::Launch& launch) const;

@@ -14,17 +14,19 @@ namespace {
 // Bytes of one message that are read before other transfers get their turn and the watch is asked.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
-// In a tag: the sender only says where the message lies, and the receiver reads it.
-constexpr std::uint64_t kOffered = 0x80;
+// A tag: the type, two flags, 40 bits of count, which no host has the memory for, and of a
+// collective 16 bits of the fingerprint of all calls so far.
+constexpr std::uint64_t kOffered = 0x80;  // the sender says where the message lies, for its reader
+constexpr std::uint64_t kCollective = 0x40;
+constexpr std::uint64_t kTypes = kCollective - 1;
+constexpr std::uint64_t kCounts = (std::uint64_t{1} << 40) - 1;
+constexpr std::uint64_t kCalls = std::uint64_t{0xffff} << 48;
 
-// What both ends must agree on; errors print it.
-std::uint64_t tagOf(const PairOp& op) {
-  return op.count << 8 | static_cast<std::uint64_t>(op.type);
-}
+std::uint64_t countOf(std::uint64_t tag) { return tag >> 8 & kCounts; }
 
 std::string describeTag(std::uint64_t tag) {
-  return text("count=", tag >> 8, ", ",
-              reduce::name(static_cast<reduce::DType>(tag & 0xff & ~kOffered)));
+  return text("count=", countOf(tag), ", ", reduce::name(static_cast<reduce::DType>(tag & kTypes)),
+              (tag & kCollective) != 0 ? ", of a collective" : "");
 }
 
 }  // namespace
@@ -77,6 +79,11 @@ bool Pairs::arrived(std::uint32_t peer, std::uint64_t piece) const {
 bool Pairs::credited(std::uint32_t peer, std::uint64_t piece) const {
   const transport::ArrivalSlot& arrival = arrivalHere(peer, kPairSlots + piece % kPairSlots);
   return transport::epochOf(arrival.flag.load(std::memory_order_acquire)) >= piece;
+}
+
+// What both ends must agree on; errors print it.
+std::uint64_t Pairs::tagOf(const PairOp& op) const {
+  return (op.count & kCounts) << 8 | static_cast<std::uint64_t>(op.type) | call_;
 }
 
 Status Pairs::load(std::span<const PairOp> ops) {
@@ -134,10 +141,22 @@ Status Pairs::copyToSelf() {
 }
 
 Status Pairs::run(std::span<const PairOp> ops) {
+  call_ = 0;
   WEFT_TRY(load(ops));
   // Whoever has failed in the meantime counts on nobody touching its buffers.
   WEFT_TRY(watch_.firstError());
   for (const PairOp& op : ops) ++(op.isSend ? sends_ : receives_)[op.peer];
+  return runAll();
+}
+
+Status Pairs::runCollective(std::span<const PairOp> ops) {
+  call_ = (watch_.tag() & kCalls) | kCollective;
+  WEFT_TRY(load(ops));
+  WEFT_TRY(watch_.firstError());
+  return runAll();
+}
+
+Status Pairs::runAll() {
   const transport::ProgressOwnership ownership(transport_);
   const TeamWork::Call call(work_, nsToReceive());
   const Status status = runLoaded();
@@ -254,7 +273,24 @@ Pairs::Step Pairs::send(Transfer& t) {
   return step;
 }
 
+// Another call, or other counts of this one.
+Status Pairs::disagreeInCall(const Transfer& t, std::uint64_t tag) {
+  const bool isOfThisCall = (tag & (kCalls | kCollective)) == call_;
+  if (!isOfThisCall) return watch_.disagreement(t.op.peer);
+  return watch_.declare(Status::error(
+      {.code = Code::Mismatch,
+       .who = watch_.nameOf(t.op.peer),
+       .call = text(watch_.nameOf(t.op.peer), " sends ", countOf(tag), " elements to ",
+                    watch_.nameOf(rank_), ", which expects ", t.op.count),
+       .what = text("mismatched counts in ", watch_.currentCall(), ": {call}"),
+       .fix = "pass the same count on both sides"}));
+}
+
 Pairs::Step Pairs::disagree(const Transfer& t, std::uint64_t tag) {
+  if (call_ != 0) {
+    fail(disagreeInCall(t, tag));
+    return Step::Broken;
+  }
   fail(watch_.declare(Status::error(
       {.code = Code::Mismatch,
        .who = watch_.nameOf(t.op.peer),

@@ -44,8 +44,8 @@ PairTuning tunePairs(const tune::Machine& machine);
 //   - a payload in its arrival slot (kInlineBytes), or in the staging slot of that arrival slot;
 //   - or an offer of all of a message: where it lies. Its receiver copies it from there to where it
 //     belongs, and the credit tells the sender that it is done. So long messages are copied once.
-// The tag carries count and type, so a receive that does not fit its send is told apart at the
-// first piece. One thread at a time.
+// The tag carries count, type and, of a collective, the calls so far; so a receive that does not fit
+// its send is told apart at the first piece. One thread at a time.
 class Pairs {
  public:
   static constexpr std::uint32_t kPairSlots = 4;
@@ -57,6 +57,8 @@ class Pairs {
 
   // Checks that sends and receives to oneself match, then runs all. Errors of usage have no effect.
   Status run(std::span<const PairOp> ops);
+  // As a collective that the watch has been told of: what comes from another call is a disagreement.
+  Status runCollective(std::span<const PairOp> ops);
 
   // By peer: messages to it and from it that were begun here.
   const std::vector<std::uint64_t>& sends() const { return sends_; }
@@ -80,7 +82,9 @@ class Pairs {
   enum class Step : std::uint8_t { Blocked, Moved, Broken };
   friend class Progress;
 
+  Status runAll();
   Status load(std::span<const PairOp> ops);
+  std::uint64_t tagOf(const PairOp& op) const;
   Status runLoaded();
   Status meet(std::uint32_t peer);
   Status copyToSelf();
@@ -97,6 +101,7 @@ class Pairs {
   double nsToReceive() const;
   Step putOrBlock(const transport::Put& put);
   Step disagree(const Transfer& transfer, std::uint64_t tag);
+  Status disagreeInCall(const Transfer& transfer, std::uint64_t tag);
   bool fail(Status why);
 
   bool awaitsHere(const Seat& seat) const;
@@ -144,6 +149,7 @@ class Pairs {
   // By peer, within a pass: an earlier transfer goes first.
   std::vector<bool> busySend_, busyReceive_;
   Status broken_;
+  std::uint64_t call_ = 0;  // of a collective: what its tags say of it
 };
 
 }  // namespace weft::engine

@@ -16,6 +16,9 @@ std::string_view collectiveName(schedule::Collective collective, bool uneven) {
                                          "scatter",    "alltoall",   "barrier"};
   if (uneven && collective == schedule::Collective::AllGather) return "all_gather_v";
   if (uneven && collective == schedule::Collective::ReduceScatter) return "reduce_scatter_v";
+  if (uneven && collective == schedule::Collective::Gather) return "gather_v";
+  if (uneven && collective == schedule::Collective::Scatter) return "scatter_v";
+  if (uneven && collective == schedule::Collective::AllToAll) return "alltoallv";
   const auto number = static_cast<std::size_t>(collective);
   return number < std::size(kNames) ? kNames[number] : "unknown collective";
 }
@@ -23,8 +26,9 @@ std::string_view collectiveName(schedule::Collective collective, bool uneven) {
 std::string describe(schedule::Collective collective, std::uint64_t count, reduce::DType type,
                      reduce::RedOp op, int root, bool uneven) {
   if (collective == schedule::Collective::Barrier) return "barrier()";
-  std::string line =
-      text(collectiveName(collective, uneven), "(count=", count, ", ", reduce::name(type));
+  std::string line = text(collectiveName(collective, uneven), "(");
+  if (!uneven || sharesCounts(collective)) line += text("count=", count, ", ");
+  line += reduce::name(type);
   if (schedule::isReduction(collective)) line += text(", ", reduce::name(op));
   if (schedule::isRooted(collective)) line += text(", root=", root);
   return line + ")";
@@ -44,7 +48,8 @@ bool isStep(const Call& call) {
 
 std::uint64_t packWhat(const Call& call) {
   return static_cast<std::uint64_t>(call.collective) | static_cast<std::uint64_t>(call.type) << 8 |
-         static_cast<std::uint64_t>(call.op) << 16 | (call.counts.empty() ? 0 : kUnevenBit) |
+         static_cast<std::uint64_t>(call.op) << 16 |
+         (call.counts.empty() && !call.exchanges ? 0 : kUnevenBit) |
          static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.root)) << 32;
 }
 

@@ -23,6 +23,8 @@ struct Call {
   std::uint64_t count = 0;              // of the vector, or of one rank's block
   std::span<const std::size_t> counts;  // uneven forms: elements of each rank's block
   std::span<const std::size_t> displs;  // uneven forms: where they start; empty: packed
+  // Uneven, and each rank knows its own counts only, which therefore are not in the fingerprint.
+  bool exchanges = false;
   bool reproducible = false;
   std::string_view algorithm;  // forced by the caller; empty: choose
 };
@@ -34,7 +36,14 @@ bool isStep(const Call& call);
 // nccl-tests' name ("all_reduce"), and the uneven form's ("all_gather_v").
 std::string_view collectiveName(schedule::Collective collective, bool uneven = false);
 
-// The call as people write it: "all_reduce(count=1000, float32, sum)".
+// The uneven form: does each rank know the counts of all, so that it is planned? Else each knows its own.
+constexpr bool sharesCounts(schedule::Collective collective) {
+  return collective == schedule::Collective::AllGather ||
+         collective == schedule::Collective::ReduceScatter;
+}
+
+// The call as people write it: "all_reduce(count=1000, float32, sum)"; without a count where ranks
+// have counts of their own.
 std::string describe(schedule::Collective collective, std::uint64_t count, reduce::DType type,
                      reduce::RedOp op, int root, bool uneven);
 // The same from a peer's record.

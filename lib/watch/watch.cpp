@@ -80,17 +80,17 @@ Watch::Watch(transport::Transport& transport, std::uint32_t rank,
       endSeen_(names.size(), 0),
       silence_(names_, remote) {}
 
-void Watch::enter(const plan::Plan& plan, int timeoutMs, const char* label) {
+void Watch::enter(const Announced& call, int timeoutMs, const char* label) {
   inPairs_ = false;
-  ahead_ = plan.runsAhead;
-  tag_ = Hash().add(tag_ + plan.fingerprint).value();
+  ahead_ = call.runsAhead;
+  tag_ = Hash().add(tag_ + call.fingerprint).value();
   ++seq_;
   transport::CallRecord& record = mine_.calls[seq_ % transport::kCallRecords];
   // Release each: whoever reads a field of this call no longer finds the number of an older one.
   record.seq.store(0, std::memory_order_relaxed);
   record.fingerprint.store(tag_, std::memory_order_release);
-  record.count.store(plan.count, std::memory_order_release);
-  record.what.store(plan.what, std::memory_order_release);
+  record.count.store(call.count, std::memory_order_release);
+  record.what.store(call.what, std::memory_order_release);
   record.seq.store(seq_, std::memory_order_release);
   // In this order: whoever is killed in between must not look like one that has done its part.
   mine_.inCall.store(1, std::memory_order_relaxed);

@@ -38,7 +38,15 @@ class Watch {
 
   // Hot path: two lines written, no system call. `label` may be null and must outlive the call. What
   // it finds out is the first error.
-  void enter(const plan::Plan& plan, int timeoutMs, const char* label);
+  void enter(const plan::Plan& plan, int timeoutMs, const char* label) {
+    enter({plan.fingerprint, plan.what, plan.count, plan.runsAhead}, timeoutMs, label);
+  }
+  // A collective, whatever it is run by.
+  struct Announced {
+    std::uint64_t fingerprint, what, count;  // as in a plan
+    bool runsAhead;
+  };
+  void enter(const Announced& call, int timeoutMs, const char* label);
   // Point-to-point work has no place in the order of collectives: a deadline and nothing to
   // compare.
   void enterPairs(int timeoutMs, const char* label);
@@ -95,6 +103,8 @@ class Watch {
   void passOver() { ++seq_; }
 
   const PeerName& nameOf(std::uint32_t rank) const { return names_[rank]; }
+  // "all_reduce(count=1, float, sum) #3 on communicator c"
+  std::string currentCall() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -125,7 +135,6 @@ class Watch {
   Status late(std::uint32_t waitingFor);
   ErrorData whoIsLate(std::uint32_t waitingFor) const;
   std::string lastSeen(std::uint32_t rank) const;
-  std::string currentCall() const;
   void warnIfLong(std::uint32_t waitingFor);
 
   transport::Transport& transport_;

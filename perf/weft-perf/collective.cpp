@@ -108,6 +108,8 @@ Blocks ownPartOfReduction(const Problem& p) {
 Blocks wholeOfRoot(const Problem& p) { return {{0, p.count, p.root, 0}}; }
 Blocks ownPartOfRoot(const Problem& p) { return {{0, p.count, p.root, rankOf(p) * p.count}}; }
 
+Blocks ownPartOfRootV(const Problem& p) { return {{0, p.recvCount, p.root, p.recvAt}}; }
+
 // Block s comes from rank s, from `stride` elements into its input.
 Blocks oneBlockPerRank(const Problem& p, std::size_t stride) {
   Blocks blocks;
@@ -214,25 +216,26 @@ weftResult_t sendRecv(const Problem& p, const Call& c) {
 }
 
 weftResult_t allToAllV(const Problem& p, const Call& c) {
-  const auto* send = static_cast<const unsigned char*>(c.send);
-  auto* recv = static_cast<unsigned char*>(c.recv);
-  return grouped([&]() {
-    weftResult_t result = weftSuccess;
-    for (int peer = 0; peer < p.ranks && result == weftSuccess; ++peer) {
-      const std::size_t count = blockBetween(p, rankOf(p), static_cast<std::size_t>(peer));
-      result = weftSend(send, count, p.type.type, peer, c.comm, c.stream, c.options);
-      if (result != weftSuccess) break;
-      result = weftRecv(recv, count, p.type.type, peer, c.comm, c.stream, c.options);
-      send += count * p.type.bytes;
-      recv += count * p.type.bytes;
-    }
-    return result;
-  });
+  std::vector<std::size_t> counts;  // of both directions
+  for (std::size_t peer = 0; peer < ranksOf(p); ++peer)
+    counts.push_back(blockBetween(p, rankOf(p), peer));
+  return weftAlltoAllV(c.send, counts.data(), nullptr, c.recv, counts.data(), nullptr, p.type.type,
+                       c.comm, c.stream, c.options);
+}
+
+weftResult_t gatherV(const Problem& p, const Call& c) {
+  return weftGatherV(c.send, p.sendCount, c.recv, p.counts.data(), nullptr, p.type.type, p.root,
+                     c.comm, c.stream, c.options);
+}
+
+weftResult_t scatterV(const Problem& p, const Call& c) {
+  return weftScatterV(c.send, p.counts.data(), nullptr, c.recv, p.recvCount, p.type.type, p.root,
+                      c.comm, c.stream, c.options);
 }
 
 constexpr bool kReduces = true, kRooted = true, kInPlace = true, kReplicates = true, kPlans = true;
 
-constexpr std::array<Collective, 13> kCollectives = {{
+constexpr std::array<Collective, 15> kCollectives = {{
     {"all_reduce", kReduces, !kRooted, kInPlace, kReplicates, kPlans, shapeWhole, wholeReduction,
      factorAllReduce, allReduce},
     {"all_gather", !kReduces, !kRooted, kInPlace, kReplicates, kPlans, shapeGathering, gathered,
@@ -251,6 +254,10 @@ constexpr std::array<Collective, 13> kCollectives = {{
      factorBlocks, gather},
     {"scatter", !kReduces, kRooted, kInPlace, !kReplicates, kPlans, shapeScatter, ownPartOfRoot,
      factorBlocks, scatter},
+    {"gather_v", !kReduces, kRooted, kInPlace, !kReplicates, !kPlans, shapeGatheringV,
+     gatheredAtRoot, factorBlocks, gatherV},
+    {"scatter_v", !kReduces, kRooted, kInPlace, !kReplicates, !kPlans, shapeScatteringV,
+     ownPartOfRootV, factorBlocks, scatterV},
     {"alltoall", !kReduces, !kRooted, !kInPlace, !kReplicates, kPlans, shapeAllToAll, exchanged,
      factorBlocks, allToAll},
     {"alltoallv", !kReduces, !kRooted, !kInPlace, !kReplicates, !kPlans, shapeAllToAllV, exchangedV,

@@ -71,7 +71,7 @@ struct Collective {
   bool rooted;
   bool inPlace;
   bool replicates;  // all ranks receive the same bits
-  bool plans;       // runs as a plan, which can be explained; else as sends and receives
+  bool plans;       // runs as a plan, which can be explained; else by pairs of ranks
   void (*shape)(Problem& problem, std::size_t elements, std::size_t multiple);
   std::vector<Block> (*expected)(const Problem& problem);
   double (*busFactor)(int ranks);  // busbw / algbw

@@ -10,7 +10,7 @@ set -u
 perf=$1
 scope=${2:-quick}
 collectives="all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce
-             gather scatter alltoall sendrecv barrier"
+             gather gather_v scatter scatter_v alltoall alltoallv sendrecv barrier"
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 runs=0

@@ -83,6 +83,21 @@ const std::vector<Entry>& entries() {
          const std::size_t counts[] = {n, n};
          return weftReduceScatterV(i, o, counts, nullptr, t, weftSum, c, s, p);
        }},
+      {"GatherV",
+       [](auto i, auto o, auto n, auto t, auto c, auto s, auto p) {
+         const std::size_t counts[] = {n, n};
+         return weftGatherV(i, n, o, counts, nullptr, t, 0, c, s, p);
+       }},
+      {"ScatterV",
+       [](auto i, auto o, auto n, auto t, auto c, auto s, auto p) {
+         const std::size_t counts[] = {n, n};
+         return weftScatterV(i, counts, nullptr, o, n, t, 0, c, s, p);
+       }},
+      {"AlltoAllV",
+       [](auto i, auto o, auto n, auto t, auto c, auto s, auto p) {
+         const std::size_t counts[] = {n, n};
+         return weftAlltoAllV(i, counts, nullptr, o, counts, nullptr, t, c, s, p);
+       }},
   };
   return all;
 }
@@ -122,7 +137,10 @@ TEST_F(Arguments, OptionsOfEveryCollective) {
     opts.algorithm = "telepathy";
     refuses(call(), "unknown algorithm 'telepathy'", weftInvalidUsage);
     opts.algorithm = "mesh:sideways";
-    refuses(call(), "unknown protocol 'sideways'", weftInvalidUsage);
+    const bool exchanges = std::string(e.name).ends_with("V") && std::string(e.name)[0] != 'R' &&
+                           std::string(e.name) != "AllGatherV";
+    refuses(call(), exchanges ? "unknown algorithm 'mesh:sideways'" : "unknown protocol 'sideways'",
+            weftInvalidUsage);
     opts = WEFT_OPTS_INITIALIZER;
     for (const int bad : {0, -1}) {
       opts.timeoutMs = bad;
@@ -159,6 +177,11 @@ TEST_F(Arguments, OptionsMayBeLeftOut) {
     EXPECT_EQ(weftGather(in, out + 10, 1, weftFloat, 0, c, nullptr), weftSuccess);
     EXPECT_EQ(weftScatter(in, out + 12, 1, weftFloat, 0, c, nullptr), weftSuccess);
     EXPECT_EQ(weftAlltoAll(in, out + 14, 1, weftFloat, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftGatherV(in, 1, out + 20, counts, nullptr, weftFloat, 0, c, nullptr), weftSuccess);
+    EXPECT_EQ(weftScatterV(in, counts, nullptr, out + 22, 1, weftFloat, 0, c, nullptr),
+              weftSuccess);
+    EXPECT_EQ(weftAlltoAllV(in, counts, nullptr, out + 24, counts, nullptr, weftFloat, c, nullptr),
+              weftSuccess);
     EXPECT_EQ(weftSend(in, 1, weftFloat, c == comms_[0] ? 1 : 0, c, nullptr), weftSuccess);
     EXPECT_EQ(weftRecv(out + 16, 1, weftFloat, c == comms_[0] ? 1 : 0, c, nullptr), weftSuccess);
     EXPECT_EQ(weftBarrier(c, nullptr), weftSuccess);
@@ -193,6 +216,23 @@ TEST_F(Arguments, RootsOpsAndBlocks) {
           "blocks overlap");
   refuses(weftReduceScatterV(in_, out_, counts, far, weftFloat, weftSum, c, nullptr, nullptr),
           "exceeds the address space");
+  refuses(
+      weftAlltoAllV(in_, nullptr, nullptr, out_, counts, nullptr, weftFloat, c, nullptr, nullptr),
+      "sendcounts is NULL");
+  refuses(
+      weftAlltoAllV(in_, counts, nullptr, out_, nullptr, nullptr, weftFloat, c, nullptr, nullptr),
+      "recvcounts is NULL");
+  refuses(weftAlltoAllV(in_, counts, nullptr, out_, counts, overlapping, weftFloat, c, nullptr,
+                        nullptr),
+          "blocks overlap");
+  refuses(weftGatherV(in_, 4, out_, nullptr, nullptr, weftFloat, 0, c, nullptr, nullptr),
+          "recvcounts is NULL");
+  refuses(weftScatterV(in_, nullptr, nullptr, out_, 4, weftFloat, 0, c, nullptr, nullptr),
+          "sendcounts is NULL");
+  refuses(weftGatherV(in_, 3, out_, counts, nullptr, weftFloat, 0, c, nullptr, nullptr),
+          "rank 0 sends 3 elements to itself and expects 4");
+  refuses(weftGatherV(in_, 3, out_, counts, nullptr, weftFloat, 2, c, nullptr, nullptr),
+          "root is ");
   stillWorks();
 }
 

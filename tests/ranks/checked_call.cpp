@@ -144,11 +144,26 @@ weftResult_t CheckedCall::call(weftRedOp_t op, weftStream_t s, const weftOpts_t*
       return weftAllGatherV(in_, out_, counts, displs, c_.type, m, s, o);
     case Form::ReduceScatterV:
       return weftReduceScatterV(in_, out_, counts, displs, c_.type, op, m, s, o);
+    case Form::GatherV:
+      return weftGatherV(in_, sendCount(c_, r_.rank), out_, counts, displs, c_.type, c_.root, m, s,
+                         o);
+    case Form::ScatterV:
+      return weftScatterV(in_, counts, displs, out_, recvCount(c_, r_.rank), c_.type, c_.root, m, s,
+                          o);
+    case Form::AlltoAllV:
+      return exchange(s, o);
     case Form::Barrier:
       return weftBarrier(m, s, o);
     default:
       return shift(s, o);
   }
+}
+
+weftResult_t CheckedCall::exchange(weftStream_t stream, const weftOpts_t* opts) {
+  const std::vector<std::size_t> counts = c_.countsOf(r_.rank), displs = c_.displsOf(r_.rank);
+  const std::size_t* places = displs.empty() ? nullptr : displs.data();
+  return weftAlltoAllV(in_, counts.data(), places, out_, counts.data(), places, c_.type, r_.comm,
+                       stream, opts);
 }
 
 weftResult_t CheckedCall::shift(weftStream_t stream, const weftOpts_t* opts) {

@@ -49,6 +49,7 @@ class CheckedCall {
 
  private:
   weftResult_t call(weftRedOp_t op, weftStream_t stream, const weftOpts_t* opts);
+  weftResult_t exchange(weftStream_t stream, const weftOpts_t* opts);
   weftResult_t shift(weftStream_t stream, const weftOpts_t* opts);
   std::string checkElement(std::size_t i) const;
 

@@ -27,16 +27,14 @@ constexpr std::uint64_t kBehindEvent = 50;  // one in so many calls, where it is
 
 // A width each, and both kinds of number where there are two.
 constexpr weftDataType_t kTypes[] = {weftInt8, weftBfloat16, weftInt32, weftFloat, weftInt64};
-constexpr Form kForms[] = {Form::AllReduce,      Form::AllGather, Form::ReduceScatter,
-                           Form::Broadcast,      Form::Reduce,    Form::Gather,
-                           Form::Scatter,        Form::AlltoAll,  Form::AllGatherV,
-                           Form::ReduceScatterV, Form::Barrier,   Form::Shift};
+constexpr Form kForms[] = {
+    Form::AllReduce, Form::AllGather, Form::ReduceScatter, Form::Broadcast,  Form::Reduce,
+    Form::Gather,    Form::Scatter,   Form::AlltoAll,      Form::AllGatherV, Form::ReduceScatterV,
+    Form::GatherV,   Form::ScatterV,  Form::AlltoAllV,     Form::Barrier,    Form::Shift};
 
 bool takesAll(const Rank& r) {
   return r.ranks <= 2 || std::getenv("RANKS_TEST_ENUMERATED") != nullptr;
 }
-
-bool isUneven(Form form) { return form == Form::AllGatherV || form == Form::ReduceScatterV; }
 
 // ---- Where the engine does something else -----------------------------------------------------
 
@@ -79,7 +77,7 @@ std::set<std::size_t> everyCount(const Rank& r, const Case& c) {
   if (c.form == Form::Barrier) return {0};
   std::set<std::size_t> counts;
   for (std::size_t i = 0; i <= 2 * kInlined / sizeOf(c.type) + 1; ++i) counts.insert(i);
-  if (c.form != Form::Shift) addSegments(r, c, &counts);
+  if (c.form != Form::Shift && !exchanges(c.form)) addSegments(r, c, &counts);
   return counts;
 }
 
@@ -109,7 +107,8 @@ int rootsOf(const Case& c) {
 }
 
 bool hasPlaces(Form form) {
-  return form != Form::AlltoAll && form != Form::Barrier && form != Form::Shift;
+  return form != Form::AlltoAll && form != Form::AlltoAllV && form != Form::Barrier &&
+         form != Form::Shift;
 }
 
 // All roots, in place and not. Operations and kinds of memory take turns.

@@ -191,6 +191,50 @@ TEST(MismatchText, NamesBitwiseOperations) {
   }
 }
 
+// Of uneven calls in which each rank passes its own counts: both counts, or both calls.
+TEST(MismatchText, NamesBothCounts) {
+  const std::vector<std::string> texts =
+      run({Kind::Processes, 3}, [](const Rank& r) -> std::string {
+        const std::size_t counts[] = {5, 6, 7}, wrong[] = {5, 4, 7};
+        std::vector<float> in(7), out(18);
+        return outcome(weftGatherV(in.data(), counts[r.rank], out.data(), wrong, nullptr, weftFloat,
+                                   0, r.comm, nullptr, nullptr) == weftSuccess
+                           ? weftBarrier(r.comm, nullptr, nullptr)
+                           : weftMismatch,
+                       r.comm);
+      });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("mismatched counts in gather_v(float, root=0) #1"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find(" sends 6 elements to "), std::string::npos) << text;
+    EXPECT_NE(text.find(", which expects 4"), std::string::npos) << text;
+  }
+}
+
+TEST(MismatchText, NamesAnotherCallThanTheUnevenOne) {
+  for (const int other : {0, 1}) {
+    const std::vector<std::string> texts =
+        run({Kind::Threads, 2}, [other](const Rank& r) -> std::string {
+          const std::size_t counts[] = {1, 1};
+          std::vector<float> in(2), out(2);
+          if (r.rank == 0)
+            return outcome(weftAlltoAllV(in.data(), counts, nullptr, out.data(), counts, nullptr,
+                                         weftFloat, r.comm, nullptr, nullptr),
+                           r.comm);
+          if (other == 0)
+            return outcome(weftAllReduce(in.data(), out.data(), 1, weftFloat, weftSum, r.comm,
+                                         nullptr, nullptr),
+                           r.comm);
+          (void)weftGatherV(in.data(), 1, out.data(), counts, nullptr, weftFloat, 0, r.comm,
+                            nullptr,
+                            nullptr);  // whoever sends to the root may be through
+          return outcome(weftCommFinalize(r.comm), r.comm);
+        });
+    for (const std::string& text : texts)
+      EXPECT_NE(text.find("rank 0 called alltoallv(float)"), std::string::npos) << text;
+  }
+}
+
 // Order: the same two calls, swapped on one rank.
 TEST(MismatchText, OrderIsPartOfTheCall) {
   const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) -> std::string {

@@ -56,6 +56,18 @@ std::size_t extentOf(const Case& c) {
   return extent;
 }
 
+// From the rank-th on, and around.
+std::vector<std::size_t> turned(const std::vector<std::size_t>& all, int rank) {
+  std::vector<std::size_t> these = all;
+  if (!all.empty()) std::rotate(these.begin(), these.begin() + rank, these.end());
+  return these;
+}
+// Where AlltoAllV has on one rank the block for, or from, another.
+std::size_t exchangedAt(const Case& c, int rank, int other) {
+  if (!c.displs.empty()) return c.displsOf(rank)[static_cast<std::size_t>(other)];
+  return sum(c.countsOf(rank), other);
+}
+
 double combine(weftRedOp_t op, double a, double b) {
   switch (op) {
     case weftProd:
@@ -89,6 +101,16 @@ std::optional<double> gatheredAt(const Case& c, std::size_t i) {
     const std::size_t from = blockAt(c, b);
     if (i >= from && i < from + c.counts[static_cast<std::size_t>(b)])
       return inputAt(c, b, i - from);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> exchangedValue(const Case& c, int r, std::size_t i) {
+  const std::vector<std::size_t> counts = c.countsOf(r);
+  for (int s = 0; s < c.ranks; ++s) {
+    const std::size_t from = exchangedAt(c, r, s);
+    if (i >= from && i < from + counts[static_cast<std::size_t>(s)])
+      return inputAt(c, s, exchangedAt(c, s, r) + i - from);
   }
   return std::nullopt;
 }
@@ -128,6 +150,7 @@ bool isBitwise(weftRedOp_t op) { return op == weftBand || op == weftBor || op ==
 
 std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   if (random() % 2) return "";
+  if (exchanges(form)) return "direct";
   std::vector<std::string> names;
   std::istringstream list(weftAlgorithms(nameOf(form)));
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
@@ -140,14 +163,25 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
 
 const char* nameOf(Form form) {
   static constexpr const char* kNames[] = {
-      "all_reduce", "all_gather", "reduce_scatter", "broadcast",      "reduce",  "gather",
-      "scatter",    "alltoall",   "all_gather",     "reduce_scatter", "barrier", "shift"};
+      "all_reduce", "all_gather", "reduce_scatter", "broadcast",  "reduce",
+      "gather",     "scatter",    "alltoall",       "all_gather", "reduce_scatter",
+      "gather_v",   "scatter_v",  "alltoallv",      "barrier",    "shift"};
   return kNames[static_cast<int>(form)];
 }
 
+bool isUneven(Form form) {
+  return form == Form::AllGatherV || form == Form::ReduceScatterV || exchanges(form);
+}
+bool exchanges(Form form) {
+  return form == Form::GatherV || form == Form::ScatterV || form == Form::AlltoAllV;
+}
+
+std::vector<std::size_t> Case::countsOf(int rank) const { return turned(counts, rank); }
+std::vector<std::size_t> Case::displsOf(int rank) const { return turned(displs, rank); }
+
 bool Case::isRooted() const {
   return form == Form::Broadcast || form == Form::Reduce || form == Form::Gather ||
-         form == Form::Scatter;
+         form == Form::Scatter || form == Form::GatherV || form == Form::ScatterV;
 }
 bool Case::reduces() const {
   return form == Form::AllReduce || form == Form::ReduceScatter || form == Form::Reduce ||
@@ -167,12 +201,12 @@ Case randomCase(std::mt19937_64& random, int ranks, std::size_t maxBytes) {
   c.op = opFor(c.type, random());
   c.preMul = random() % 6 == 0;
   c.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
-  c.inPlace = random() % 2 != 0 && c.form != Form::AlltoAll;
+  c.inPlace = random() % 2 != 0 && c.form != Form::AlltoAll && c.form != Form::AlltoAllV;
   const bool blocks =
       c.form != Form::AllReduce && c.form != Form::Broadcast && c.form != Form::Reduce;
   const std::size_t most =
       maxBytes / sizeOf(c.type) / (blocks ? static_cast<std::size_t>(ranks) : 1);
-  if (c.form == Form::AllGatherV || c.form == Form::ReduceScatterV)
+  if (isUneven(c.form))
     randomBlocks(random, &c, most);
   else
     c.count = randomCount(random, most);
@@ -208,9 +242,13 @@ std::size_t sendCount(const Case& c, int r) {
     case Form::Scatter:
       return r == c.root ? all : 0;
     case Form::AllGatherV:
+    case Form::GatherV:
       return c.counts[static_cast<std::size_t>(r)];
     case Form::ReduceScatterV:
+    case Form::AlltoAllV:
       return extentOf(c);
+    case Form::ScatterV:
+      return r == c.root ? extentOf(c) : 0;
     default:
       return c.count;
   }
@@ -227,8 +265,12 @@ std::size_t recvCount(const Case& c, int r) {
     case Form::Gather:
       return r == c.root ? all : 0;
     case Form::AllGatherV:
+    case Form::AlltoAllV:
       return extentOf(c);
+    case Form::GatherV:
+      return r == c.root ? extentOf(c) : 0;
     case Form::ReduceScatterV:
+    case Form::ScatterV:
       return c.counts[static_cast<std::size_t>(r)];
     default:
       return c.count;
@@ -244,6 +286,8 @@ std::size_t ownOffset(const Case& c, int r) {
       return static_cast<std::size_t>(r) * c.count;
     case Form::AllGatherV:
     case Form::ReduceScatterV:
+    case Form::GatherV:
+    case Form::ScatterV:
       return blockAt(c, r);
     default:
       return 0;
@@ -281,7 +325,12 @@ std::optional<double> expectedAt(const Case& c, int r, std::size_t i) {
     case Form::AlltoAll:
       return inputAt(c, static_cast<int>(i / c.count), mine + i % c.count);
     case Form::AllGatherV:
+    case Form::GatherV:
       return gatheredAt(c, i);
+    case Form::ScatterV:
+      return inputAt(c, c.root, blockAt(c, r) + i);
+    case Form::AlltoAllV:
+      return exchangedValue(c, r, i);
     default:
       return inputAt(c, static_cast<int>(i / c.count), i % c.count);
   }

@@ -24,11 +24,17 @@ enum class Form {
   AlltoAll,
   AllGatherV,
   ReduceScatterV,
+  GatherV,
+  ScatterV,
+  AlltoAllV,  // rank s has counts[(s + d) % ranks] for rank d, in that block's place, at both ends
   Barrier,
   Shift  // sends to the rank that is `root` further on
 };
-inline constexpr unsigned kFormsWithData = 10;  // of collectives: those before Barrier
+inline constexpr unsigned kFormsWithData = 13;  // of collectives: those before Barrier
 const char* nameOf(Form form);                  // as weftAlgorithms knows the collective
+
+bool isUneven(Form form);
+bool exchanges(Form form);  // uneven, and each rank passes its own counts: there is no plan
 
 // Whose buffers are of weftMemAlloc: nobody's, all ranks', or those of even ranks.
 enum class Memory { Own, Shared, Mixed };
@@ -48,6 +54,9 @@ struct Case {
   std::uint64_t seed = 0;
   Memory memory = Memory::Own;
 
+  // Of AlltoAllV on one rank, by the other end; as `counts` and `displs` of the others.
+  std::vector<std::size_t> countsOf(int rank) const;
+  std::vector<std::size_t> displsOf(int rank) const;
   bool isRooted() const;
   bool reduces() const;
 };

@@ -20,7 +20,7 @@ root=$here/../..
 build=$root/build/release seeds=3 repeats=5 command=()
 passed=0 failed=0
 collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce gather scatter alltoall
-  sendrecv barrier)
+  gather_v scatter_v alltoallv sendrecv barrier)
 
 die() { printf 'efa: %s\n' "$*" >&2 && exit 2; }
 

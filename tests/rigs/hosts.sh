@@ -76,7 +76,7 @@ result() { # NAME 0|1
 part_collectives() {
   local collective
   for collective in all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce gather scatter \
-    alltoall sendrecv barrier; do
+    alltoall gather_v scatter_v alltoallv sendrecv barrier; do
     start "$collective" -b 0 -e 1M -f 31 -n 1 -w 0 -T 60
     finish
     result "$collective on $hosts hosts" $((errors > 0))
