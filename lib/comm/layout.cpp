@@ -15,6 +15,9 @@ namespace {
 // are sent to, but long messages.
 constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
 
+// Who forwards for others gets much over one link: address space, as all of it.
+constexpr std::size_t kArenaBytesOfLink = std::size_t{2} << 20;
+
 // What direct algorithms need of each peer, with a clear-to-send and the all-gather of a step.
 constexpr std::uint32_t kDense = 4;
 
@@ -68,6 +71,8 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .ringBytes = oneHost ? ringBytes(ranks) : 0};
   if (!oneHost || plan::isCrowdedHost(tuning))
     layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
+  if (tuning.links != nullptr)
+    layout->arenaBytes = std::max(layout->arenaBytes, ranks * kArenaBytesOfLink);
   return checkNumbers(ranks, std::uint64_t{transport::kMaxLanes} * perPeer + ofPairs, oneHost);
 }
 

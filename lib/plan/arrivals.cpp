@@ -55,6 +55,10 @@ std::uint32_t ofImported(const Tuning& tuning) {
   return most;
 }
 
+bool isForLinks(const schedule::Algorithm& algorithm) {
+  return algorithm.levels == schedule::Levels::Links;
+}
+
 // What algorithms need, one after the other.
 class Needs {
  public:
@@ -63,6 +67,7 @@ class Needs {
 
   bool fitNodes(const schedule::Algorithm& algorithm) const {
     if (algorithm.levels == schedule::Levels::TwoEven) return shape_.localRanks > 1;
+    if (isForLinks(algorithm)) return shape_.links != nullptr;
     return algorithm.levels == schedule::Levels::One || leveled_;
   }
   // With what may come along: the all-gather after a reduce-scatter (a step), and a clear-to-send.
@@ -80,7 +85,9 @@ class Needs {
     if (!isNew) return known->second;
     const schedule::Schedule schedule = algorithm.make(shape_);
     const bool flat = algorithm.levels == schedule::Levels::One;
-    for (const std::uint32_t rank : flat ? std::vector{0u, 1 % shape_.ranks} : typical_)
+    for (const std::uint32_t rank : isForLinks(algorithm) ? schedule.typical
+                                    : flat                ? std::vector{0u, 1 % shape_.ranks}
+                                                          : typical_)
       known->second = std::max(known->second, arrivalsOf(schedule.program(rank), shape_.ranks));
     return known->second;
   }
@@ -103,7 +110,7 @@ std::uint32_t arrivalsPerPeer(const Tuning& tuning) {
     const schedule::Algorithm* const begins = beginningOf(algorithm);
     if (begins != nullptr && fits(all.of(*begins))) continue;
     const std::uint32_t needs = all.of(algorithm);
-    if (fits(needs)) most = std::max(most, needs);
+    if (fits(needs) || isForLinks(algorithm)) most = std::max(most, needs);
   }
   return most;
 }

@@ -104,7 +104,7 @@ class Binder {
     }
     for (const schedule::Op& op : program_.ops) {
       if (op.kind != schedule::OpKind::Wait || op.dst.buf != schedule::Buf::Tmp) continue;
-      const std::uint32_t run = layout_.isVector() ? op.chunks : 1;
+      const std::uint32_t run = pieceOf(op);
       if (!fitsInline(run)) continue;
       for (std::uint32_t j = 0; j < op.chunks; ++j) {
         const std::uint64_t arrival =
@@ -155,7 +155,7 @@ class Binder {
       }
       if (takeFinish(op)) return {};
     }
-    if (layout_.isVector() || op.chunks <= 1) return bindPiece(op, 0, op.chunks);
+    if (layout_.isOnePiece(op.span())) return bindPiece(op, 0, op.chunks);
     for (std::uint32_t j = 0; j < op.chunks; ++j) WEFT_TRY(bindPiece(op, j, 1));
     return {};
   }
@@ -183,7 +183,7 @@ class Binder {
       bound->kind = Kind::Signal;
       return {};
     }
-    const std::uint32_t chunks = layout_.isVector() ? op.chunks : 1;
+    const std::uint32_t chunks = pieceOf(op);
     WEFT_TRY(checkRun(op.src + skip, chunks));
     bound->src = place(op.src + skip);
     if (schedule_.shared) {
@@ -260,14 +260,13 @@ class Binder {
 
   // A Finish of what has just been summed is done by the Fold, in registers.
   bool takeFinish(const schedule::Op& op) {
-    const std::size_t pieces = layout_.isVector() ? 1 : op.chunks;
+    const std::uint32_t piece = pieceOf(op);
+    const std::size_t pieces = op.chunks / piece;
     if (plan_->ops.size() < pieces || !(op.src == op.dst)) return false;
     for (std::size_t k = 0; k < pieces; ++k) {
       const BoundOp& before = plan_->ops[plan_->ops.size() - pieces + k];
       const Place at = place(op.dst + static_cast<std::uint32_t>(k));
-      if (before.kind != Kind::Fold || before.dst != at ||
-          before.max != bytes(layout_.isVector() ? op.chunks : 1))
-        return false;
+      if (before.kind != Kind::Fold || before.dst != at || before.max != bytes(piece)) return false;
     }
     for (std::size_t k = 0; k < pieces; ++k)
       plan_->ops[plan_->ops.size() - pieces + k].finish = true;
@@ -411,6 +410,10 @@ class Binder {
   }
 
   std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
+  // How many of an op's chunks are one piece of memory.
+  std::uint32_t pieceOf(const schedule::Op& op) const {
+    return layout_.isOnePiece(op.span()) ? op.chunks : 1;
+  }
   // Sender and receiver of a run of chunks decide alike.
   bool fitsInline(std::uint32_t chunks) const {
     return bytes(chunks) <= transport::kInlineBytes && standsAlone();

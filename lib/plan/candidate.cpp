@@ -118,6 +118,10 @@ Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const T
   if (algorithm.levels == schedule::Levels::TwoEven && shapeOf(tuning).localRanks == 1)
     return refuse(algorithm,
                   "needs several nodes with equally many ranks, in order; fix: choose two-level");
+  if (algorithm.levels == schedule::Levels::Links && tuning.links == nullptr)
+    return refuse(algorithm, "is planned for links, and these are not known; fix: choose another");
+  if (algorithm.levels == schedule::Levels::Links && call.op == reduce::RedOp::Epilogue)
+    return refuse(algorithm, "deals blocks in parts, which no epilogue takes; fix: choose another");
   if (isStep(call) && !algorithm.shared &&
       schedule::findAlgorithm(schedule::Collective::AllGather, algorithm.name) == nullptr)
     return refuse(algorithm,

@@ -2,7 +2,6 @@
 #include "plan/layout.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace weft::plan {
 namespace {
@@ -30,7 +29,8 @@ ByteLayout::ByteLayout(const schedule::Schedule& schedule, const Call& call, con
       inChunks_(schedule.inChunks),
       outChunks_(schedule.outChunks),
       tmpChunks_(schedule.tmpChunks),
-      parts_(schedule.parts) {
+      parts_(schedule.parts),
+      wantedSegment_(schedule.segmentBytes) {
   if (cutsBlocks(call))
     cutBlocks(call, schedule.ranks, budget);
   else
@@ -48,7 +48,10 @@ std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budg
   if (tmpChunks_ == 0) return wanted;
   const std::uint64_t slots = budget.slots != 0 ? budget.slots : tmpChunks_;
   const std::uint64_t hard = budget.arenaBytes / slots / kAlign * kAlign;
-  const std::uint64_t soft = std::max(budget.stagingBytes / tmpChunks_ / kAlign * kAlign, kAlign);
+  const std::uint64_t chunk = wantedSegment_ > 0
+                                  ? static_cast<std::uint64_t>(wantedSegment_) / chunks_
+                                  : budget.stagingBytes / tmpChunks_;
+  const std::uint64_t soft = std::max(chunk / kAlign * kAlign, kAlign);
   return std::min(wanted, std::min(hard, soft));
 }
 
@@ -77,44 +80,34 @@ void ByteLayout::cutBlocks(const Call& call, std::uint32_t ranks, const Budget& 
     blockOffset_.push_back(offset);
     packed += bytes;
   }
-  if (parts_ > 1) even = cutParts(elementBytes);
   const std::uint64_t longest = *std::max_element(blockBytes_.begin(), blockBytes_.end());
-  segments_ = piecesOf(longest, largestStride(longest, budget));
-  stride_ = segments_ == 1 ? longest : transport::roundUp(divideUp(longest, segments_), kAlign);
-  segmentBytes_ = stride_;
-  vector_ = even && segments_ == 1;
+  const std::uint64_t part = divideUp(longest / elementBytes, parts_) * elementBytes;
+  segments_ = piecesOf(longest, largestStride(transport::roundUp(part, kAlign), budget) * parts_);
+  stride_ =
+      segments_ == 1 ? part : transport::roundUp(divideUp(longest, segments_ * parts_), kAlign);
+  segmentBytes_ = stride_ * parts_;
+  vector_ = even && segments_ == 1 && segmentBytes_ == longest;
   total_ = packed;
 }
 
-// Each block becomes its parts, of equal length but the last ones; true if all are of one length.
-// Blocks are packed and equal then.
-bool ByteLayout::cutParts(std::uint64_t elementBytes) {
-  const std::vector<std::uint64_t> bytes = std::move(blockBytes_), offset = std::move(blockOffset_);
-  partBytes_ = divideUp(bytes[0] / elementBytes, parts_) * elementBytes;
-  blockBytes_.clear();
-  blockOffset_.clear();
-  for (std::size_t block = 0; block < bytes.size(); ++block)
-    for (std::uint64_t part = 0; part < parts_; ++part) {
-      const std::uint64_t start = std::min(part * partBytes_, bytes[block]);
-      blockBytes_.push_back(std::min(partBytes_, bytes[block] - start));
-      blockOffset_.push_back(offset[block] + start);
-    }
-  return partBytes_ * parts_ == bytes[0];
-}
-
-// Of an own block it is the part alone that counts.
 std::uint64_t ByteLayout::inOffset(std::uint32_t slot) const {
-  if (schedule::hasOneIn(collective_)) return slot * partBytes_;
-  return vector_ ? slot * stride_ : blockOffset_[slot];
+  return offset(slot, schedule::hasOneIn(collective_));
 }
 
 std::uint64_t ByteLayout::outOffset(std::uint32_t slot) const {
-  if (schedule::hasOneOut(collective_)) return slot * partBytes_;
-  return vector_ ? slot * stride_ : blockOffset_[slot];
+  return offset(slot, schedule::hasOneOut(collective_));
+}
+
+std::uint64_t ByteLayout::offset(std::uint32_t slot, bool isOneBlock) const {
+  if (isOneBlock || vector_) return slot * stride_;
+  return blockOffset_[slot / parts_] + slot % parts_ * stride_;
 }
 
 std::uint64_t ByteLayout::limit(std::uint32_t logical) const {
-  if (!vector_) return blockBytes_[logical];
+  if (!vector_) {
+    const std::uint64_t before = logical % parts_ * stride_, block = blockBytes_[logical / parts_];
+    return block > before ? block - before : 0;
+  }
   const std::uint64_t start = logical * stride_;
   return start < total_ ? total_ - start : 0;
 }

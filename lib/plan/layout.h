@@ -21,14 +21,18 @@ struct Budget {
 // an offset. A pure function, equal on all ranks.
 //
 // Two forms. A *vector* is cut into chunks of `stride` bytes. *Blocks* (one a rank, of any length
-// and place) are not contiguous within a segment, so runs of them are handled one by one. Equal
-// packed blocks in a single segment are a vector. Where a schedule deals in parts of blocks
-// (Schedule::parts), these take the blocks' place.
+// and place) are not contiguous within a segment, so runs of them are handled one by one; the parts of
+// one are. Equal packed blocks in a single segment, which their parts fill, are a vector.
 class ByteLayout {
  public:
   ByteLayout(const schedule::Schedule& schedule, const Call& call, const Budget& budget);
 
   bool isVector() const { return vector_; }
+  // Do these logical chunks lie side by side, so that they are one piece of memory?
+  bool isOnePiece(schedule::Span chunks) const {
+    return vector_ || chunks.chunks <= 1 ||
+           chunks.first / parts_ == (chunks.first + chunks.chunks - 1) / parts_;
+  }
   std::uint64_t stride() const { return stride_; }  // bytes of a chunk, and of a Tmp slot
   std::uint64_t segments() const { return segments_; }
   std::uint64_t segmentBytes() const { return segmentBytes_; }
@@ -43,15 +47,15 @@ class ByteLayout {
  private:
   void cutVector(std::uint64_t count, std::uint64_t elementBytes, const Budget& budget);
   void cutBlocks(const Call& call, std::uint32_t ranks, const Budget& budget);
-  bool cutParts(std::uint64_t elementBytes);
   std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
+  std::uint64_t offset(std::uint32_t slot, bool isOneBlock) const;
 
   schedule::Collective collective_;
   std::uint64_t chunks_;
   std::uint64_t inChunks_, outChunks_;
   std::uint64_t tmpChunks_;
-  std::uint64_t parts_;
-  std::uint64_t partBytes_ = 0;  // of blocks that are cut into several
+  std::uint32_t parts_;
+  double wantedSegment_;  // bytes; 0: any
   bool vector_ = true;
   std::uint64_t total_ = 0;
   std::uint64_t stride_ = 0;

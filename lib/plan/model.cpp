@@ -228,7 +228,9 @@ class Model {
   }
 
   // Blocks of several segments travel one by one.
-  double messagesOf(const schedule::Op& op) const { return layout_.isVector() ? 1 : op.chunks; }
+  double messagesOf(const schedule::Op& op) const {
+    return layout_.isOnePiece(op.span()) ? 1 : op.chunks;
+  }
 
   double priceOf(const schedule::Op& op, const schedule::Program& program) const {
     switch (op.kind) {

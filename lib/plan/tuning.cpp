@@ -19,8 +19,11 @@ bool isCrowdedHost(const Tuning& tuning) {
 }
 
 schedule::Shape shapeOf(const Tuning& tuning, std::uint32_t root) {
-  schedule::Shape shape{
-      .ranks = tuning.ranks, .root = root, .localRanks = 1, .nodeOf = tuning.nodes};
+  schedule::Shape shape{.ranks = tuning.ranks,
+                        .root = root,
+                        .localRanks = 1,
+                        .nodeOf = tuning.nodes,
+                        .links = tuning.links};
   if (!hasLevels(tuning)) return shape;
   const schedule::Nodes nodes(tuning.nodes);
   if (schedule::Nodes::even(nodes.rails(), nodes.count()) == tuning.nodes)

@@ -26,6 +26,7 @@ struct Tuning {
   std::optional<std::uint64_t> directMin;    // of a block; from here on it is put into Out itself
   std::string algorithm;                     // WEFT_ALGO: as Call::algorithm where that is empty
   std::shared_ptr<const Imported> imported;  // where that is a file; null: it is none
+  std::shared_ptr<const forest::Links> links = nullptr;  // null: nobody has told of them
 };
 
 // Several nodes, one of several ranks.

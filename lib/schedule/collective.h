@@ -17,7 +17,8 @@
 //   Barrier        none                             none
 //
 // The logical chunk of a slot is the chunk or block number in this table, so a sender and a
-// receiver agree on its length. In all-to-all the number differs at the two ends, which is why its
+// receiver agree on its length. A schedule may deal blocks in `parts`: then each block of the table is so
+// many slots, and so many logical chunks, one after the other. In all-to-all the number differs at the two ends, which is why its
 // blocks must have equal lengths. Buffers "root only" may not exist elsewhere and no schedule
 // touches them there.
 namespace weft::schedule {
@@ -69,8 +70,7 @@ constexpr bool hasOneOut(Collective c) {
   return c == Collective::ReduceScatter || c == Collective::Scatter;
 }
 
-// The logical chunk in slot `index` of In (Out) on `rank`. Where blocks are cut into `parts` of
-// equal length, each slot, and each block's number in the table, stands for so many.
+// The logical chunk in slot `index` of In (Out) on `rank`, with so many parts of a block.
 constexpr uint32_t logicalIn(Collective c, uint32_t rank, uint32_t index, uint32_t parts = 1) {
   return hasOneIn(c) ? rank * parts + index : index;
 }

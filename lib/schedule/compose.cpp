@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "schedule/algorithms/generators.h"
 #include "schedule/embed.h"
 
@@ -9,6 +11,8 @@ namespace {
 void takeFrom(const Schedule& part, Schedule& whole) {
   whole.tmpChunks += part.tmpChunks;
   whole.joinsPuts = whole.joinsPuts || part.joinsPuts;
+  whole.hops = std::max(whole.hops, part.hops);
+  whole.segmentBytes = std::max(whole.segmentBytes, part.segmentBytes);
   whole.typical.insert(whole.typical.end(), part.typical.begin(), part.typical.end());
 }
 
@@ -17,15 +21,16 @@ void takeFrom(const Schedule& part, Schedule& whole) {
 Schedule reduceScatterAllGather(std::string_view name, const Schedule& reduceScatter,
                                 const Schedule& allGather) {
   const uint32_t n = reduceScatter.ranks, scratch = reduceScatter.tmpChunks;
-  Schedule s = emptySchedule(Collective::AllReduce, name, n, n);
+  const uint32_t parts = reduceScatter.parts;
+  Schedule s = emptySchedule(Collective::AllReduce, name, n, n, 0, parts);
   takeFrom(reduceScatter, s);
   takeFrom(allGather, s);
   s.program = [=](uint32_t me) {
     Program p;
     embed(p, reduceScatter, me,
-          [](uint32_t r) { return Place{.rank = r, .in = {in(0)}, .out = {out(r)}}; });
+          [=](uint32_t r) { return Place{.rank = r, .in = {in(0)}, .out = {out(r * parts)}}; });
     embed(p, allGather, me, [=](uint32_t r) {
-      return Place{.rank = r, .in = {out(r)}, .out = {out(0)}, .tmp = scratch};
+      return Place{.rank = r, .in = {out(r * parts)}, .out = {out(0)}, .tmp = scratch};
     });
     return p;
   };

@@ -50,15 +50,17 @@ void Program::append(Op op, const Program& from) {
 }
 
 Schedule emptySchedule(Collective c, std::string_view algorithm, uint32_t ranks, uint32_t chunks,
-                       uint32_t root) {
+                       uint32_t root, uint32_t parts) {
+  chunks *= parts;
   const uint32_t slots = c == Collective::Barrier ? 0 : chunks;
   return {.name = text(nameOf(c), " ", algorithm),
           .collective = c,
           .root = root,
           .ranks = ranks,
-          .inChunks = hasOneIn(c) ? 1 : slots,
-          .outChunks = hasOneOut(c) ? 1 : slots,
+          .inChunks = hasOneIn(c) ? parts : slots,
+          .outChunks = hasOneOut(c) ? parts : slots,
           .logicalChunks = chunks,
+          .parts = parts,
           .typical = {root, (root + 1) % ranks}};
 }
 

@@ -126,11 +126,13 @@ struct Schedule {
   uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
-  uint32_t parts = 1;   // of a block: so many equal ones (collective.h); of schedules from files
+  uint32_t parts = 1;   // of a block: so many equal ones (collective.h)
   bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
   bool scaled = false;  // inputs pass through Apply(Scale)
   bool made = false;    // an all-gather of blocks that Apply(Finish) makes
   uint32_t hops = 1;    // messages in a chain that no one rank's program shows: of a tree
+  // How many bytes of the larger buffer had better be in one segment; 0: as many as have room.
+  double segmentBytes = 0;
   // Some ranks use what several puts brought as one run.
   bool joinsPuts = false;
   // Ranks that stand for all: each rank has its like among them, which puts as much to any one peer,
@@ -141,9 +143,9 @@ struct Schedule {
 };
 
 // Named "all-reduce mesh", with the In and Out slots that collective.h says for so many chunks of a
-// vector, or blocks; Tmp, signals and program are to come.
+// vector, or blocks in so many parts; Tmp, signals and program are to come.
 Schedule emptySchedule(Collective collective, std::string_view algorithm, uint32_t ranks,
-                       uint32_t chunks, uint32_t root = 0);
+                       uint32_t chunks, uint32_t root = 0, uint32_t parts = 1);
 
 // The others of n ranks, from the one after `me` on, and from the one before it back. So ranks send
 // and wait, and no two of them start on the same peer.

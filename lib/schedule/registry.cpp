@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/registry.h"
 
+#include <numeric>
 #include <utility>
 
 #include "schedule/algorithms/generators.h"
@@ -31,10 +32,26 @@ template <Schedule (*make)(const std::vector<uint32_t>&)>
 Schedule twoLevel(const Shape& s) {
   return make(nodesOf(s));
 }
+template <Schedule (*make)(const forest::Forest&)>
+Schedule alongTrees(const Shape& s) {
+  if (s.links != nullptr) return make(s.links->fromAll);
+  std::vector<uint32_t> all(s.ranks);
+  std::iota(all.begin(), all.end(), 0u);
+  return make(forest::stars(s.ranks, all));
+}
+template <Schedule (*make)(const forest::Forest&)>
+Schedule alongTreesFrom(const Shape& s) {
+  forest::Forest trees;
+  // From one rank they grow wherever they have grown from all.
+  if (s.links == nullptr || !forest::grow(s.links->graph, {s.root}, s.links->limits, &trees).ok())
+    trees = forest::stars(s.ranks, {s.root});
+  return make(trees);
+}
 Schedule broadcastTwoLevel(const Shape& s) { return twoLevelBroadcast(nodesOf(s), s.root); }
 
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
-constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven;
+constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven,
+               kLinks = Levels::Links;
 constexpr bool kShared = true;
 constexpr uint32_t kAuto = 1;
 
@@ -50,27 +67,32 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-level-ring",      AllReduce,     rails<railsAllReduce, ringAllReduce>,          kAuto,   kOwn, kEven},
     {"two-level-circulant", AllReduce,     rails<railsAllReduce, circulantAllReduce>,     kAuto,   kOwn, kEven},
     {"two-level-doubling",  AllReduce,     rails<railsAllReduce, doublingRail>,           kAuto,   kOwn, kEven},
+    {"forest",              AllReduce,     alongTrees<forestAllReduce>,                   kForced, kOwn, kLinks},
     {"shared",              AllReduce,     flat<sharedAllReduce>,                         kAuto,   kRank, kFlat, kShared},
     {"mesh",                ReduceScatter, flat<meshReduceScatter>,                       kAuto,   kRank},
     {"ring",                ReduceScatter, flat<ringReduceScatter>,                       kForced, kOwn},
     {"circulant",           ReduceScatter, flat<circulantReduceScatter>,                  kMany,   kOwn},
     {"two-level",           ReduceScatter, twoLevel<twoLevelReduceScatter>,               kAuto,   kOwn, kTwoLevel},
     {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>, kAuto,   kOwn, kEven},
+    {"forest",              ReduceScatter, alongTrees<forestReduceScatter>,               kForced, kOwn, kLinks},
     {"shared",              ReduceScatter, flat<sharedReduceScatter>,                     kAuto,   kRank, kFlat, kShared},
     {"mesh",                AllGather,     flat<meshAllGather>,                           kAuto},
     {"ring",                AllGather,     flat<ringAllGather>,                           kForced},
     {"circulant",           AllGather,     flat<circulantAllGather>,                      kMany},
     {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,                   kAuto,   kNone, kTwoLevel},
     {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,     kAuto,   kNone, kEven},
+    {"forest",              AllGather,     alongTrees<forestAllGather>,                   kForced, kNone, kLinks},
     {"shared",              AllGather,     flat<sharedAllGather>,                         kAuto,   kNone, kFlat, kShared},
     {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>,             3},
     {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kMany},
     {"two-level",           Broadcast,     broadcastTwoLevel,                             kAuto,   kNone, kTwoLevel},
+    {"forest",              Broadcast,     alongTreesFrom<forestBroadcast>,               kForced, kNone, kLinks},
     {"shared",              Broadcast,     rooted<sharedBroadcast>,                       kAuto,   kNone, kFlat, kShared},
     {"one-shot",            Reduce,        rooted<oneShotReduce>,                         kAuto,   kRank},
     {"mesh",                Reduce,        rooted<meshReduce>,                            kAuto,   kRank},
     {"binomial",            Reduce,        rooted<binomialReduce>,                        kMany,   kOwn},
+    {"forest",              Reduce,        alongTreesFrom<forestReduce>,                  kForced, kOwn, kLinks},
     {"direct",              Gather,        rooted<directGather>,                          kAuto},
     {"direct",              Scatter,       rooted<directScatter>,                         kAuto},
     {"direct",              AllToAll,      flat<directAllToAll>,                          kAuto},

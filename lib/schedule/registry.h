@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "forest/forest.h"
 #include "schedule/ir.h"
 
 // The list of all algorithms. To add one, write its generator in a file of its own and one line in
@@ -17,7 +19,8 @@ struct Shape {
   uint32_t ranks = 1;
   uint32_t root = 0;        // rooted collectives
   uint32_t localRanks = 1;  // two-level algorithms: ranks per node, a divisor of ranks, or
-  std::vector<uint32_t> nodeOf = {};  // by rank: its node, for Levels::Two alone
+  std::vector<uint32_t> nodeOf = {};                     // by rank: its node, for Levels::Two alone
+  std::shared_ptr<const forest::Links> links = nullptr;  // null: each pair of ranks has its own
 };
 
 // In which order a sum is formed. Either way, all ranks that get it get the same bits.
@@ -32,6 +35,7 @@ enum class Levels : uint8_t {
   One,      // it knows of none
   Two,      // any
   TwoEven,  // of equal size, rank = node * localRanks + local rank
+  Links,    // any: it is made for the very links, and only where they are known
 };
 
 inline constexpr uint32_t kForced = ~0u;  // never by itself

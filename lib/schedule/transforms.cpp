@@ -114,12 +114,13 @@ Schedule openBuffers(Schedule s) {
 Schedule makeFirst(Schedule s) {
   s.name += "+made";
   s.made = true;
-  rewritePrograms(s, [](uint32_t me, const Program& old, Program& p) {
+  rewritePrograms(s, [parts = s.parts](uint32_t me, const Program& old, Program& p) {
     bool made = false;
     const auto redirect = [&](Slot& slot) {
       if (slot.buf != Buf::In || slot.owner != kMine) return;
-      if (!std::exchange(made, true)) p.apply(ApplyId::Finish, in(0), out(me), {me});
-      slot = out(me);
+      if (!std::exchange(made, true))
+        p.apply(ApplyId::Finish, in(0), out(me * parts), {me * parts, parts});
+      slot = out(me * parts + slot.index);
     };
     for (Op op : old.ops) {
       if (op.kind != OpKind::Wait && !op.isSignal()) redirect(op.src);

@@ -2,9 +2,11 @@
 #include "sim/bound.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
-#include "sim/max_flow.h"
+#include "forest/rate.h"
+#include "sim/wiring.h"
 
 namespace weft::sim {
 namespace {
@@ -90,83 +92,16 @@ double cutNs(const std::vector<Part>& parts, Collective collective, double ranks
   return std::max(ns, leastNs(neededByAll(parts, collective, bytes), all));
 }
 
-// The job as a graph: its ranks, the two sides of each rail, and a source of which each rank has so
-// much as its block.
-class Graph {
- public:
-  explicit Graph(const Network& network)
-      : network_(network),
-        ranks_(network.ranks()),
-        rails_(static_cast<std::uint32_t>(network.fabric().rails.size())),
-        flow_(ranks_ + 2 * network.nodes() * rails_ + 2) {
-    for (std::uint32_t a = 0; a < ranks_; ++a) {
-      blocks_.push_back(flow_.addEdge(source(), a, 0));
-      for (std::uint32_t b = 0; b < ranks_; ++b) join(a, b);
-    }
-    for (std::uint32_t node = 0; node < network.nodes(); ++node)
-      for (std::uint32_t r = 0; r < rails_; ++r) addRail(node, r);
-  }
-
-  // Can all ranks get all others' blocks if each sends so many bytes a nanosecond of its own?
-  bool carries(double rate) {
-    for (const std::uint32_t edge : blocks_) flow_.setCapacity(edge, rate);
-    const double all = rate * ranks_;
-    const std::uint32_t most = network_.isSymmetric() ? network_.ranksOfNode(0) : ranks_;
-    for (std::uint32_t r = 0; r < most; ++r)
-      if (flow_.run(source(), r) < all * (1 - 1e-9)) return false;
-    return true;
-  }
-
- private:
-  std::uint32_t source() const { return ranks_ + 2 * network_.nodes() * rails_; }
-  std::uint32_t core() const { return source() + 1; }  // of the switch
-
-  void join(std::uint32_t a, std::uint32_t b) {
-    if (a == b || network_.nodeOf(a) != network_.nodeOf(b)) return;
-    if (network_.joinsByMemory(a, b))
-      flow_.addEdge(a, b, MaxFlow::kUnlimited);
-    else if (const double rate = network_.rateOfMesh(a, b); rate > 0)
-      flow_.addEdge(a, b, rate);
-  }
-
-  void addRail(std::uint32_t node, std::uint32_t r) {
-    const std::uint32_t out = ranks_ + 2 * (node * rails_ + r), in = out + 1;
-    const Network::Ports ports = network_.portsOfRail(node, r);
-    flow_.addEdge(out, core(), ports.out);
-    flow_.addEdge(core(), in, ports.in);
-    for (const std::uint32_t local : network_.fabric().rails[r].ranks) {
-      if (local >= network_.ranksOfNode(node)) continue;
-      flow_.addEdge(network_.rankOf(node, local), out, MaxFlow::kUnlimited);
-      flow_.addEdge(in, network_.rankOf(node, local), MaxFlow::kUnlimited);
-    }
-  }
-
-  const Network& network_;
-  const std::uint32_t ranks_, rails_;
-  MaxFlow flow_;
-  std::vector<std::uint32_t> blocks_;
-};
-
-constexpr std::uint32_t kMostRanks = 64, kMostSymmetric = 256;
+constexpr std::uint32_t kMostRanks = 128, kMostSymmetric = 256;
 
 double flowNs(const Network& network, double bytes) {
   const std::uint32_t ranks = network.ranks();
   if (ranks < 2 || ranks > (network.isSymmetric() ? kMostSymmetric : kMostRanks)) return 0;
-  Graph graph(network);
-  double least = 0, most = MaxFlow::kUnlimited;
-  for (std::uint32_t r = 0; r < ranks; ++r) {
-    if (network.joinsByMemory(r, network.rankOf(network.nodeOf(r), 0))) continue;
-    most = std::min(most, network.portsOfRank(r).in / (ranks - 1));
-  }
-  for (std::uint32_t node = 0; network.nodes() > 1 && node < network.nodes(); ++node)
-    most = std::min(most, network.portsOfNode(node).in / (ranks - network.ranksOfNode(node)));
-  if (most >= MaxFlow::kUnlimited) return 0;
-  if (graph.carries(most)) return bytes / ranks / most;
-  for (int i = 0; i < 40; ++i) {
-    const double middle = (least + most) / 2;
-    (graph.carries(middle) ? least : most) = middle;
-  }
-  return bytes / ranks / most;
+  std::vector<std::uint32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0u);
+  const double rate = forest::bestRate(graphOf(network), all,
+                                       network.isSymmetric() ? network.ranksOfNode(0) : ranks);
+  return rate > 0 && !forest::isUnlimited(rate) ? bytes / ranks / rate : 0;
 }
 
 }  // namespace

@@ -247,7 +247,8 @@ void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
   if (step.byMemory || bytes == 0)
     left(made);
   else
-    sharing_.start(ways_.between(rankOf(number), step.peer).channel, bytes, made, clock_.now());
+    sharing_.startInQueue(ways_.between(rankOf(number), step.peer).channel,
+                          std::uint64_t{number} << 32 | step.peer, bytes, made, clock_.now());
 }
 
 std::uint32_t Calls::keep(const Message& message) {

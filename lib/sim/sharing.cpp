@@ -70,15 +70,25 @@ double Sharing::servedBy(const Channel& channel, Time now) const {
   return channel.served + channel.rate * nsOf(now - channel.since);
 }
 
-void Sharing::start(std::uint32_t number, double amount, std::uint64_t cookie, Time now) {
+void Sharing::begin(Channel& channel, std::uint64_t queue, const Waiting& what, double served) {
+  channel.endings.push({served + what.amount, what.cookie, queue});
+}
+
+void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amount,
+                           std::uint64_t cookie, Time now) {
   Channel& channel = channels_[number];
+  for (const Use& use : channel.uses) resources_[use.resource].carried += amount * use.weight;
+  const auto [waiting, isFirst] = channel.queues.try_emplace(queue);
+  if (!isFirst) {
+    waiting->second.push_back({amount, cookie});
+    return;
+  }
   if (channel.endings.empty()) {
     channel.served = channel.rate = 0;
     channel.since = now;
     enter(number);
   }
-  channel.endings.push({servedBy(channel, now) + amount, cookie});
-  for (const Use& use : channel.uses) resources_[use.resource].carried += amount * use.weight;
+  begin(channel, queue, {amount, cookie}, servedBy(channel, now));
   mark(channel);
 }
 
@@ -191,8 +201,16 @@ std::vector<std::uint64_t> Sharing::finish(Time now) {
     const double served = servedBy(channel, now);
     const double due = served + std::max(channel.rate * 1e-3, served * 1e-12);
     while (!channel.endings.empty() && channel.endings.top().served <= due) {
-      ended.push_back(channel.endings.top().cookie);
+      const Ending one = channel.endings.top();
       channel.endings.pop();
+      ended.push_back(one.cookie);
+      const auto queue = channel.queues.find(one.queue);
+      if (queue->second.empty()) {
+        channel.queues.erase(queue);
+        continue;
+      }
+      begin(channel, one.queue, queue->second.front(), one.served);
+      queue->second.pop_front();
     }
     if (channel.endings.empty()) leave(number);
     mark(channel);

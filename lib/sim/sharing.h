@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/network.h"
@@ -27,7 +29,12 @@ class Sharing {
   void setUses(std::uint32_t channel, std::span<const Use> uses);
 
   // So much sets out now. Rates hold from settle() on, which follows all that happens at a time.
-  void start(std::uint32_t channel, double amount, std::uint64_t cookie, Time now);
+  void start(std::uint32_t channel, double amount, std::uint64_t cookie, Time now) {
+    startInQueue(channel, kNoQueue | cookie, amount, cookie, now);
+  }
+  // Or once all is through that was before it in that queue of the channel.
+  void startInQueue(std::uint32_t channel, std::uint64_t queue, double amount, std::uint64_t cookie,
+                    Time now);
   void settle(Time now);
 
   Time nextEnd();
@@ -38,6 +45,8 @@ class Sharing {
   std::uint64_t fillings() const { return fillings_; }
 
  private:
+  static constexpr std::uint64_t kNoQueue = std::uint64_t{1} << 63;  // one by itself
+
   struct Resource {
     double rate = 0;
     double carried = 0;                   // in all
@@ -47,13 +56,19 @@ class Sharing {
   };
   struct Ending {
     double served = 0;  // as much as each in the channel has got then
-    std::uint64_t cookie = 0;
+    std::uint64_t cookie = 0, queue = 0;
     bool operator>(const Ending& other) const {
       return served != other.served ? served > other.served : cookie > other.cookie;
     }
   };
+  struct Waiting {
+    double amount = 0;
+    std::uint64_t cookie = 0;
+  };
   struct Channel {
     std::vector<Use> uses;
+    std::unordered_map<std::uint64_t, std::deque<Waiting>>
+        queues;                         // that have something on its way
     std::vector<std::uint32_t> places;  // in the lists of its resources
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
     double rate = 0;    // of each that is on its way
@@ -71,6 +86,7 @@ class Sharing {
     }
   };
 
+  void begin(Channel& channel, std::uint64_t queue, const Waiting& what, double served);
   void enter(std::uint32_t channel);
   void leave(std::uint32_t channel);
   void mark(const Channel& channel);

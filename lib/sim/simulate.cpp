@@ -173,16 +173,29 @@ Status prepare(const Workload& workload, const Setting& setting, Prepared* out) 
   return {};
 }
 
+// Where some ranks are joined by nothing, the plans must send nothing between them.
+Status checkWays(const Network& network, const std::vector<Calls::Kind>& kinds) {
+  const Status connected = network.checkConnected();
+  if (connected.ok()) return {};
+  Route route;
+  for (const Calls::Kind& kind : kinds)
+    for (std::uint32_t rank = 0; rank < kind.programs.size(); ++rank)
+      for (const Step& step : kind.programs[rank].steps)
+        if (step.kind == Step::Kind::Message && !network.findRoute(rank, step.peer, &route))
+          return connected;
+  return {};
+}
+
 }  // namespace
 
 Status simulate(const Workload& workload, const Setting& setting, Result* result) {
   *result = {};
   Setting settled = setting;
-  WEFT_TRY(setting.network->checkConnected());
   WEFT_TRY(checkRoles(workload, setting.network->ranks()));
   Prepared prepared{Symmetry::none(*setting.network), {}, {}, {}, {}};
   WEFT_TRY(findSymmetry(workload, &settled, &prepared.symmetry, &result->unfolded));
   WEFT_TRY(prepare(workload, settled, &prepared));
+  WEFT_TRY(checkWays(*setting.network, prepared.kinds));
   Simulation simulation(settled, prepared);
   result->evened = settled.evens;
   WEFT_TRY(simulation.run());

@@ -155,12 +155,12 @@ class ResultCheck {
       case schedule::Collective::Broadcast:
         return inputOf(s_.root, index);
       case schedule::Collective::AllGather:
-        if (s_.made) return finishedInput(index);
+        if (s_.made) return finishedInput(index / s_.parts, index);
         [[fallthrough]];
       case schedule::Collective::Gather:
         return inputOf(index / s_.parts, index);
       case schedule::Collective::Scatter:
-        return inputOf(s_.root, r * s_.parts + index);
+        return inputOf(s_.root, schedule::logicalOut(s_.collective, r, index, s_.parts));
       case schedule::Collective::AllToAll:
         return inputOf(index / s_.parts, r * s_.parts + index % s_.parts);
       default:
@@ -172,8 +172,8 @@ class ResultCheck {
     return v;
   }
 
-  static Value finishedInput(uint32_t rank) {
-    Value v = inputOf(rank, rank);
+  static Value finishedInput(uint32_t rank, uint32_t chunk) {
+    Value v = inputOf(rank, chunk);
     v.finished = true;
     return v;
   }

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "formats/read.h"
+#include "sim/wiring.h"
 #include "topology/fabric_file.h"
 #include "tune/calibrate.h"
 #include "tune/machine_file.h"
@@ -89,6 +90,36 @@ plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
   return tuning;
 }
 
+// A schedule in a file: for all ranks and this collective.
+Status readSchedule(const Options& options, Cluster* cluster) {
+  const std::string& file = options.algorithm;
+  schedule::Schedule schedule;
+  WEFT_TRY(formats::readSchedule(file, &schedule));
+  const auto refuse = [&](const std::string& why) {
+    return Status::error(Code::InvalidArgument, fmt::format("{}: {}", file, why));
+  };
+  if (schedule.ranks != cluster->network.ranks())
+    return refuse(fmt::format("is for {} ranks, not {}; fix: choose --nodes and --ranks-per-node",
+                              schedule.ranks, cluster->network.ranks()));
+  const std::string_view collective = plan::collectiveName(schedule.collective);
+  if (collective != options.collective->name)
+    return refuse(
+        fmt::format("is for {}, not {}; fix: ask for that", collective, options.collective->name));
+  cluster->imported = plan::importSchedule(file, std::move(schedule));
+  return {};
+}
+
+// Ranks forward for others then, so there must be a way from each to all, but not a link.
+Status growTrees(const Place& place, Cluster* cluster) {
+  forest::Links links;
+  if (const Status grown = forest::Links::make(sim::graphOf(cluster->network),
+                                               {.messageNs = place.messageNs}, &links);
+      !grown.ok())
+    return wrong(place, grown.text());
+  cluster->links = std::make_shared<const forest::Links>(std::move(links));
+  return {};
+}
+
 }  // namespace
 
 Status readMachine(const Place& place, tune::Machine* machine, std::string* where) {
@@ -120,34 +151,27 @@ Status makeCluster(const Place& place, Cluster* cluster) {
     return Status::error(Code::InvalidUsage, made.text());
   for (const sim::Straggler& straggler : place.stragglers)
     WEFT_TRY(checkRank(*cluster, "--straggler", straggler.rank));
-  if (const Status joined = cluster->network.checkConnected(); !joined.ok())
-    return wrong(place, joined.text());
   return readMachine(place, &cluster->machine, &cluster->measured);
 }
 
+Status checkJoined(const Place& place, const Cluster& cluster) {
+  const Status joined = cluster.network.checkConnected();
+  return joined.ok() ? joined : wrong(place, joined.text());
+}
+
 Status readAlgorithm(const Options& options, Cluster* cluster) {
-  const std::string& file = options.algorithm;
-  if (!formats::isScheduleFile(file)) return {};
-  schedule::Schedule schedule;
-  WEFT_TRY(formats::readSchedule(file, &schedule));
-  const auto refuse = [&](const std::string& why) {
-    return Status::error(Code::InvalidArgument, fmt::format("{}: {}", file, why));
-  };
-  if (schedule.ranks != cluster->network.ranks())
-    return refuse(fmt::format("is for {} ranks, not {}; fix: choose --nodes and --ranks-per-node",
-                              schedule.ranks, cluster->network.ranks()));
-  const std::string_view collective = plan::collectiveName(schedule.collective);
-  if (collective != options.collective->name)
-    return refuse(
-        fmt::format("is for {}, not {}; fix: ask for that", collective, options.collective->name));
-  cluster->imported = plan::importSchedule(file, std::move(schedule));
-  return {};
+  if (options.algorithm.starts_with("forest")) return growTrees(options, cluster);
+  WEFT_TRY(checkJoined(options, *cluster));
+  return formats::isScheduleFile(options.algorithm) ? readSchedule(options, cluster) : Status();
 }
 
 std::unique_ptr<tools::Job> makeJob(const Place& place, const Cluster& cluster,
                                     const std::vector<std::uint32_t>& ranks) {
   plan::Tuning tuning = tuningOf(place, cluster, ranks);
-  if (ranks.size() == cluster.network.ranks()) tuning.imported = cluster.imported;
+  if (ranks.size() == cluster.network.ranks()) {
+    tuning.imported = cluster.imported;
+    tuning.links = cluster.links;
+  }
   const bool sharesMemory = !tuning.costs.between && cluster.network.fabric().memory.has_value();
   return std::make_unique<tools::Job>(std::move(tuning), sharesMemory);
 }

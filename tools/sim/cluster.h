@@ -19,11 +19,15 @@ struct Cluster {
   tune::Machine machine;
   std::string measured;                            // where its numbers are from
   std::shared_ptr<const plan::Imported> imported;  // what --algo names, if that is a file
+  std::shared_ptr<const forest::Links> links;      // where it is for links
 };
 
 // Errors name the file and the line.
 Status makeCluster(const Place& place, Cluster* cluster);
-// Of --algo, if it is a file: for all ranks and this collective.
+// Is each rank joined to all others, so that none has to forward?
+Status checkJoined(const Place& place, const Cluster& cluster);
+// What --algo needs beside its name: the schedule in a file, for all ranks and this collective; trees for
+// these links. With all else the ranks must be joined.
 Status readAlgorithm(const Options& options, Cluster* cluster);
 // --machine, or this one, measured. `where`: which of them.
 Status readMachine(const Place& place, tune::Machine* machine, std::string* where);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "forest/forest.h"
 #include "schedule/ir.h"
 
 // Every generator: (ranks, root, ...) -> Schedule. registry.h lists them for choosing and proving.
@@ -80,6 +81,15 @@ using RailGenerator = Schedule (*)(uint32_t nodes);
 Schedule railsAllReduce(uint32_t localRanks, uint32_t nodes, RailGenerator railAllReduce);
 Schedule railsReduceScatter(uint32_t localRanks, uint32_t nodes, RailGenerator railReduceScatter);
 Schedule railsAllGather(uint32_t localRanks, uint32_t nodes, RailGenerator railAllGather);
+
+// forest.cpp: along trees that were packed into the links of a job (forest/forest.h), so that ranks without
+// a link of their own are reached over others. One tree's sums are formed on the way to its root, own
+// addend first, and each rank rounds what it sends on. Tmp: what a rank gets on the way up.
+Schedule forestReduceScatter(const forest::Forest& fromAll);
+Schedule forestAllGather(const forest::Forest& fromAll);
+Schedule forestAllReduce(const forest::Forest& fromAll);
+Schedule forestBroadcast(const forest::Forest& fromRoot);
+Schedule forestReduce(const forest::Forest& fromRoot);
 
 // compose.cpp: all-reduce (reduce) made of a reduce-scatter and an all-gather (gather), C = n
 // chunks.

@@ -84,6 +84,37 @@ TEST(ByteLayout, UnevenBlocksAreCutInStep) {
   }
 }
 
+// A schedule may deal blocks in parts, which lie side by side in each segment.
+TEST(ByteLayout, PartsOfABlockCoverItOnce) {
+  for (const std::uint64_t count : {1u, 7u, 4096u, 300001u}) {
+    constexpr std::uint32_t kRanks = 3, kParts = 5;
+    schedule::Schedule schedule = schedule::emptySchedule(schedule::Collective::AllGather, "parts",
+                                                          kRanks, kRanks, 0, kParts);
+    schedule.tmpChunks = kRanks * kParts;
+    Call call;
+    call.collective = schedule::Collective::AllGather;
+    call.type = reduce::DType::F32;
+    call.count = count;
+    const ByteLayout layout(schedule, call, kBudget);
+    for (std::uint32_t block = 0; block < kRanks; ++block) {
+      EXPECT_TRUE(layout.isOnePiece({block * kParts, kParts}));
+      std::uint64_t at = block * count * 4;
+      for (std::uint64_t s = 0; s < layout.segments(); ++s)
+        for (std::uint32_t part = 0; part < kParts; ++part) {
+          const std::uint32_t chunk = block * kParts + part;
+          const std::uint64_t bytes = length(layout, chunk, s);
+          if (bytes == 0) continue;
+          EXPECT_EQ(s * layout.segmentBytes() + layout.outOffset(chunk), at);
+          EXPECT_EQ(layout.inOffset(part), layout.outOffset(part));
+          at += bytes;
+        }
+      EXPECT_EQ(at, (block + 1) * count * 4);
+    }
+    EXPECT_EQ(layout.isOnePiece({kParts - 1, 2}), layout.isVector());
+    EXPECT_LE(schedule.tmpChunks * layout.stride(), kBudget.arenaBytes);
+  }
+}
+
 TEST(ByteLayout, EvenPackedBlocksInOneSegmentAreAVector) {
   Call call;
   call.collective = schedule::Collective::AllGather;

@@ -72,7 +72,10 @@ class ByteRun {
   bool oneBlock(Buf buf) const {
     return buf == Buf::In ? hasOneIn(s_.collective) : hasOneOut(s_.collective);
   }
-  size_t sizeOf(Buf buf, uint32_t rank) const { return oneBlock(buf) ? lengths_[rank] : total(); }
+  size_t sizeOf(Buf buf, uint32_t rank) const {
+    if (!oneBlock(buf)) return total();
+    return offsetOf((rank + 1) * s_.parts) - offsetOf(rank * s_.parts);
+  }
 
   void setUp() {
     ranks_.assign(s_.ranks, {});
@@ -94,7 +97,8 @@ class ByteRun {
     if (slot.owner != kMine) r = slot.owner;
     Rank& rank = ranks_[r];
     if (slot.buf == Buf::Tmp) return rank.tmp.at(slot.index).data();
-    const size_t offset = oneBlock(slot.buf) ? 0 : offsetOf(slot.index);
+    const uint32_t first = oneBlock(slot.buf) ? r * s_.parts : 0;
+    const size_t offset = offsetOf(first + slot.index) - offsetOf(first);
     return (slot.buf == Buf::In ? rank.in : rank.out).data() + offset;
   }
 
@@ -155,15 +159,16 @@ class ByteRun {
     std::copy(sum.begin(), sum.end(), dst);
   }
 
-  // Element e of block (or vector) `chunk` of Out on rank r, computed directly.
+  // Element e of slot `chunk` of Out on rank r, computed directly.
   int64_t expected(uint32_t r, uint32_t chunk, size_t e) const {
     const size_t inVector = offsetOf(chunk) + e;
+    const uint32_t block = chunk / s_.parts;
     switch (s_.collective) {
       case Collective::Broadcast:
         return input(s_.root, inVector);
       case Collective::AllGather:
       case Collective::Gather:
-        return input(chunk, e) * (s_.made ? 3 : 1);
+        return input(block, inVector - offsetOf(block * s_.parts)) * (s_.made ? 3 : 1);
       case Collective::Scatter:
         return input(s_.root, offsetOf(r) + e);
       case Collective::AllToAll:
@@ -171,7 +176,7 @@ class ByteRun {
       default:
         break;
     }
-    const size_t element = s_.collective == Collective::ReduceScatter ? offsetOf(r) + e : inVector;
+    const size_t element = offsetOf(logicalOut(s_.collective, r, chunk, s_.parts)) + e;
     int64_t sum = 0;
     for (uint32_t other = 0; other < s_.ranks; ++other) sum += input(other, element);
     return sum * 3 * (s_.scaled ? 5 : 1);
@@ -181,7 +186,7 @@ class ByteRun {
     for (uint32_t r = 0; r < s_.ranks; ++r) {
       if (!hasOut(s_.collective, s_.root, r)) continue;
       for (uint32_t i = 0; i < s_.outChunks; ++i) {
-        const size_t length = lengths_[logicalOut(s_.collective, r, i)];
+        const size_t length = lengths_[logicalOut(s_.collective, r, i, s_.parts)];
         for (size_t e = 0; e < length; ++e)
           if (at(r, out(i))[e] != expected(r, i, e))
             return text("rank ", r, " has a wrong element ", e, " in Out(", i, ")");

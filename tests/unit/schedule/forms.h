@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "../broken_links.h"
 #include "../slow_build.h"
 #include "schedule/algorithms/generators.h"
 #include "schedule/registry.h"
@@ -21,8 +22,14 @@ struct Form {
 // A rank that completes has heard from all ranks, but for rooted collectives.
 inline bool agreesByNature(Collective c) { return !isRooted(c); }
 
+// Of an algorithm for links, over some of which a few are dead.
+inline Schedule scheduleOf(const Algorithm& a, Shape shape) {
+  if (a.levels == Levels::Links) shape.links = brokenLinks(shape.ranks);
+  return a.make(shape);
+}
+
 inline Form plain(const Algorithm& a, const Shape& shape) {
-  return {a.make(shape),
+  return {scheduleOf(a, shape),
           {.order = a.order,
            .agreement = a.shared || agreesByNature(a.collective),
            .outAfterEntry = a.shared}};
@@ -60,7 +67,8 @@ inline Form made(const Algorithm& a, const Shape& shape) {
 inline Form step(const Algorithm& gather, const Shape& shape) {
   const Algorithm& scatter = *findAlgorithm(Collective::ReduceScatter, gather.name);
   Form f = plain(scatter, shape);
-  f.schedule = stageOut(reduceScatterAllGather("step", scatter.make(shape), gather.make(shape)));
+  f.schedule = stageOut(
+      reduceScatterAllGather("step", scheduleOf(scatter, shape), scheduleOf(gather, shape)));
   return f;
 }
 

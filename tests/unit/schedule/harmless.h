@@ -44,10 +44,10 @@ inline bool commute(const Program& p, uint32_t op) {
   return true;
 }
 
-// A Copy of more than it should: does the next op that touches the rest, if any, overwrite it?
+// A Copy or a Reduce of more than it should: does the next op that touches the rest, if any, overwrite it?
 inline bool overwrittenLater(const Program& p, uint32_t op) {
   const Op& copy = p.ops[op];
-  if (copy.kind != OpKind::Copy || copy.chunks != 2) return false;
+  if ((copy.kind != OpKind::Copy && copy.kind != OpKind::Reduce) || copy.chunks != 2) return false;
   const Touched extra{copy.dst + 1, 1, true};
   for (uint32_t i = op + 1; i < p.ops.size(); ++i) {
     if (p.ops[i].kind == OpKind::Copy && p.ops[i].dst == extra.slot) return true;

@@ -52,6 +52,8 @@ std::vector<Shape> shapesOf(const Algorithm& a) {
   };
   if (a.levels == Levels::One)
     for (uint32_t n = 1; n <= kMaxRanks; ++n) add(n, 1);
+  else if (a.levels == Levels::Links)
+    for (uint32_t n = 1; n <= kMaxSide; ++n) add(n, 1);
   else
     for (uint32_t localRanks = 1; localRanks <= kMaxSide; ++localRanks)
       for (uint32_t nodes = 1; nodes <= kMaxSide; ++nodes) add(localRanks * nodes, localRanks);
@@ -65,7 +67,8 @@ std::vector<Shape> shapesOf(const Algorithm& a) {
 // Large two-level shapes in the basic forms, all others in every form.
 std::vector<Form> formsOf(const Algorithm& a, const Shape& shape) {
   const uint32_t side = std::max(shape.localRanks, shape.ranks / shape.localRanks);
-  if (a.levels == Levels::One || side <= kMaxSideAllForms) return allForms(a, shape);
+  if (a.levels == Levels::One || a.levels == Levels::Links || side <= kMaxSideAllForms)
+    return allForms(a, shape);
   return {plain(a, shape)};
 }
 

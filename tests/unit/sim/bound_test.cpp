@@ -4,27 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "fabric_job.h"
-#include "sim/max_flow.h"
 
 namespace weft::sim {
 namespace {
 
 using enum schedule::Collective;
-
-TEST(MaxFlow, IsTheTextbooks) {
-  MaxFlow flow(6);  // Cormen et al., figure 26.1: 23
-  flow.addEdge(0, 1, 16);
-  flow.addEdge(0, 2, 13);
-  flow.addEdge(1, 3, 12);
-  flow.addEdge(2, 1, 4);
-  flow.addEdge(3, 2, 9);
-  flow.addEdge(2, 4, 14);
-  flow.addEdge(4, 3, 7);
-  flow.addEdge(3, 5, 20);
-  flow.addEdge(4, 5, 4);
-  EXPECT_DOUBLE_EQ(flow.run(0, 5), 23);
-  EXPECT_DOUBLE_EQ(flow.run(0, 5), 23);
-}
 
 TEST(Bound, OfAFullMesh) {
   const Network network = networkOf("nodes 1 ranks 4\nmesh all gbit 80 us 3\n");

@@ -86,6 +86,17 @@ TEST(Sharing, WeightsAreParts) {
   EXPECT_NEAR(run.ends().at(1), 100, 1e-3);
 }
 
+// What one rank sends another: one by one, beside what others send.
+TEST(Sharing, AQueueGoesOneByOne) {
+  Flows run({10});
+  const std::uint32_t channel = run.sharing.addChannel(Uses{{0, 1}});
+  run.sharing.startInQueue(channel, 5, 1000, 1, 0);
+  run.sharing.startInQueue(channel, 5, 1000, 2, 0);
+  run.sharing.startInQueue(channel, 6, 1500, 3, 0);
+  EXPECT_EQ(run.ends(), (std::map<std::uint64_t, double>{{1, 200}, {2, 350}, {3, 300}}));
+  EXPECT_EQ(run.sharing.carried(0), 3500);
+}
+
 TEST(Sharing, WhatSharesNothingIsLeftAlone) {
   Flows run({10, 10});
   run.sharing.start(run.sharing.addChannel(Uses{{0, 1}}), 1000, 1, 0);

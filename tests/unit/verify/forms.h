@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../broken_links.h"
 #include "../plan/sample_machine.h"
 #include "../slow_build.h"
 #include "plan/candidate.h"
@@ -43,7 +44,8 @@ inline plan::Tuning tuningOf(const schedule::Shape& shape) {
 // Those of one algorithm that decide() can return.
 inline std::vector<Form> formsOf(const schedule::Algorithm& a, const plan::Call& call,
                                  const schedule::Shape& shape) {
-  const plan::Tuning tuning = tuningOf(shape);
+  plan::Tuning tuning = tuningOf(shape);
+  if (a.levels == schedule::Levels::Links) tuning.links = brokenLinks(shape.ranks);
   std::vector<Form> forms;
   for (const plan::Candidate& candidate : plan::candidatesOf(call, tuning)) {
     if (candidate.algorithm != &a) continue;

@@ -27,6 +27,7 @@ Status addRow(const StepOptions& options, const StepModel& model, std::uint32_t 
   Place place = options.place;
   place.nodes = nodes;
   WEFT_TRY(makeCluster(place, cluster));
+  WEFT_TRY(checkJoined(place, *cluster));
   StepSettings settings = options.settings;
   const std::uint32_t replicas = cluster->network.ranks() / settings.tensor;
   settings.degrees = degreesOf(options.shard, replicas,

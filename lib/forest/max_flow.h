@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+namespace weft::forest {
+
+// Maximum flows by Dinic's algorithm: shortest augmenting paths, a level graph at a time.
+template <class Capacity>
+class MaxFlow {
+ public:
+  static constexpr Capacity kUnlimited = std::numeric_limits<Capacity>::max() / 4;
+
+  explicit MaxFlow(std::uint32_t vertices) : edgesOf_(vertices) {}
+
+  std::uint32_t addEdge(std::uint32_t from, std::uint32_t to, Capacity capacity) {
+    const auto edge = static_cast<std::uint32_t>(edges_.size());
+    edgesOf_[from].push_back(edge);
+    edgesOf_[to].push_back(edge + 1);
+    edges_.push_back({to, capacity, capacity});
+    edges_.push_back({from, 0, 0});
+    return edge;
+  }
+  void setCapacity(std::uint32_t edge, Capacity capacity) { edges_[edge].capacity = capacity; }
+  Capacity capacity(std::uint32_t edge) const { return edges_[edge].capacity; }
+
+  // No more than `enough` is looked for.
+  Capacity run(std::uint32_t source, std::uint32_t sink, Capacity enough = kUnlimited) {
+    for (Edge& edge : edges_) edge.left = edge.capacity;
+    Capacity flow = 0;
+    while (flow < enough && findLevels(source, sink)) {
+      next_.assign(edgesOf_.size(), 0);
+      flow += push(source, sink, enough - flow);
+    }
+    return flow;
+  }
+
+  // Of a run that has found less than enough: is it on the source's side of a minimum cut?
+  bool isBeforeCut(std::uint32_t vertex) const { return level_[vertex] != kUnreached; }
+
+ private:
+  struct Edge {
+    std::uint32_t to = 0;
+    Capacity capacity = 0, left = 0;
+  };
+  static constexpr std::uint32_t kUnreached = ~0u;
+  static constexpr Capacity kNothing = std::is_integral_v<Capacity> ? 0 : 1e-12;  // rounding
+
+  bool findLevels(std::uint32_t source, std::uint32_t sink) {
+    level_.assign(edgesOf_.size(), kUnreached);
+    level_[source] = 0;
+    reached_.assign(1, source);
+    for (std::size_t i = 0; i < reached_.size(); ++i)
+      for (const std::uint32_t e : edgesOf_[reached_[i]]) {
+        const std::uint32_t to = edges_[e].to;
+        if (edges_[e].left <= kNothing || level_[to] != kUnreached) continue;
+        level_[to] = level_[reached_[i]] + 1;
+        if (to == sink) return true;
+        reached_.push_back(to);
+      }
+    return false;
+  }
+
+  Capacity push(std::uint32_t at, std::uint32_t sink, Capacity limit) {
+    if (at == sink) return limit;
+    Capacity pushed = 0;
+    for (std::uint32_t& i = next_[at]; i < edgesOf_[at].size(); ++i) {
+      const std::uint32_t e = edgesOf_[at][i];
+      Edge& edge = edges_[e];
+      if (edge.left <= kNothing || level_[edge.to] != level_[at] + 1) continue;
+      const Capacity more = push(edge.to, sink, std::min<Capacity>(limit - pushed, edge.left));
+      edge.left -= more;
+      edges_[e ^ 1].left += more;
+      pushed += more;
+      if (limit - pushed <= kNothing) break;
+    }
+    return pushed;
+  }
+
+  std::vector<std::vector<std::uint32_t>> edgesOf_;
+  std::vector<Edge> edges_;
+  std::vector<std::uint32_t> level_, next_, reached_;
+};
+
+}  // namespace weft::forest

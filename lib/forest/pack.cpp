@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forest/pack.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::forest {
+namespace {
+
+// A tree that does not reach all ranks yet.
+struct Sapling {
+  Tree tree;
+  std::vector<std::uint32_t> reached;
+  std::vector<double> at;  // by rank: when a part comes there; < 0: not yet
+};
+
+struct Arc {
+  std::uint32_t from = 0, to = 0, edge = 0;  // of the flow
+  Units capacity = 0;                        // of the whole graph
+};
+
+class Packer {
+ public:
+  Packer(const UnitGraph& units, const Demand& demand)
+      : ranks_(units.ranks()), demand_(demand), flow_(ranks_ + 2), arcsOf_(ranks_) {
+    for (std::uint32_t a = 0; a < ranks_; ++a)
+      for (std::uint32_t b = 0; b < ranks_; ++b)
+        if (const Units c = a == b ? 0 : units.between(a, b); c > 0) {
+          arcsOf_[a].push_back(static_cast<std::uint32_t>(arcs_.size()));
+          arcs_.push_back({a, b, flow_.addEdge(a, b, c), c});
+        }
+    flow_.addEdge(source(), waiting(), kAny);
+    for (std::uint32_t r = 0; r < ranks_; ++r) {
+      starts_.push_back(flow_.addEdge(source(), r, 0));
+      roots_.push_back(flow_.addEdge(waiting(), r, 0));
+    }
+    for (const std::uint32_t root : demand.roots) {
+      flow_.setCapacity(roots_[root], demand.parts);
+      left_ += demand.parts;
+    }
+  }
+
+  std::vector<Tree> run() {
+    for (const std::uint32_t root : demand_.roots) {
+      std::vector<Sapling> saplings{seed(root)};
+      left_ -= demand_.parts;
+      flow_.setCapacity(roots_[root], 0);
+      while (!saplings.empty()) {
+        Sapling one = std::move(saplings.back());
+        saplings.pop_back();
+        if (!grow(std::move(one), &saplings)) return {};
+      }
+    }
+    return std::move(trees_);
+  }
+
+ private:
+  static constexpr Units kAny = MaxFlow<Units>::kUnlimited;
+  std::uint32_t source() const { return ranks_; }
+  std::uint32_t waiting() const { return ranks_ + 1; }
+
+  Sapling seed(std::uint32_t root) const {
+    Sapling one{{root, 0, static_cast<std::uint32_t>(demand_.parts), {}},
+                {root},
+                std::vector<double>(ranks_, -1)};
+    one.at[root] = 0;
+    return one;
+  }
+
+  // Where fewer parts than a tree has may take an edge, the others go on as a tree of their own.
+  bool grow(Sapling one, std::vector<Sapling>* others) {
+    std::vector<bool> refused(arcs_.size(), false);
+    while (one.reached.size() < ranks_) {
+      const Arc* const arc = nextArc(one, refused);
+      if (arc == nullptr) return false;
+      const Units most = std::min(flow_.capacity(arc->edge), static_cast<Units>(one.tree.parts));
+      const Units parts = mayTake(*arc, most, *others);
+      if (parts == 0) {
+        refused[static_cast<std::size_t>(arc - arcs_.data())] = true;
+        continue;
+      }
+      if (parts < static_cast<Units>(one.tree.parts)) others->push_back(cut(&one, parts));
+      take(*arc, &one);
+    }
+    trees_.push_back(std::move(one.tree));
+    return true;
+  }
+
+  // The one over which a part comes first somewhere; of those the least used.
+  const Arc* nextArc(const Sapling& one, const std::vector<bool>& refused) const {
+    const Arc* best = nullptr;
+    double first = 0, least = 0;
+    for (const std::uint32_t from : one.reached)
+      for (const std::uint32_t number : arcsOf_[from]) {
+        const Arc& arc = arcs_[number];
+        const Units free = flow_.capacity(arc.edge);
+        if (one.at[arc.to] >= 0 || free == 0 || refused[number]) continue;
+        const double at = one.at[from] + 1.0 / arc.capacity;
+        const double used = 1 - static_cast<double>(free) / arc.capacity;
+        if (best != nullptr && std::pair(at, used) >= std::pair(first, least)) continue;
+        best = &arc;
+        first = at;
+        least = used;
+      }
+    return best;
+  }
+
+  // How many parts of the tree in hand may take the edge: every set of ranks without its start must be
+  // entered, beyond what the trees need that have not begun there, so often.
+  Units mayTake(const Arc& arc, Units most, const std::vector<Sapling>& others) {
+    if (!others.empty()) return mayTakeBeside(arc, most, others);
+    flow_.setCapacity(starts_[arc.from], kAny);
+    const Units flow = flow_.run(source(), arc.to, left_ + most);
+    flow_.setCapacity(starts_[arc.from], 0);
+    return std::clamp(flow - left_, 0, most);
+  }
+
+  // The same with trees that have begun: each is a vertex more, from which its parts go to where it is.
+  Units mayTakeBeside(const Arc& arc, Units most, const std::vector<Sapling>& others) const {
+    MaxFlow<Units> flow(ranks_ + 2 + static_cast<std::uint32_t>(others.size()));
+    Units left = left_;
+    for (const Arc& one : arcs_)
+      if (flow_.capacity(one.edge) > 0) flow.addEdge(one.from, one.to, flow_.capacity(one.edge));
+    for (std::uint32_t r = 0; r < ranks_; ++r)
+      if (flow_.capacity(roots_[r]) > 0) flow.addEdge(source(), r, flow_.capacity(roots_[r]));
+    for (std::uint32_t i = 0; i < others.size(); ++i) {
+      const std::uint32_t vertex = ranks_ + 2 + i;
+      flow.addEdge(source(), vertex, static_cast<Units>(others[i].tree.parts));
+      for (const std::uint32_t r : others[i].reached) flow.addEdge(vertex, r, kAny);
+      left += static_cast<Units>(others[i].tree.parts);
+    }
+    flow.addEdge(source(), arc.from, kAny);
+    return std::clamp(flow.run(source(), arc.to, left + most) - left, 0, most);
+  }
+
+  // Keeps the first `parts` of a tree, and returns the rest.
+  static Sapling cut(Sapling* one, Units parts) {
+    Sapling rest = *one;
+    rest.tree.first += static_cast<std::uint32_t>(parts);
+    rest.tree.parts -= static_cast<std::uint32_t>(parts);
+    one->tree.parts = static_cast<std::uint32_t>(parts);
+    return rest;
+  }
+
+  void take(const Arc& arc, Sapling* one) {
+    flow_.setCapacity(arc.edge, flow_.capacity(arc.edge) - static_cast<Units>(one->tree.parts));
+    one->at[arc.to] = one->at[arc.from] + 1.0 / arc.capacity;
+    one->reached.push_back(arc.to);
+    one->tree.edges.push_back({arc.from, arc.to});
+  }
+
+  const std::uint32_t ranks_;
+  const Demand& demand_;
+  MaxFlow<Units> flow_;
+  std::vector<Arc> arcs_;
+  std::vector<std::vector<std::uint32_t>> arcsOf_;
+  std::vector<std::uint32_t> starts_, roots_;  // edges, by rank
+  Units left_ = 0;                             // parts of trees that have not begun
+  std::vector<Tree> trees_;
+};
+
+}  // namespace
+
+std::vector<Tree> packTrees(const UnitGraph& units, const Demand& demand) {
+  return Packer(units, demand).run();
+}
+
+}  // namespace weft::forest

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forest/rate.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "forest/max_flow.h"
+
+namespace weft::forest {
+namespace {
+
+// The graph with the two sides of each port, the switch, and a source of all roots.
+class RateFlow {
+ public:
+  RateFlow(const Graph& graph, const std::vector<std::uint32_t>& roots)
+      : roots_(roots),
+        source_(graph.ranks + 2 * static_cast<std::uint32_t>(graph.ports.size())),
+        flow_(source_ + 2) {
+    for (const Graph::Link& link : graph.links) flow_.addEdge(link.from, link.to, link.rate);
+    for (std::uint32_t p = 0; p < graph.ports.size(); ++p) {
+      const std::uint32_t out = graph.ranks + 2 * p, in = out + 1, core = source_ + 1;
+      flow_.addEdge(out, core, graph.ports[p].rate);
+      flow_.addEdge(core, in, graph.ports[p].rate);
+      for (const std::uint32_t rank : graph.ports[p].ranks) {
+        flow_.addEdge(rank, out, kUnlimitedRate);
+        flow_.addEdge(in, rank, kUnlimitedRate);
+      }
+    }
+    for (const std::uint32_t root : roots) starts_.push_back(flow_.addEdge(source_, root, 0));
+  }
+
+  // The largest rate, up to `rate`, at which `sink` gets all: by Newton's method, from cut to cut.
+  double reduce(double rate, std::uint32_t sink) {
+    const auto all = static_cast<double>(roots_.size());
+    while (rate > 0) {
+      for (const std::uint32_t edge : starts_) flow_.setCapacity(edge, rate);
+      const double flow = flow_.run(source_, sink);
+      if (flow >= rate * all * (1 - 1e-9)) break;
+      const auto before = static_cast<double>(
+          std::ranges::count_if(roots_, [&](std::uint32_t r) { return flow_.isBeforeCut(r); }));
+      if (before == 0) break;  // all that the source sends: a rounding error
+      rate = std::max(0.0, flow - rate * (all - before)) / before;
+    }
+    return rate;
+  }
+
+ private:
+  const std::vector<std::uint32_t>& roots_;
+  const std::uint32_t source_;
+  MaxFlow<double> flow_;
+  std::vector<std::uint32_t> starts_;
+};
+
+using Set = std::vector<std::uint32_t>;  // of ranks
+
+// What comes into disjoint sets of ranks, and what they need of it.
+class Families {
+ public:
+  Families(const Graph& graph, const std::vector<std::uint32_t>& roots)
+      : graph_(graph), isRoot_(graph.ranks, false), portOf_(graph.ranks, kNone) {
+    for (const std::uint32_t root : roots) isRoot_[root] = true;
+    for (std::uint32_t p = 0; p < graph.ports.size(); ++p)
+      for (const std::uint32_t rank : graph.ports[p].ranks) portOf_[rank] = p;
+  }
+
+  // A port's rate counts once, whichever of them use it.
+  double rateOf(const std::vector<Set>& family) const {
+    std::vector<std::uint32_t> setOf(graph_.ranks, kNone);
+    std::vector<bool> counted(graph_.ports.size(), false);
+    const auto roots = std::ranges::count(isRoot_, true);
+    double in = 0, needed = 0;
+    for (std::uint32_t i = 0; i < family.size(); ++i) {
+      needed += static_cast<double>(roots);
+      for (const std::uint32_t rank : family[i]) {
+        setOf[rank] = i;
+        if (isRoot_[rank]) --needed;
+        if (portOf_[rank] == kNone || counted[portOf_[rank]]) continue;
+        counted[portOf_[rank]] = true;
+        in += graph_.ports[portOf_[rank]].rate;
+      }
+    }
+    for (const Graph::Link& link : graph_.links)
+      if (setOf[link.to] != kNone && setOf[link.from] != setOf[link.to]) in += link.rate;
+    return needed > 0 ? in / needed : kUnlimitedRate;
+  }
+
+  // Each rank by itself, the ranks of each port, and of each node, one by one; and what cables join.
+  double least() const {
+    double rate = kUnlimitedRate;
+    std::vector<std::vector<Set>> families;
+    for (std::uint32_t r = 0; r < graph_.ranks; ++r) families.push_back({{r}});
+    for (const Graph::Port& port : graph_.ports) families.push_back(singles(port.ranks));
+    std::vector<Set> nodes;
+    for (std::uint32_t r = 0; r < graph_.ranks; ++r) {
+      nodes.resize(std::max<std::size_t>(nodes.size(), graph_.nodeOf[r] + 1));
+      nodes[graph_.nodeOf[r]].push_back(r);
+    }
+    for (const Set& node : nodes) {
+      families.push_back(singles(node));
+      families.push_back(joinedByLinks(node));
+    }
+    for (const std::vector<Set>& family : families) rate = std::min(rate, rateOf(family));
+    return rate;
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = ~0u;
+
+  static std::vector<Set> singles(const Set& ranks) {
+    std::vector<Set> family;
+    for (const std::uint32_t rank : ranks) family.push_back({rank});
+    return family;
+  }
+
+  std::vector<Set> joinedByLinks(const Set& ranks) const {
+    std::vector<std::uint32_t> first(graph_.ranks);
+    std::iota(first.begin(), first.end(), 0u);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Graph::Link& link : graph_.links) {
+        if (first[link.from] >= first[link.to]) continue;
+        first[link.to] = first[link.from];
+        changed = true;
+      }
+    }
+    std::map<std::uint32_t, Set> sets;
+    for (const std::uint32_t rank : ranks) sets[first[rank]].push_back(rank);
+    std::vector<Set> family;
+    for (auto& [name, set] : sets) family.push_back(std::move(set));
+    return family;
+  }
+
+  const Graph& graph_;
+  std::vector<bool> isRoot_;
+  std::vector<std::uint32_t> portOf_;
+};
+
+}  // namespace
+
+double bestRate(const Graph& graph, const std::vector<std::uint32_t>& roots, std::uint32_t sinks) {
+  RateFlow flow(graph, roots);
+  double rate = Families(graph, roots).least();
+  for (std::uint32_t sink = 0; sink < std::min(sinks, graph.ranks); ++sink)
+    rate = flow.reduce(rate, sink);
+  return rate;
+}
+
+}  // namespace weft::forest

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forest/units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace weft::forest {
+namespace {
+
+// No link needs to carry more than all parts.
+Units wholeOf(double rate, double units, Units most) {
+  const double whole = std::floor(rate * units * (1 + 1e-9));
+  return whole >= most ? most : static_cast<Units>(whole);
+}
+
+}  // namespace
+
+UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
+    : graph_(graph),
+      total_(demand.total()),
+      ranks_(graph.ranks),
+      core_(ranks_),
+      source_(ranks_ + 1),
+      flow_(ranks_ + 2),
+      pair_(std::size_t{ranks_} * ranks_, kNone),
+      linked_(pair_.size(), false),
+      order_(ranks_) {
+  std::iota(order_.begin(), order_.end(), 0u);
+  for (const Graph::Link& link : graph.links) {
+    const std::size_t pair = std::size_t{link.from} * ranks_ + link.to;
+    linked_[pair] = true;
+    pair_[pair] = flow_.addEdge(link.from, link.to, wholeOf(link.rate, units, total_));
+  }
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    out_.push_back(flow_.addEdge(r, core_, 0));
+    in_.push_back(flow_.addEdge(core_, r, 0));
+  }
+  for (const Graph::Port& port : graph.ports) {
+    const auto members = static_cast<Units>(port.ranks.size());
+    const Units all = wholeOf(port.rate, units, members * total_);
+    Units more = all % members;
+    for (const std::uint32_t rank : port.ranks) {
+      const Units share = all / members + (more-- > 0 ? 1 : 0);
+      flow_.setCapacity(out_[rank], share);
+      flow_.setCapacity(in_[rank], share);
+    }
+  }
+  for (const std::uint32_t root : demand.roots) flow_.addEdge(source_, root, demand.parts);
+}
+
+bool UnitGraph::isEnough() {
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    found_ = flow_.run(source_, order_[i], total_);
+    if (found_ >= total_) continue;
+    std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(i),
+                order_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return false;
+  }
+  return true;
+}
+
+// Across the cut that was found, inside the ports that have ranks on both sides of it. What leaves the
+// switch counts if that is before the cut, else what enters it.
+bool UnitGraph::moveShares(Units lacking) {
+  const bool gets = flow_.isBeforeCut(core_);
+  Units moved = 0;
+  for (const Graph::Port& port : graph_.ports)
+    for (const std::uint32_t from : port.ranks)
+      for (const std::uint32_t to : port.ranks) {
+        if (flow_.isBeforeCut(from) != gets || flow_.isBeforeCut(to) == gets) continue;
+        const Units units = std::min(lacking - moved, outOf(from));
+        for (std::vector<std::uint32_t>* const edges : {&out_, &in_}) {
+          add(&(*edges)[from], -units);
+          add(&(*edges)[to], units);
+        }
+        moved += units;
+      }
+  return moved > 0;
+}
+
+bool UnitGraph::settleShares() {
+  for (std::uint32_t tries = 0; tries <= 2 * ranks_; ++tries) {
+    if (isEnough()) return true;
+    if (!moveShares(total_ - found_)) return false;
+  }
+  return false;
+}
+
+void UnitGraph::add(std::uint32_t* edge, Units units) {
+  flow_.setCapacity(*edge, flow_.capacity(*edge) + units);
+}
+
+void UnitGraph::shift(std::uint32_t from, std::uint32_t to, Units units) {
+  std::uint32_t& edge = pair_[from * ranks_ + to];
+  if (edge == kNone) edge = flow_.addEdge(from, to, 0);
+  add(&edge, units);
+  add(&out_[from], -units);
+  add(&in_[to], -units);
+}
+
+void UnitGraph::dropSwitch() {
+  for (std::uint32_t r = 0; r < ranks_; ++r) {
+    flow_.setCapacity(out_[r], 0);
+    flow_.setCapacity(in_[r], 0);
+  }
+}
+
+}  // namespace weft::forest

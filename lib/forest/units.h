@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "forest/graph.h"
+#include "forest/max_flow.h"
+
+namespace weft::forest {
+
+using Units = std::int32_t;
+
+// What is to be sent: `parts` equal parts of each root's bytes, to all ranks.
+struct Demand {
+  std::vector<std::uint32_t> roots;
+  Units parts = 1;
+  Units total() const { return static_cast<Units>(roots.size()) * parts; }
+};
+
+// A graph whose links carry whole numbers of parts: between two ranks, and of each rank, out of it and
+// into it, through the switch.
+class UnitGraph {
+ public:
+  // Links and ports carry `units` parts for each byte a nanosecond, rounded down. The ranks of a port
+  // have equal shares of it.
+  UnitGraph(const Graph& graph, const Demand& demand, double units);
+
+  // Can all ranks get all parts at once? If not, shares are moved to who lacks them, as far as that
+  // helps.
+  bool settleShares();
+
+  // So many parts from one rank straight to another and no longer through the switch.
+  void shift(std::uint32_t from, std::uint32_t to, Units units);
+  // The switch is gone.
+  void dropSwitch();
+  bool isEnough();
+
+  Units outOf(std::uint32_t rank) const { return flow_.capacity(out_[rank]); }
+  Units into(std::uint32_t rank) const { return flow_.capacity(in_[rank]); }
+  Units between(std::uint32_t from, std::uint32_t to) const {
+    const std::uint32_t edge = pair_[from * ranks_ + to];
+    return edge == kNone ? 0 : flow_.capacity(edge);
+  }
+  // Does a cable join them, so that the switch never does?
+  bool isLinked(std::uint32_t from, std::uint32_t to) const { return linked_[from * ranks_ + to]; }
+  std::uint32_t ranks() const { return ranks_; }
+
+ private:
+  static constexpr std::uint32_t kNone = ~0u;
+  void add(std::uint32_t* edge, Units units);
+  bool moveShares(Units lacking);
+
+  const Graph& graph_;
+  const Units total_;
+  const std::uint32_t ranks_, core_, source_;
+  MaxFlow<Units> flow_;
+  std::vector<std::uint32_t> out_, in_, pair_;
+  std::vector<bool> linked_;
+  std::vector<std::uint32_t> order_;  // of ranks: who lacked parts last comes first
+  Units found_ = 0;                   // of the last flow
+};
+
+}  // namespace weft::forest

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forest/forest.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "../broken_links.h"
+#include "../slow_build.h"
+#include "forest/max_flow.h"
+#include "forest/rate.h"
+
+namespace weft::forest {
+namespace {
+
+using Pair = std::pair<std::uint32_t, std::uint32_t>;
+
+std::vector<std::uint32_t> allOf(const Graph& graph) {
+  std::vector<std::uint32_t> all(graph.ranks);
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+Graph ring(std::uint32_t ranks, double rate) {
+  Graph graph;
+  graph.ranks = ranks;
+  graph.nodeOf.assign(ranks, 0);
+  for (std::uint32_t a = 0; a < ranks; ++a)
+    for (const std::uint32_t b : {(a + 1) % ranks, (a + ranks - 1) % ranks})
+      graph.links.push_back({a, b, rate, 1e3});
+  return graph;
+}
+
+TEST(MaxFlow, IsTheTextbooks) {
+  MaxFlow<double> flow(6);  // Cormen et al., figure 26.1: 23
+  flow.addEdge(0, 1, 16);
+  flow.addEdge(0, 2, 13);
+  flow.addEdge(1, 3, 12);
+  flow.addEdge(2, 1, 4);
+  flow.addEdge(3, 2, 9);
+  flow.addEdge(2, 4, 14);
+  flow.addEdge(4, 3, 7);
+  flow.addEdge(3, 5, 20);
+  flow.addEdge(4, 5, 4);
+  EXPECT_DOUBLE_EQ(flow.run(0, 5), 23);
+  EXPECT_DOUBLE_EQ(flow.run(0, 5), 23);
+  EXPECT_DOUBLE_EQ(flow.run(0, 5, 7), 7);
+}
+
+TEST(Rate, OfARing) {
+  const Graph graph = ring(5, 10);
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 5), 5);  // four blocks over two links of 10
+  EXPECT_DOUBLE_EQ(bestRate(graph, {2}, 5), 20);
+}
+
+// Two ranks on one port have no link: what both need comes in twice, and what they exchange as well.
+TEST(Rate, APortCopiesNothing) {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 1, 1};
+  graph.links = {{2, 3, 100, 0}, {3, 2, 100, 0}};
+  graph.ports = {{{0, 1}, 12, 0}, {{2, 3}, 12, 0}};
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 4), 2);
+}
+
+TEST(Rate, IsNoneWhereARankIsCutOff) {
+  Graph graph = ring(4, 10);
+  std::erase_if(graph.links, [](const Graph::Link& link) { return link.to == 2; });
+  EXPECT_EQ(bestRate(graph, allOf(graph), 4), 0);
+  Forest forest;
+  const Status status = grow(graph, allOf(graph), {}, &forest);
+  EXPECT_EQ(status.code(), Code::InvalidArgument);
+  EXPECT_NE(status.text().find("no way over links"), std::string::npos) << status.text();
+}
+
+TEST(Grow, RefusesMemoryAlone) {
+  Forest forest;
+  const Graph graph = ring(4, kUnlimitedRate);
+  const Status status = grow(graph, allOf(graph), {}, &forest);
+  EXPECT_NE(status.text().find("no link limits"), std::string::npos) << status.text();
+}
+
+// Each tree reaches all ranks once, each after the one before it, and all parts are in one.
+void expectTrees(const Forest& forest) {
+  std::map<std::uint32_t, std::uint32_t> next;
+  for (const Tree& tree : forest.trees) {
+    std::vector<bool> reached(forest.ranks, false);
+    reached[tree.root] = true;
+    EXPECT_EQ(tree.edges.size(), forest.ranks - 1);
+    for (const Tree::Edge& edge : tree.edges) {
+      EXPECT_TRUE(reached[edge.from]);
+      EXPECT_FALSE(reached[edge.to]);
+      reached[edge.to] = true;
+    }
+    EXPECT_EQ(tree.first, next[tree.root]);
+    next[tree.root] += tree.parts;
+  }
+  for (const std::uint32_t root : forest.roots) EXPECT_EQ(next[root], forest.parts);
+}
+
+// Nothing carries more than it can at the forest's rate, and pairs without a link use ports.
+void expectCarried(const Graph& graph, const Forest& forest) {
+  std::map<Pair, double> load;
+  const double part = forest.rate / forest.parts;  // bytes a nanosecond
+  for (const Tree& tree : forest.trees)
+    for (const Tree::Edge& edge : tree.edges) load[{edge.from, edge.to}] += part * tree.parts;
+  for (const Graph::Link& link : graph.links) {
+    EXPECT_LE((load[{link.from, link.to}]), link.rate * (1 + 1e-9));
+    load.erase({link.from, link.to});
+  }
+  for (const Graph::Port& port : graph.ports) {
+    double out = 0, in = 0;
+    for (const auto& [pair, carried] : load) {
+      out += std::ranges::count(port.ranks, pair.first) > 0 ? carried : 0;
+      in += std::ranges::count(port.ranks, pair.second) > 0 ? carried : 0;
+    }
+    EXPECT_LE(std::max(out, in), port.rate * (1 + 1e-9));
+  }
+}
+
+TEST(Grow, TreesOfAnyGraphFit) {
+  std::mt19937 random(5);
+  for (std::uint32_t run = 0; run < (test::kSlowBuild ? 10 : 60); ++run) {
+    Graph graph = test::brokenGraph(2 + run % 15);
+    for (Graph::Link& link : graph.links) link.rate *= 1 + static_cast<double>(random() % 4);
+    for (Graph::Port& port : graph.ports) port.rate *= 1 + static_cast<double>(random() % 3);
+    for (const bool all : {true, false}) {
+      const std::vector<std::uint32_t> roots =
+          all ? allOf(graph) : std::vector{static_cast<std::uint32_t>(random() % graph.ranks)};
+      Forest forest;
+      const Status grown = grow(graph, roots, {}, &forest);
+      ASSERT_TRUE(grown.ok()) << grown.text();
+      expectTrees(forest);
+      expectCarried(graph, forest);
+      EXPECT_LE(forest.rate, forest.bestRate * (1 + 1e-9));
+      EXPECT_EQ(forest.order.size(), forest.rounds * forest.trees.size() * forest.ranks);
+    }
+  }
+}
+
+// Where all is alike, rounding costs nothing.
+TEST(Grow, IsOptimalOnRings) {
+  for (const std::uint32_t ranks : {3u, 4u, 7u, 8u, 16u}) {
+    const Graph graph = ring(ranks, 12.5);
+    Forest forest;
+    ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
+    EXPECT_NEAR(forest.lost(), 0, 1e-6) << ranks;
+    expectTrees(forest);
+    expectCarried(graph, forest);
+  }
+}
+
+}  // namespace
+}  // namespace weft::forest

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for any fabric: proved, and as fast as its links allow where cores and memory take no time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../slow_build.h"
+#include "fabric_job.h"
+#include "random_fabric.h"
+#include "schedule/registry.h"
+#include "sim/bound.h"
+#include "sim/wiring.h"
+#include "verify/verify.h"
+
+namespace weft::sim {
+namespace {
+
+using enum schedule::Collective;
+
+constexpr double kMiB = 1 << 20;
+
+Network readNetwork(const char* name, const std::vector<Change>& changes = {}) {
+  const std::string folder = std::filesystem::path(__FILE__).parent_path() / "../../..";
+  topology::Fabric fabric;
+  Network network;
+  EXPECT_TRUE(topology::readFabric(folder + "/examples/topologies/" + name, &fabric).ok());
+  EXPECT_TRUE(Network::make(fabric, changes, 0, &network).ok());
+  return network;
+}
+
+Network torus() {
+  std::string lines = "nodes 1 ranks 16\n";
+  for (std::uint32_t a = 0; a < 16; ++a)
+    for (const std::uint32_t b : {a / 4 * 4 + (a + 1) % 4, (a + 4) % 16})
+      lines += "mesh " + std::to_string(std::min(a, b)) + "-" + std::to_string(std::max(a, b)) +
+               " gbit 100 us 3\n";
+  return networkOf(lines);
+}
+
+// A fabric whose ranks know its links.
+class Planted {
+ public:
+  explicit Planted(const Network& network) : job_(network, idealMachine()) {
+    forest::Links links;
+    grown_ = forest::Links::make(graphOf(network), {.messageNs = 0}, &links);
+    if (!grown_.ok()) return;
+    job_.tuning().costs.arenaBytes = std::size_t{network.ranks()} << 21;
+    job_.tuning().links = std::make_shared<const forest::Links>(std::move(links));
+  }
+
+  bool isConnected() const { return grown_.ok(); }
+  const forest::Forest& trees() { return job_.tuning().links->fromAll; }
+
+  Status prove(schedule::Collective collective) {
+    const schedule::Algorithm& forest = *schedule::findAlgorithm(collective, "forest");
+    schedule::Shape shape = plan::shapeOf(job_.tuning(), job_.network().ranks() / 2);
+    return verify::verify(forest.make(shape), {.order = forest.order});
+  }
+
+  // The least that links allow, as a share of the time that it takes.
+  double share(schedule::Collective collective, double mib) {
+    const std::uint32_t ranks = job_.network().ranks();
+    const bool isVector = collective == AllReduce;
+    const auto count = static_cast<std::uint64_t>(mib * kMiB / 4 / (isVector ? 1 : ranks));
+    const double ns = job_.ns(callOf(collective, count, "forest"));
+    const double least = mib * kMiB / ranks / trees().bestRate * (isVector ? 2 : 1);
+    return least / ns;
+  }
+
+ private:
+  FabricJob job_;
+  Status grown_;
+};
+
+void expectProved(Planted* planted, const char* name) {
+  for (const schedule::Collective c : {AllGather, ReduceScatter, AllReduce, Broadcast, Reduce}) {
+    const Status status = planted->prove(c);
+    EXPECT_TRUE(status.ok()) << name << ": " << status.text();
+  }
+}
+
+void expectShare(const char* name, const Network& network, double least) {
+  Planted planted(network);
+  ASSERT_TRUE(planted.isConnected()) << name;
+  expectProved(&planted, name);
+  std::printf("%-24s %u parts, %zu trees, %.2f %% lost by rounding; share of the flow bound:", name,
+              planted.trees().parts, planted.trees().trees.size(), 100 * planted.trees().lost());
+  for (const schedule::Collective c : {AllGather, ReduceScatter, AllReduce}) {
+    const double share = planted.share(c, test::kSlowBuild ? 16 : 256);
+    std::printf(" %s %.1f %%", schedule::nameOf(c), 100 * share);
+    EXPECT_GE(share, test::kSlowBuild ? 0 : least) << name << ", " << schedule::nameOf(c);
+  }
+  std::printf("\n");
+}
+
+// ./dev soak fabrics asks for all machines and 200 random fabrics.
+const char* asked() { return std::getenv("SIM_TEST_FABRICS"); }
+
+TEST(Forest, OfPublishedMachines) {
+  if (test::kSlowBuild) GTEST_SKIP() << "the others do";
+  expectShare("p4d x 2", readNetwork("p4d.24xlarge.topo"), 0.97);
+  if (asked() == nullptr) return;
+  expectShare("dl1 x 4", readNetwork("dl1.24xlarge.topo"), 0.97);
+  expectShare("dl1 x 4, a dead cable", readNetwork("dl1.24xlarge.topo", {{0, "2-3", 0}}), 0.97);
+  expectShare("dl1 x 4, a dead NIC", readNetwork("dl1.24xlarge.topo", {{1, "efa2", 0}}), 0.7);
+  expectShare("trn1 x 2", readNetwork("trn1.32xlarge.topo"), 0.6);
+}
+
+TEST(Forest, OfATorus) { expectShare("4 x 4 torus", torus(), 0.85); }
+
+TEST(Forest, OfRandomFabrics) {
+  const int fabrics = asked() != nullptr ? std::atoi(asked()) : test::kSlowBuild ? 1 : 4;
+  std::vector<double> shares;
+  for (unsigned seed = 0; shares.size() < 2 * static_cast<std::size_t>(fabrics); ++seed) {
+    const RandomFabric fabric(seed);
+    Planted planted(fabric.network());
+    if (!planted.isConnected()) continue;
+    expectProved(&planted, ("random " + std::to_string(seed)).c_str());
+    std::printf("fabric %u: %.1f %% lost", seed, 100 * planted.trees().lost());
+    for (const schedule::Collective c : {AllGather, ReduceScatter}) {
+      shares.push_back(planted.share(c, test::kSlowBuild ? 16 : 256));
+      std::printf(", %s %.1f %%", schedule::nameOf(c), 100 * shares.back());
+      EXPECT_LE(shares.back(), 1 + 1e-9);
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+  std::ranges::sort(shares);
+  const auto from = [&](double share) {
+    return shares.end() - std::ranges::lower_bound(shares, share);
+  };
+  std::printf(
+      "%zu times: %td from 98 %% on, %td from 95 %%, %td from 90 %%; median %.1f %%, least %.1f "
+      "%%\n",
+      shares.size(), from(0.98), from(0.95), from(0.9), 100 * shares[shares.size() / 2],
+      100 * shares[0]);
+  EXPECT_GT(shares[0], 0.3);
+}
+
+}  // namespace
+}  // namespace weft::sim
