@@ -211,6 +211,7 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
   struct Speed {
     double latencyNs = plan::Between().latencyNs;
     double bytesPerNs = plan::Between().bytesPerNs;
+    double rankBytesPerNs = 0;
   } mine;
   std::optional<topology::Fabric> fabric;
   WEFT_TRY(topology::fabricFromKnob(&fabric));
@@ -220,10 +221,14 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
     WEFT_TRY(topology::checkFabricFits(*fabric, sizes));
     if (const auto rail = fabric->outside(0)) mine.latencyNs = rail->us * 1e3;
     if (fabric->railGbit() > 0) mine.bytesPerNs = fabric->railGbit() / 8;
+    mine.rankBytesPerNs = fabric->railGbitOf(0) / 8;
   }
   std::vector<Speed> all;
   WEFT_TRY(transport::gather(setup, {}, mine, &all));
-  parts->tuning.costs.between = plan::Between{hosts, all[0].latencyNs, all[0].bytesPerNs};
+  parts->tuning.costs.between = plan::Between{.nodes = hosts,
+                                              .latencyNs = all[0].latencyNs,
+                                              .bytesPerNs = all[0].bytesPerNs,
+                                              .rankBytesPerNs = all[0].rankBytesPerNs};
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "plan/model.h"
+#include "plan/costs.h"
 #include "tune/machine.h"
 
 // What the model of plan/model.h and the simulator price memory by.

@@ -44,6 +44,13 @@ double Fabric::railGbit() const {
                          [](double sum, const Rail& r) { return sum + r.speed.gbit; });
 }
 
+double Fabric::railGbitOf(std::uint32_t rank) const {
+  double sum = 0;
+  for (const Rail& rail : rails)
+    if (std::ranges::find(rail.ranks, rank) != rail.ranks.end()) sum += rail.speed.gbit;
+  return sum;
+}
+
 Status checkFabricFits(const Fabric& fabric, const std::vector<std::uint32_t>& ranksOfHosts) {
   const auto differs = [](const std::string& how) {
     return Status::error(Code::InvalidArgument, "the topology file describes another job: ", how,

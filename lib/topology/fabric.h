@@ -56,6 +56,8 @@ struct Fabric {
   // What one rank of a node has of the rails when all use them: rates add up, the slowest latency
   // counts. Nothing where it is on no rail.
   std::optional<LinkSpeed> outside(std::uint32_t rank) const;
+  // All rails that a rank of a node is on together: what it has when it uses them alone.
+  double railGbitOf(std::uint32_t rank) const;
   // All rails of a node together.
   double railGbit() const;
 };

@@ -58,6 +58,25 @@ Status readNodes(const Place& place, topology::Fabric* fabric) {
   return {};
 }
 
+// What joins the ranks of a node without memory in common. Pairs without a cable of a node by itself
+// have their part of its rails.
+plan::Cables cablesOf(const Place& place, const sim::Network& network,
+                      const std::vector<std::uint32_t>& ranks, bool oneHost) {
+  const topology::Fabric& fabric = network.fabric();
+  plan::Cables cables;
+  cables.messageNs = place.messageNs;
+  cables.mostPlaces = fabric.mostRanksOfANode();
+  for (const std::uint32_t rank : ranks) cables.places.push_back(network.localRankOf(rank));
+  for (std::uint32_t a = 0; a < cables.mostPlaces; ++a)
+    for (std::uint32_t b = 0; b < cables.mostPlaces; ++b) {
+      auto speed = a == b ? std::nullopt : fabric.inside(std::min(a, b), std::max(a, b));
+      if (!speed && oneHost && a != b) speed = fabric.outside(a);
+      cables.bytesPerNs.push_back(speed ? speed->gbit / 8 : 0);
+      if (speed) cables.latencyNs = std::max(cables.latencyNs, speed->us * 1e3);
+    }
+  return cables;
+}
+
 // What these ranks agree on. Their nodes are numbered as they come.
 plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
                       const std::vector<std::uint32_t>& ranks) {
@@ -81,10 +100,12 @@ plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
     for (const std::uint32_t rank : ranks)
       tuning.costs.memoryNodes.push_back(static_cast<std::int32_t>(
           network.localRankOf(rank) * place.numaNodes / network.ranksOfNode(network.nodeOf(rank))));
+  if (!fabric.memory) tuning.costs.cables = cablesOf(place, network, ranks, oneHost);
   if (oneHost) return tuning;
   plan::Between between{tuning.nodes};
   if (const auto rail = fabric.outside(0)) between.latencyNs = rail->us * 1e3;
   if (fabric.railGbit() > 0) between.bytesPerNs = fabric.railGbit() / 8;
+  between.rankBytesPerNs = fabric.railGbitOf(0) / 8;
   between.messageNs = place.messageNs;
   tuning.costs.between = between;
   return tuning;

@@ -9,6 +9,7 @@
 #include "perf/common/exit_code.h"
 #include "perf/common/program.h"
 #include "perf/weft-perf/numbers.h"
+#include "tools/sim/choice.h"
 #include "tools/sim/cluster.h"
 #include "tools/sim/exit.h"
 #include "tools/sim/goal.h"
@@ -34,6 +35,7 @@ int run(const Options& options) {
   const std::vector<std::size_t> sizes =
       perf::sizeSweep(options.minBytes, options.maxBytes, options.stepBytes, options.factor);
   std::vector<Row> rows;
+  std::vector<Choice> choices;
   std::vector<sim::Span> spans;
   Goal goal;
   for (const std::size_t size : sizes) {
@@ -45,9 +47,15 @@ int run(const Options& options) {
         !done.ok())
       return tell(done);
     fmt::print(out, "{}", lineOf(options, cluster, rows.back()));
+    if (options.ways) {
+      const Status simulated = judgeChoice(options, cluster, rows.back(), &choices.emplace_back());
+      if (!simulated.ok()) return tell(simulated);
+      fmt::print(out, "{}", textOf(choices.back()));
+    }
     std::fflush(out);
   }
-  if (json) json->write(jsonOf(options, cluster, rows));
+  if (options.ways) fmt::print(out, "{}", regretOf(choices));
+  if (json) json->write(jsonOf(options, cluster, rows, choices));
   if (trace) trace->write(traceOf(spans));
   if (goalFile) goalFile->write(options.goal.ends_with(".bin") ? binaryOf(goal) : textOf(goal));
   return tools::kExitHealthy;

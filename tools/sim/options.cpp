@@ -19,6 +19,7 @@ Examples
   weft-sim all_reduce --topology dl1.24xlarge.topo --nodes 16 -b 1M -e 1G -f 4
   weft-sim all_reduce --topology dl1.24xlarge.topo -b 64M -e 64M --half-nic 0:efa0 --trace cut.json
   weft-sim all_gather --topology p4d.24xlarge.topo -b 1M -e 1M --jitter 1
+  weft-sim all_reduce --topology dl1.24xlarge.topo --nodes 16 -b 8 -e 1G -f 8 --ways
   weft-sim step --help          training steps
   weft-sim --paper dl1          published scaling tables, beside what is predicted of them (dl1, neox, gptj)
 
@@ -74,6 +75,8 @@ void addOutput(CLI::App& app, Options& options) {
   app.add_option("--links", options.links, "how many of the busiest are printed")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
+  app.add_flag("--ways", options.ways,
+               "simulate all that the model may choose, too, and tell what its choice costs");
   app.add_option("-J,--json", options.json,
                  "write everything to this file as JSON; - is standard output");
   app.add_option("--trace", options.trace,
@@ -103,6 +106,8 @@ void convert(const CLI::App& app, const Raw& raw, Options& options) {
   options.folds = !raw.unfolded;
   if (app.count("--jitter") > 0) options.sigma = raw.spread / 100;
   convert(app, raw.place, options);
+  if (options.ways && !options.algorithm.empty())
+    throw CLI::ValidationError("--ways", "nothing is left to choose with --algo");
   if (!options.goal.empty() && (options.sigma > 0 || !options.stragglers.empty()))
     throw CLI::ValidationError("--goal", "GOAL has no jitter and no stragglers");
 }

@@ -52,6 +52,7 @@ struct Options : Place {
   bool folds = true, evens = false, exact = false;
 
   std::size_t links = 3;  // of the busiest, in the table
+  bool ways = false;      // simulate everything that the model may choose
   std::string json, trace, goal;
 };
 

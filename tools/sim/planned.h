@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "perf/limits/limits.h"
@@ -24,6 +25,7 @@ class Planned {
   // planned then.
   Status decide(std::string* tooLarge);
   const plan::Call& call() const { return call_; }
+  const std::vector<plan::Estimate>& estimates() const { return decision_.estimates; }
   // The plan that runs, and the fingerprint of what was bound.
   Status bind(std::uint32_t member, std::uint64_t* hash,
               std::unique_ptr<const plan::Plan>* out) const;

@@ -47,6 +47,7 @@ class Prediction {
 
   Status run(const std::function<void(const sim::Span&)>& observe, Goal* goal, Row* row) {
     WEFT_TRY(planned_.decide(&row->tooLarge));
+    row->estimates = planned_.estimates();
     WEFT_TRY(describe(row));
     setting_.network = &cluster_.network;
     setting_.messageNs = options_.messageNs;

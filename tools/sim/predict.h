@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "plan/decide.h"
 #include "sim/bound.h"
 #include "sim/job.h"
 #include "tools/sim/cluster.h"
@@ -24,8 +26,9 @@ struct Row {
   double lowNs = 0, highNs = 0;  // 5 and 95 of 100 draws, with --jitter
   sim::Bound bound;
   double busFactor = 0;
-  std::string tooLarge;  // why there could be no such communicator today
-  double seconds = 0;    // that the simulation took
+  std::vector<plan::Estimate> estimates;  // of the model, of all that it may choose
+  std::string tooLarge;                   // why there could be no such communicator today
+  double seconds = 0;                     // that the simulation took
 
   double algbw() const { return static_cast<double>(bytes) / result.ns; }  // GB/s
   double busbw() const { return algbw() * busFactor; }

@@ -115,7 +115,8 @@ std::string lineOf(const Options& options, const Cluster& cluster, const Row& ro
   return line;
 }
 
-std::string jsonOf(const Options& options, const Cluster& cluster, const std::vector<Row>& rows) {
+std::string jsonOf(const Options& options, const Cluster& cluster, const std::vector<Row>& rows,
+                   const std::vector<Choice>& choices) {
   const sim::Network& network = cluster.network;
   Json json{{"collective", options.collective->name},
             {"topology", options.topology},
@@ -131,7 +132,10 @@ std::string jsonOf(const Options& options, const Cluster& cluster, const std::ve
     json["draws"] = options.draws;
   }
   json["rows"] = Json::array();
-  for (const Row& row : rows) json["rows"].push_back(jsonOf(options, cluster, row));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    json["rows"].push_back(jsonOf(options, cluster, rows[i]));
+    if (!choices.empty()) json["rows"].back()["choice"] = jsonOf(choices[i]);
+  }
   return json.dump(2) + "\n";
 }
 

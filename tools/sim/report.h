@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/sim/choice.h"
 #include "tools/sim/cluster.h"
 #include "tools/sim/options.h"
 #include "tools/sim/predict.h"
@@ -15,6 +16,8 @@ std::string headOf(const Options& options, const Cluster& cluster);
 std::string lineOf(const Options& options, const Cluster& cluster, const Row& row);
 
 // Everything, with units in the keys.
-std::string jsonOf(const Options& options, const Cluster& cluster, const std::vector<Row>& rows);
+// `choices`: of each row, or empty.
+std::string jsonOf(const Options& options, const Cluster& cluster, const std::vector<Row>& rows,
+                   const std::vector<Choice>& choices);
 
 }  // namespace weft::simulator

@@ -61,6 +61,22 @@ TEST_F(Command, PrintsALineForEachSize) {
     EXPECT_NE(o.output.find(size), std::string::npos) << o.output;
 }
 
+TEST_F(Command, TellsWhatElseMightBeChosenAndWhatTheChoiceCosts) {
+  const Outcome o = onDl1("all_reduce -b 8 -e 8 --ways");
+  EXPECT_EQ(o.exitCode, 0) << o.output;
+  EXPECT_TRUE(std::regex_search(o.output, std::regex("us; the model: +[0-9.]+ us; one-shot")))
+      << o.output;
+  EXPECT_NE(o.output.find(", chosen"), std::string::npos) << o.output;
+  EXPECT_TRUE(std::regex_search(o.output, std::regex("# regret of the choice: 1\\."))) << o.output;
+  const json choice = rowsOf("all_reduce -b 8 -e 8 --ways")[0]["choice"];
+  EXPECT_GE(choice["regret"], 1);
+  ASSERT_GT(choice["ways"].size(), 3u);
+  EXPECT_LE(choice["ways"][0]["time_ns"], choice["ways"][1]["time_ns"]);
+  const Outcome forced = onDl1("all_reduce -b 8 -e 8 --ways --algo one-shot");
+  EXPECT_EQ(forced.exitCode, 64);
+  EXPECT_NE(forced.output.find("nothing is left to choose with --algo"), std::string::npos);
+}
+
 TEST_F(Command, ItsKeysHaveUnits) {
   const json rows = rowsOf("all_gather -b 1M -e 1M");
   ASSERT_EQ(rows.size(), 1u);

@@ -47,6 +47,8 @@ TEST(Fabric, ReadsWhatTheFileSays) {
   EXPECT_EQ(f.outside(0)->us, 30);
   EXPECT_EQ(f.outside(1)->gbit, 50);
   EXPECT_EQ(f.railGbit(), 150);
+  EXPECT_EQ(f.railGbitOf(0), 150);
+  EXPECT_EQ(f.railGbitOf(1), 100);
 }
 
 TEST(Fabric, WithoutLinksThereIsNoWay) {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/op_prices.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/plan.h"
+#include "plan/staging_map.h"
+#include "transports/window.h"
+
+namespace weft::plan {
+namespace {
+
+// CMA copies of shared buffers are made in tiles.
+double tilesOf(double bytes) { return std::ceil(bytes / kTileBytes); }
+
+}  // namespace
+
+OpPrices::OpPrices(const schedule::Schedule& schedule, const Call& call,
+                   const CostParameters& costs, Reach reach)
+    : schedule_(schedule),
+      costs_(costs),
+      reach_(reach),
+      machine_(costs.machine),
+      layout_(schedule, call, {regionBytes(), costs.stagingBytes, slotsPerRegion()}) {
+  share_ = shareOf(schedule.ranks, costs);
+  across_ = acrossOf(schedule.ranks, costs);
+  footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), costs);
+  user_ = MemoryCosts(machine_, footprint_, across_);
+  tmp_ = MemoryCosts(machine_, crowded(share_ * stagingBytes(), costs), across_);
+  near_ = MemoryCosts(machine_, 0, across_);
+  streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
+  fits_ = slotsPerRegion() * layout_.stride() <= regionBytes();
+}
+
+const schedule::Program& OpPrices::program(std::uint32_t rank) {
+  const auto [known, isNew] = programs_.try_emplace(rank);
+  if (isNew) known->second = schedule_.program(rank);
+  return known->second;
+}
+
+// Staged bytes are read where they lie near.
+FarBytes OpPrices::farBytes(std::uint32_t rank) {
+  FarBytes far;
+  const schedule::Program& all = program(rank);
+  const auto read = [&](schedule::Slot slot, double bytes) {
+    if (slot.owner != schedule::kMine && costs_.isFar(rank, slot.owner)) far.read += bytes;
+  };
+  for (const schedule::Op& op : all.ops) {
+    const double bytes = this->bytes(op);
+    if (op.kind == schedule::OpKind::Put && costs_.isFar(rank, op.peer)) far.written += bytes;
+    if (op.kind == schedule::OpKind::Copy) read(op.src, bytes);
+    for (std::uint32_t k = 0; k < op.operands; ++k) read(all.operands[op.firstOperand + k], bytes);
+  }
+  return far;
+}
+
+const schedule::Program& OpPrices::look(std::uint32_t rank) {
+  const schedule::Program& program = this->program(rank);
+  rank_ = rank;
+  farWrites_.clear();
+  if (costs_.memoryNodes.empty()) return program;
+  farWrites_.resize(schedule_.tmpChunks, false);
+  for (const schedule::Op& op : program.ops)
+    for (std::uint32_t j = 0; op.kind == schedule::OpKind::Wait && j < op.chunks; ++j)
+      if (op.dst.buf == schedule::Buf::Tmp)
+        farWrites_[op.dst.index + j] = costs_.isFar(rank, op.peer);
+  return program;
+}
+
+double OpPrices::ns(const schedule::Op& op, const schedule::Program& program) const {
+  switch (op.kind) {
+    case schedule::OpKind::Put:
+      return putNs(op);
+    case schedule::OpKind::Reduce:
+      return reduceNs(op, program);
+    case schedule::OpKind::Copy:
+      return loadNs(op.src, bytes(op)) + storeNs(op.dst, bytes(op));
+    default:
+      return 0;  // a Finish goes along with its sum
+  }
+}
+
+double OpPrices::putNs(const schedule::Op& op) const {
+  if (costs_.mediumTo(rank_, op.peer) != Medium::Memory) return 0;  // a link does it
+  const double bytes = this->bytes(op);
+  if (op.isSignal()) return machine_.messageNs;
+  const double flags = machine_.messageNs * static_cast<double>(layout_.segments());
+  // What was just made is stored once more, from the nearest cache; the flag waits for the lines.
+  if (schedule_.shared && reach_ == Reach::Cma)
+    return flags + cmaNs(machine_.cmaPut, bytes, tilesOf(bytes)) -
+           bytes * (user_.load - near_.load);
+  if (schedule_.shared)
+    return flags + machine_.exchangeNs * across_ +
+           bytes * (near_.load + (streams_ ? user_.stream : user_.put));
+  if (op.dst.buf != schedule::Buf::Out) {
+    // What does not travel with its flag is fetched after it.
+    const double fetch =
+        bytes > static_cast<double>(transport::kInlineBytes) ? machine_.exchangeNs * across_ : 0;
+    return flags + fetch + loadNs(op.src, bytes) + bytes * tmp_.put;
+  }
+  if (costs_.oneProcess) return flags + loadNs(op.src, bytes) + bytes * user_.put;
+  return flags + cmaNs(machine_.cmaPut, bytes, static_cast<double>(layout_.segments()));
+}
+
+double OpPrices::reduceNs(const schedule::Op& op, const schedule::Program& program) const {
+  const double bytes = this->bytes(op);
+  const double add = std::max(0.0, 1 / machine_.foldNear - near_.load);
+  double ns = storeNs(op.dst, bytes);
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    ns += bytes * add + loadNs(program.operands[op.firstOperand + k], bytes);
+  return ns;
+}
+
+double OpPrices::loadNs(schedule::Slot slot, double bytes) const {
+  if (slot.buf == schedule::Buf::Tmp) return bytes * tmp_.take;
+  if (slot.owner == schedule::kMine) return bytes * user_.load;
+  if (reach_ == Reach::Mapped) return bytes * user_.take;
+  // Into a tile, which is in the nearest cache then.
+  return cmaNs(machine_.cmaTake, bytes, tilesOf(bytes)) +
+         bytes * (near_.store + near_.load - user_.store);
+}
+
+double OpPrices::storeNs(schedule::Slot slot, double bytes) const {
+  if (slot.buf == schedule::Buf::Tmp) return bytes * tmp_.store;
+  return bytes * (streams_ ? user_.stream : user_.store);
+}
+
+// A copy into a peer's memory, or out of it, in so many calls.
+double OpPrices::cmaNs(const tune::Curve& curve, double bytes, double calls) const {
+  if (machine_.cmaCallNs <= 0) return kNever;
+  return calls * machine_.cmaCallNs + bytes * curve.nsPerByte(footprint_);
+}
+
+// What an op costs more because its bytes cross from one NUMA node to another.
+double OpPrices::furtherNs(const schedule::Op& op, const schedule::Program& program) const {
+  if (costs_.memoryNodes.empty()) return 0;
+  const double bytes = this->bytes(op);
+  double ns = 0;
+  if (op.kind == schedule::OpKind::Put && costs_.isFar(rank_, op.peer))
+    ns += bytes * (op.dst.buf == schedule::Buf::Tmp ? tmp_ : user_).furtherPut;
+  if (op.kind == schedule::OpKind::Put || op.kind == schedule::OpKind::Copy)
+    ns += furtherTakeNs(op.src, bytes);
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    ns += furtherTakeNs(program.operands[op.firstOperand + k], bytes);
+  return ns;
+}
+
+double OpPrices::furtherTakeNs(schedule::Slot slot, double bytes) const {
+  if (slot.buf == schedule::Buf::Tmp) return farWrites_[slot.index] ? bytes * tmp_.furtherTake : 0;
+  const bool isFar = slot.owner != schedule::kMine && costs_.isFar(rank_, slot.owner);
+  return isFar ? bytes * user_.furtherTake : 0;
+}
+
+// As BindTarget says.
+std::uint64_t OpPrices::regionBytes() const {
+  return costs_.arenaBytes / schedule_.ranks / transport::kLine * transport::kLine;
+}
+
+std::uint32_t OpPrices::slotsPerRegion() {
+  std::uint32_t slots = 0;
+  for (const std::uint32_t rank : schedule_.typical)
+    slots = std::max(slots, StagingMap::mostOf(schedule_, program(rank)).slots);
+  return slots;
+}
+
+// Of all Tmp slots that a rank reads and writes: the lanes in flight, here and at its peers.
+double OpPrices::stagingBytes() const {
+  const auto lanes = std::min<std::uint64_t>(layout_.segments(), transport::kMaxLanes);
+  return 2 * static_cast<double>(lanes * layout_.stride() * schedule_.tmpChunks);
+}
+
+// In all segments together.
+double OpPrices::bytes(const schedule::Op& op) const {
+  double bytes = 0;
+  for (std::uint32_t j = 0; j < op.chunks; ++j) {
+    const double limit = static_cast<double>(layout_.limit(op.shape + j));
+    const double most = static_cast<double>(layout_.segments() * layout_.stride());
+    bytes += std::min(limit, most);
+  }
+  return bytes;
+}
+
+}  // namespace weft::plan
