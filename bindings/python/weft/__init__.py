@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft: collective communication for host memory, from Python.
+
+    import numpy, weft
+
+    def work(comm):
+        return comm.all_reduce(numpy.arange(3.0) + comm.rank)
+
+    weft.run(work, ranks=4)          # four processes, here; in a notebook, too
+
+or, of a program that mpirun, srun or torchrun started as several processes:
+
+    comm = weft.Communicator.from_environment()
+    comm.all_reduce(gradients, out=gradients, op="avg")
+
+The package is ctypes over libweft.so, so one copy works with every Python from 3.10 on and nothing
+is compiled when it is installed; a call of the library takes longer than the few microseconds that
+this costs. numpy is used where it is there. Semantics, deadlines and threads are those of weft.h.
+"""
+
+import importlib.util
+
+from ._c import DataType, Op, Result
+from ._call import How, PreMulSum
+from ._version import VERSION
+from .communicator import Communicator, MemStats, Settings, algorithms, unique_id
+from .errors import (
+    Aborted,
+    AuthenticationError,
+    Error,
+    ErrorInfo,
+    InvalidArgument,
+    InvalidUsage,
+    Mismatch,
+    OutOfMemory,
+    RemoteError,
+    Timeout,
+)
+from .launch import RankError, run
+from .memory import empty
+from .streams import Event, Stream, group
+
+__version__ = ".".join(map(str, VERSION))
+
+__all__ = [
+    "Aborted",
+    "AuthenticationError",
+    "Communicator",
+    "DataType",
+    "Error",
+    "ErrorInfo",
+    "Event",
+    "How",
+    "InvalidArgument",
+    "InvalidUsage",
+    "MemStats",
+    "Mismatch",
+    "Op",
+    "OutOfMemory",
+    "PreMulSum",
+    "RankError",
+    "RemoteError",
+    "Result",
+    "Settings",
+    "Stream",
+    "Timeout",
+    "algorithms",
+    "empty",
+    "group",
+    "run",
+    "unique_id",
+]
+
+
+def _arm_torch() -> None:
+    """Registers the backend "weft" of torch.distributed, now or when torch is imported."""
+    if importlib.util.find_spec(f"{__name__}._torch_door") is not None:
+        importlib.import_module(f"{__name__}._torch_door").arm()
+
+
+_arm_torch()
