@@ -13,7 +13,7 @@ or, of a program that mpirun, srun or torchrun started as several processes:
     comm = weft.Communicator.from_environment()
     comm.all_reduce(gradients, out=gradients, op="avg")
 
-The package is ctypes over libweft.so, so one copy works with every Python from 3.10 on and nothing
+The package is ctypes over libweft.so, so one copy works with every Python from 3.11 on and nothing
 is compiled when it is installed; a call of the library takes longer than the few microseconds that
 this costs. numpy is used where it is there. Semantics, deadlines and threads are those of weft.h.
 """

@@ -26,7 +26,7 @@ ITEM_SIZES = {
 _NAMES = {kind.name.lower(): kind for kind in DataType}
 _FLOATS = {"e": "float16", "f": "float32", "d": "float64", "Zf": "complex64", "Zd": "complex128"}
 _PAIRS = {"complex64": DataType.FLOAT32, "complex128": DataType.FLOAT64}
-_FULL_RO = 0x0118 | 0x0004  # PyBUF_INDIRECT | PyBUF_FORMAT: any layout, so that we can say what is wrong
+_FULL_RO = 0x0118 | 0x0004  # PyBUF_FULL_RO: any layout, so that we can say what is wrong
 
 
 class _PyBuffer(ctypes.Structure):
@@ -72,6 +72,7 @@ class Borrowed:
     itemsize: int
     name: str  #: of the element's type, as numpy spells it; empty for one that weft does not know
     readonly: bool
+    _view: _PyBuffer | None
 
     @property
     def elements(self) -> int:
@@ -94,13 +95,13 @@ def borrow(call: str, what: str, owner: Any) -> Borrowed:
     """The memory of `owner`, which must lie in one piece."""
     if hasattr(owner, "data_ptr"):
         return _borrow_tensor(call, what, owner)
-    array = owner
-    if getattr(getattr(owner, "dtype", None), "name", "") == "bfloat16":
-        array = owner.view("uint16")  # numpy exports no buffer of a type that is not its own
-    borrowed = _borrow_buffer(call, what, array)
+    dtype = getattr(owner, "dtype", None)
+    if getattr(dtype, "kind", "") not in ("M", "m") and getattr(dtype, "name", "") != "bfloat16":
+        return _borrow_buffer(call, what, owner)
+    # numpy exports no buffer of dates and of types that are not its own.
+    borrowed = _borrow_buffer(call, what, owner.view(f"V{dtype.itemsize}"))  # type: ignore[union-attr]
     borrowed.owner = owner
-    if array is not owner:
-        borrowed.name = "bfloat16"
+    borrowed.name = "bfloat16" if dtype.name == "bfloat16" else ""  # type: ignore[union-attr]
     return borrowed
 
 
@@ -116,12 +117,15 @@ def _borrow_buffer(call: str, what: str, owner: Any) -> Borrowed:
         )
     got = Borrowed()
     got._view = view
+    form = view.format.decode() if view.format else "B"
+    if "O" in form:
+        refuse(call, f"{what} has Python objects", "pickle them, and send the bytes")
     if not _is_contiguous(ctypes.byref(view), b"C"):
         _refuse_layout(call, what)
     got.owner, got.address = owner, view.buf or 0
     got.shape = tuple(view.shape[i] for i in range(view.ndim)) if view.ndim else ()
     got.itemsize, got.readonly = view.itemsize, bool(view.readonly)
-    got.name = _name_of(view.format.decode() if view.format else "B", view.itemsize)
+    got.name = _name_of(form, view.itemsize)
     return got
 
 

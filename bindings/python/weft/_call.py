@@ -34,16 +34,14 @@ _FORMATS = dict(zip(DataType, "bBiIqQefd"))
 
 
 class PreMulSum:
-    """sum over ranks of scalar * input, of one communicator: Communicator.pre_mul_sum() makes it."""
+    """sum over ranks of scalar * input: Communicator.pre_mul_sum() makes one."""
 
     def __init__(self, comm: Communicator, scalar: float, dtype: DataType | str) -> None:
         self.type = type_named("pre_mul_sum", dtype)
         self._comm = comm
         code = ctypes.c_int()
         bits = scalar_bits(scalar, self.type)
-        comm._check(
-            lib.weftRedOpCreatePreMulSum(ctypes.byref(code), bits, self.type, comm.handle)
-        )
+        comm._check(lib.weftRedOpCreatePreMulSum(ctypes.byref(code), bits, self.type, comm.handle))
         self.code: int | None = code.value
 
     def close(self) -> None:
@@ -68,7 +66,9 @@ def scalar_bits(scalar: float, kind: DataType) -> bytes:
         return struct.pack("<H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF)
     except (struct.error, OverflowError) as error:
         name = kind.name.lower()
-        refuse("pre_mul_sum", f"{scalar!r} is no {name} ({error})", f"pass a number that {name} has")
+        refuse(
+            "pre_mul_sum", f"{scalar!r} is no {name} ({error})", f"pass a number that {name} has"
+        )
 
 
 def operator_named(call: str, op: Op | PreMulSum | str) -> Op | PreMulSum:
@@ -197,13 +197,11 @@ class Call:
     def run(self, function: Any, *arguments: Any, value: Any = None) -> Any:
         """Calls; returns `value`, or a future of it."""
         stream = self.how.get("stream")
-        handle = self.comm.handle
-        result = function(
-            *arguments, handle, stream.handle if stream else None, options_of(self.how)
-        )
+        queue = stream.handle if stream else None
+        result = function(*arguments, self.comm.handle, queue, options_of(self.how))
         if result:
             self.comm._check(result)
-        return streams.complete(handle, stream, value, self.held)
+        return streams.complete(self.comm, stream, value, self.held)
 
     def _check_operator(self, it: Borrowed) -> None:
         assert self.kind is not None

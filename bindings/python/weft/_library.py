@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and opens libweft.so: WEFT_LIBRARY, else beside this package, else where the system looks."""
+"""Finds and opens libweft.so: WEFT_LIBRARY, else beside this package, else the system's."""
 
 from __future__ import annotations
 

@@ -9,18 +9,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_void_p
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from . import _c
 from ._buffers import Borrowed, borrow, type_named
 from ._c import DataType, Op, Result, lib
 from ._call import Call, How, PreMulSum, operator_named, options_of
 from .errors import Error, check, last_error, refuse
-
-try:
-    from typing import Unpack
-except ImportError:  # Python 3.10, where it would be a hint alone
-    pass
+from .memory import Shape, empty
 
 _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 _HARMLESS = (Result.INVALID_ARGUMENT, Result.INVALID_USAGE)
@@ -73,7 +69,7 @@ class Communicator:
 
     def __init__(self, handle: int | None) -> None:
         self.handle = handle
-        self._broken = False
+        self.broken = False  #: an error has been told that is the end of it
         self.rank, self.size = self._query(lib.weftCommUserRank), self._query(lib.weftCommCount)
         _open.add(self)
 
@@ -145,7 +141,7 @@ class Communicator:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None and self.handle is not None and not self._broken:
+            if kind is None and self.handle is not None and not self.broken:
                 self.finalize()
         finally:
             self.close()
@@ -174,6 +170,7 @@ class Communicator:
         """The first error, None while it is healthy. Also looks for dead peers. Any thread."""
         first = c_int()
         self._check(lib.weftCommGetAsyncError(self.handle, byref(first)))
+        self.broken = self.broken or first.value != 0
         return last_error(first.value, self.handle) if first.value else None
 
     def mem_stats(self) -> MemStats:
@@ -433,15 +430,17 @@ class Communicator:
         """An operation: the sum over ranks of scalar * input. Each rank may have its own scalar."""
         return PreMulSum(self, scalar, dtype)
 
+    def empty(self, shape: Shape, dtype: Any = "float32") -> Any:
+        """weft.empty(): memory that is fastest in collectives, of any communicator."""
+        return empty(shape, dtype)
+
     def register(self, array: Any) -> Callable[[], None]:
         """Declares memory that will be used often; returns what takes it back.
 
         Memory of weft.empty() is faster without this."""
         memory = borrow("register", "array", array)
         handle = c_void_p()
-        self._check(
-            lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle))
-        )
+        self._check(lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle)))
 
         def deregister() -> None:
             if memory._view is not None and self.handle is not None:
@@ -454,7 +453,7 @@ class Communicator:
 
     def _check(self, result: int) -> None:
         if result:
-            self._broken = self._broken or result not in _HARMLESS
+            self.broken = self.broken or result not in _HARMLESS
             raise last_error(result, self.handle)
 
     def _query(self, function: Any) -> int:

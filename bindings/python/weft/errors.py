@@ -47,7 +47,8 @@ class Error(RuntimeError):
     @staticmethod
     def of(result: int, line: str, **fields: Any) -> Error:
         """An exception of the class that belongs to `result`."""
-        info = ErrorInfo(**{"message": line, **fields})
+        fields.setdefault("message", line)
+        info = ErrorInfo(**fields)
         return _CLASSES.get(Result(result), Error)(result, line, info)
 
     def __str__(self) -> str:

@@ -2,9 +2,9 @@
 """Ranks as processes of this host, for notebooks, tests and trying things out.
 
 They are forked: then functions of a notebook, lambdas and closures work, arrays that exist already
-need no copy, and nothing is imported again. What fork does not carry over are threads: a parent that
-has computed with torch's OpenMP threads should pass ``start="spawn"``, for which the function must
-be importable. A parent's communicators are not usable in the ranks either way.
+need no copy, and nothing is imported again. What fork does not carry over are threads: a parent
+that has computed with torch's OpenMP threads should pass ``start="spawn"``, for which the function
+must be importable. A parent's communicators are not usable in the ranks either way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class RankError(RuntimeError):
     `errors` has those of all ranks that failed; of one that died, a RankError without a cause.
     """
 
-    def __init__(self, rank: int, text: str, errors: dict[int, BaseException] | None = None) -> None:
+    def __init__(
+        self, rank: int, text: str, errors: dict[int, BaseException] | None = None
+    ) -> None:
         super().__init__(text)
         self.rank = rank
         self.errors = errors or {}
@@ -71,7 +73,7 @@ class _World:
     """The processes, and what they have said so far."""
 
     def __init__(self, fn: Any, ranks: int, args: tuple, start: str, settings: Settings) -> None:
-        context = multiprocessing.get_context(start)
+        context: Any = multiprocessing.get_context(start)
         self.pipes: list[Connection] = []
         self.processes: list[Any] = []
         self.answers: dict[int, tuple[str, Any]] = {}
@@ -138,8 +140,8 @@ class _World:
                 except OSError:
                     pass  # its death is heard from its own pipe
             return False
-        if kind == "value" or kind == "error":
-            kind, value = kind, pickle.loads(value)
+        if kind in ("value", "error"):
+            value = pickle.loads(value)
         self.answers[rank] = (kind, value)
         return kind != "value"
 

@@ -116,7 +116,8 @@ class Event:
 class _Queued:
     """A call that a stream has not run yet. It holds the memory of the call."""
 
-    def __init__(self, comm: int, stream: Stream, value: Any, held: Iterable[Borrowed]) -> None:
+    def __init__(self, comm: Any, stream: Stream, value: Any, held: Iterable[Borrowed]) -> None:
+        # The stream's handle alone: its worker must not be the last to drop it.
         self.comm, self.stream, self.value, self.held = comm, stream.handle, value, list(held)
         self.future: Future = Future()
         self.future.set_running_or_notify_cancel()  # what is queued can't be taken back
@@ -125,6 +126,7 @@ class _Queued:
         for borrowed in self.held:
             borrowed.release()
         if error is not None:
+            self.comm.broken = True
             self.future.set_exception(error)
         else:
             self.future.set_result(self.value)
@@ -148,7 +150,7 @@ def _error_of(call: _Queued) -> Error | None:
         return None
     error = last_error(result)
     first = ctypes.c_int()
-    failed = lib.weftCommGetAsyncError(call.comm, ctypes.byref(first))
+    failed = lib.weftCommGetAsyncError(call.comm.handle, ctypes.byref(first))
     return error if failed or first.value else None
 
 
@@ -177,7 +179,7 @@ _group = _Group()
 
 @contextmanager
 def group() -> Iterator[None]:
-    """Calls of this thread inside begin together when it ends, and then it raises their first error.
+    """Calls of this thread inside begin together at its end, which raises their first error.
 
     An exchange of messages needs one: a send may wait for its receive. Calls on a stream return
     their futures at once; of others the results are there after the group.
@@ -220,7 +222,7 @@ def _end() -> None:
         raise error
 
 
-def complete(comm: int, stream: Stream | None, value: Any, held: list[Borrowed]) -> Any:
+def complete(comm: Any, stream: Stream | None, value: Any, held: list[Borrowed]) -> Any:
     """What a call that was accepted returns: its value, or a future of that."""
     if stream is None:
         if _group.depth:
