@@ -7,7 +7,7 @@ import re
 import unittest
 
 import weft
-from weft import _c
+from weft import _c, _shard_c
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOT_BOUND = {
@@ -22,12 +22,20 @@ STRUCTURES = {
     "weftMemStats_t": "MemStats",
     "weftUniqueId": "UniqueId",
 }
+SHARD_STRUCTURES = {
+    "weftParam_t": "Param",
+    "weftShardConfig_t": "ShardConfig",
+    "weftShardInfo_t": "ShardInfo",
+    "weftStepArgs_t": "StepArgs",
+    "weftStepStats_t": "StepStats",
+}
 INTEGERS = ("int", "weftResult_t", "weftDataType_t", "weftRedOp_t")
-HANDLES = ("weftComm_t", "weftStream_t", "weftEvent_t", "void*")
+HANDLES = ("weftComm_t", "weftStream_t", "weftEvent_t", "weftShard_t", "weftStepFn", "void*")
 PLAIN = {
     **dict.fromkeys(INTEGERS, ctypes.c_int),
     **dict.fromkeys(HANDLES, ctypes.c_void_p),
     "unsigned int": ctypes.c_uint,
+    "unsigned": ctypes.c_uint,
     "size_t": ctypes.c_size_t,
     "uint64_t": ctypes.c_uint64,
     "int64_t": ctypes.c_int64,
@@ -179,6 +187,55 @@ class Header(unittest.TestCase):
         self.assertEqual(int(constants["WEFT_SPLIT_NOCOLOR"]), _c.SPLIT_NOCOLOR)
         release = [constants[f"WEFT_{part}"] for part in ("MAJOR", "MINOR", "PATCH")]
         self.assertEqual(weft.__version__, ".".join(release))
+
+
+class ShardHeader(unittest.TestCase):
+    def setUp(self):
+        self.text = header("shard.h")
+
+    def test_every_function_is_bound_as_it_is_declared(self):
+        self.assertGreater(len(functions(self.text)), 15)
+        self.assertEqual(list(function_complaints(self.text, _shard_c, SHARD_STRUCTURES, {})), [])
+
+    def test_structures_have_the_same_members(self):
+        self.assertEqual(list(structure_complaints(self.text, _shard_c, SHARD_STRUCTURES)), [])
+
+    def test_enumerators_are_the_same(self):
+        for name, kind, prefix in (
+            ("weftOptimizer_t", _shard_c.Optimizer, "OPT_"),
+            ("weftRounding_t", _shard_c.Rounding, "ROUND_"),
+        ):
+            found = values(self.text, name).items()
+            wanted = {spelled(key).removeprefix(prefix): value for key, value in found}
+            self.assertEqual({each.name: each.value for each in kind}, wanted)
+
+    def test_constants_are_the_same(self):
+        constants = dict(re.findall(r"#define WEFT_(\w+) (\w+)", self.text))
+        for name, ours in {
+            "SHARD_MAGIC": _shard_c.MAGIC,
+            "PARAM_FROZEN": _shard_c.PARAM_FROZEN,
+            "PARAM_NO_DECAY": _shard_c.PARAM_NO_DECAY,
+        }.items():
+            self.assertEqual(int(constants[name].rstrip("u"), 0), ours)
+
+    def test_defaults_are_those_of_the_initializers(self):
+        initializers = re.findall(
+            r"#define WEFT_\w+_INITIALIZER\s*(?:\\\s*)+\{(.*?)\}", self.text, re.S
+        )
+        names = {**{k.name: k.value for k in weft.DataType}, "NULL": 0}
+        for text, made in zip(initializers, (_shard_c.ShardConfig(), _shard_c.StepArgs())):
+            words = [word.strip() for word in text.replace("\\", " ").split(",")][3:]
+            wanted = [names.get(spelled(word), None) for word in words]
+            wanted = [
+                _number(word) if value is None else value for word, value in zip(words, wanted)
+            ]
+            ours = [getattr(made, name) or 0 for name, _ in made._fields_[3:]]
+            self.assertEqual(ours, wanted)
+
+
+def _number(word):
+    known = {"weftOptAdamW": 0, "weftRoundNearest": 0, "NULL": 0}
+    return known[word] if word in known else float(word)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from .errors import (
 )
 from .launch import RankError, run
 from .memory import empty
+from .sharding import Param, Shard, ShardedOptimizer, ShardSettings, StepArgs, StepStats
 from .streams import Event, Stream, group
 
 __version__ = ".".join(map(str, VERSION))
@@ -57,11 +58,17 @@ __all__ = [
     "Mismatch",
     "Op",
     "OutOfMemory",
+    "Param",
     "PreMulSum",
     "RankError",
     "RemoteError",
     "Result",
     "Settings",
+    "Shard",
+    "ShardSettings",
+    "ShardedOptimizer",
+    "StepArgs",
+    "StepStats",
     "Stream",
     "Timeout",
     "algorithms",
