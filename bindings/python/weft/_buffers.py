@@ -11,6 +11,11 @@ from typing import Any, NamedTuple
 from ._c import DataType
 from .errors import refuse
 
+try:
+    import numpy
+except ImportError:  # buffers do as well
+    numpy = None  # type: ignore[assignment]
+
 ITEM_SIZES = {
     DataType.INT8: 1,
     DataType.UINT8: 1,
@@ -23,9 +28,8 @@ ITEM_SIZES = {
     DataType.FLOAT64: 8,
     DataType.BFLOAT16: 2,
 }
-_NAMES = {kind.name.lower(): kind for kind in DataType}
+_TYPES = {kind.name.lower(): kind for kind in DataType}
 _FLOATS = {"e": "float16", "f": "float32", "d": "float64", "Zf": "complex64", "Zd": "complex128"}
-_PAIRS = {"complex64": DataType.FLOAT32, "complex128": DataType.FLOAT64}
 _FULL_RO = 0x0118 | 0x0004  # PyBUF_FULL_RO: any layout, so that we can say what is wrong
 
 
@@ -44,6 +48,9 @@ class _PyBuffer(ctypes.Structure):
         ("internal", c_void_p),
     ]
 
+    def __del__(self) -> None:
+        _release(ctypes.byref(self))  # of one that was not filled, it does nothing
+
 
 _get = ctypes.pythonapi.PyObject_GetBuffer
 _get.argtypes = [ctypes.py_object, POINTER(_PyBuffer), c_int]
@@ -57,19 +64,28 @@ _is_contiguous.argtypes = [POINTER(_PyBuffer), ctypes.c_char]
 class Kind(NamedTuple):
     """What weft is told that elements are."""
 
-    type: DataType
+    type: int  #: a DataType
+    size: int  #: bytes of one
     each: int  #: elements of `type` in one of the array: a complex number is two reals
+
+
+_KINDS = {name: Kind(int(kind), ITEM_SIZES[kind], 1) for name, kind in _TYPES.items()}
+_KINDS["bool"] = _KINDS["uint8"]
+_KINDS["complex64"] = Kind(int(DataType.FLOAT32), 4, 2)
+_KINDS["complex128"] = Kind(int(DataType.FLOAT64), 8, 2)
+_ARRAYS = {} if numpy is None else {numpy.dtype(n): n for n in _KINDS if n != "bfloat16"}
 
 
 class Borrowed:
     """The memory of one object. It is not freed or resized before release()."""
 
-    __slots__ = ("owner", "address", "shape", "itemsize", "name", "readonly", "_view")
+    __slots__ = "owner", "address", "shape", "itemsize", "nbytes", "name", "readonly", "_view"
 
     owner: Any
     address: int
     shape: tuple[int, ...]
     itemsize: int
+    nbytes: int
     name: str  #: of the element's type, as numpy spells it; empty for one that weft does not know
     readonly: bool
     _view: _PyBuffer | None
@@ -78,21 +94,14 @@ class Borrowed:
     def elements(self) -> int:
         return prod(self.shape)
 
-    @property
-    def nbytes(self) -> int:
-        return self.elements * self.itemsize
-
     def release(self) -> None:
-        if self._view is not None:
-            _release(ctypes.byref(self._view))
-            self._view = None
-
-    def __del__(self) -> None:
-        self.release()
+        self._view = None
 
 
 def borrow(call: str, what: str, owner: Any) -> Borrowed:
     """The memory of `owner`, which must lie in one piece."""
+    if numpy is not None and type(owner) is numpy.ndarray and owner.dtype in _ARRAYS:
+        return _borrow_array(call, what, owner)
     if hasattr(owner, "data_ptr"):
         return _borrow_tensor(call, what, owner)
     dtype = getattr(owner, "dtype", None)
@@ -103,6 +112,19 @@ def borrow(call: str, what: str, owner: Any) -> Borrowed:
     borrowed.owner = owner
     borrowed.name = "bfloat16" if dtype.name == "bfloat16" else ""  # type: ignore[union-attr]
     return borrowed
+
+
+def _borrow_array(call: str, what: str, owner: Any) -> Borrowed:
+    """The short way for what is passed most; numpy resizes no array that somebody holds."""
+    flags = owner.flags
+    if not flags.c_contiguous:
+        _refuse_layout(call, what)
+    got = Borrowed()
+    got._view = None
+    got.owner, got.address = owner, owner.__array_interface__["data"][0]
+    got.shape, got.itemsize, got.nbytes = owner.shape, owner.itemsize, owner.nbytes
+    got.name, got.readonly = _ARRAYS[owner.dtype], not flags.writeable
+    return got
 
 
 def _borrow_buffer(call: str, what: str, owner: Any) -> Borrowed:
@@ -124,7 +146,7 @@ def _borrow_buffer(call: str, what: str, owner: Any) -> Borrowed:
         _refuse_layout(call, what)
     got.owner, got.address = owner, view.buf or 0
     got.shape = tuple(view.shape[i] for i in range(view.ndim)) if view.ndim else ()
-    got.itemsize, got.readonly = view.itemsize, bool(view.readonly)
+    got.itemsize, got.nbytes, got.readonly = view.itemsize, view.len, bool(view.readonly)
     got.name = _name_of(form, view.itemsize)
     return got
 
@@ -139,6 +161,7 @@ def _borrow_tensor(call: str, what: str, owner: Any) -> Borrowed:
     got._view = None
     got.owner, got.address, got.shape = owner, owner.data_ptr(), tuple(owner.shape)
     got.itemsize, got.readonly = owner.element_size(), False
+    got.nbytes = got.elements * got.itemsize
     got.name = str(owner.dtype).removeprefix("torch.")
     return got
 
@@ -171,9 +194,9 @@ def type_named(call: str, name: DataType | str) -> DataType:
     """The element type that a caller asks for: weft.DataType.BFLOAT16 or "bfloat16"."""
     if isinstance(name, DataType):
         return name
-    found = _NAMES.get(str(getattr(name, "name", name)))
+    found = _TYPES.get(str(getattr(name, "name", name)))
     if found is None:
-        refuse(call, f"dtype {name!r} is no element type", f"one of {', '.join(_NAMES)}")
+        refuse(call, f"dtype {name!r} is no element type", f"one of {', '.join(_TYPES)}")
     return found
 
 
@@ -181,28 +204,23 @@ def kind_of(call: str, what: str, it: Borrowed, dtype: DataType | str | None, mo
     """How weft is to take the elements. `moved`: without arithmetic, so that any bytes will do."""
     if dtype is not None:
         return _asked_for(call, what, it, type_named(call, dtype))
-    if it.name in _NAMES:
-        return Kind(_NAMES[it.name], 1)
-    if it.name in _PAIRS:
-        return Kind(_PAIRS[it.name], 2)
-    if it.name == "bool":
-        return Kind(DataType.UINT8, 1)
+    found = _KINDS.get(it.name)
+    if found is not None:
+        return found
     if moved:
-        return Kind(DataType.UINT8, it.itemsize)
+        return Kind(int(DataType.UINT8), 1, it.itemsize)
     refuse(
         call,
         f"{what} has elements of {it.itemsize} bytes of type {it.name or 'unknown to weft'!r}, "
         "which weft does not add or compare",
-        f"convert them to one of {', '.join(_NAMES)}, or say dtype=",
+        f"convert them to one of {', '.join(_TYPES)}, or say dtype=",
     )
 
 
 def _asked_for(call: str, what: str, it: Borrowed, wanted: DataType) -> Kind:
     size = ITEM_SIZES[wanted]
-    if it.itemsize == size:
-        return Kind(wanted, 1)
-    if it.itemsize == 1 and it.nbytes % size == 0:
-        return Kind(wanted, 1)
+    if it.itemsize == size or it.itemsize == 1 and it.nbytes % size == 0:
+        return Kind(int(wanted), size, 1)
     refuse(
         call,
         f"{what} has {it.nbytes} bytes in elements of {it.itemsize}, not {wanted.name.lower()}s",
@@ -210,6 +228,3 @@ def _asked_for(call: str, what: str, it: Borrowed, wanted: DataType) -> Kind:
     )
 
 
-def count_of(it: Borrowed, kind: Kind) -> int:
-    """Elements of kind.type."""
-    return it.nbytes // ITEM_SIZES[kind.type]

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _c, memory, streams
-from ._buffers import Borrowed, Kind, borrow, count_of, kind_of, type_named
+from ._buffers import Borrowed, Kind, borrow, kind_of, type_named
 from ._c import DataType, Op, lib
 from .errors import refuse
 from .streams import Stream
@@ -86,7 +86,7 @@ class Call:
     """What one method of a communicator passes on."""
 
     def __init__(self, comm: Communicator, name: str, how: How, op: Any = None) -> None:
-        unknown = how.keys() - _OPTIONS
+        unknown = how.keys() - _OPTIONS if how else None
         if unknown:
             raise TypeError(
                 f"{name}() has no option {', '.join(sorted(unknown))}; "
@@ -169,7 +169,7 @@ class Call:
     def elements(self, it: Borrowed) -> int:
         """As the library counts them."""
         assert self.kind is not None
-        return count_of(it, self.kind)
+        return it.nbytes // self.kind.size
 
     def sizes(self, what: str, values: Any) -> Any:
         """Counts or displacements, one a rank, as the library reads them; None stays NULL."""
@@ -192,7 +192,8 @@ class Call:
 
     @property
     def operator(self) -> int:
-        return self.op.code or 0 if isinstance(self.op, PreMulSum) else int(self.op or 0)
+        op = self.op
+        return (op.code or 0) if isinstance(op, PreMulSum) else op  # type: ignore[return-value]
 
     def run(self, function: Any, *arguments: Any, value: Any = None) -> Any:
         """Calls; returns `value`, or a future of it."""
@@ -226,6 +227,8 @@ def _reach(counts: Any, displs: Any) -> int:
 
 def options_of(how: How) -> Any:
     """weftOpts_t by reference, or None if all is as the communicator has it."""
+    if not how:
+        return None
     timeout, algorithm = how.get("timeout_ms"), how.get("algorithm")
     reproducible, label = how.get("reproducible"), how.get("label")
     if timeout is None and algorithm is None and reproducible is None and label is None:

@@ -8,14 +8,9 @@ import weakref
 from math import prod
 from typing import Any
 
-from ._buffers import ITEM_SIZES, Borrowed, type_named
+from ._buffers import ITEM_SIZES, Borrowed, numpy, type_named
 from ._c import DataType, lib
 from .errors import check
-
-try:
-    import numpy
-except ImportError:  # buffers do as well
-    numpy = None  # type: ignore[assignment]
 
 Shape = int | tuple[int, ...]
 

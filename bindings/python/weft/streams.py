@@ -227,10 +227,7 @@ def complete(comm: Any, stream: Stream | None, value: Any, held: list[Borrowed])
     if stream is None:
         if _group.depth:
             _group.held += held
-        else:
-            for borrowed in held:
-                borrowed.release()
-        return value
+        return value  # else the memory is released with the call
     call = _Queued(comm, stream, value, held)
     if _group.depth:
         _group.queued.append(call)
