@@ -48,8 +48,9 @@ class Arguments(unittest.TestCase):
             ONES,
             out=numpy.ones(4),
         )
-        self.refused("send has bools; fix: op='max' is or", comm.all_reduce, ONES > 0)
+        self.refused("send has bools; fix: op='bor'", comm.all_reduce, ONES > 0)
         self.refused("complex", comm.all_reduce, numpy.ones(2, "c8"), op="max")
+        self.refused("bitwise", comm.all_reduce, ONES, op="bxor")
         self.refused("gives no memory", comm.all_reduce, 3.5)
         self.refused("gives no memory", comm.all_reduce, [1, 2])
         self.refused("Python objects; fix: pickle", comm.all_gather, numpy.array([None]))
@@ -85,6 +86,16 @@ class Arguments(unittest.TestCase):
             [4],
             [1],
             out=ONES.copy(),
+        )
+        self.refused("root passes no counts; fix: pass counts", comm.gather_v, ONES)
+        self.refused("send has 4 elements, blocks reach to 6", comm.scatter_v, ONES, [6])
+        self.refused(
+            "out has 3 elements, blocks reach to 4",
+            comm.all_to_all_v,
+            ONES,
+            [4],
+            [4],
+            out=ONES[:3].copy(),
         )
         self.refused("send has 4 elements, blocks reach to 6", comm.reduce_scatter_v, ONES, [6])
 

@@ -51,6 +51,11 @@ def operations(comm):
         wanted = {1: 0x4000, 2: 0x4080, 3: 0x40C0, 4: 0x4100}[comm.size]
         assert (got == (wanted if dtype.name == "BFLOAT16" else 2 * comm.size)).all(), dtype
     flags = numpy.array([comm.rank == 0, True, False])
+    for op in ("band", "bor", "bxor"):
+        function = getattr(numpy, f"bitwise_{op[1:]}")
+        for dtype in ("uint8", "int32", "uint64", "bool"):
+            all_ = [one.astype(dtype) for one in inputs(comm.size, (9,), "int64")]
+            same(comm.all_reduce(all_[comm.rank], op=op), function.reduce(all_, axis=0), op)
     assert comm.all_reduce(flags, op="max").tolist() == [True, True, False]
     assert comm.all_reduce(flags, op="min").tolist() == [comm.size == 1, True, False]
 
@@ -99,6 +104,28 @@ def uneven(comm):
     same(
         got, numpy.arange(20, dtype="int32")[displs[comm.rank] :][: counts[comm.rank]], "at displs"
     )
+
+
+def uneven_by_pairs(comm):
+    rank, size = comm.rank, comm.size
+    counts, root = [2 * r for r in range(size)], size - 1
+    together = numpy.concatenate([numpy.full(n, r, "complex64") for r, n in enumerate(counts)])
+    mine = numpy.full(counts[rank], rank, "complex64")
+    got = comm.gather_v(mine, counts if rank == root else None, root=root)
+    assert (got is None) == (rank != root)
+    if got is not None:
+        same(got, together, "gathered")
+    out = numpy.empty(counts[rank], "complex64")
+    at_root = (together, counts, [r * (r - 1) for r in range(size)]) if rank == root else (None,)
+    same(comm.scatter_v(*at_root, out=out, root=root), mine, "scattered")
+    send = numpy.concatenate([numpy.full(rank + d, 10 * rank + d, "int16") for d in range(size)])
+    takes = [s + rank for s in range(size)]
+    wanted = numpy.concatenate([numpy.full(s + rank, 10 * s + rank, "int16") for s in range(size)])
+    same(comm.all_to_all_v(send, [rank + d for d in range(size)], takes), wanted, "exchanged")
+    places = [100 * s for s in range(size)]
+    to = numpy.zeros(100 * size, "int16")
+    comm.all_to_all_v(send, [rank + d for d in range(size)], takes, None, places, to)
+    same(numpy.concatenate([to[at : at + n] for at, n in zip(places, takes)]), wanted, "spread")
 
 
 def in_place(comm):
@@ -178,7 +205,7 @@ class Collectives(unittest.TestCase):
         self.everywhere(reductions, operations, in_place)
 
     def test_moves(self):
-        self.everywhere(moves, uneven, buffers, ring)
+        self.everywhere(moves, uneven, uneven_by_pairs, buffers, ring)
 
     def test_communicators(self):
         self.everywhere(families, tells)

@@ -226,5 +226,3 @@ def _asked_for(call: str, what: str, it: Borrowed, wanted: DataType) -> Kind:
         f"{what} has {it.nbytes} bytes in elements of {it.itemsize}, not {wanted.name.lower()}s",
         f"pass elements of {size} bytes, or bytes whose number {size} divides",
     )
-
-

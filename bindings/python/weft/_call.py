@@ -29,6 +29,7 @@ class How(TypedDict, total=False):
     dtype: DataType | str | None  #: what elements are, where the array doesn't say: "bfloat16"
 
 
+_OF_BOOLS = (Op.MAX, Op.MIN, Op.BAND, Op.BOR, Op.BXOR)
 _OPTIONS = frozenset(How.__annotations__)
 _FORMATS = dict(zip(DataType, "bBiIqQefd"))
 
@@ -171,6 +172,12 @@ class Call:
         assert self.kind is not None
         return it.nbytes // self.kind.size
 
+    def given(self, what: str, values: Any) -> Any:
+        """What root must pass."""
+        if values is None:
+            refuse(self.name, f"root passes no {what}", f"pass {what} at root, one a rank")
+        return values
+
     def sizes(self, what: str, values: Any) -> Any:
         """Counts or displacements, one a rank, as the library reads them; None stays NULL."""
         if values is None:
@@ -212,8 +219,8 @@ class Call:
                 fix = "make it for the type of the array"
                 refuse(self.name, f"op is closed, or for {name} and send has {it.name}", fix)
             return
-        if it.name == "bool" and self.op not in (Op.MAX, Op.MIN):
-            refuse(self.name, "send has bools", "op='max' is or, 'min' is and; or convert them")
+        if it.name == "bool" and self.op not in _OF_BOOLS:
+            refuse(self.name, "send has bools", "op='bor', 'band' or 'bxor'; or convert them")
         if self.kind.each == 2 and self.op not in (Op.SUM, Op.AVG):
             refuse(self.name, "send has complex numbers", "op='sum' or 'avg', which go by parts")
 

@@ -211,7 +211,7 @@ class Communicator:
     ) -> Any:
         """Element by element, `op` over all ranks' `send`: "sum", "prod", "max", "min", "avg".
 
-        All ranks get the same bits. In place: ``out=send``.
+        Of integers and bools also "band", "bor" and "bxor", which are bitwise. All ranks get the same bits. In place: ``out=send``.
 
         >>> import weft
         >>> from array import array
@@ -400,6 +400,102 @@ class Communicator:
             data.address,
             to.address,
             call.elements(data) // self.size,
+            call.type,
+            value=to.owner,
+        )
+
+    def gather_v(
+        self,
+        send: Any,
+        counts: Sequence[int] | None = None,
+        displs: Sequence[int] | None = None,
+        out: Any = None,
+        root: int = 0,
+        **how: Unpack[How],
+    ) -> Any:
+        """As gather, with counts[r] elements of rank r at displs[r] of root's `out`.
+
+        Root alone passes counts and displs; what ranks send must be what it expects."""
+        call = Call(self, "gather_v", how)
+        data = call.read("send", send)
+        sizes = places = to = None
+        if self.rank == root:
+            counts = call.given("counts", counts)
+            sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
+            to = call.spread(out, data, counts, displs)
+        return call.run(
+            lib.weftGatherV,
+            data.address,
+            call.elements(data),
+            to.address if to else None,
+            sizes,
+            places,
+            call.type,
+            root,
+            value=to.owner if to else None,
+        )
+
+    def scatter_v(
+        self,
+        send: Any,
+        counts: Sequence[int] | None = None,
+        displs: Sequence[int] | None = None,
+        out: Any = None,
+        root: int = 0,
+        **how: Unpack[How],
+    ) -> Any:
+        """As scatter: counts[r] elements at displs[r] of root's `send` for rank r.
+
+        Ranks that are not root pass ``send=None`` and `out`, of as many elements as root sends."""
+        call = Call(self, "scatter_v", how)
+        data = sizes = places = None
+        if self.rank == root:
+            data, counts = call.read("send", send), call.given("counts", counts)
+            sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
+            call.check_room("send", data, counts, displs)
+            to = call.result(out, data, (counts[root],))
+        else:
+            to = call.write("out", out)
+        return call.run(
+            lib.weftScatterV,
+            data.address if data else None,
+            sizes,
+            places,
+            to.address,
+            call.elements(to),
+            call.type,
+            root,
+            value=to.owner,
+        )
+
+    def all_to_all_v(
+        self,
+        send: Any,
+        send_counts: Sequence[int],
+        recv_counts: Sequence[int],
+        send_displs: Sequence[int] | None = None,
+        recv_displs: Sequence[int] | None = None,
+        out: Any = None,
+        **how: Unpack[How],
+    ) -> Any:
+        """send_counts[d] elements at send_displs[d] of `send` for each rank d, and what comes from
+        rank s is recv_counts[s] elements at recv_displs[s] of `out`. Without displs: packed."""
+        call = Call(self, "all_to_all_v", how)
+        data = call.read("send", send)
+        sizes = call.sizes("send_counts", send_counts)
+        places = call.sizes("send_displs", send_displs)
+        call.check_room("send", data, send_counts, send_displs)
+        expected = call.sizes("recv_counts", recv_counts)
+        slots = call.sizes("recv_displs", recv_displs)
+        to = call.spread(out, data, recv_counts, recv_displs)
+        return call.run(
+            lib.weftAlltoAllV,
+            data.address,
+            sizes,
+            places,
+            to.address,
+            expected,
+            slots,
             call.type,
             value=to.owner,
         )
