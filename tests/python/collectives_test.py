@@ -2,7 +2,6 @@
 """Every collective gives what numpy computes, on 1 to 4 ranks, for every type it has."""
 
 import array
-import importlib
 import unittest
 
 import numpy
@@ -181,16 +180,6 @@ def tells(comm):
     assert comm.all_reduce(numpy.ones(1), **options)[0] == comm.size
 
 
-def tensors(comm):
-    import torch
-
-    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.complex64):
-        mine = torch.ones(3, dtype=dtype)
-        got = comm.all_reduce(mine)
-        assert got.dtype == dtype and bool((got == comm.size).all())
-        assert comm.all_gather(mine.reshape(1, 3)).shape == (comm.size, 3)
-
-
 class Collectives(unittest.TestCase):
     def everywhere(self, *works):
         def work(comm):
@@ -209,13 +198,6 @@ class Collectives(unittest.TestCase):
 
     def test_communicators(self):
         self.everywhere(families, tells)
-
-    def test_tensors(self):
-        try:
-            importlib.import_module("torch")
-        except ImportError:
-            self.skipTest("torch is not installed")
-        weft.run(tensors, ranks=2, timeout=60)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sharded optimizer over torch's parameters beside torch.optim in one process."""
+"""Collectives on tensors, and the sharded optimizer over parameters beside torch.optim."""
 
 import tempfile
 import unittest
@@ -76,6 +76,27 @@ def adamw(net):
 def sharded(comm, net, name="adamw", params=None, **how):
     how = {"lr": 0.01, "weight_decay": 0.1, "bucket_elements": 100, **how}
     return weft.ShardedOptimizer(params or net.parameters(), name, comm=comm, **how)
+
+
+def tensors(comm):
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.complex64):
+        mine = torch.ones(3, dtype=dtype)
+        got = comm.all_reduce(mine)
+        assert got.dtype == dtype and bool((got == comm.size).all())
+        assert comm.all_gather(mine.reshape(1, 3)).shape == (comm.size, 3)
+
+
+@unittest.skipIf(torch is None, "torch is not installed")
+class Tensors(unittest.TestCase):
+    def test_collectives(self):
+        weft.run(tensors, ranks=2, timeout=60)
+
+    def test_what_is_refused(self):
+        comm = weft.Communicator.all(1)[0]
+        with self.assertRaisesRegex(weft.InvalidArgument, "send is not C-contiguous"):
+            comm.all_reduce(torch.ones(4, 4).T)
+        with self.assertRaisesRegex(weft.InvalidArgument, "tensor of cpu, torch.sparse_coo"):
+            comm.all_reduce(torch.ones(2, 2).to_sparse())
 
 
 @unittest.skipIf(torch is None, "torch is not installed")
