@@ -178,6 +178,16 @@ class TorchOptimizer(unittest.TestCase):
             for ranks in (1, 4):
                 self.close(weft.run(resume, ranks, timeout=60), serial(adamw))
 
+    def test_the_model_can_be_saved_and_outlives_the_optimizer(self):
+        comm = weft.Communicator.all(1)[0]
+        net, copy = model(), model()
+        steps(comm, net, sharded(comm, net, degrees="zero3"))
+        with tempfile.NamedTemporaryFile() as file:
+            torch.save(net.state_dict(), file.name)
+            copy.load_state_dict(torch.load(file.name))
+        for one, other in zip(net.parameters(), copy.parameters()):
+            self.assertTrue(torch.equal(one, other))
+
     def test_parameters_without_a_gradient(self):
         def work(comm):
             net = fresh(comm)
