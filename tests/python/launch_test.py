@@ -4,6 +4,7 @@
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,12 @@ class Run(unittest.TestCase):
         self.assertEqual(comm.all_reduce(numpy.ones(1))[0], 1)
 
 
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return str(held.getsockname()[1])
+
+
 PROGRAM = """
 import numpy, weft
 with weft.Communicator.from_environment() as comm:
@@ -134,11 +141,11 @@ class Launchers(unittest.TestCase):
         self.check("".join(process.communicate(timeout=30)[0] for process in started))
 
     def test_as_torchrun_sets_them(self):
-        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29541"}
+        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
         self.by_variables(lambda rank: {**shared, "RANK": str(rank), "WEFT_AUTH": "off"})
 
     def test_by_hand(self):
-        shared = {"WEFT_SIZE": "2", "WEFT_ROOT": "127.0.0.1:29542", "WEFT_SECRET": "hush"}
+        shared = {"WEFT_SIZE": "2", "WEFT_ROOT": f"127.0.0.1:{free_port()}", "WEFT_SECRET": "hush"}
         self.by_variables(lambda rank: {**shared, "WEFT_RANK": str(rank)})
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
