@@ -14,14 +14,14 @@ or, of a program that mpirun, srun or torchrun started as several processes:
     comm.all_reduce(gradients, out=gradients, op="avg")
 
 The package is ctypes over libweft.so, so one copy works with every Python from 3.11 on and nothing
-is compiled when it is installed; a call of the library takes longer than the few microseconds that
-this costs. numpy is used where it is there. Semantics, deadlines and threads are those of weft.h.
+is compiled when it is installed. The price is some ten microseconds a call: who moves a few bytes
+at a time wants C. numpy is used where it is there. Semantics, deadlines and threads are those of weft.h.
 """
 
 import importlib.util
 
 from ._c import DataType, Op, Result
-from ._call import How, PreMulSum
+from ._call import How, Options, PreMulSum
 from ._version import VERSION
 from .communicator import Communicator, MemStats, Settings, algorithms, unique_id
 from .errors import (
@@ -57,6 +57,7 @@ __all__ = [
     "MemStats",
     "Mismatch",
     "Op",
+    "Options",
     "OutOfMemory",
     "Param",
     "PreMulSum",

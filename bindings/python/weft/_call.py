@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from .communicator import Communicator
 
 
-class How(TypedDict, total=False):
-    """The options that every operation takes, by name."""
+class Options(TypedDict, total=False):
+    """weftOpts_t, by name."""
 
-    stream: Stream | None  #: queue the call there and return a future of its result
     timeout_ms: int | None  #: deadline of this operation
     algorithm: str | None  #: force one by name; all ranks the same
     reproducible: bool | None  #: fold sums in rank order: the same bits always; all ranks the same
     label: str | None  #: shown in errors and logs
+
+
+class How(Options, total=False):
+    """What every operation takes, by name."""
+
+    stream: Stream | None  #: queue the call there and return a future of its result
     dtype: DataType | str | None  #: what elements are, where the array doesn't say: "bfloat16"
 
 
@@ -232,7 +237,7 @@ def _reach(counts: Any, displs: Any) -> int:
     return max((at + count for at, count in zip(displs, counts) if count), default=0)
 
 
-def options_of(how: How) -> Any:
+def options_of(how: Options) -> Any:
     """weftOpts_t by reference, or None if all is as the communicator has it."""
     if not how:
         return None

@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 from . import _c
 from ._buffers import Borrowed, borrow, type_named
 from ._c import DataType, Op, Result, lib
-from ._call import Call, How, PreMulSum, operator_named, options_of
+from ._call import Call, How, Options, PreMulSum, operator_named, options_of
 from .errors import Error, check, last_error, refuse
 from .memory import Shape, empty
 
@@ -189,7 +189,7 @@ class Communicator:
         count: int = 0,
         dtype: DataType | str = DataType.FLOAT32,
         op: Op | str = Op.SUM,
-        **how: Unpack[How],
+        **how: Unpack[Options],
     ) -> str:
         """Which algorithm a call would use ("all_reduce", elements), and why.
 
@@ -197,7 +197,7 @@ class Communicator:
         name = collective.encode() if collective is not None else None
         code = int(operator_named("explain", op))  # type: ignore[arg-type]
         kind = type_named("explain", dtype)
-        options = options_of(how)
+        options = options_of(Call(self, "explain", how).how)  # type: ignore[arg-type]
         return self._text(lib.weftCommExplain, self.handle, name, count, kind, code, options)
 
     # ---- Collectives ----------------------------------------------------------------------------
@@ -450,10 +450,10 @@ class Communicator:
         call = Call(self, "scatter_v", how)
         data = sizes = places = None
         if self.rank == root:
-            data, counts = call.read("send", send), call.given("counts", counts)
-            sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
-            call.check_room("send", data, counts, displs)
-            to = call.result(out, data, (counts[root],))
+            data, given = call.read("send", send), call.given("counts", counts)
+            sizes, places = call.sizes("counts", given), call.sizes("displs", displs)
+            call.check_room("send", data, given, displs)
+            to = call.result(out, data, (given[root],))
         else:
             to = call.write("out", out)
         return call.run(
