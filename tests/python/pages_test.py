@@ -41,8 +41,8 @@ class Pages(unittest.TestCase):
         self.assertEqual(said[0], str([b"weft " * 4] * 4))
         self.assertEqual(said[1], "rank 0 of 1: the sum is 1")
         if "mpirun" in commands:
-            wanted = ["rank 0 of 2: the sum is 3", "rank 1 of 2: the sum is 3"]
-            self.assertEqual(sorted(said[2:]), wanted)
+            ranks = re.findall(r"rank (\d) of 2: the sum is 3", ended.stdout)
+            self.assertEqual(sorted(ranks), ["0", "1"])  # mpirun may put two on one line
 
 
 if __name__ == "__main__":
