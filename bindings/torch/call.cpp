@@ -22,12 +22,12 @@ void Call::run() noexcept {
     error = std::current_exception();
   }
   body_ = nullptr;  // and with it the tensors that it holds
-  end(error);
+  finish(error);
 }
 
-void Call::end(std::exception_ptr error) noexcept {
+void Call::end(const std::exception_ptr& error) {
   finish(error);
-  settleFuture();
+  settle();
 }
 
 bool Call::ended() const {
@@ -95,12 +95,11 @@ c10::intrusive_ptr<c10::ivalue::Future> Call::getFuture() {
           c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
     done = completed_;
   }
-  if (done) settleFuture();
+  if (done) settle();
   return future_;
 }
 
-// Callbacks run here, and may call whatever they like: no lock is held.
-void Call::settleFuture() {
+void Call::settle() {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);

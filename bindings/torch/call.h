@@ -48,10 +48,12 @@ class Call final : public c10d::Work {
   Call(int rank, const Title& title, const Tensors& inputs, Tensors outputs,
        std::shared_ptr<Executor> executor, Body body);
 
-  // Runs the body and ends the call by it. Once.
+  // Runs the body, and the call has ended by it; once. Then settle(), without locks and when other calls may run again.
   void run() noexcept;
-  // Ends it; an error is thrown by wait() and given to the future. Once.
-  void end(std::exception_ptr error) noexcept;
+  // Completes the future, if somebody has asked for it: its callbacks run here and may call whatever they like.
+  void settle();
+  // Both for a call without a body; an error is thrown by wait() and given to the future. Once.
+  void end(const std::exception_ptr& error);
 
   const Title& title() const { return title_; }
   const at::Tensor& tensor() const { return outputs_.front(); }
@@ -69,7 +71,6 @@ class Call final : public c10d::Work {
 
  private:
   bool awaitEnd(std::chrono::steady_clock::time_point until);
-  void settleFuture();
 
   const Title title_;
   Tensors outputs_;

@@ -11,6 +11,9 @@
 namespace weft::pytorch {
 namespace {
 
+// A sender may come whenever it likes; each receive has a deadline of its own.
+constexpr Milliseconds kForEver{INT_MAX};
+
 std::string keyOf(int from, int to) {
   return "weft/mail/" + std::to_string(from) + "-" + std::to_string(to);
 }
@@ -156,8 +159,8 @@ void Mail::listen(int from) {
 }
 
 void Mail::serve(int from) try {
-  Communicator comm =
-      meetAsOther(who_, 2, 1, keyOf(from, who_.rank), nameOf(from, who_.rank, who_), closing_);
+  Communicator comm = meetAsOther(who_, 2, 1, keyOf(from, who_.rank), nameOf(from, who_.rank, who_),
+                                  kForEver, closing_);
   hold(from, comm);
   weftOpts_t forEver = defaultOptions();
   forEver.timeoutMs = INT_MAX;

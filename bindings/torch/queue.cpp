@@ -59,6 +59,9 @@ void Queue::runNext(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   busy_ = false;
   if (closed_ && items_.empty()) idle_.notify_all();
+  lock.unlock();
+  call->settle();
+  lock.lock();
 }
 
 void Queue::serve() {

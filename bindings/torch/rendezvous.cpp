@@ -39,15 +39,15 @@ Milliseconds pauseAfter(Clock::duration waited) {
                     Milliseconds(20));
 }
 
-std::vector<std::uint8_t> await(const Identity& who, const std::string& key,
+std::vector<std::uint8_t> await(const Identity& who, const std::string& key, Milliseconds patience,
                                 const std::atomic<bool>& stop) try {
   const auto begin = Clock::now();
   while (!who.store->check({key})) {
     const auto waited = Clock::now() - begin;
     if (stop) throw std::runtime_error("the process group was destroyed meanwhile");
-    if (waited > who.timeout)
+    if (waited > patience)
       throw std::runtime_error("nobody has left \"" + key + "\" there within " +
-                               std::to_string(who.timeout.count()) + " ms");
+                               std::to_string(patience.count()) + " ms");
     std::this_thread::sleep_for(pauseAfter(waited));
   }
   return who.store->get(key);
@@ -92,15 +92,16 @@ Communicator meetAsFirst(const Identity& who, int ranks, const std::string& key,
 }
 
 Communicator meetAsOther(const Identity& who, int ranks, int rank, const std::string& key,
-                         const std::string& name, const std::atomic<bool>& stop) {
+                         const std::string& name, Milliseconds patience,
+                         const std::atomic<bool>& stop) {
   const weftConfig_t config = configOf(who, name);
-  return Communicator::join(idOf(await(who, key, stop)), ranks, rank, &config);
+  return Communicator::join(idOf(await(who, key, patience, stop)), ranks, rank, &config);
 }
 
 Communicator joinGroup(const Identity& who) {
   static const std::atomic<bool> never = false;
   if (who.rank == 0) return meetAsFirst(who, who.size, "weft/id", who.name);
-  return meetAsOther(who, who.size, who.rank, "weft/id", who.name, never);
+  return meetAsOther(who, who.size, who.rank, "weft/id", who.name, who.timeout, never);
 }
 
 }  // namespace weft::pytorch

@@ -24,10 +24,11 @@ struct Identity {
 // joined, so that a later group of the same name finds its own.
 Communicator meetAsFirst(const Identity& who, int ranks, const std::string& key,
                          const std::string& name);
-// Waits for the id. `stop` ends the wait with an error; while it waits, it asks the store now and then instead of in
+// Waits for the id, so long or until `stop`. While it waits, it asks the store now and then instead of in
 // one long question, which would keep the store from all other threads of this process.
 Communicator meetAsOther(const Identity& who, int ranks, int rank, const std::string& key,
-                         const std::string& name, const std::atomic<bool>& stop);
+                         const std::string& name, Milliseconds patience,
+                         const std::atomic<bool>& stop);
 
 // Joins all ranks of the group.
 Communicator joinGroup(const Identity& who);
