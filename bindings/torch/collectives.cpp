@@ -98,7 +98,8 @@ Parts partsOf(const char* call, const at::Tensor& tensor, const std::vector<std:
   return parts;
 }
 
-// Each rank's part of `in` to it, and its part of `out` from it; all progress together.
+// Each rank's part of `in` to it, and its part of `out` from it; all progress together. For parts that lie apart, which
+// weftAlltoAllV would want copied.
 void exchange(const Parts& in, const Parts& out, weftComm_t comm, const weftOpts_t* options) {
   Group group;
   for (std::size_t r = 0; r < in.size(); ++r) {
@@ -358,12 +359,17 @@ Work ProcessGroupWeft::alltoall_base(at::Tensor& output, at::Tensor& input,
   if (isEven) checkCount(kCall, output, input, 1);
   return submit({c10d::OpType::ALLTOALL_BASE, "weft:all_to_all"}, {input}, {output},
                 options.timeout, bytesOf(in), [=](const Way& way) {
+                  const Elements& from = in.front();
+                  const Elements& to = out.front();
                   if (isEven)
-                    check(weftAlltoAll(in.front().data, out.front().data, in.front().count,
-                                       in.front().type, way.comm, nullptr, way.options),
+                    check(weftAlltoAll(from.data, to.data, from.count, from.type, way.comm, nullptr,
+                                       way.options),
                           way.comm);
                   else
-                    exchange(in, out, way.comm, way.options);
+                    check(weftAlltoAllV(from.data, countsOf(in).data(), nullptr, to.data,
+                                        countsOf(out).data(), nullptr, from.type, way.comm, nullptr,
+                                        way.options),
+                          way.comm);
                 });
 }
 

@@ -128,9 +128,9 @@ void Mail::expire(Call& call) {
       if (!w.ended.empty()) ended += " (" + w.ended + ")";
   }
   const std::string text =
-      std::string(call.title().range) + " timed out: nobody has sent it to rank " +
-      std::to_string(who_.rank) + " of " + who_.name + " within " +
-      std::to_string(who_.timeout.count()) + " ms" + ended +
+      std::string(call.title().range) +
+      " Timed out waiting for a message: nobody has sent it to rank " + std::to_string(who_.rank) +
+      " of " + who_.name + " within " + std::to_string(who_.timeout.count()) + " ms" + ended +
       "; fix: see what keeps the sender, or give init_process_group a longer timeout";
   failReceives(text, [&](const Receive& receive) { return receive.call.get() == &call; });
 }

@@ -30,6 +30,15 @@ class WithoutPythonLock {
   PyThreadState* state_;
 };
 
+// Programs look for PyTorch's "Timed out"; and it is PyTorch's timeout that they would raise.
+[[noreturn]] void throwInWordsOfTorch(const Title& title, const Error& error) {
+  if (error.result() != weftTimeout) throw error;
+  throw Error(error.result(),
+              std::string(title.range) + " Timed out waiting for other ranks: " + error.what() +
+                  " (in PyTorch by the timeout of init_process_group or new_group)",
+              error.info());
+}
+
 }  // namespace
 
 char* Scratch::atLeast(std::size_t bytes) {
@@ -83,10 +92,14 @@ Work ProcessGroupWeft::submit(const Title& title, const Tensors& inputs, Tensors
       timeout == c10d::kUnsetTimeout ? WEFT_UNDEF_INT : static_cast<int>(timeout.count());
   auto work = c10::make_intrusive<Call>(
       getRank(), title, inputs, std::move(outputs), shared_->queue,
-      [shared = shared_.get(), timeoutMs, inputs, call = std::move(call)](Call&) {
+      [shared = shared_.get(), title, timeoutMs, inputs, call = std::move(call)](Call&) {
         weftOpts_t options = defaultOptions();
         options.timeoutMs = timeoutMs;
-        call({shared->comm, &options, shared->scratch});
+        try {
+          call({shared->comm, &options, shared->scratch});
+        } catch (const Error& error) {
+          throwInWordsOfTorch(title, error);
+        }
       });
   shared_->queue->push(work, bytes);
   return work;

@@ -18,6 +18,7 @@ constexpr std::array kNames = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
   refuse(call, std::string("ReduceOp.") + kNames.at(op) + " of a " + describe(tensor), fix);
 }
 
+// One byte, 0 or 1: "any" and "all" are its largest and smallest.
 weftRedOp_t ofBools(const char* call, c10d::ReduceOp::RedOpType op, const at::Tensor& tensor) {
   switch (op) {
     case c10d::ReduceOp::SUM:
@@ -28,6 +29,8 @@ weftRedOp_t ofBools(const char* call, c10d::ReduceOp::RedOpType op, const at::Te
     case c10d::ReduceOp::MIN:
     case c10d::ReduceOp::BAND:
       return weftMin;
+    case c10d::ReduceOp::BXOR:
+      return weftBxor;
     default:
       refuseOp(call, op, tensor, "convert it to a type of numbers first");
   }
@@ -45,9 +48,19 @@ weftRedOp_t ofNumbers(const char* call, c10d::ReduceOp::RedOpType op, const at::
       return weftMin;
     case c10d::ReduceOp::MAX:
       return weftMax;
+    case c10d::ReduceOp::BAND:
+      return weftBand;
+    case c10d::ReduceOp::BOR:
+      return weftBor;
+    case c10d::ReduceOp::BXOR:
+      return weftBxor;
     default:
-      refuseOp(call, op, tensor, "use one of SUM, AVG, PRODUCT, MIN, MAX and PREMUL_SUM");
+      refuseOp(call, op, tensor, "use one of torch.distributed.ReduceOp");
   }
+}
+
+bool isBitwise(c10d::ReduceOp::RedOpType op) {
+  return op == c10d::ReduceOp::BAND || op == c10d::ReduceOp::BOR || op == c10d::ReduceOp::BXOR;
 }
 
 double factorOf(const char* call, const c10d::ReduceOp& op) {
@@ -102,6 +115,8 @@ Reduction reductionOf(const char* call, const c10d::ReduceOp& op, const at::Tens
                         op.op_ == c10d::ReduceOp::PREMUL_SUM;
   if (tensor.is_complex() && !isLinear)
     refuseOp(call, op.op_, tensor, "use SUM, AVG or PREMUL_SUM, which treat parts alike");
+  if (isBitwise(op.op_) && tensor.is_floating_point())
+    refuseOp(call, op.op_, tensor, "pass integers, or tensor.view() of an integer type");
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM) return {.isScaled = true, .factor = factorOf(call, op)};
   return {.op = ofNumbers(call, op.op_, tensor)};
 }

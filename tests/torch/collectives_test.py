@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each collective of torch.distributed over weft, with each type of tensors that torch sends."""
 
+import functools
+import operator
 import unittest
 
 import torch
@@ -10,6 +12,7 @@ from world import equal, raises, run
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 COMPLEX = [torch.complex64, torch.complex128]
+BITWISE = {"BAND": operator.and_, "BOR": operator.or_, "BXOR": operator.xor}
 MOVED = [torch.bool, torch.int16, *INTEGERS, *FLOATS, *COMPLEX]
 
 
@@ -35,6 +38,12 @@ def all_reduce(rank, ranks):
         tensor = value(rank, dtype)
         dist.all_reduce(tensor, dist._make_nccl_premul_sum(2.0))
         equal(tensor, 2 * total(ranks))
+        if dtype.is_floating_point:
+            continue
+        for op, combine in BITWISE.items():
+            tensor = value(rank, dtype) + 5
+            dist.all_reduce(tensor, getattr(dist.ReduceOp, op))
+            equal(tensor, functools.reduce(combine, [6 + r for r in range(ranks)]))
     for dtype in COMPLEX:
         tensor = value(rank, dtype)
         dist.all_reduce(tensor)
@@ -43,7 +52,8 @@ def all_reduce(rank, ranks):
 
 def all_reduce_of_bools(rank, ranks):
     mine = torch.tensor([True, False, rank == 0])
-    for op, wanted in {"SUM": [1, 0, 1], "MAX": [1, 0, 1], "PRODUCT": [1, 0, 0], "MIN": [1, 0, 0]}.items():
+    for op, wanted in {"SUM": [1, 0, 1], "MAX": [1, 0, 1], "PRODUCT": [1, 0, 0], "MIN": [1, 0, 0],
+                       "BAND": [1, 0, 0], "BOR": [1, 0, 1], "BXOR": [ranks % 2, 0, 1]}.items():
         tensor = mine.clone()
         dist.all_reduce(tensor, getattr(dist.ReduceOp, op))
         equal(tensor, torch.tensor(wanted).bool())

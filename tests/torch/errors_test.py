@@ -42,6 +42,8 @@ def bad_tensors(rank, ranks):
         group.allreduce([torch.ones(1), torch.ones(1)])
     with raises(ValueError, "ReduceOp.MAX of a ComplexFloat tensor"):
         group.allreduce([torch.ones(1, dtype=torch.complex64)], dist.ReduceOp.MAX)
+    with raises(ValueError, "ReduceOp.BXOR of a Float tensor", "fix: pass integers"):
+        dist.all_reduce(torch.ones(2), dist.ReduceOp.BXOR)
     works(ranks)
 
 
@@ -76,11 +78,22 @@ def other_shapes(rank, ranks):
         dist.all_reduce(torch.ones(1))
 
 
+def other_splits(rank, ranks):
+    """Rank 1 expects two of rank 0, which sends one, and may have gone on when that is found."""
+    expected = [1 + rank] + [1] * (ranks - 1)
+    try:
+        dist.all_to_all_single(torch.ones(sum(expected)), torch.ones(ranks), expected, [1] * ranks)
+    except RuntimeError as error:
+        assert "alltoallv" in str(error) and "fix:" in str(error), error
+        return
+    assert rank == 0, "no RuntimeError"
+
+
 def a_late_rank(rank, ranks):
     if rank == 0:
         time.sleep(1.5)
         return
-    with raises(RuntimeError, "timed out after 500 ms", "rank 0", "fix:"):
+    with raises(RuntimeError, "weft:barrier Timed out", "rank 0", "timed out after 500 ms", "fix:", "init_process_group"):
         dist.barrier()
 
 
@@ -177,7 +190,7 @@ class Errors(unittest.TestCase):
         run(2, a_dead_store, backend=None)
 
 
-for function, sizes in {bad_tensors: (2,), bad_lists: (2, 3), other_shapes: (2, 3), a_missing_rank: (3,),
+for function, sizes in {bad_tensors: (2,), bad_lists: (2, 3), other_shapes: (2, 3), other_splits: (2,), a_missing_rank: (3,),
                         all_missing_ranks: (3,)}.items():
     for ranks in sizes:
         setattr(Errors, f"test_{function.__name__}_{ranks}_ranks",

@@ -100,9 +100,9 @@ def of_a_wrong_size(rank, ranks):
 
 def that_nobody_sends(rank, ranks):
     if rank == 1:
-        with raises(RuntimeError, "weft:recv timed out", "rank 1", "500 ms", "fix:"):
+        with raises(RuntimeError, "weft:recv Timed out", "rank 1", "500 ms", "fix:"):
             dist.recv(torch.zeros(1), 0)
-        with raises(RuntimeError, "weft:recvAnySource timed out", "fix:"):
+        with raises(RuntimeError, "weft:recvAnySource Timed out", "fix:"):
             dist.recv(torch.zeros(1))
         work = dist.irecv(torch.zeros(1), 0)
         with raises(RuntimeError, "has not finished within the 20 ms"):
