@@ -45,6 +45,7 @@ LIFTED = {
     'BACKEND != "mpi" and BACKEND != "nccl" and BACKEND != "gloo"': "False",
     'BACKEND != "gloo" and BACKEND != "nccl"': "False",
     'BACKEND != "nccl" and BACKEND != "gloo"': "False",
+    'BACKEND == "mpi" or BACKEND == "gloo"': 'BACKEND != "nccl"',
     'BACKEND != "gloo"': "False",
     'BACKEND != "mpi"': "False",
     '@require_backend({"gloo"})': "@require_backend({BACKEND})",
