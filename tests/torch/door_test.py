@@ -2,10 +2,14 @@
 """Which import makes "weft" a back end of torch.distributed, and what a torch of another version is told."""
 
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def python(code, **variables):
@@ -76,6 +80,15 @@ dist.all_reduce(tensor)
 dist.destroy_process_group()
 """
         self.assertEqual(python(code), "[1.0, 1.0] weft\n")
+
+    def test_the_commands_of_the_readme_work(self):
+        text = re.search("^## PyTorch$(.*?)^## ", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+        (commands,) = re.findall("^```sh\n(.*?)^```$", text, re.M | re.S)
+        commands = re.sub("^export PYTHONPATH=.*", "", commands, flags=re.M)
+        said = subprocess.run(["sh", "-ec", commands], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
+                              capture_output=True, text=True)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("step 100: loss 0.03", said.stdout)
 
 
 if __name__ == "__main__":
