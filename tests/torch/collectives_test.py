@@ -3,6 +3,7 @@
 
 import functools
 import operator
+import threading
 import unittest
 
 import torch
@@ -189,7 +190,15 @@ def asynchronous(rank, ranks):
     future = dist.all_reduce(tensor, async_op=True).get_future().then(then)
     equal(future.wait(), 2 * total(ranks))
     equal(more, total(ranks))
+    # Another thread may wait, and this one work meanwhile.
+    tensor = value(rank, torch.float32)
+    work = dist.all_reduce(tensor, async_op=True)
+    thread = threading.Thread(target=work.wait)
+    thread.start()
+    thread.join()
+    equal(tensor, total(ranks))
     # Begun without anybody who waits.
+    tensor.fill_(total(ranks))
     work = dist.all_reduce(tensor, async_op=True)
     while not work.is_completed():
         pass
@@ -233,6 +242,23 @@ def again(rank, ranks):
         equal(tensor, ranks)
 
 
+def trained_as_over_gloo(rank, ranks):
+    """A sum of two numbers has one result: the weights are equal to the bit."""
+    weights = []
+    for backend in ("gloo", "weft"):
+        group = dist.new_group(backend=backend)
+        torch.manual_seed(7)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8), process_group=group)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        torch.manual_seed(rank)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8)).square().sum().backward()
+            optimizer.step()
+        weights.append(model.module.weight.detach())
+    equal(weights[1], weights[0])
+
+
 class Collectives(unittest.TestCase):
     """A test for each function above and each number of ranks."""
 
@@ -242,6 +268,7 @@ for function in (all_reduce, all_reduce_of_bools, all_reduce_coalesced, rooted, 
     for ranks in (2, 3):
         setattr(Collectives, f"test_{function.__name__}_{ranks}_ranks",
                 lambda self, function=function, ranks=ranks: run(ranks, function))
+Collectives.test_trained_as_over_gloo = lambda self: run(2, trained_as_over_gloo)
 
 if __name__ == "__main__":
     unittest.main()

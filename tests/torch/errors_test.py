@@ -91,9 +91,9 @@ def other_splits(rank, ranks):
 
 def a_late_rank(rank, ranks):
     if rank == 0:
-        time.sleep(1.5)
+        time.sleep(4)
         return
-    with raises(RuntimeError, "weft:barrier Timed out", "rank 0", "timed out after 500 ms", "fix:", "init_process_group"):
+    with raises(RuntimeError, "weft:barrier Timed out", "rank 0", "timed out after 2000 ms", "fix:", "init_process_group"):
         dist.barrier()
 
 
@@ -165,7 +165,7 @@ def left_in_flight(rank, ranks):
         pending = dist.all_reduce(torch.ones(1), async_op=True)
     begin = time.monotonic()
     dist.destroy_process_group()
-    assert time.monotonic() - begin < 4, "it took too long"
+    assert time.monotonic() - begin < 8, "it took too long"
     for one in [work] + ([pending] if rank == 0 else []):
         with raises(RuntimeError):
             one.wait()
@@ -178,10 +178,10 @@ class Errors(unittest.TestCase):
         run(2, a_killed_rank)
 
     def test_a_late_rank(self):
-        run(2, a_late_rank, timeout=0.5)
+        run(2, a_late_rank, timeout=2.0)
 
     def test_left_in_flight(self):
-        run(2, left_in_flight, timeout=1.0)
+        run(2, left_in_flight, timeout=2.0)
 
     def test_no_first_rank(self):
         run(2, no_first_rank, backend=None)
