@@ -14,6 +14,9 @@ namespace {
 // A sender may come whenever it likes; each receive has a deadline of its own.
 constexpr Milliseconds kForEver{INT_MAX};
 
+// For threads that have been told to end.
+constexpr Milliseconds kLastPatience{1000};
+
 std::string keyOf(int from, int to) {
   return "weft/mail/" + std::to_string(from) + "-" + std::to_string(to);
 }
@@ -45,17 +48,27 @@ Work Mail::send(const at::Tensor& tensor, int to, int tag) {
     queue = way(to).out;
   }
   const Tensors tensors = {tensor};
-  auto call =
-      c10::make_intrusive<Call>(who_.rank, Title{c10d::OpType::SEND, "weft:send"}, tensors, tensors,
-                                queue, [this, to, from, tag](Call&) { transmit(to, from, tag); });
+  auto call = c10::make_intrusive<Call>(
+      who_.rank, Title{c10d::OpType::SEND, "weft:send"}, tensors, tensors, queue,
+      [self = shared_from_this(), tensor, to, from, tag](Call&) { self->transmit(to, from, tag); });
   queue->push(call, from.bytes);
   return call;
 }
 
 // On whichever thread the queue has chosen, and one at a time.
+weftComm_t Mail::outgoing(int to) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (way(to).outComm) return way(to).outComm;
+  }
+  Communicator comm = meetAsFirst(who_, 2, keyOf(who_.rank, to), nameOf(who_.rank, to, who_));
+  const std::lock_guard lock(mutex_);
+  way(to).outComm = std::move(comm);
+  return way(to).outComm;
+}
+
 void Mail::transmit(int to, const Elements& from, int tag) {
-  Communicator& comm = way(to).outComm;
-  if (!comm) comm = meetAsFirst(who_, 2, keyOf(who_.rank, to), nameOf(who_.rank, to, who_));
+  const weftComm_t comm = outgoing(to);
   const Header header{tag, from.bytes};
   check(weftSend(&header, sizeof(header), weftUint8, 1, comm, nullptr), comm);
   if (from.bytes > 0) check(weftSend(from.data, from.bytes, weftUint8, 1, comm, nullptr), comm);
@@ -162,19 +175,12 @@ void Mail::serve(int from) try {
   Communicator comm = meetAsOther(who_, 2, 1, keyOf(from, who_.rank), nameOf(from, who_.rank, who_),
                                   kForEver, closing_);
   hold(from, comm);
-  weftOpts_t forEver = defaultOptions();
-  forEver.timeoutMs = INT_MAX;
   try {
-    while (!closing_) {
-      Header header;
-      check(weftRecv(&header, sizeof(header), weftUint8, 0, comm, nullptr, &forEver), comm);
-      accept(from, comm, header);
-    }
+    for (;;) accept(from, comm);
   } catch (...) {
     hold(from, nullptr);
     throw;
   }
-  hold(from, nullptr);
 } catch (const std::exception& error) {
   noteEnd(from, error.what());
 }
@@ -182,9 +188,15 @@ void Mail::serve(int from) try {
 void Mail::hold(int from, weftComm_t comm) {
   const std::lock_guard lock(mutex_);
   way(from).inComm = comm;
+  if (comm != nullptr && closing_)
+    static_cast<void>(weftCommAbort(comm));  // close() has not seen it
 }
 
-void Mail::accept(int from, weftComm_t comm, const Header& header) {
+void Mail::accept(int from, weftComm_t comm) {
+  weftOpts_t forEver = defaultOptions();
+  forEver.timeoutMs = INT_MAX;
+  Header header;
+  check(weftRecv(&header, sizeof(header), weftUint8, 0, comm, nullptr, &forEver), comm);
   const auto get = [&](void* into) {
     if (header.bytes > 0) check(weftRecv(into, header.bytes, weftUint8, 0, comm, nullptr), comm);
   };
@@ -231,6 +243,7 @@ void Mail::noteEnd(int from, const std::string& why) {
     const std::lock_guard lock(mutex_);
     way(from).ended = why.empty() ? "it has ended" : why;
     all = allEnded();
+    ended_.notify_all();
   }
   failReceives(
       why, [&](const Receive& receive) { return receive.from == from || (all && !receive.from); });
@@ -243,22 +256,28 @@ bool Mail::allEnded() const {
 
 // ---- The end
 
-void Mail::close(Milliseconds patience) {
+// Who is just being met can't be told to stop: such a thread is left to itself, and ends by the timeout of the group.
+void Mail::close(Clock::time_point until) {
   closing_ = true;
-  for (Way& w : ways_)
-    if (w.out) w.out->close(patience, [&w] { w.outComm.abort(); });
-  {
+  const auto abort = [this](const Way& w) {
     const std::lock_guard lock(mutex_);
-    for (const Way& w : ways_)
-      if (w.inComm != nullptr) static_cast<void>(weftCommAbort(w.inComm));
-  }
-  for (Way& w : ways_) {
-    if (!w.in.joinable()) continue;
-    if (w.in.get_id() == std::this_thread::get_id())
-      w.in.detach();  // a callback of what has come destroys the group
-    else
-      w.in.join();
-  }
+    return w.outComm && weftCommAbort(w.outComm) == weftSuccess;
+  };
+  for (Way& w : ways_)
+    if (w.out) w.out->close(until, [&] { return abort(w); });
+  std::unique_lock lock(mutex_);
+  for (const Way& w : ways_)
+    if (w.inComm != nullptr) static_cast<void>(weftCommAbort(w.inComm));
+  const auto atWork = [](const Way& w) { return w.in.joinable() && w.ended.empty(); };
+  const auto patience = std::max(until, Clock::now() + kLastPatience);
+  ended_.wait_until(lock, patience,
+                    [&] { return std::none_of(ways_.begin(), ways_.end(), atWork); });
+  for (Way& w : ways_)
+    if (atWork(w) || w.in.get_id() == std::this_thread::get_id())
+      w.in.detach();  // or a callback of what has come destroys the group
+  lock.unlock();
+  for (Way& w : ways_)
+    if (w.in.joinable()) w.in.join();
   failReceives("the process group was destroyed before a message came",
                [](const Receive&) { return true; });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <list>
 #include <map>
 #include <mutex>
@@ -28,8 +29,8 @@ class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
 
   Work send(const at::Tensor& tensor, int to, int tag);
   Work receive(const at::Tensor& tensor, std::optional<int> from, int tag);
-  // What was sent gets so long to leave; receives that nobody has answered fail.
-  void close(Milliseconds patience);
+  // What was sent gets until then to leave; receives that nobody has answered fail.
+  void close(std::chrono::steady_clock::time_point until);
 
   // ---- Executor of receives; sends are their queue's.
   std::chrono::steady_clock::time_point deadline(const Call&) const override;
@@ -68,10 +69,11 @@ class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
   };
 
   Way& way(int rank) { return ways_[static_cast<std::size_t>(rank)]; }
+  weftComm_t outgoing(int to);
   void transmit(int to, const Elements& from, int tag);
   void listen(int from);
   void serve(int from);
-  void accept(int from, weftComm_t comm, const Header& header);
+  void accept(int from, weftComm_t comm);
   void keep(Letter letter);
   void hold(int from, weftComm_t comm);
   std::optional<Letter> takeLetter(const Receive& wanted);
@@ -82,7 +84,8 @@ class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
 
   const Identity who_;
   std::vector<Way> ways_;
-  mutable std::mutex mutex_;     // of what follows, and of the ways but outComm
+  mutable std::mutex mutex_;  // of what follows, and of the ways
+  std::condition_variable ended_;
   std::list<Receive> receives_;  // in order
   std::list<Letter> letters_;    // in order
   std::atomic<bool> closing_ = false;

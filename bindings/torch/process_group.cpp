@@ -12,7 +12,7 @@ namespace weft::pytorch {
 namespace {
 
 // So long a group that is destroyed waits for calls that nobody has waited for.
-constexpr Milliseconds kLastPatience{5000};
+constexpr Milliseconds kFarewell{5000};
 
 // The threads that are waited for may want Python's lock for a callback.
 class WithoutPythonLock {
@@ -77,9 +77,12 @@ ProcessGroupWeft::~ProcessGroupWeft() {
     return;
   }
   const WithoutPythonLock unlocked;
-  const Milliseconds patience = std::min(who_.timeout, kLastPatience);
-  shared_->queue->close(patience, [this] { shared_->comm.abort(); });
-  shared_->mail->close(patience);
+  const auto until = std::chrono::steady_clock::now() + std::min(who_.timeout, kFarewell);
+  shared_->queue->close(until, [this] {
+    shared_->comm.abort();
+    return true;
+  });
+  shared_->mail->close(until);
   shared_.reset();
 }
 

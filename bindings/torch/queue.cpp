@@ -45,6 +45,8 @@ void Queue::help(Call& call) {
     if (items_.front().call.get() == &call && items_.size() == 1) eager_ = false;
     runNext(lock);
   }
+  if (!call.ended())  // another thread is at it, or at one before: then the next is for the queue's own, at once
+    for (Item& item : items_) item.since = {};
   const bool more = mayRun();
   lock.unlock();
   if (more) forThread_.notify_one();
@@ -81,17 +83,17 @@ void Queue::serve() {
   }
 }
 
-void Queue::close(Milliseconds patience, const std::function<void()>& giveUp) {
+void Queue::close(Clock::time_point until, const std::function<bool()>& giveUp) {
   std::unique_lock lock(mutex_);
   if (!thread_.joinable()) return;
   closed_ = true;
   for (Item& item : items_) item.since = {};
   forThread_.notify_one();
-  const bool drained = idle_.wait_for(lock, patience, [this] { return items_.empty() && !busy_; });
+  const bool drained = idle_.wait_until(lock, until, [this] { return items_.empty() && !busy_; });
   lock.unlock();
-  if (!drained) giveUp();
-  if (thread_.get_id() == std::this_thread::get_id())
-    thread_.detach();  // a callback of the last call destroys the group
+  const bool ends = drained || giveUp();
+  if (!ends || thread_.get_id() == std::this_thread::get_id())
+    thread_.detach();  // or a callback of the last call destroys the group
   else
     thread_.join();
 }

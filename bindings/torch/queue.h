@@ -25,8 +25,9 @@ class Queue final : public Executor {
   Queue& operator=(const Queue&) = delete;
 
   void push(c10::intrusive_ptr<Call> call, std::size_t bytes);
-  // Lets queued calls end, for so long; then `giveUp` is called, which must make them fail, and the thread ends.
-  void close(Milliseconds patience, const std::function<void()>& giveUp);
+  // Lets queued calls end, until then; after that `giveUp` is called, which makes them fail. Where it cannot, it returns
+  // false, and the thread is left to itself.
+  void close(std::chrono::steady_clock::time_point until, const std::function<bool()>& giveUp);
 
   void help(Call&) override;
   void hurry(Call&) override;
