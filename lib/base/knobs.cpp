@@ -131,6 +131,10 @@ constexpr std::array kTable = {
              kMaxRanks - 1},
     KnobInfo{Knob::LocalSize, "WEFT_LOCAL_SIZE", KnobType::Integer, "",
              "Number of ranks of this host, if the launcher does not say it.", "", 1, kMaxRanks},
+    KnobInfo{
+        Knob::Library, "WEFT_LIBRARY", KnobType::Text, "",
+        "libweft.so that Python's `import weft` opens; by default that of its own tree, else the "
+        "system's."},
 };
 static_assert(kTable.size() <= 32, "weft has at most 32 knobs");
 

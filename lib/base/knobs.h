@@ -46,6 +46,7 @@ enum class Knob {
   Root,
   LocalRank,
   LocalSize,
+  Library,
 };
 
 enum class KnobType {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process_group.h"
+
+#include <Python.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+
+namespace weft::pytorch {
+namespace {
+
+// So long a group that is destroyed waits for calls that nobody has waited for.
+constexpr Milliseconds kFarewell{5000};
+
+// The threads that are waited for may want Python's lock for a callback.
+class WithoutPythonLock {
+ public:
+  WithoutPythonLock()
+      : state_(Py_IsInitialized() != 0 && PyGILState_Check() != 0 ? PyEval_SaveThread() : nullptr) {
+  }
+  ~WithoutPythonLock() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  WithoutPythonLock(const WithoutPythonLock&) = delete;
+  WithoutPythonLock& operator=(const WithoutPythonLock&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// Programs look for PyTorch's "Timed out"; and it is PyTorch's timeout that they would raise.
+[[noreturn]] void throwInWordsOfTorch(const Title& title, const Error& error) {
+  if (error.result() != weftTimeout) throw error;
+  throw Error(error.result(),
+              std::string(title.range) + " Timed out waiting for other ranks: " + error.what() +
+                  " (in PyTorch by the timeout of init_process_group or new_group)",
+              error.info());
+}
+
+}  // namespace
+
+char* Scratch::atLeast(std::size_t bytes) {
+  if (bytes > size_) {
+    check(weftMemFree(memory_));
+    memory_ = nullptr;
+    size_ = 0;
+    check(weftMemAlloc(&memory_, bytes));
+    size_ = bytes;
+  }
+  return static_cast<char*>(memory_);
+}
+
+struct ProcessGroupWeft::Shared {
+  explicit Shared(const Identity& who)
+      : comm(joinGroup(who)), mail(std::make_shared<Mail>(who)), monitoredBarrier(who) {}
+
+  const pid_t process = getpid();
+  Communicator comm;
+  Scratch scratch;
+  std::shared_ptr<Queue> queue = Queue::make("weft-torch");
+  std::shared_ptr<Mail> mail;
+  MonitoredBarrier monitoredBarrier;
+};
+
+ProcessGroupWeft::ProcessGroupWeft(const Identity& who)
+    : Base(who.rank, who.size), who_(who), shared_(std::make_shared<Shared>(who)) {
+  sequenceNum_ = c10d::SequenceNum(0);
+  init();
+}
+
+ProcessGroupWeft::~ProcessGroupWeft() {
+  if (getpid() !=
+      shared_->process) {  // a forked child has none of the threads; nothing of it is touched
+    static_cast<void>(new std::shared_ptr<Shared>(std::move(shared_)));
+    return;
+  }
+  const WithoutPythonLock unlocked;
+  const auto until = std::chrono::steady_clock::now() + std::min(who_.timeout, kFarewell);
+  shared_->queue->close(until, [this] {
+    shared_->comm.abort();
+    return true;
+  });
+  shared_->mail->close(until);
+  shared_.reset();
+}
+
+// The inputs are kept by the body until the call has run, the outputs by the call.
+Work ProcessGroupWeft::submit(const Title& title, const Tensors& inputs, Tensors outputs,
+                              Milliseconds timeout, std::size_t bytes,
+                              std::function<void(const Way&)> call) {
+  sequenceNum_->increment();
+  const int timeoutMs =
+      timeout == c10d::kUnsetTimeout ? WEFT_UNDEF_INT : static_cast<int>(timeout.count());
+  auto work = c10::make_intrusive<Call>(
+      getRank(), title, inputs, std::move(outputs), shared_->queue,
+      [shared = shared_.get(), title, timeoutMs, inputs, call = std::move(call)](Call&) {
+        weftOpts_t options = defaultOptions();
+        options.timeoutMs = timeoutMs;
+        try {
+          call({shared->comm, &options, shared->scratch});
+        } catch (const Error& error) {
+          throwInWordsOfTorch(title, error);
+        }
+      });
+  shared_->queue->push(work, bytes);
+  return work;
+}
+
+// ---- Point to point
+
+int ProcessGroupWeft::peer(const char* call, int rank) const {
+  if (rank < 0 || rank >= getSize())
+    refuse(call,
+           "the other rank is " + std::to_string(rank) + " in a group of " +
+               std::to_string(getSize()) + " ranks",
+           "pass a rank of the group");
+  if (rank == getRank())
+    refuse(call, "the other rank is this one, " + std::to_string(rank), "copy the tensor instead");
+  return rank;
+}
+
+Work ProcessGroupWeft::send(Tensors& tensors, int to, int tag) {
+  return shared_->mail->send(only("send", "input", tensors), peer("send", to), tag);
+}
+
+Work ProcessGroupWeft::recv(Tensors& tensors, int from, int tag) {
+  return shared_->mail->receive(only("recv", "output", tensors), peer("recv", from), tag);
+}
+
+Work ProcessGroupWeft::recvAnysource(Tensors& tensors, int tag) {
+  return shared_->mail->receive(only("recv", "output", tensors), std::nullopt, tag);
+}
+
+// ---- The rest
+
+void ProcessGroupWeft::monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) {
+  const bool isGiven = options.timeout != c10d::kUnsetTimeout;
+  shared_->monitoredBarrier.pass(isGiven ? options.timeout : who_.timeout, waitAllRanks);
+}
+
+void ProcessGroupWeft::setSequenceNumberForGroup() try {
+  if (getRank() == 0) {
+    const std::uint64_t first = std::random_device()();
+    who_.store->set(c10d::kSeqNumStoreKey, c10d::toVec<std::uint8_t>(first, 8));
+    sequenceNum_ = c10d::SequenceNum(first);
+  } else {
+    sequenceNum_ =
+        c10d::SequenceNum(c10d::fromVec<std::uint8_t>(who_.store->get(c10d::kSeqNumStoreKey)));
+  }
+} catch (const std::exception& error) {
+  blameStore(who_, "the sequence number", error);
+}
+
+std::uint64_t ProcessGroupWeft::getSequenceNumberForGroup() { return sequenceNum_->get(); }
+
+}  // namespace weft::pytorch

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be called is refused with the sentence, and the communicator stays usable."""
+
+import unittest
+
+import numpy
+import weft
+
+ONES = numpy.ones(4, "float32")
+
+
+class Arguments(unittest.TestCase):
+    def setUp(self):
+        self.comm = weft.Communicator.all(1)[0]
+        self.addCleanup(self.comm.close)
+
+    def refused(self, pattern, call, *arguments, **how):
+        with self.assertRaisesRegex(weft.InvalidArgument, pattern) as caught:
+            call(*arguments, **how)
+        error = caught.exception
+        self.assertIsInstance(error, ValueError)
+        self.assertEqual(error.result, weft.Result.INVALID_ARGUMENT)
+        self.assertTrue(error.fix or error.message)
+        self.assertEqual(self.comm.all_reduce(ONES)[0], 1)  # still usable
+
+    def test_layouts(self):
+        comm, matrix = self.comm, numpy.ones((4, 4), "float32")
+        fix = r"send is not C-contiguous.*fix: pass numpy.ascontiguousarray"
+        self.refused(fix, comm.all_reduce, matrix[:, 1])
+        self.refused(fix, comm.all_reduce, numpy.asfortranarray(matrix))
+        self.refused("out is not C-contiguous", comm.all_reduce, matrix, out=matrix.T[::2])
+
+    def test_read_only(self):
+        frozen = ONES.copy()
+        frozen.flags.writeable = False
+        self.assertEqual(self.comm.all_reduce(frozen)[0], 1)  # to read it is all right
+        self.refused("out is read-only; fix: pass an array", self.comm.all_reduce, ONES, out=frozen)
+        self.refused("out is read-only", self.comm.recv, b"abcd", 0)
+
+    def test_types(self):
+        comm = self.comm
+        self.refused(r"2 bytes of type 'int16'.*fix: convert", comm.all_reduce, numpy.ones(2, "i2"))
+        self.refused("unknown to weft", comm.all_reduce, numpy.ones(2, ">f4"))
+        self.refused("unknown to weft", comm.all_reduce, numpy.ones(2, "M8[s]"))
+        self.refused(
+            "out has elements of type float64, the other buffer of float32",
+            comm.all_reduce,
+            ONES,
+            out=numpy.ones(4),
+        )
+        self.refused("send has bools; fix: op='bor'", comm.all_reduce, ONES > 0)
+        self.refused("complex", comm.all_reduce, numpy.ones(2, "c8"), op="max")
+        self.refused("bitwise", comm.all_reduce, ONES, op="bxor")
+        self.refused("gives no memory", comm.all_reduce, 3.5)
+        self.refused("gives no memory", comm.all_reduce, [1, 2])
+        self.refused("Python objects; fix: pickle", comm.all_gather, numpy.array([None]))
+
+    def test_named_types(self):
+        comm = self.comm
+        self.refused(
+            "dtype 'float8' is no element type; fix: one of int8",
+            comm.all_reduce,
+            ONES,
+            dtype="float8",
+        )
+        self.refused(
+            "16 bytes in elements of 4, not bfloat16s", comm.all_reduce, ONES, dtype="bfloat16"
+        )
+        self.refused("5 bytes in elements of 1", comm.all_reduce, bytes(5), dtype="float32")
+
+    def test_sizes(self):
+        comm = self.comm
+        self.refused(
+            "out has 5 elements of 4 bytes, not 4; fix: pass 16 bytes",
+            comm.all_reduce,
+            ONES,
+            out=numpy.ones(5, "float32"),
+        )
+        self.refused(r"counts is \[1, 2\] for 1 ranks", comm.all_gather_v, ONES, [1, 2])
+        self.refused(r"counts is \[-4\]", comm.all_gather_v, ONES, [-4])
+        self.refused("send has 4 elements of 4 bytes, not 3", comm.all_gather_v, ONES, [3])
+        self.refused(
+            "out has 4 elements, blocks reach to 5",
+            comm.all_gather_v,
+            ONES,
+            [4],
+            [1],
+            out=ONES.copy(),
+        )
+        self.refused("root passes no counts; fix: pass counts", comm.gather_v, ONES)
+        self.refused("send has 4 elements, blocks reach to 6", comm.scatter_v, ONES, [6])
+        self.refused(
+            "out has 3 elements, blocks reach to 4",
+            comm.all_to_all_v,
+            ONES,
+            [4],
+            [4],
+            out=ONES[:3].copy(),
+        )
+        self.refused("send has 4 elements, blocks reach to 6", comm.reduce_scatter_v, ONES, [6])
+
+    def test_operations(self):
+        comm = self.comm
+        self.refused(
+            "op 'median' is no operation; fix: one of sum", comm.all_reduce, ONES, op="median"
+        )
+        with comm.pre_mul_sum(2.0, "float64") as twice:
+            self.refused("op is closed, or for float64", comm.all_reduce, ONES, op=twice)
+        self.refused("op is closed", comm.all_reduce, numpy.ones(2), op=twice)
+        self.refused("300 is no int8", comm.pre_mul_sum, 300, "int8")
+
+    def test_the_library_refuses(self):
+        comm = self.comm
+        self.refused("root is 1", comm.broadcast, ONES, root=1)
+        both = numpy.ones(9, "float32")
+        self.refused("overlap", comm.all_reduce, both[:8], out=both[1:])
+        with self.assertRaisesRegex(weft.InvalidUsage, "unknown algorithm 'no-such'"):
+            comm.all_reduce(ONES, algorithm="no-such")
+        self.refused("the id has 3 bytes, not 128", weft.Communicator.join, b"abc", 1, 0)
+
+    def test_names(self):
+        with self.assertRaisesRegex(TypeError, "all_reduce.. has no option time; it has algorithm"):
+            self.comm.all_reduce(ONES, time=3)
+        with self.assertRaisesRegex(TypeError, "has no setting colour; it has timeout_ms"):
+            weft.Communicator.all(1, colour=3)
+
+    def test_closed(self):
+        self.comm.close()
+        self.comm.close()
+        with self.assertRaises(weft.InvalidArgument):
+            self.comm.all_reduce(ONES)
+        self.comm = weft.Communicator.all(1)[0]
+
+    def test_rows_that_ranks_do_not_divide(self):
+        def work(comm):
+            for call in (comm.reduce_scatter, comm.all_to_all):
+                with self.assertRaisesRegex(weft.InvalidArgument, "3 rows for 2 ranks"):
+                    call(numpy.ones((3, 2)))
+
+        weft.run(work, ranks=2, timeout=60)
+
+
+if __name__ == "__main__":
+    unittest.main()
