@@ -55,7 +55,7 @@ def check_order(rooms):
 
 
 def check_includes(root, rooms):
-    for folder in (*MODULES, "perf", "tools"):
+    for folder in (*MODULES, "perf", "tools", "bindings"):
         for source in sources_of(root, folder):
             path = str(source.relative_to(root))
             room = room_of(path, rooms)
