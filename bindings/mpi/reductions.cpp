@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collectives that reduce: of predefined operations on predefined types.
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -17,6 +19,30 @@ Why whyNot(bool isGood, MPI_Datatype type, MPI_Op op) {
 }
 
 std::size_t bytesOf(MPI_Datatype type, std::size_t count) { return Layout(type).size * count; }
+
+std::byte* lowest(std::byte* element, std::size_t bytes) {
+  return std::endian::native == std::endian::little ? element : element + bytes - 1;
+}
+
+// `run(in, out)`, of a logical reduction on bytes that say whether an element is 0.
+template <class Run>
+weftResult_t reduced(const Reduction& r, const void* in, std::size_t sent, void* out,
+                     std::size_t received, const Run& run) {
+  const std::size_t bytes = r.logicalBytes;
+  if (bytes == 0) return run(in, out);
+  const auto truth = scratch(sent), results = scratch(received);
+  const auto isZero = [](std::byte b) { return b == std::byte{0}; };
+  for (std::size_t i = 0; i < sent; ++i) {
+    const auto* const element = static_cast<const std::byte*>(in) + i * bytes;
+    truth[i] = std::byte{!std::all_of(element, element + bytes, isZero)};
+  }
+  const weftResult_t result = run(truth.get(), results.get());
+  if (result != weftSuccess || received == 0) return result;
+  std::memset(out, 0, received * bytes);
+  for (std::size_t i = 0; i < received; ++i)
+    *lowest(static_cast<std::byte*>(out) + i * bytes, bytes) = results[i];
+  return result;
+}
 
 // MPI's in-place form has the sum where the input began, not in its block.
 template <class Scatter>
@@ -38,8 +64,12 @@ extern "C" int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, MPI_
       Name::Allreduce, comm, [&](const Attached&) { return whyNot(isCount(count), type, op); },
       [&](const Attached& a) {
         const Reduction r = *reductionOf(type, op);
-        return weftAllReduce(isInPlace(sendbuf) ? recvbuf : sendbuf, recvbuf,
-                             sizeOf(count) * r.width, r.type, r.op, a.comm, nullptr, nullptr);
+        const std::size_t n = sizeOf(count);
+        return reduced(r, isInPlace(sendbuf) ? recvbuf : sendbuf, n, recvbuf, n,
+                       [&](const void* in, void* out) {
+                         return weftAllReduce(in, out, n * r.width, r.type, r.op, a.comm, nullptr,
+                                              nullptr);
+                       });
       },
       [&] { return WEFT_MPI_BELOW(Allreduce)(sendbuf, recvbuf, count, type, op, comm); });
 }
@@ -52,8 +82,12 @@ extern "C" int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, MPI_Dat
       [&](const Attached& a) { return whyNot(isCount(count) && isRankOf(a, root), type, op); },
       [&](const Attached& a) {
         const Reduction r = *reductionOf(type, op);
-        return weftReduce(isInPlace(sendbuf) ? recvbuf : sendbuf, recvbuf, sizeOf(count) * r.width,
-                          r.type, r.op, root, a.comm, nullptr, nullptr);
+        const std::size_t n = sizeOf(count);
+        return reduced(r, isInPlace(sendbuf) ? recvbuf : sendbuf, n, recvbuf,
+                       a.rank == root ? n : 0, [&](const void* in, void* out) {
+                         return weftReduce(in, out, n * r.width, r.type, r.op, root, a.comm,
+                                           nullptr, nullptr);
+                       });
       },
       [&] { return WEFT_MPI_BELOW(Reduce)(sendbuf, recvbuf, count, type, op, root, comm); });
 }
@@ -66,9 +100,11 @@ extern "C" int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int 
       [&](const Attached&) { return whyNot(isCount(recvcount), type, op); },
       [&](const Attached& a) {
         const Reduction r = *reductionOf(type, op);
-        const auto scatter = [&](const void* in, void* out) {
-          return weftReduceScatter(in, out, sizeOf(recvcount) * r.width, r.type, r.op, a.comm,
-                                   nullptr, nullptr);
+        const std::size_t n = sizeOf(recvcount);
+        const auto scatter = [&](const void* from, void* to) {
+          return reduced(r, from, n * sizeOf(a.ranks), to, n, [&](const void* in, void* out) {
+            return weftReduceScatter(in, out, n * r.width, r.type, r.op, a.comm, nullptr, nullptr);
+          });
         };
         if (!isInPlace(sendbuf)) return scatter(sendbuf, recvbuf);
         return scatterInPlace(recvbuf, bytesOf(type, sizeOf(recvcount)), scatter);
@@ -87,10 +123,17 @@ extern "C" int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int 
       [&](const Attached& a) {
         const Reduction r = *reductionOf(type, op);
         std::vector<std::size_t> counts;
-        for (int k = 0; k < a.ranks; ++k) counts.push_back(sizeOf(recvcounts[k]) * r.width);
-        const auto scatter = [&](const void* in, void* out) {
-          return weftReduceScatterV(in, out, counts.data(), nullptr, r.type, r.op, a.comm, nullptr,
-                                    nullptr);
+        std::size_t all = 0;
+        for (int k = 0; k < a.ranks; ++k) {
+          counts.push_back(sizeOf(recvcounts[k]) * r.width);
+          all += sizeOf(recvcounts[k]);
+        }
+        const std::size_t own = sizeOf(recvcounts[a.rank]);
+        const auto scatter = [&](const void* from, void* to) {
+          return reduced(r, from, all, to, own, [&](const void* in, void* out) {
+            return weftReduceScatterV(in, out, counts.data(), nullptr, r.type, r.op, a.comm,
+                                      nullptr, nullptr);
+          });
         };
         if (!isInPlace(sendbuf)) return scatter(sendbuf, recvbuf);
         return scatterInPlace(recvbuf, bytesOf(type, sizeOf(recvcounts[a.rank])), scatter);

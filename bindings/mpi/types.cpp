@@ -7,7 +7,7 @@
 namespace weft::mpi {
 namespace {
 
-enum class Kind : std::uint8_t { Signed, Unsigned, Float, Complex, Bytes };
+enum class Kind : std::uint8_t { Signed, Unsigned, Float, Complex, Bool, Bytes };
 
 struct Element {
   Kind kind;
@@ -35,9 +35,10 @@ class Elements {
     for (const MPI_Datatype type : {MPI_C_COMPLEX, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX,
                                     MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16})
       add(type, Kind::Complex);
-    for (const MPI_Datatype type : {MPI_BYTE, MPI_CHAR, MPI_PACKED, MPI_CHARACTER, MPI_WCHAR,
-                                    MPI_C_BOOL, MPI_LOGICAL, MPI_LONG_DOUBLE})
+    for (const MPI_Datatype type :
+         {MPI_BYTE, MPI_CHAR, MPI_PACKED, MPI_CHARACTER, MPI_WCHAR, MPI_LOGICAL, MPI_LONG_DOUBLE})
       add(type, Kind::Bytes);
+    add(MPI_C_BOOL, Kind::Bool);
   }
 
   // Null if it is none of these.
@@ -75,6 +76,13 @@ std::optional<weftRedOp_t> bitwiseOf(MPI_Op op) {
   return {};
 }
 
+std::optional<weftRedOp_t> logicalOf(MPI_Op op) {
+  if (op == MPI_LAND) return weftBand;
+  if (op == MPI_LOR) return weftBor;
+  if (op == MPI_LXOR) return weftBxor;
+  return {};
+}
+
 std::optional<weftRedOp_t> arithmeticOf(MPI_Op op) {
   if (op == MPI_SUM) return weftSum;
   if (op == MPI_PROD) return weftProd;
@@ -83,18 +91,18 @@ std::optional<weftRedOp_t> arithmeticOf(MPI_Op op) {
   return {};
 }
 
+bool isInteger(Kind kind) { return kind == Kind::Signed || kind == Kind::Unsigned; }
+
 std::optional<weftDataType_t> typeOf(Kind kind, std::size_t size) {
   if (kind == Kind::Float && size == 4) return weftFloat32;
   if (kind == Kind::Float && size == 8) return weftFloat64;
-  if (kind == Kind::Float || kind == Kind::Bytes) return {};
+  if (!isInteger(kind)) return {};
   const bool hasSign = kind == Kind::Signed;
   if (size == 1) return hasSign ? weftInt8 : weftUint8;
   if (size == 4) return hasSign ? weftInt32 : weftUint32;
   if (size == 8) return hasSign ? weftInt64 : weftUint64;
   return {};  // 16 bits
 }
-
-bool isInteger(Kind kind) { return kind == Kind::Signed || kind == Kind::Unsigned; }
 
 }  // namespace
 
@@ -104,6 +112,10 @@ std::optional<Reduction> reductionOf(MPI_Datatype type, MPI_Op op) {
   if (const auto bitwise = bitwiseOf(op)) {
     if (!isInteger(element->kind) && type != MPI_BYTE) return {};
     return Reduction{weftUint8, *bitwise, element->size};
+  }
+  if (const auto logical = logicalOf(op)) {
+    if (!isInteger(element->kind) && element->kind != Kind::Bool) return {};
+    return Reduction{weftUint8, *logical, 1, element->size};
   }
   const auto arithmetic = arithmeticOf(op);
   if (!arithmetic) return {};

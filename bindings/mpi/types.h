@@ -9,11 +9,13 @@
 
 namespace weft::mpi {
 
-// An MPI reduction in weft's terms: each element of MPI's is `width` of weft's.
+// An MPI reduction in weft's terms: each element of MPI's is `width` of weft's. Of a logical one elements
+// of `logicalBytes` become a byte that is 0 or 1.
 struct Reduction {
   weftDataType_t type;
   weftRedOp_t op;
   std::size_t width;
+  std::size_t logicalBytes = 0;
 };
 
 // Nothing where weft has none: then all ranks find so, as they must pass the same operation, and types

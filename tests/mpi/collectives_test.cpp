@@ -78,7 +78,8 @@ bool isReal(const Type& t) {
 std::vector<MPI_Op> opsOf(const Type& t) {
   if (t.type == MPI_C_DOUBLE_COMPLEX) return {MPI_SUM, MPI_PROD};
   if (isReal(t)) return {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN};
-  return {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LXOR};
+  return {MPI_SUM, MPI_PROD, MPI_MAX,  MPI_MIN, MPI_BAND,
+          MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
 }
 
 // Two ints of three, and a struct with a hole: data that does not lie in one run.
@@ -105,7 +106,7 @@ Bytes filled(const Type& t, std::size_t count, int rank, std::uint32_t seed) {
   Bytes bytes(t.span * count + 1, 0x5a);  // of nothing, too, MPICH wants an address
   std::mt19937 random(seed + 977 * static_cast<std::uint32_t>(rank));
   for (std::size_t i = 0; i < count; ++i)
-    t.put(bytes.data() + i * t.span, static_cast<int>(random() % 3) + 1);
+    t.put(bytes.data() + i * t.span, static_cast<int>(random() % 4));
   return bytes;
 }
 

@@ -7,18 +7,18 @@ mpi=$1 programs=$2
 run=$(command -v "mpirun.$mpi") || { echo "no mpirun.$mpi" && exit 77; }
 options=()
 [ "$mpi" = openmpi ] && options=(--allow-run-as-root --oversubscribe)
-output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+output=$(mktemp) errors=$(mktemp)  # mpirun mixes the two within lines
+trap 'rm -f "$output" "$errors"' EXIT
 failures=0
 
 # Each on so many ranks; what it prints must have these words.
 expect() {
   local ranks=$1 words=$2
   shift 2
-  timeout 60 "$run" "${options[@]}" -n "$ranks" "$programs/weft-mpi" "$@" >"$output" 2>&1
+  timeout 60 "$run" "${options[@]}" -n "$ranks" "$programs/weft-mpi" "$@" >"$output" 2>"$errors"
   local ended=$?
-  if [ $ended -ne 0 ] || ! grep -qE "$words" "$output"; then
-    echo "$mpi, $ranks ranks, $*: exit code $ended, and no '$words':" && tail -25 "$output"
+  if [ $ended -ne 0 ] || ! grep -qE "$words" "$output" "$errors"; then
+    echo "$mpi, $ranks ranks, $*: exit code $ended, and no '$words':" && tail -25 "$output" "$errors"
     failures=$((failures + 1))
   fi
 }
