@@ -198,13 +198,19 @@ typedef struct {
   void* parallelForContext; /* its first argument */
   int teamCalls; /* 1: the application's own team makes each call, all `threads` threads of it, see
                     Threads; default 0 */
+  void (*whileWaiting)(void* context);
+  /* NULL: nothing. Else called again and again by the thread that runs a call, once it has waited
+     some 50 us for others (2 us where ranks share cores): to make progress of what the others may wait
+     for in turn, as messages of MPI. Quick, and may neither throw nor call weft; sleeps are 0.2 ms then.
+     Not while a communicator is made. */
+  void* whileWaitingContext; /* its argument */
 } weftConfig_t;
 
 #define WEFT_CONFIG_MAGIC 0x77656674u
 #define WEFT_CONFIG_INITIALIZER                                                                 \
   {                                                                                             \
     sizeof(weftConfig_t), WEFT_CONFIG_MAGIC, WEFT_VERSION_CODE, WEFT_UNDEF_INT, WEFT_UNDEF_INT, \
-        NULL, NULL, WEFT_UNDEF_INT, WEFT_UNDEF_INT, NULL, NULL, WEFT_UNDEF_INT                  \
+        NULL, NULL, WEFT_UNDEF_INT, WEFT_UNDEF_INT, NULL, NULL, WEFT_UNDEF_INT, NULL, NULL      \
   }
 
 /* Options of one operation, the trailing argument of each; NULL means all defaults.

@@ -45,6 +45,8 @@ Status applyConfig(const weftConfig_t* config, comm::CommConfig* out) {
   if (given.commName != nullptr) out->name = given.commName;
   if (given.transport != nullptr) out->transport = given.transport;
   if (given.reproducible != WEFT_UNDEF_INT) out->reproducible = given.reproducible != 0;
+  if (given.whileWaiting != nullptr)
+    out->meanwhile = {given.whileWaiting, given.whileWaitingContext};
   WEFT_TRY(checkTimeout(out->timeoutMs, "timeoutMs"));
   WEFT_TRY(checkTimeout(out->initTimeoutMs, "initTimeoutMs"));
   WEFT_TRY(applyThreads(given, out));

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "api/submit.h"
 #include "api/together.h"
 #include "base/text.h"
 

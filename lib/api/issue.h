@@ -6,6 +6,7 @@
 
 #include "api/check.h"
 #include "api/entry.h"
+#include "api/submit.h"
 
 // How a call that has passed its checks goes on.
 namespace weft::api {

@@ -13,6 +13,7 @@
 #include "engine/executor.h"
 #include "engine/pairs.h"
 #include "engine/team.h"
+#include "engine/waiter.h"
 #include "plan/cache.h"
 #include "transports/transport.h"
 #include "tune/expectation.h"
@@ -30,6 +31,7 @@ struct CommConfig {
   bool reproducible = false;
   int threads = 1;         // of a rank
   engine::Pool pool;       // the application's; else they are the team's own
+  engine::Meanwhile meanwhile;  // while calls wait
   bool teamCalls = false;  // they are the application's, and make each call together
   // The rank's, once there is one: communicators that are split off inherit it.
   std::shared_ptr<engine::Team> team;

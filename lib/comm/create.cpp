@@ -301,6 +301,7 @@ Status settleOnHost(const std::vector<std::uint32_t>& hosts, std::uint32_t rank,
   WEFT_TRY(numberKnob(Knob::Lanes, transport::kMaxLanes, &lanes));
   parts->lanes = static_cast<std::uint32_t>(lanes);
   parts->waiting = engine::tuneWaiting(static_cast<std::uint32_t>(mine), parts->coresHere, spinUs);
+  parts->waiting.meanwhile = parts->config.meanwhile;
   parts->waiting.uninterrupted *= static_cast<std::uint64_t>(parts->config.threads);
   return {};
 }

@@ -13,6 +13,8 @@ constexpr std::uint32_t kSpinUs = 50;               // longer than any hand-over
 constexpr std::uint32_t kSharedSpins = 40;
 // Ranks do not keep a core so long from one that yields, but a scheduler's slice is longer.
 constexpr std::chrono::microseconds kOtherProcesses{500};
+// Nobody rings the doorbell for what is done meanwhile.
+constexpr std::chrono::microseconds kMeanwhileSleep{200};
 constexpr std::uint32_t kAvoidWaits = 1000;  // then a yield may find out whether they are gone
 
 }  // namespace
@@ -39,6 +41,7 @@ Waiter::Advice Waiter::giveWay() {
     sleep_ = kCheckEvery;
     if (avoidYield_ != 0) --avoidYield_;
   }
+  if (tuning_.meanwhile.call != nullptr) tuning_.meanwhile.call(tuning_.meanwhile.context);
   if (avoidYield_ != 0 && sleeps_) return Advice::Sleep;
   const Clock::time_point before = Clock::now();
   sched_yield();
@@ -52,6 +55,7 @@ Waiter::Advice Waiter::giveWay() {
 }
 
 std::chrono::nanoseconds Waiter::sleepTime() {
+  if (tuning_.meanwhile.call != nullptr) return kMeanwhileSleep;
   const std::chrono::nanoseconds now = sleep_;
   sleep_ = std::min<std::chrono::nanoseconds>(sleep_ * 2, tuning_.sleepMax);
   return now;

@@ -31,6 +31,12 @@ class Seat {
   std::atomic<std::uint32_t>& core_;
 };
 
+// What whoever waits does meanwhile, for those that may wait for it elsewhere.
+struct Meanwhile {
+  void (*call)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 // How ranks wait on this machine; equal for all waits of a communicator.
 struct WaitTuning {
   bool crowded = false;                     // more ranks than cores
@@ -40,6 +46,7 @@ struct WaitTuning {
   std::chrono::microseconds yieldFor{500};  // how long it is offered again and again
   std::chrono::milliseconds sleepMax{20};   // then sleeps on the doorbell, 1 ms doubling up to this
   std::uint64_t uninterrupted = 4 << 20;    // bytes of an op until it looks for an abort: 0.5 ms
+  Meanwhile meanwhile{};  // each time that the core is given away
 };
 
 // `spinUs` < 0: as is best for so many ranks on so many cores.

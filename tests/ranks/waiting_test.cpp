@@ -4,10 +4,13 @@
 #include <sched.h>
 #include <time.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "../has_libfabric.h"
 #include "steps.h"
@@ -145,6 +148,31 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Waiting,
                          [](const auto& world) {
                            return nameOf(world.param.kind) + std::to_string(world.param.ranks);
                          });
+
+// weftConfig_t.whileWaiting: by the rank that waits, until the other comes, and not by the other.
+TEST(WhileWaiting, IsCalledByWhoeverWaits) {
+  std::array<std::atomic<int>, 2> times{};
+  std::array<weftComm_t, 2> comms{};
+  weftGroupStart();
+  weftUniqueId id;
+  ASSERT_EQ(weftGetUniqueId(&id), weftSuccess);
+  for (std::size_t r = 0; r < 2; ++r) {
+    weftConfig_t config = WEFT_CONFIG_INITIALIZER;
+    config.whileWaiting = [](void* its) { ++*static_cast<std::atomic<int>*>(its); };
+    config.whileWaitingContext = &times[r];
+    weftCommInitRankConfig(&comms[r], 2, id, static_cast<int>(r), &config);
+  }
+  ASSERT_EQ(weftGroupEnd(), weftSuccess) << weftGetLastError(nullptr);
+  const int before = times[0];
+  std::thread late([&] {
+    sleepMs(50);
+    EXPECT_EQ(weftBarrier(comms[1], nullptr, nullptr), weftSuccess);
+  });
+  EXPECT_EQ(weftBarrier(comms[0], nullptr, nullptr), weftSuccess);
+  late.join();
+  EXPECT_GT(times[0] - before, 20);
+  for (const weftComm_t comm : comms) weftCommDestroy(comm);
+}
 
 }  // namespace
 }  // namespace weft::testing

@@ -44,6 +44,21 @@ TEST(Waiter, SpinsThenYieldsThenSleeps) {
   EXPECT_EQ(waiter.pause(nobodyHere), Waiter::Advice::Poll) << "a new wait begins with spinning";
 }
 
+// And sleeps no longer than what is done meanwhile may be put off.
+TEST(Waiter, DoesSomethingElseMeanwhile) {
+  int done = 0;
+  WaitTuning tuning = shortWaits();
+  tuning.meanwhile = {[](void* its) { ++*static_cast<int*>(its); }, &done};
+  transport::ControlPage page;
+  Waiter waiter(tuning, page, true);
+  for (int i = 0; i < 10; ++i) waiter.pause(nobodyHere);
+  EXPECT_EQ(done, 0) << "not while it spins";
+  int times = 0;
+  while (waiter.pause(nobodyHere) != Waiter::Advice::Sleep) ++times;
+  EXPECT_EQ(done, times + 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(waiter.sleepTime(), 200us);
+}
+
 TEST(Waiter, ChecksButNeverSleepsWhereTheTransportMustBePolled) {
   const WaitTuning tuning = shortWaits();
   transport::ControlPage page;
