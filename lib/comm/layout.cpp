@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kArenaBytesOfPeer = std::size_t{192} << 10;
 
 // Who forwards for others gets much over one link: address space, as all of it.
-constexpr std::size_t kArenaBytesOfLink = std::size_t{2} << 20;
+constexpr std::size_t kArenaBytesOfLink = std::size_t{4} << 20;
 
 // What direct algorithms need of each peer, with a clear-to-send and the all-gather of a step.
 constexpr std::uint32_t kDense = 4;

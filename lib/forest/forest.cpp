@@ -119,7 +119,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
             0};
     const double roundNs = roundNsOf(graph, out->trees, limits);
     out->segmentNs = limits.rounds * roundNs;
-    out->order = orderOf(graph, out->trees, limits.rounds, roundNs / units);
+    out->order = orderOf(graph, out->trees, limits.rounds, roundNs / units, roundNs);
     return {};
   }
 }

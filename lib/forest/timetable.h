@@ -19,6 +19,6 @@ struct Visit {
 // What one rank sends to another goes one by one; ports are shared fairly. A rank of a tree comes after the
 // one before it.
 std::vector<Visit> orderOf(const Graph& graph, const std::vector<Tree>& trees, std::uint32_t rounds,
-                           double partBytes);
+                           double partBytes, double roundNs);
 
 }  // namespace weft::forest

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../broken_links.h"
 #include "plan/arrivals.h"
 #include "plan/bind.h"
 #include "plan/cache.h"
@@ -200,6 +201,17 @@ TEST(Choose, ForcedAlgorithmIsTakenOrRefused) {
   without.direct = false;
   call.algorithm = "mesh:direct";
   EXPECT_NE(chosen(call, without).find("cannot write into its peers' buffers"), std::string::npos);
+}
+
+TEST(Choose, TreesNeedLinks) {
+  Call call = callOf(schedule::Collective::ReduceScatter, 1 << 20);
+  call.algorithm = "forest";
+  Tuning t = tuning();
+  EXPECT_NE(chosen(call, t).find("these are not known"), std::string::npos) << chosen(call, t);
+  t.links = test::brokenLinks(t.ranks);
+  EXPECT_NE(chosen(call, t).find("reduce-scatter forest"), std::string::npos) << chosen(call, t);
+  call.op = reduce::RedOp::Epilogue;
+  EXPECT_NE(chosen(call, t).find("which no epilogue takes"), std::string::npos) << chosen(call, t);
 }
 
 TEST(Choose, KnobIsForTheCollectivesThatHaveIt) {
