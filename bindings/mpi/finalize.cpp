@@ -10,9 +10,9 @@
 namespace weft::mpi {
 namespace {
 
-// WEFT_MPI_REPORT: 0 for no line, all for one of each rank; else rank 0 writes one.
+// WEFTMPI_REPORT: 0 for no line, all for one of each rank; else rank 0 writes one.
 bool reports(int rank) {
-  const char* const wish = std::getenv("WEFT_MPI_REPORT");
+  const char* const wish = std::getenv("WEFTMPI_REPORT");
   if (wish == nullptr) return rank == 0;
   return std::strcmp(wish, "all") == 0 || (rank == 0 && std::strcmp(wish, "0") != 0);
 }
