@@ -88,6 +88,8 @@ class Config(Structure):
         ("parallelFor", c_void_p),
         ("parallelForContext", c_void_p),
         ("teamCalls", c_int),
+        ("whileWaiting", c_void_p),
+        ("whileWaitingContext", c_void_p),
     ]
 
     def __init__(self) -> None:
