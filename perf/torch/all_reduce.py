@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""all_reduce of torch tensors on weft beside Gloo, in one run. usage: all_reduce.py [RANKS] [ROUNDS]
+"""all_reduce of torch tensors on weft beside Gloo, in one run. usage: all_reduce.py [RANKS] [ROUNDS] [CALLS]
 
 Both back ends are groups of the same processes. By turns each makes a round of calls of one size; printed is the median of
-the rounds, of the rank that took longest, in microseconds. The last lines are what torch and the door cost: all_reduce
+the rounds, of at most CALLS each, of the rank that took longest, in microseconds. The last lines are what torch and the door cost: all_reduce
 of 8 bytes in a group of one rank, where nobody is waited for, through torch.distributed and through the process group.
 """
 
@@ -21,9 +21,9 @@ SIZES = [8 << shift for shift in range(0, 24, 3)]  # 8 B to 16 MiB
 SIZES += [64 << 20]
 
 
-def calls_of(size):
+def calls_of(size, most):
     """About a tenth of a second at some gigabytes a second."""
-    return max(3, min(2000, (64 << 20) // max(size, 1)))
+    return max(3, min(most, (most << 15) // size))
 
 
 def timed(call, times):
@@ -51,7 +51,7 @@ def measure(calls, times, rounds):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def rank_main(rank, ranks, file, rounds):
+def rank_main(rank, ranks, file, rounds, most):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
     groups = {"gloo": dist.new_group(backend="gloo"), "weft": dist.new_group(backend="weft")}
@@ -61,7 +61,7 @@ def rank_main(rank, ranks, file, rounds):
     for size in SIZES:
         tensor = torch.zeros(size // 4)
         calls = {name: lambda group=group: dist.all_reduce(tensor, group=group) for name, group in groups.items()}
-        found = measure(calls, calls_of(size), rounds)
+        found = measure(calls, calls_of(size, most), rounds)
         if rank == 0:
             print(f"{size:10} {found['gloo']:10.1f} {found['weft']:10.1f} {found['gloo'] / found['weft']:10.1f}", flush=True)
     tensor = torch.zeros(2)
@@ -72,7 +72,7 @@ def rank_main(rank, ranks, file, rounds):
             "group.allreduce().wait()": lambda: group.allreduce([tensor], options).wait(),
             "group.size()": group.size,
         }
-        found = measure(calls, 2000, rounds)
+        found = measure(calls, most, rounds)
         if rank == 0:
             print(f"# {name}, a group of one: " + ", ".join(f"{call} {us:.2f} us" for call, us in found.items()), flush=True)
     dist.destroy_process_group()
@@ -81,5 +81,6 @@ def rank_main(rank, ranks, file, rounds):
 if __name__ == "__main__":
     ranks = int(sys.argv[1]) if len(sys.argv) > 1 else 2
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 9
+    most = int(sys.argv[3]) if len(sys.argv) > 3 else 2000
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(rank_main, (ranks, f"{folder}/store", rounds), ranks)
+        torch.multiprocessing.spawn(rank_main, (ranks, f"{folder}/store", rounds, most), ranks)
