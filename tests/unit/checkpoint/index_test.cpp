@@ -19,7 +19,7 @@ class HostileIndex : public testing::Test {
 };
 
 TEST_F(HostileIndex, DeepOnesDoNotEndTheStack) {
-  constexpr int kDeep = 1'000'000;
+  constexpr int kDeep = 300'000;
   const std::string deep = std::string(kDeep, '[') + std::string(kDeep, ']');
   EXPECT_EQ(read(",\"x\":" + deep).code(), Code::InvalidArgument);
   EXPECT_EQ(read(",\"sha256\":" + deep).code(), Code::InvalidArgument);
