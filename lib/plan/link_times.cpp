@@ -22,7 +22,7 @@ struct Link {
 
 struct LinkTimes::Exchanged {
   double sent = 0, received = 0;          // bytes
-  std::map<std::uint32_t, double> peers;  // of what is sent
+  std::map<std::uint32_t, double> peers;  // of what is sent over cables
 };
 
 struct LinkTimes::Pass {
@@ -63,11 +63,10 @@ double LinkTimes::nsPerByte(std::uint32_t rank, std::uint32_t peer, Medium by) c
   return by == Medium::Cable ? 1 / costs_.cables->between(rank, peer) : 0;
 }
 
+// The first rank of the node and the last: what goes to a neighbour of one leaves the node of the other.
 double LinkTimes::alikeNs() {
-  std::vector<std::uint32_t> some{root_};
-  if (!mates_.empty()) some.insert(some.end(), {mates_.front(), mates_.back()});
   double longest = 0;
-  for (const std::uint32_t rank : some) {
+  for (const std::uint32_t rank : {root_, mates_.empty() ? root_ : mates_.back()}) {
     const Pass pass = passOf(rank);
     longest = std::max(longest, pass.ns + (prices_.segments() - 1) * pass.busiest());
   }
@@ -79,8 +78,10 @@ double LinkTimes::alikeNs() {
 LinkTimes::Pass LinkTimes::passOf(std::uint32_t rank) {
   const schedule::Program& program = prices_.look(rank);
   const double inNode = static_cast<double>(mates_.size()) + 1;
-  const double shared = costs_.between ? inNode / costs_.between->bytesPerNs : 0;
-  std::map<std::uint32_t, Link> links;  // by peer; the rails are one, the rank's own
+  const double slower =
+      costs_.between ? std::max(1.0, inNode * rankRate() / costs_.between->bytesPerNs) : 1;
+  Link rails;                            // the rank's own, as one
+  std::map<std::uint32_t, Link> cables;  // by peer
   std::vector<double> sent;
   std::size_t waits = 0;
   Pass pass;
@@ -91,12 +92,14 @@ LinkTimes::Pass LinkTimes::passOf(std::uint32_t rank) {
     const double core = prices_.ns(op, program) + prices_.furtherNs(op, program);
     pass.work(prices_.share() * (core / prices_.segments() + messageNs(by) * prices_.messages(op)));
     if (op.kind != schedule::OpKind::Put) continue;
-    const double alone = nsPerByte(rank, op.peer, by);
-    const double ns = by == Medium::Rails ? std::max(alone, shared) : alone;
-    Link& link = links[by == Medium::Rails ? rank : op.peer];
-    sent.push_back(link.send(pass.ns, ns * prices_.bytes(op) / prices_.segments()));
+    const double ns = prices_.bytes(op) / prices_.segments() * nsPerByte(rank, op.peer, by);
+    if (by == Medium::Rails)
+      sent.push_back(rails.send(pass.ns, ns * slower));
+    else
+      sent.push_back(by == Medium::Cable ? cables[op.peer].send(pass.ns, ns) : pass.ns);
   }
-  for (const auto& [peer, link] : links) pass.link = std::max(pass.link, link.busy);
+  pass.link = rails.busy;
+  for (const auto& [peer, link] : cables) pass.link = std::max(pass.link, link.busy);
   return pass;
 }
 
@@ -164,7 +167,7 @@ LinkTimes::Exchanged LinkTimes::exchangedBy(std::uint32_t rank, Medium by, Traff
     rounds.sent = rounds.sent || puts;
     (puts ? sent : received) += prices_.messages(op);
     (puts ? all.sent : all.received) += bytes;
-    if (puts) all.peers[op.peer] += bytes;
+    if (puts && by == Medium::Cable) all.peers[op.peer] += bytes;
     traffic->longest = std::max(traffic->longest, bytes * nsPerByte(rank, op.peer, by));
   }
   rounds.end();
