@@ -62,7 +62,8 @@ Status findForced(std::string_view forced, const Name& name, const Call& call, c
 std::string algorithmNames(schedule::Collective collective) {
   std::string names;
   for (const schedule::Algorithm& a : schedule::algorithms())
-    if (a.collective == collective) names += text(names.empty() ? "" : ",", a.name);
+    if (a.collective == collective && a.levels != schedule::Levels::Links)
+      names += text(names.empty() ? "" : ",", a.name);
   return names;
 }
 

@@ -32,7 +32,8 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out);
 // InvalidUsage if peers' buffers, which `forced` needs, cannot be written.
 Status checkDirect(std::string_view forced, const Tuning& tuning);
 
-// The names that may be forced for a collective, separated by commas.
+// The names that a communicator may force for a collective, separated by commas: not of those that are
+// made for known links.
 std::string algorithmNames(schedule::Collective collective);
 
 }  // namespace weft::plan
