@@ -65,14 +65,13 @@ TEST_P(ChoiceOf, ThePriceOfWhatItTakesIsNearTheTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, ChoiceOf,
-                         ::testing::Values(Nodes{"dl1.24xlarge.topo", 1},
-                                           Nodes{"dl1.24xlarge.topo", 4},
-                                           Nodes{"p4d.24xlarge.topo", 2}),
-                         [](const auto& param) {
-                           return std::string(param.param.topology, 3) + "x" +
-                                  std::to_string(param.param.nodes);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Fabrics, ChoiceOf,
+    ::testing::Values(Nodes{"dl1.24xlarge.topo", 1}, Nodes{"dl1.24xlarge.topo", 4},
+                      Nodes{"p4d.24xlarge.topo", 2}, Nodes{"ethernet.topo", 8}),
+    [](const auto& param) {
+      return std::string(param.param.topology, 3) + "x" + std::to_string(param.param.nodes);
+    });
 
 }  // namespace
 }  // namespace weft::simulator
