@@ -267,5 +267,20 @@ TEST(MismatchText, SendAndReceiveOfDifferentCounts) {
   }
 }
 
+TEST(MismatchText, AMessageOfACollectiveIsNoAnswerToAReceive) {
+  const std::vector<std::string> texts = run({Kind::Threads, 2}, [](const Rank& r) -> std::string {
+    std::vector<float> data(4);
+    const weftResult_t result =
+        r.rank == 0 ? weftGatherV(data.data(), 4, nullptr, nullptr, nullptr, weftFloat, 1, r.comm,
+                                  nullptr, nullptr)
+                    : weftRecv(data.data(), 4, weftFloat, 0, r.comm, nullptr, nullptr);
+    if (result != weftSuccess) return outcome(result, r.comm);
+    return outcome(weftCommFinalize(r.comm), r.comm);
+  });
+  EXPECT_NE(texts[1].find("called send(count=4, float, of a collective) to rank 1"),
+            std::string::npos)
+      << texts[1];
+}
+
 }  // namespace
 }  // namespace weft::testing
