@@ -87,12 +87,13 @@ class Model {
 }  // namespace
 
 // All ranks of a core take their turn in each round, some more than once, because those of other
-// cores are half a rotation behind.
+// cores are half a rotation behind; but the more there are of them, the fewer come too early.
 double roundNs(std::uint32_t ranks, const CostParameters& costs) {
   const tune::Machine& machine = costs.machine;
   const double share = shareOf(ranks, costs);
   if (share <= 1) return machine.exchangeNs;
-  const double rotations = costs.cores > 1 ? (1 + share) / 2 : 1;
+  constexpr double kMostRotations = 2.5;
+  const double rotations = costs.cores > 1 ? std::min((1 + share) / 2, kMostRotations) : 1;
   return machine.exchangeNs + rotations * share * machine.handOverNs;
 }
 
