@@ -29,10 +29,10 @@ struct CommConfig {
   std::string name;
   std::string transport = "auto";
   bool reproducible = false;
-  int threads = 1;         // of a rank
-  engine::Pool pool;       // the application's; else they are the team's own
+  int threads = 1;              // of a rank
+  engine::Pool pool;            // the application's; else they are the team's own
   engine::Meanwhile meanwhile;  // while calls wait
-  bool teamCalls = false;  // they are the application's, and make each call together
+  bool teamCalls = false;       // they are the application's, and make each call together
   // The rank's, once there is one: communicators that are split off inherit it.
   std::shared_ptr<engine::Team> team;
   engine::CallerTeam* callers = nullptr;  // that team, if they make the calls

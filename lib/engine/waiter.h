@@ -46,7 +46,7 @@ struct WaitTuning {
   std::chrono::microseconds yieldFor{500};  // how long it is offered again and again
   std::chrono::milliseconds sleepMax{20};   // then sleeps on the doorbell, 1 ms doubling up to this
   std::uint64_t uninterrupted = 4 << 20;    // bytes of an op until it looks for an abort: 0.5 ms
-  Meanwhile meanwhile{};  // each time that the core is given away
+  Meanwhile meanwhile{};                    // each time that the core is given away
 };
 
 // `spinUs` < 0: as is best for so many ranks on so many cores.
