@@ -52,10 +52,12 @@ struct CostParameters {
   bool areBetween(std::uint32_t rank, std::uint32_t peer) const {
     return between && between->nodes[rank] != between->nodes[peer];
   }
+  bool hasLinks() const { return between || cables; }
+  // A pair of one node by itself that has no cable has no other way.
   Medium mediumTo(std::uint32_t rank, std::uint32_t peer) const {
     if (areBetween(rank, peer)) return Medium::Rails;
     if (!cables) return Medium::Memory;
-    return cables->between(rank, peer) > 0 ? Medium::Cable : Medium::Rails;
+    return cables->between(rank, peer) > 0 || !between ? Medium::Cable : Medium::Rails;
   }
   // Does the peer's memory lie on another NUMA node of the same host?
   bool isFar(std::uint32_t rank, std::uint32_t peer) const {

@@ -59,8 +59,9 @@ double LinkTimes::rankRate() const {
 
 // Of a rank that has its rails for itself.
 double LinkTimes::nsPerByte(std::uint32_t rank, std::uint32_t peer, Medium by) const {
-  if (by == Medium::Rails) return 1 / rankRate();
-  return by == Medium::Cable ? 1 / costs_.cables->between(rank, peer) : 0;
+  if (by == Medium::Memory) return 0;
+  const double rate = by == Medium::Rails ? rankRate() : costs_.cables->between(rank, peer);
+  return rate > 0 ? 1 / rate : kNever;
 }
 
 // The first rank of the node and the last: what goes to a neighbour of one leaves the node of the other.

@@ -26,13 +26,13 @@ class Model {
   double total() {
     if (!prices_.fits()) return kNever;
     const bool isRooted = schedule::isRooted(schedule_.collective);
-    if ((costs_.between || costs_.cables) && !isRooted) return LinkTimes(prices_).alikeNs();
+    if (costs_.hasLinks() && !isRooted) return LinkTimes(prices_).alikeNs();
     const Work root = workOf(schedule_.root);
     const Work other = otherWork(root);
     const double core = coreNs(root.ns, other.ns);
     const double rounds = std::max({root.rounds, other.rounds, prices_.hops()});
     const double meeting = costs_.cables ? 0 : rounds * roundNs(schedule_.ranks, costs_);
-    return meeting + (costs_.between || costs_.cables ? LinkTimes(prices_).rootedNs(core) : core);
+    return meeting + (costs_.hasLinks() ? LinkTimes(prices_).rootedNs(core) : core);
   }
 
  private:
@@ -87,7 +87,7 @@ class Model {
 }  // namespace
 
 // All ranks of a core take their turn in each round, some more than once, because those of other
-// cores are half a rotation behind; but the more there are of them, the fewer come too early.
+// cores are half a rotation behind. Measured up to 4 ranks a core, whose rotations are taken for more.
 double roundNs(std::uint32_t ranks, const CostParameters& costs) {
   const tune::Machine& machine = costs.machine;
   const double share = shareOf(ranks, costs);

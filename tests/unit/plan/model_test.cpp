@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "plan/decide.h"
 #include "sample_machine.h"
 #include "schedule/registry.h"
@@ -107,6 +109,42 @@ TEST(Model, SlowerHandOversMakeOneRoundWorthMoreBytes) {
 }
 
 // Sanity of any input: finite, and no less than nothing.
+// Ranks of one node without memory in common; of a ring's cables some pairs have none.
+Tuning cabled(std::uint32_t ranks, bool isRing) {
+  Tuning t = tuningOf(ranks, ranks);
+  t.direct = t.shares = false;
+  Cables cables;
+  cables.mostPlaces = ranks;
+  cables.latencyNs = 3000;
+  for (std::uint32_t a = 0; a < ranks; ++a) {
+    cables.places.push_back(a);
+    for (std::uint32_t b = 0; b < ranks; ++b) {
+      const bool isNext = (a + 1) % ranks == b || (b + 1) % ranks == a;
+      cables.bytesPerNs.push_back(a != b && (isNext || !isRing) ? 12.5 : 0);
+    }
+  }
+  t.costs.cables = cables;
+  return t;
+}
+
+TEST(Model, ANodesPairWithoutACableIsNoWay) {
+  constexpr double kSecond = 1e9;
+  for (const schedule::Collective collective : kAll) {
+    const Call call = callOf(collective, 4096);
+    for (const Estimate& whole : estimatesOf(call, cabled(8, false))) {
+      EXPECT_GT(whole.ns, 3000) << whole.name;
+      EXPECT_LT(whole.ns, kSecond) << whole.name;
+    }
+    bool someWant = false;
+    for (const Estimate& ring : estimatesOf(call, cabled(8, true))) {
+      EXPECT_TRUE(std::isfinite(ring.ns)) << ring.name;
+      someWant = someWant || ring.ns > kSecond;
+    }
+    // Of a rooted call the root and its neighbours alone are looked at.
+    EXPECT_TRUE(someWant || schedule::isRooted(collective)) << schedule::nameOf(collective);
+  }
+}
+
 TEST(Model, EveryAlgorithmHasAPrice) {
   for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
     for (const std::uint32_t ranks : {1u, 2u, 4u, 8u, 33u}) {
