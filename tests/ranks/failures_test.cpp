@@ -144,9 +144,9 @@ int killsWanted(int usual) {
   return wanted != nullptr ? std::atoi(wanted) : usual / kSlowdown;
 }
 
-// 200 times in all.
+// 100 times in all.
 TEST_P(Kill, AtARandomMomentIsToldToAllSurvivors) {
-  const int times = killsWanted(GetParam() == 2 ? 80 : 60);
+  const int times = killsWanted(GetParam() == 2 ? 40 : 30);
   const std::string failed = leavesNothing([&]() -> std::string {
     for (int i = 0; i < times; ++i) {
       const std::uint64_t seed = static_cast<std::uint64_t>(1000 * GetParam() + i);
@@ -207,7 +207,7 @@ std::string killWhileJoining(int ranks, std::uint64_t seed) {
   return "";
 }
 TEST(KillWhileJoining, IsToldToAllSurvivors) {
-  const int times = killsWanted(20);
+  const int times = killsWanted(12);
   for (int i = 0; i < times; ++i) {
     const std::uint64_t seed = static_cast<std::uint64_t>(7000 + i);
     ASSERT_EQ(killWhileJoining(2 + i % 3, seed), "") << "seed " << seed;

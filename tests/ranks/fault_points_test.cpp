@@ -33,7 +33,7 @@ constexpr int kTimeoutMs = 30000 * kSlowdown;
 // Of calls that wait for a stopped rank: long enough for all others to come.
 constexpr int kStoppedMs = kSanitized ? 3000 : 2000;
 constexpr std::size_t kStoppedAtOnce = kSanitized ? 12 : 32;
-constexpr std::size_t kStride = kSanitized ? 7 : 1;
+constexpr std::size_t kStride = kSanitized ? 13 : 1;
 
 // ---- Calls ------------------------------------------------------------------------------------
 

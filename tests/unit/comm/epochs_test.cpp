@@ -45,6 +45,9 @@ class Epochs : public testing::TestWithParam<Start> {
   std::vector<std::shared_ptr<Communicator>> comms_;
 };
 
+constexpr std::size_t kLong = std::size_t{1}
+                              << (test::kSlowBuild ? 18 : 20);  // bytes, of many invocations
+
 // Each algorithm leaves other pairs silent; the long message takes many invocations.
 TEST_P(Epochs, AllReducesAreRight) {
   everybody([](Communicator& comm) -> Status {
@@ -52,7 +55,7 @@ TEST_P(Epochs, AllReducesAreRight) {
     call.collective = schedule::Collective::AllReduce;
     call.type = reduce::DType::F32;
     call.op = reduce::RedOp::Sum;
-    for (const std::size_t count : {std::size_t{2}, std::size_t{3000}, std::size_t{1} << 18})
+    for (const std::size_t count : {std::size_t{2}, std::size_t{3000}, kLong / 4})
       for (const char* algorithm : {"ring", "circulant", "mesh", ""})
         for (int round = 0; round < 3; ++round) {
           call.count = count;
@@ -72,7 +75,7 @@ TEST_P(Epochs, MessagesGoRound) {
   everybody([](Communicator& comm) -> Status {
     const auto next = static_cast<std::uint32_t>((comm.rank() + 1) % kRanks);
     const auto last = static_cast<std::uint32_t>((comm.rank() + kRanks - 1) % kRanks);
-    for (const std::size_t count : {std::size_t{1}, std::size_t{100}, std::size_t{1000000}}) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{100}, kLong}) {
       std::vector<std::byte> from(count, static_cast<std::byte>(comm.rank())), to(count);
       Operation exchange;
       exchange.pairs = {{true, next, from.data(), count, reduce::DType::U8},

@@ -16,8 +16,8 @@ namespace weft::test {
 using namespace schedule;
 namespace {
 
-constexpr uint32_t kMaxRanks = kSlowBuild ? 17 : 64;  // flat algorithms
-constexpr uint32_t kMaxSide = kSlowBuild ? 4 : 16;    // two-level ones: local ranks and nodes
+constexpr uint32_t kMaxRanks = kSlowBuild ? 9 : 64;  // flat algorithms
+constexpr uint32_t kMaxSide = kSlowBuild ? 3 : 16;   // two-level ones: local ranks and nodes
 constexpr uint32_t kMaxSideAllForms = kSlowBuild ? 3 : 5;
 
 double cpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -48,6 +48,7 @@ std::vector<std::vector<uint32_t>> unevenNodes() {
 std::vector<Shape> shapesOf(const Algorithm& a) {
   std::vector<Shape> shapes;
   const auto add = [&](uint32_t ranks, uint32_t localRanks) {
+    if (!isSwept(localRanks) || !isSwept(ranks / localRanks)) return;
     for (uint32_t root : rootsOf(a.collective, ranks)) shapes.push_back({ranks, root, localRanks});
   };
   if (a.levels == Levels::One)

@@ -15,7 +15,7 @@ namespace {
 
 using enum schedule::Collective;
 
-constexpr int kRuns = test::kSlowBuild ? 12 : 400;
+const int kRuns = test::kSlowBuild ? 12 : test::sweepsAll() ? 4000 : 120;
 
 class Shapes {
  public:

@@ -8,6 +8,7 @@
 
 #include "perf/weft-perf/collective.h"
 #include "perf/weft-perf/types.h"
+#include "tests/unit/slow_build.h"
 #include "tools/sim/choice.h"
 #include "tools/sim/cluster.h"
 
@@ -51,9 +52,11 @@ class ChoiceOf : public ::testing::TestWithParam<Nodes> {
 // Both on the same figures: of the messages of a call that the model has to sort, none is far off.
 // (It counts what a rank does for messages that come, which the simulator leaves out.)
 TEST_P(ChoiceOf, IsNearlyTheBestOfAll) {
-  for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
+  for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}) {
+    if (test::kSlowBuild && collective != std::string_view("broadcast")) continue;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{32} << 10, std::size_t{2} << 20})
       EXPECT_LE(choice(collective, bytes).regret(), 1.25) << collective << " of " << bytes;
+  }
 }
 
 TEST_P(ChoiceOf, ThePriceOfWhatItTakesIsNearTheTime) {

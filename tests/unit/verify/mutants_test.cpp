@@ -17,8 +17,8 @@ namespace weft::test {
 using namespace verify;
 namespace {
 
-constexpr std::uint32_t kEvery =
-    kSlowBuild ? 101 : 3;  // of how many mutants of a kind one is tried
+// Of how many mutants of a kind one is tried.
+std::uint32_t every() { return kSlowBuild ? 307 : sweepsAll() ? 3 : 7; }
 
 constexpr std::size_t kMutations = static_cast<std::size_t>(Mutation::kCount);
 constexpr std::size_t kReasons = static_cast<std::size_t>(Harmless::kCount);
@@ -97,10 +97,10 @@ void mutate(const Form& form, const plan::Call& call, Table* table) {
     const std::vector<plan::BoundOp> ops = before.ops;
     Mutator(plan, form.schedule.ranks, [&](const Mutant& m) {
       Row& row = (*table)[static_cast<std::size_t>(m.mutation)];
-      if (row.made++ % kEvery != 0) return;
+      if (row.made++ % every() != 0) return;
       ++row.mutants;
       if (!subject.isAccepted()) {
-        if (row.refused++ % kEvery == 0) ++row.tried, row.wrong += !subject.isRightOnBytes();
+        if (row.refused++ % every() == 0) ++row.tried, row.wrong += !subject.isRightOnBytes();
         return;
       }
       Harmless why = Explainer(m, *plan, ops, call.collective, form.order).why();
