@@ -359,6 +359,30 @@ WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_
 WEFT_API weftResult_t weftCommExplain(weftComm_t comm, const char* collective, size_t count,
                                       weftDataType_t type, weftRedOp_t op, const weftOpts_t* opts,
                                       char* text, size_t length);
+/* One op of a call as this rank ran it, of a communicator that is traced. */
+typedef struct {
+  uint64_t beginNs,
+      endNs;        /* CLOCK_MONOTONIC of this host. A wait begins when the rank comes to it; a
+                            * message to another host ends here when it is posted */
+  uint64_t bytes;   /* of payload; 0: a signal, a wait */
+  uint32_t segment; /* of the call */
+  uint32_t op;      /* its number in the rank's op list, which weft-sim counts alike */
+  uint32_t lane;    /* segments that are in flight together have different ones */
+  int kind;         /* weftOpName(kind): "Put", "Wait", "Fold", ... */
+  int peer;         /* the other rank of a message or a wait; else this rank */
+} weftOpSpan_t;
+
+/* Traces collective calls, those that are issued after this one: their ops are written to `spans`, which
+ * has room for so many and stays with the library until weftCommTraceStop. On this rank alone; point
+ * to point and exchanges (weftAlltoAllV) are not traced. A recovered communicator is not traced any
+ * more. */
+WEFT_API weftResult_t weftCommTraceStart(weftComm_t comm, weftOpSpan_t* spans, size_t room);
+/* Ends that when all calls that were issued before are done. *made: ops that were run, of which the first
+ * `room` are in `spans`. */
+WEFT_API weftResult_t weftCommTraceStop(weftComm_t comm, size_t* made);
+/* Name of a kind of op, of weftOpSpan_t. */
+WEFT_API const char* weftOpName(int kind);
+
 /* Comma-separated names of the algorithms that weftOpts_t.algorithm accepts for a collective, or
  * all. */
 WEFT_API const char* weftAlgorithms(const char* collective);

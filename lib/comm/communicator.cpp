@@ -239,6 +239,18 @@ std::string Communicator::explainEdges() const {
                 [](const auto& edge) { return text(rankList(edge.second), ": ", edge.first); });
 }
 
+void Communicator::trace(engine::OpSpan* spans, std::size_t room) {
+  trace_ = engine::OpTrace(spans, room);
+  isTraced_ = true;
+  core_->executor.record(&trace_);
+}
+
+std::size_t Communicator::endTrace() {
+  core_->executor.record(nullptr);
+  isTraced_ = false;
+  return trace_.made();
+}
+
 Status Communicator::lookAround() {
   const std::shared_ptr<Core> core = this->core();
   WEFT_TRY(core->watch.firstError());

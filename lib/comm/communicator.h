@@ -68,6 +68,12 @@ class alignas(base::kCacheAligned) Communicator {
   // The machine that the model counts with.
   std::string explainMachine() const;
 
+  // The ops of calls are kept in `spans`, up to `room` of them; the number of those that were run. Only
+  // in turn; recovery ends it.
+  bool isTraced() const { return isTraced_; }
+  void trace(engine::OpSpan* spans, std::size_t room);
+  std::size_t endTrace();
+
   Status firstError() const { return core()->watch.firstError(); }
   // The same, if it is for good: not if the next call may recover it.
   Status end() const;
@@ -124,6 +130,8 @@ class alignas(base::kCacheAligned) Communicator {
   std::shared_ptr<Core> core_;
   mutable std::mutex coreMutex_;
   engine::Turns turns_;
+  engine::OpTrace trace_;
+  bool isTraced_ = false;
   std::atomic<std::size_t> planBytes_{0};
   mutable std::mutex scalarsMutex_;
   std::vector<Scalar> scalars_;

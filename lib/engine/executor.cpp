@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/executor.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -11,6 +13,16 @@
 #include "base/text.h"
 
 namespace weft::engine {
+namespace {
+
+std::uint64_t monotonicNs() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
 
 Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::uint32_t rank,
                    const WaitTuning& tuning, std::uint32_t lanes, const Crew& crew)
@@ -123,16 +135,44 @@ transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
 Executor::Step Executor::advance(Lane& lane) {
   const std::uint32_t before = lane.next;
   const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
+  if (trace_ != nullptr) comeTo(lane);
   while (lane.next < end) {
     const Step step = runOp(lane, plan_->ops[lane.next]);
     if (step == Step::Broken) return step;
     if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
+    if (trace_ != nullptr) trace(lane, plan_->ops[lane.next]);
     ++lane.next;
     if (lane.next <= plan_->opening && openBuffers(lane) == Step::Broken) return Step::Broken;
   }
   if (lane.pending != 0) return lane.next == before ? Step::Blocked : Step::Moved;
   close(lane);
   return Step::Moved;
+}
+
+// An op begins when it is first tried, not when the op before it was done: in between another lane may
+// have had the core.
+void Executor::comeTo(Lane& lane) const {
+  if (lane.since == 0 || lane.next != lane.tried) lane.since = monotonicNs();
+  lane.tried = lane.next;
+}
+
+void Executor::trace(Lane& lane, const plan::BoundOp& op) const {
+  using Kind = plan::BoundOp::Kind;
+  const bool isOfOneRank = op.kind >= Kind::Copy;
+  const bool isEmpty = op.kind == Kind::Wait || op.kind == Kind::Raise || op.kind == Kind::Signal;
+  const std::uint64_t now = monotonicNs();
+  trace_->add({.beginNs = lane.since,
+               .endNs = now,
+               .bytes = isEmpty ? 0 : length(lane, op),
+               .segment = lane.shift == 0
+                              ? 0
+                              : static_cast<std::uint32_t>(lane.shift / plan_->segmentBytes),
+               .op = lane.next,
+               .lane = lane.index,
+               .kind = static_cast<int>(op.kind),
+               .peer = static_cast<int>(isOfOneRank ? rank_ : op.peer)});
+  lane.since = now;
+  lane.tried = lane.next + 1;
 }
 
 // The opening of a plan on shared buffers. A rank whose own are not shared tells so and goes on to

@@ -10,6 +10,7 @@
 #include "base/cache_aligned.h"
 #include "base/status.h"
 #include "engine/footprint.h"
+#include "engine/op_trace.h"
 #include "engine/peer_buffers.h"
 #include "engine/progress.h"
 #include "engine/team_compute.h"
@@ -51,6 +52,8 @@ class Executor {
   // All ranks know.
   bool refused() const { return refused_; }
   std::uint64_t epoch() const { return lastEpoch_; }
+  // The ops of later runs are added to it; null: of none. It outlives them.
+  void record(OpTrace* trace) { trace_ = trace; }
   // Bytes of payload that this rank has put into, stored to or read from its peers.
   std::uint64_t movedBytes() const { return moved_.load(std::memory_order_relaxed); }
   std::size_t bytes() const {
@@ -67,6 +70,8 @@ class Executor {
     std::uint32_t pending = 0;  // puts whose source may still be read
     std::uint32_t index = 0;
     bool active = false;
+    std::uint64_t since = 0;  // where ops are traced: when this lane came to op `tried`, in ns
+    std::uint32_t tried = 0;
     std::uint64_t landing = 0;  // from where on, in a peer's window, puts count their targets
     std::byte* base[5] = {};    // by Base, shifted; the peers' are in peers_
   };
@@ -78,6 +83,8 @@ class Executor {
   void open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
   Status drain();
   Step advance(Lane& lane);
+  void comeTo(Lane& lane) const;
+  void trace(Lane& lane, const plan::BoundOp& op) const;
   Step runOp(Lane& lane, const plan::BoundOp& op);
   Step put(Lane& lane, const plan::BoundOp& op);
   bool copyAhead(transport::Put* put);
@@ -144,6 +151,7 @@ class Executor {
   std::uint64_t completed_ = layout_.epochsBefore;
   const plan::Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
+  OpTrace* trace_ = nullptr;
   Entry entry_;
   bool refused_ = false;  // a buffer of somebody's is not shared
   Status broken_;

@@ -73,6 +73,12 @@ struct BoundOp {
   std::uint64_t limit = 0;
 };
 
+inline const char* nameOf(BoundOp::Kind kind) {
+  constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise", "Signal",
+                                    "Wait", "Copy",      "Fold",      "Scale", "Finish"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 // A schedule bound to a rank, a count and a type: what the hot path runs. Immutable.
 struct Plan {
   std::string algorithm;

@@ -230,12 +230,6 @@ Status areInOrder(const Job& job, std::uint32_t rank, const plan::Plan& plan, bo
 
 }  // namespace
 
-const char* nameOf(PlanKind kind) {
-  constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise", "Signal",
-                                    "Wait", "Copy",      "Fold",      "Scale", "Finish"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 std::string describe(const Step& step) {
   if (step.kind == Step::Kind::Work) return nameOf(step.planned);
   const char* const way = step.kind == Step::Kind::Wait ? " for rank " : " to rank ";

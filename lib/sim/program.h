@@ -45,7 +45,6 @@ struct Program {
 
 // "Put to rank 3", for errors.
 std::string describe(const Step& step);
-const char* nameOf(plan::BoundOp::Kind kind);
 
 // The programs of all classes, with each message joined to the wait for it.
 Status makePrograms(const Job& job, const Setting& setting, const Symmetry& symmetry,

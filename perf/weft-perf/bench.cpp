@@ -131,6 +131,22 @@ Measurement Bench::measure(const Problem& problem, Placement placement, const Ph
   return measured;
 }
 
+std::vector<weftOpSpan_t> Bench::trace(const Problem& problem) {
+  constexpr std::size_t kRoom = 65536;
+  const weftComm_t comm = team_.group();
+  std::vector<weftOpSpan_t> spans(kRoom);
+  std::size_t made = 0;
+  Operation operation(*this, problem, Placement::OutOfPlace);
+  prepare(problem, Placement::OutOfPlace, recipeFor(problem, Fill::Exact));
+  team_.group().barrier();
+  weft::check(weftCommTraceStart(comm, spans.data(), spans.size()), comm);
+  operation.runOnce();
+  operation.complete();
+  weft::check(weftCommTraceStop(comm, &made), comm);
+  spans.resize(std::min(made, kRoom));
+  return spans;
+}
+
 std::string Bench::explain(const Problem& problem) {
   if (!problem.collective->plans) return "point to point: there is nothing to choose";
   const Operation operation(*this, problem, Placement::OutOfPlace);

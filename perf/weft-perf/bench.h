@@ -52,6 +52,8 @@ class Bench {
 
   Problem problem(const TypeInfo& type, const OpInfo& op, int root, std::size_t bytes);
   Measurement measure(const Problem& problem, Placement placement, const Phase& phase);
+  // The ops of one call as this rank ran them, at most 65,536.
+  std::vector<weftOpSpan_t> trace(const Problem& problem);
   // What the library says of how and why it runs this problem, and of the machine.
   std::string explain(const Problem& problem);
   std::string explainMachine();

@@ -16,7 +16,7 @@ namespace weft::perf {
 class FullReport final : public Reporter {
  public:
   FullReport(const Options& options, int argc, char** argv)
-      : table_(tools::besides({options.json}), options) {
+      : table_(tools::besides({options.json, options.trace}), options) {
     if (!options.json.empty()) json_.emplace(options, argc, argv);
   }
 

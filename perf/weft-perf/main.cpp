@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
   if (const int* exitCode = std::get_if<int>(&parsed)) return *exitCode;
   const Options& options = std::get<Options>(parsed);
   if (!options.topology.empty()) ::setenv("WEFT_TOPO_FILE", options.topology.c_str(), 1);
-  if (!options.json.empty()) tools::ReportFile tried(options.json);
+  for (const std::string& path : {options.json, options.trace})
+    if (!path.empty()) tools::ReportFile tried(path);
   if (options.localProcesses > 0) return tools::runLocalRanks(options.localProcesses, argv);
   return runRanks(options, argc, argv);
 }

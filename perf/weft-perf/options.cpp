@@ -109,6 +109,9 @@ void addReport(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("--percentiles", options.percentiles, "more columns: p50 and p99 of single calls");
   app.add_option("-J,--json,--output_file", options.json,
                  "write everything to this file as JSON; - is standard output");
+  app.add_option("--trace", options.trace,
+                 "write the ops of one more call of the last size, of all ranks, for "
+                 "ui.perfetto.dev (Chrome's format)");
   app.add_flag("--explain", options.explain,
                "print the machine's numbers, and the form that each size takes and why");
 }

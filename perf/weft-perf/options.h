@@ -61,7 +61,7 @@ struct Options {
   int skippedIterations = 0;  // of the first, in the statistics
   bool percentiles = false;
   bool explain = false;
-  std::string json;  // file name, empty = none
+  std::string json, trace;  // file names, empty = none
 
   std::string algorithm;  // empty = the library chooses
   std::string transport;

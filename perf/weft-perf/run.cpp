@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <string_view>
 
+#include "perf/common/report_file.h"
 #include "perf/weft-perf/numbers.h"
+#include "perf/weft-perf/trace.h"
 
 namespace weft::perf {
 namespace {
@@ -34,6 +39,7 @@ class Run {
     const std::vector<RankInfo> ranks = team_.exchange(rankInfo(team_));
     if (reporter_ != nullptr) reporter_->head(ranks, environment());
     for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) runCycle();
+    if (!options_.trace.empty()) writeTrace();
     const Memory memory = largestMemory(team_.exchange(rankInfo(team_)));
     if (reporter_ != nullptr) reporter_->foot(summary_, memory);
     return {team_.exchange(bench_.wrongHere()), summary_.fastEnough()};
@@ -78,7 +84,28 @@ class Run {
       row.inPlace = measure(problem, Placement::InPlace);
     if (options_.explain) row.explanation = bench_.explain(problem);
     summary_.add(row);
+    last_ = problem;
     if (reporter_ != nullptr) reporter_->row(row);
+  }
+
+  // Of the last size, type, operation and root.
+  void writeTrace() {
+    std::vector<weftOpSpan_t> mine = bench_.trace(*last_);
+    const std::vector<std::size_t> made = team_.exchange(mine.size());
+    mine.resize(std::ranges::max(made));
+    const std::vector<weftOpSpan_t> all = team_.exchange(mine);
+    if (reporter_ == nullptr) return;
+    std::uint64_t origin = ~std::uint64_t{0};
+    for (std::size_t rank = 0; rank < made.size(); ++rank)
+      if (made[rank] > 0) origin = std::min(origin, all[rank * mine.size()].beginNs);
+    std::vector<TraceSpan> spans;
+    for (std::size_t rank = 0; rank < made.size(); ++rank) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * mine.size());
+      std::ranges::copy(spansOf(static_cast<std::uint32_t>(rank),
+                                {first, first + static_cast<std::ptrdiff_t>(made[rank])}, origin),
+                        std::back_inserter(spans));
+    }
+    tools::ReportFile(options_.trace).write(traceOf(TraceKind::Measured, spans));
   }
 
   Measurement measure(const Problem& problem, Placement placement) {
@@ -98,6 +125,7 @@ class Run {
   Bench bench_;
   std::vector<std::size_t> sizes_;
   Summary summary_;
+  std::optional<Problem> last_;
 };
 
 }  // namespace

@@ -137,12 +137,6 @@ void Team::abort() noexcept {
   world_.abort();
 }
 
-std::vector<double> Team::exchange(const std::vector<double>& mine) {
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(world_.size()));
-  gatherBytes(mine.data(), all.data(), mine.size() * sizeof(double));
-  return all;
-}
-
 void Team::gatherBytes(const void* mine, void* all, std::size_t bytes) {
   world_.allGather(static_cast<const std::uint8_t*>(mine), static_cast<std::uint8_t*>(all), bytes);
 }

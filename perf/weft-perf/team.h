@@ -34,7 +34,13 @@ class Team {
     gatherBytes(&mine, all.data(), sizeof(T));
     return all;
   }
-  std::vector<double> exchange(const std::vector<double>& mine);
+  // The same of as many elements on each.
+  template <class T>
+  std::vector<T> exchange(const std::vector<T>& mine) {
+    std::vector<T> all(mine.size() * static_cast<std::size_t>(world_.size()));
+    gatherBytes(mine.data(), all.data(), mine.size() * sizeof(T));
+    return all;
+  }
 
  private:
   void gatherBytes(const void* mine, void* all, std::size_t bytes);

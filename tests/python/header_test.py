@@ -20,6 +20,7 @@ STRUCTURES = {
     "weftOpts_t": "Opts",
     "weftErrorInfo_t": "ErrorInfo",
     "weftMemStats_t": "MemStats",
+    "weftOpSpan_t": "OpSpan",
     "weftUniqueId": "UniqueId",
 }
 SHARD_STRUCTURES = {
@@ -38,6 +39,7 @@ PLAIN = {
     "unsigned": ctypes.c_uint,
     "size_t": ctypes.c_size_t,
     "uint64_t": ctypes.c_uint64,
+    "uint32_t": ctypes.c_uint32,
     "int64_t": ctypes.c_int64,
     "float": ctypes.c_float,
     "double": ctypes.c_double,

@@ -324,6 +324,8 @@ TEST_F(Arguments, HandlesOfEveryEntryPoint) {
   int number = 0;
   weftResult_t result = weftSuccess;
   weftMemStats_t stats = {sizeof(stats), 0, 0, 0};
+  weftOpSpan_t span{};
+  size_t spans = 0;
   char text[100];
   weftComm_t made = nullptr;
   const auto all = [&](weftComm_t c) {
@@ -338,6 +340,8 @@ TEST_F(Arguments, HandlesOfEveryEntryPoint) {
         weftCommSplit(c, 0, 0, &made, nullptr),
         weftExplain(c, "all_reduce", 1, weftFloat, text, sizeof(text)),
         weftCommExplain(c, nullptr, 0, weftFloat, weftSum, nullptr, text, sizeof(text)),
+        weftCommTraceStart(c, &span, 1),
+        weftCommTraceStop(c, &spans),
         weftBarrier(c, nullptr, nullptr),
         weftCommDeregister(c, nullptr)};
   };

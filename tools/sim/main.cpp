@@ -9,6 +9,7 @@
 #include "perf/common/exit_code.h"
 #include "perf/common/program.h"
 #include "perf/weft-perf/numbers.h"
+#include "perf/weft-perf/trace.h"
 #include "tools/sim/choice.h"
 #include "tools/sim/cluster.h"
 #include "tools/sim/exit.h"
@@ -18,16 +19,36 @@
 #include "tools/sim/predict.h"
 #include "tools/sim/report.h"
 #include "tools/sim/step/step.h"
-#include "tools/sim/trace.h"
 
 namespace weft::simulator {
 namespace {
+
+// With what was measured beside it.
+std::string timelineOf(const std::vector<sim::Span>& spans, const std::string& measured) {
+  std::vector<perf::TraceSpan> all;
+  for (const sim::Span& span : spans)
+    all.push_back({.rank = span.rank,
+                   .lane = span.lane,
+                   .op = span.op,
+                   .segment = span.segment,
+                   .bytes = span.bytes,
+                   .peer = span.peer,
+                   .beginUs = static_cast<double>(span.begin) / 1e6,
+                   .endUs = static_cast<double>(span.end) / 1e6,
+                   .isMessage = span.isMessage,
+                   .name = span.name});
+  return perf::traceOf(perf::TraceKind::Predicted, all, measured);
+}
 
 int run(const Options& options) {
   const std::optional<tools::ReportFile> json = fileFor(options.json),
                                          trace = fileFor(options.trace),
                                          goalFile = fileFor(options.goal);
   std::FILE* const out = tools::besides({options.json, options.trace, options.goal});
+  const std::string measured = options.measured.empty() ? "" : perf::eventsOf(options.measured);
+  if (measured.empty() && !options.measured.empty())
+    return tell(Status::error(Code::InvalidArgument, options.measured,
+                              " holds no events of a trace; fix: a file of weft-perf --trace"));
   Cluster cluster;
   if (const Status made = makeCluster(options, &cluster); !made.ok()) return tell(made);
   if (const Status read = readAlgorithm(options, &cluster); !read.ok()) return tell(read);
@@ -56,7 +77,7 @@ int run(const Options& options) {
   }
   if (options.ways) fmt::print(out, "{}", regretOf(choices));
   if (json) json->write(jsonOf(options, cluster, rows, choices));
-  if (trace) trace->write(traceOf(spans));
+  if (trace) trace->write(timelineOf(spans, measured));
   if (goalFile) goalFile->write(options.goal.ends_with(".bin") ? binaryOf(goal) : textOf(goal));
   return tools::kExitHealthy;
 }

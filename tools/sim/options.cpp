@@ -79,8 +79,13 @@ void addOutput(CLI::App& app, Options& options) {
                "simulate all that the model may choose, too, and tell what its choice costs");
   app.add_option("-J,--json", options.json,
                  "write everything to this file as JSON; - is standard output");
-  app.add_option("--trace", options.trace,
-                 "write a timeline of the last size for ui.perfetto.dev (Chrome's format)");
+  CLI::Option* const timeline =
+      app.add_option("--trace", options.trace,
+                     "write a timeline of the last size for ui.perfetto.dev (Chrome's format)");
+  app.add_option("--measured", options.measured,
+                 "put what weft-perf --trace has written into that timeline, too")
+      ->check(CLI::ExistingFile)
+      ->needs(timeline);
   app.add_option("--goal", options.goal,
                  "write what each rank does at the last size as GOAL, for LogGOPSim; FILE.bin: in "
                  "its binary form");

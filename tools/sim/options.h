@@ -53,7 +53,7 @@ struct Options : Place {
 
   std::size_t links = 3;  // of the busiest, in the table
   bool ways = false;      // simulate everything that the model may choose
-  std::string json, trace, goal;
+  std::string json, trace, measured, goal;
 };
 
 // Or the exit code with which the program ends at once.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import enum
 from ctypes import POINTER, Structure, c_char, c_char_p, c_float, c_int, c_size_t
-from ctypes import c_uint, c_void_p
+from ctypes import c_uint, c_uint32, c_uint64, c_void_p
 
 from . import _library
 from ._version import VERSION
@@ -141,6 +141,19 @@ class MemStats(Structure):
     _fields_ = [("size", c_size_t), ("shared", c_size_t), ("plans", c_size_t), ("other", c_size_t)]
 
 
+class OpSpan(ctypes.Structure):
+    _fields_ = [
+        ("beginNs", c_uint64),
+        ("endNs", c_uint64),
+        ("bytes", c_uint64),
+        ("segment", c_uint32),
+        ("op", c_uint32),
+        ("lane", c_uint32),
+        ("kind", c_int),
+        ("peer", c_int),
+    ]
+
+
 StreamFn = ctypes.CFUNCTYPE(None, c_void_p)
 
 _comm = _stream = _event = _buffer = c_void_p
@@ -171,6 +184,9 @@ SIGNATURES: dict[str, list] = {
     "weftCommMemStats": [_comm, POINTER(MemStats)],
     "weftCommEdges": [_comm, c_char_p, c_size_t],
     "weftCommExplain": [_comm, c_char_p, c_size_t, _type, _op, _opts, c_char_p, c_size_t],
+    "weftCommTraceStart": [_comm, POINTER(OpSpan), c_size_t],
+    "weftCommTraceStop": [_comm, _sizes],
+    "weftOpName": [c_int],
     "weftAlgorithms": [c_char_p],
     "weftAllReduce": [_buffer, _buffer, c_size_t, _type, _op, *_call],
     "weftAllGather": [_buffer, _buffer, c_size_t, _type, *_call],
@@ -209,7 +225,7 @@ SIGNATURES: dict[str, list] = {
     "weftEventQuery": [_event],
     "weftEventElapsedTime": [POINTER(c_float), _event, _event],
 }
-RETURNS = {"weftGetErrorString": c_char_p, "weftGetLastError": c_char_p, "weftAlgorithms": c_char_p}
+RETURNS = {"weftGetErrorString": c_char_p, "weftGetLastError": c_char_p, "weftAlgorithms": c_char_p, "weftOpName": c_char_p}
 
 
 def declare(library: ctypes.CDLL, signatures: dict[str, list]) -> None:

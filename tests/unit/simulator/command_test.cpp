@@ -155,6 +155,29 @@ TEST_F(Command, WritesATrace) {
   EXPECT_EQ(events["b"], events["e"]);
 }
 
+TEST_F(Command, PutsAMeasuredTraceBesideItsOwn) {
+  const std::string own = "all_reduce -b 64K -e 64K --trace " + file("both.json");
+  const Outcome perf = test::runCommand(test::toolBeside("weft-perf") +
+                                        " all_reduce -b 64K -e 64K -n 2 --ranks 4 --trace " +
+                                        file("measured.json") + " 2>&1");
+  ASSERT_EQ(perf.exitCode, 0) << perf.output;
+  ASSERT_EQ(onDl1(own + " --measured " + file("measured.json")).exitCode, 0);
+  std::map<std::string, int> named;
+  std::map<int, double> measured;  // by rank: the end of its last op, in us
+  for (const json& event : json::parse(std::ifstream(file("both.json")))["traceEvents"]) {
+    if (event["name"] == "process_name") ++named[event["args"]["name"]];
+    if (event["ph"] != "X" || event["pid"] < 1000000) continue;
+    EXPECT_GE(event["ts"], 0);
+    measured[event["pid"]] = event["ts"].get<double>() + event["dur"].get<double>();
+  }
+  EXPECT_EQ(named["rank 3 predicted"], 1);
+  EXPECT_EQ(named["rank 3 measured"], 1);
+  EXPECT_EQ(measured.size(), 4u);
+  const Outcome none = onDl1(own + " --measured " + write("none.json", "[]"));
+  EXPECT_EQ(none.exitCode, 65);
+  EXPECT_NE(none.output.find("holds no events of a trace"), std::string::npos) << none.output;
+}
+
 TEST_F(Command, AJobThatIsTooLargeForACommunicatorSaysSo) {
   const Outcome o = onDl1("all_reduce -b 8 -e 8 --nodes 1024 --algo two-level");
   EXPECT_EQ(o.exitCode, 0) << o.output;
