@@ -35,7 +35,6 @@ class Runs : public SmallRuns {
       ASSERT_EQ(loss, whole.losses.at(step)) << "step " << step << "\n" << output;
       ASSERT_EQ(norm, whole.norms.at(step)) << "step " << step;
     }
-    std::remove((folder_ / "csv").c_str());
   }
 
   // The points of the first line of that picture.
@@ -177,7 +176,43 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
       ASSERT_EQ(outcome.exitCode, 137) << outcome.output;
       ++done;
     }
-    EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("weights"), whole.weights);
+    const Curve resumed = readCurve();  // of all its runs
+    EXPECT_EQ(resumed.losses, whole.losses);
+    EXPECT_EQ(resumed.weights, whole.weights);
+    std::remove((folder_ / "csv").c_str());
+  }
+}
+
+TEST_F(Runs, SigtermSavesAndTheNextRunContinuesTheCurve) {
+  const std::string csv = folder_.write("csv", "");
+  const std::string flags =
+      fmt::format("--batch 2 --ranks 2 --csv {} --save {} --resume {} --steps ", csv,
+                  folder_ / "save", folder_ / "save");
+  const Outcome outcome = shell(fmt::format(
+      "{{ {} & launcher=$!; while kill -0 $launcher && [ $(cat {} | wc -l) -lt 5 ]; do sleep 0.05; "
+      "done; kill -TERM $launcher; wait $launcher; }}",
+      command(flags + "1000000"), csv));
+  EXPECT_EQ(outcome.exitCode, 75) << outcome.output;
+  const size_t steps = readCurve().losses.size();
+  EXPECT_EQ(
+      outcome.output,
+      fmt::format("weft-train: ended by SIGTERM after {} steps: saved in {}; the same command "
+                  "with --resume {} goes on\n",
+                  steps, folder_ / "save", folder_ / "save"));
+  EXPECT_EQ(shell(command(fmt::format("{}{}", flags, steps + 2))).output, "");
+  EXPECT_EQ(readCurve().losses.size(), steps + 2);
+  folder_.write("csv", "step,loss\n");
+  const Outcome other = shell(command(fmt::format("{}{}", flags, steps + 3)));
+  EXPECT_EQ(other.exitCode, 65);
+  EXPECT_NE(other.output.find("csv is no curve of weft-train"), std::string::npos) << other.output;
+}
+
+TEST_F(Runs, UnderALauncherThereIsNoOther) {
+  for (const char* flags : {"--ranks 2", "--scaling 1,2"}) {
+    const Outcome outcome = shell("WEFT_RANK=0 WEFT_SIZE=2 " + command(flags));
+    EXPECT_EQ(outcome.exitCode, 64);
+    EXPECT_NE(outcome.output.find("starts ranks of its own, and a launcher"), std::string::npos)
+        << outcome.output;
   }
 }
 

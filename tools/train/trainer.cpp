@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -76,13 +77,12 @@ void Trainer::gatherLayersInTime() {
        .after = [this](size_t first, size_t count, Pass) { shard_.release(first, count); }});
 }
 
-std::optional<StepReport> Trainer::step(bool wantStop) {
+std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
   if (!underWay_) since_ = Clock::now();
   const double firstLoss = forward(0);  // while the step before is still going on
   const std::optional<StepReport> before = finish();
-  if (before && before->stop) return before;
-  mine_.back() = wantStop ? 1.0 : 0.0;
-  passes(firstLoss);
+  if (before && before->stop != Stop::kNo) return before;
+  passes(firstLoss, wantsStop);
   underWay_ = true;
   return options_.noOverlap ? finish() : before;
 }
@@ -105,7 +105,7 @@ std::optional<StepReport> Trainer::finish() {
                           seconds,
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(parameters()),
-                          shared_[mine_.size() - 1] != 0};
+                          agreedStop()};
   ++ended_;
   underWay_ = false;
   return report;
@@ -153,12 +153,14 @@ double Trainer::forward(int64_t micro) {
                                         static_cast<uint64_t>(options_.batch)));
 }
 
-void Trainer::passes(double firstLoss) {
+void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
   for (int64_t micro = 0; micro < options_.accumulate; ++micro) {
     const bool last = micro + 1 == options_.accumulate;
     mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : forward(micro);
-    // The losses travel under backward as well.
-    if (last) team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+    if (last) {  // the losses travel under backward as well
+      mine_.back() = static_cast<double>(wantsStop());
+      team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+    }
     const weftStepArgs_t args = stepArgs(last);
     check(weftStepBegin(shard_, &args));
     model_.backward(1.0);
@@ -182,6 +184,13 @@ double Trainer::meanLoss() const {
     sum += loss;
   }
   return sum / static_cast<double>(ranks * losses);
+}
+
+Stop Trainer::agreedStop() const {
+  double most = 0;
+  for (size_t i = mine_.size() - 1; i < shared_.size(); i += mine_.size())
+    most = std::max(most, shared_[i]);
+  return static_cast<Stop>(static_cast<int>(most));
 }
 
 void Trainer::save(const std::string& folder, bool wait) {
