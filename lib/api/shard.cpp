@@ -322,6 +322,12 @@ weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info) {
 weftResult_t weftShardStart(weftShard_t shard, int root) {
   return onShard(shard, [&](Shard& s) { return s.optimizer->start(root); });
 }
+weftResult_t weftShardSetWeights(weftShard_t shard, size_t param, const float* weights) {
+  return onParam(shard, param, [&](ShardedOptimizer& s, std::uint32_t p) -> Status {
+    WEFT_TRY(checkPointer(weights, "weights"));
+    return s.setWeights(p, weights);
+  });
+}
 weftResult_t weftStepBegin(weftShard_t shard, const weftStepArgs_t* args) {
   return onShard(shard, [&](Shard& s) { return beginStep(*s.optimizer, args); });
 }

@@ -151,6 +151,23 @@ TEST_F(Runs, Bfloat16WeightsNeedStochasticRounding) {
             std::abs(nearest.losses.back() - fp32.losses.back()));
 }
 
+// What the optimizer steps is the same draw, to the bit, whatever the model computes with.
+TEST_F(Runs, InitialWeightsDoNotDependOnTheirType) {
+  const auto weightsOf = [&](const std::string& flags) {
+    const std::string file = folder_ / "weights";
+    const Outcome outcome =
+        shell(command("--model neox --rotary zero-frequency --steps 1 --batch 1 --lr 0 --export " +
+                      file + flags));
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+    std::ostringstream bytes;
+    bytes << std::ifstream(file, std::ios::binary).rdbuf();
+    return bytes.str();
+  };
+  const std::string fp32 = weightsOf("");
+  EXPECT_TRUE(weightsOf(" --params bf16 --ranks 2 --shard zero3") == fp32);
+  EXPECT_FALSE(weightsOf(" --params bf16-only") == fp32) << "there is nothing but their rounding";
+}
+
 // Killed at random moments and resumed, on another number of ranks each time: each step that is
 // made is that of a run that nobody disturbed. TRAIN_TEST_KILLS: how often, in a long run.
 TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {

@@ -48,7 +48,10 @@ class Model {
         std::span<const ParameterMemory> memory);
   ~Model();
 
-  // Fills the weights from a seed.
+  // Draws initial weights from a seed, in fp32 whatever the model computes with, one parameter after
+  // the other; they are read only during the call. Nothing of the model's memory is touched.
+  void draw(uint64_t seed, const std::function<void(size_t parameter, const float*)>& take) const;
+  // Fills the weights with those, rounded to nearest.
   void initialize(uint64_t seed);
 
   // Called in backward as soon as a parameter's gradient is complete, on the thread of backward.

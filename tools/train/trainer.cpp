@@ -66,6 +66,19 @@ void Trainer::shareInitialWeights() {
   if (team_.rank() == 0) model_.initialize(options_.seed);
   check(weftShardStart(shard_, 0));
   agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
+  if (options_.params == Params::kBfloat16) shareFp32Weights();
+}
+
+// What the optimizer steps begins with the draw itself, not with what its rounding has left.
+void Trainer::shareFp32Weights() {
+  std::vector<float> weights;
+  const auto share = [&](size_t parameter, const float* drawn) {
+    weights.resize(specification_[parameter].size());
+    team_.broadcast(drawn, weights.data(), weights.size());
+    check(weftShardSetWeights(shard_, parameter, weights.data()));
+  };
+  if (team_.rank() == 0) return model_.draw(options_.seed, share);
+  for (size_t i = 0; i < specification_.size(); ++i) share(i, nullptr);
 }
 
 // Forward begins when the first layer's weights are there; sharded ones are gathered while the

@@ -62,6 +62,7 @@ class Trainer {
 
  private:
   void shareInitialWeights();
+  void shareFp32Weights();
   void gatherLayersInTime();
   double forward(int64_t micro);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);

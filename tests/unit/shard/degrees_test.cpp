@@ -61,6 +61,33 @@ TEST_P(AllDegrees, Bf16ParametersOverFp32Weights) {
   EXPECT_LT(meanDistance(trainAll(r), trainSerially(r)), 2e-3);  // of weights up to 1
 }
 
+TEST_P(AllDegrees, Fp32WeightsMayBeginWithMoreBitsThanTheirParameters) {
+  Training r = run();
+  r.steps = 0;
+  r.config.paramType = reduce::DType::BF16;
+  r.resume = [](ShardedOptimizer& shard) -> Status {
+    WEFT_TRY(shard.start(0));
+    const ShardState& state = shard.state();
+    for (std::uint32_t p = 0; p < shard.layout().parameters().size(); ++p) {
+      std::vector<float> values(shard.layout().slot(p).elements);
+      for (std::uint64_t i = 0; i < values.size(); ++i)
+        values[i] = initial(shard.layout().slot(p).parameter, i);
+      WEFT_TRY(shard.setWeights(p, values.data()));
+    }
+    for (std::uint32_t b = 0; b < state.buckets(); ++b) {
+      std::vector<float> all;
+      WEFT_TRY(gatherArray(shard.mesh(), state, b, 0, &all, 60000));
+      for (const std::uint32_t p : shard.layout().buckets()[b].parameters)
+        for (std::uint64_t i = 0,
+                           at = shard.layout().slot(p).offset - shard.layout().buckets()[b].offset;
+             i < shard.layout().slot(p).elements; ++i)
+          EXPECT_EQ(all[at + i], initial(p, i)) << "parameter " << p << ", element " << i;
+    }
+    return {};
+  };
+  trainAll(r);
+}
+
 // The same bits for one rank and for many.
 TEST_P(AllDegrees, ReproducibleRunsAreThoseOfOneRank) {
   Training many = run(), one;
