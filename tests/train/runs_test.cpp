@@ -131,10 +131,11 @@ TEST_F(Runs, WhateverIsShardedTheCurveIsTheSame) {
 }
 
 TEST_F(Runs, ReproducibleOnesAreTheSameBitsOnAnyNumberOfRanks) {
-  const std::string flags = "--steps 6 --batch 2 --reproducible ";
-  const Curve one = train(flags + "--grad-accum 8");
-  for (const char* way : {"--ranks 2 --grad-accum 4 --shard zero1",
-                          "--ranks 4 --grad-accum 2 --shard mics", "--ranks 8 --shard 2,2,4"}) {
+  const std::string flags = "--steps 4 --batch 1 --reproducible ";
+  const Curve one = train(flags + "--grad-accum 24");
+  for (const char* way :
+       {"--ranks 3 --grad-accum 8 --shard zero1", "--ranks 4 --grad-accum 6 --shard mics",
+        "--ranks 8 --grad-accum 3 --shard 2,2,4"}) {
     const Curve many = train(flags + way);
     EXPECT_EQ(many.losses, one.losses) << way;
     EXPECT_EQ(many.norms, one.norms) << way;

@@ -40,9 +40,10 @@ Exit exitCodeOf(weftResult_t result) {
   }
 }
 
-// Cores that this process may use, shared evenly among the ranks of its host.
+// Cores that this process may use, shared evenly among the ranks of its host. The sums inside of an
+// operation depend on its threads, so those of reproducible runs do not depend on the ranks.
 int computeThreads(const Options& options, const Communicator& world) {
-  if (options.threads > 0) return options.threads;
+  if (options.threads > 0 || options.reproducible) return std::max(options.threads, 1);
   int localRank = 0, localRanks = 1;
   check(weftCommLocalRank(world, &localRank, &localRanks), world);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -74,7 +75,8 @@ void printHead(const Report& report, const Options& o, const Communicator& world
                   o.wireBf16 ? "bf16" : "fp32", info.buckets, o.bucketMb,
                   o.noOverlap ? ", not overlapped" : ""));
   report.head(fmt::format("{}, shard {}{}: {:.1f} MB of weights, gradients and state a rank",
-                          o.optimizer, o.shard, o.reproducible ? ", reproducible" : "",
+                          o.optimizer, o.shard,
+                          o.reproducible ? ", reproducible at this --threads and --batch" : "",
                           static_cast<double>(info.bytes) / 1e6));
   report.head(fmt::format(
       "data: {}, {} bytes; a step is {} ranks x {} x {} = {} sequences; seed {}", o.data, textBytes,
@@ -180,6 +182,12 @@ int train(const Options& options, Communicator& world, Communicator& team) {
   const std::vector<uint8_t> text = readCorpus(options.data);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
+  if (options.reproducible && actualComputeThreads() != threads) {
+    throw Failure(Exit::kConfiguration,
+                  fmt::format("--reproducible: the math libraries take {} of {} threads, and their "
+                              "sums depend on it; give --threads {}",
+                              actualComputeThreads(), threads, actualComputeThreads()));
+  }
   Trainer trainer(options, team, text);
   checkAttentionFits(options, bytesOfThisHost());
 

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "perf/common/report_file.h"
@@ -137,14 +139,20 @@ void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
-// its run of `batch` among them, so any split of the same global batch gives the same gradients. In
-// reproducible runs a rank's micro-batches follow each other, as the order of sums asks.
+// its run of `batch` among them, so any split of the same global batch gives the same gradients.
 uint64_t Trainer::firstSample(int64_t micro) const {
-  const auto batch = static_cast<uint64_t>(options_.batch), m = static_cast<uint64_t>(micro);
-  const auto ranks = static_cast<uint64_t>(team_.size()),
-             rank = static_cast<uint64_t>(team_.rank());
-  if (options_.reproducible) return (rank * static_cast<uint64_t>(options_.accumulate) + m) * batch;
-  return (m * ranks + rank) * batch;
+  return microBatch(static_cast<uint64_t>(micro), static_cast<uint64_t>(team_.rank())) *
+         static_cast<uint64_t>(options_.batch);
+}
+
+// Which of the micro-batches of all ranks a rank's m-th is: in reproducible runs as shard.h asks.
+uint64_t Trainer::microBatch(uint64_t m, uint64_t rank) const {
+  const auto ranks = static_cast<uint64_t>(team_.size());
+  const uint64_t run = options_.reproducible
+                           ? uint64_t{1}
+                                 << std::countr_zero(static_cast<uint64_t>(options_.accumulate))
+                           : 1;
+  return (m / run * ranks + rank) * run + m % run;
 }
 
 weftStepArgs_t Trainer::stepArgs(bool boundary) const {
@@ -152,6 +160,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.boundary = boundary;
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
+  args.microSteps = static_cast<int>(options_.accumulate);
   args.clipNorm = options_.clip;
   args.divisor = static_cast<double>(team_.size()) * static_cast<double>(options_.accumulate);
   return args;
@@ -184,19 +193,20 @@ void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
 }
 
 double Trainer::meanLoss() const {
-  double sum = 0;
   const size_t ranks = shared_.size() / mine_.size(), losses = mine_.size() - 1;
-  for (size_t i = 0; i < ranks * losses; ++i) {
-    const double loss = shared_[i / losses * mine_.size() + i % losses];
+  std::vector<double> inOrder(ranks * losses);  // of micro-batches, whoever had them
+  for (size_t i = 0; i < inOrder.size(); ++i) {
+    const size_t rank = i / losses, m = i % losses;
+    const double loss = shared_[rank * mine_.size() + m];
     if (!std::isfinite(loss)) {
       throw SharedFailure(Exit::kData,
                           fmt::format("the loss of rank {} is {} at step {}: try a smaller "
                                       "--lr or a longer --warmup",
-                                      i / losses, loss, ended_));
+                                      rank, loss, ended_));
     }
-    sum += loss;
+    inOrder[microBatch(m, rank)] = loss;
   }
-  return sum / static_cast<double>(ranks * losses);
+  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
 }
 
 Stop Trainer::agreedStop() const {

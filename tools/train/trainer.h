@@ -72,6 +72,7 @@ class Trainer {
   double meanLoss() const;
   Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
+  uint64_t microBatch(uint64_t m, uint64_t rank) const;
   int64_t globalBatch() const { return options_.batch * options_.accumulate * team_.size(); }
 
   const Options& options_;

@@ -102,6 +102,7 @@ class StepArgs(Structure):
         ("lossScale", c_double),
         ("divisor", c_double),
         ("skipNonFinite", c_int),
+        ("microSteps", c_int),
     ]
 
     def __init__(self) -> None:

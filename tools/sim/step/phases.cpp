@@ -212,7 +212,7 @@ class StepBuilder {
   }
 
   void reduce(std::uint32_t bucket) {
-    if (!shard::movesGradients(settings_.degrees, boundary_, false)) return;
+    if (!shard::movesGradients(settings_.degrees, boundary_)) return;
     After after{last_[kCaller]};
     (void)shard::visitReductions(levels_, layout_.buckets()[bucket].elements, settings_.wireType,
                                  boundary_, [&](Level level, const plan::Call& what) {
