@@ -143,6 +143,18 @@ TEST_F(Runs, ReproducibleOnesAreTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
+// Gathered for forward and for backward, and reduced: 2 bytes each on two ranks, whatever the cut.
+TEST_F(Runs, Zero3MovesEachWeightAsOftenAsItIsUsed) {
+  for (const char* flags : {"--bucket-mb 0.3", "--bucket-mb 1", "--bucket-mb 4"}) {
+    train(fmt::format("--steps 4 --batch 1 --layers 4 --hidden 256 --ranks 2 --shard zero3 {}",
+                      flags));
+    const double bytes =
+        nlohmann::json::parse(std::ifstream(folder_ / "json")).at("wire_bytes_per_parameter");
+    EXPECT_LT(bytes, 6.2) << flags;
+    EXPECT_GT(bytes, 4.0) << flags;
+  }
+}
+
 TEST_F(Runs, Bfloat16WeightsNeedStochasticRounding) {
   const std::string flags = "--steps 60 --batch 8 --lr 1e-3 ";
   const Curve fp32 = train(flags);

@@ -11,6 +11,7 @@
 
 #include "tools/train/batch.h"
 #include "tools/train/parameters.h"
+#include "tools/train/residency.h"
 
 namespace weft::train {
 
@@ -26,8 +27,6 @@ struct ParameterMemory {
 // gradients, the residual stream and the loss stay fp32. Weights that are bf16 themselves need no
 // autocast: then everything but the loss is bf16.
 enum class Compute { kAsWeights, kAutocastBfloat16 };
-
-enum class Pass { kForward, kBackward };
 
 // Around each use of a layer, on the thread of the pass. `before` may still bring the layer's
 // weights to their place in the buffer; once `after` is called they are not read until the next

@@ -45,7 +45,7 @@ Trainer::Trainer(const Options& options, Communicator& team, std::span<const uin
       team_(team),
       batches_(makeBatchSource(options, text, samplesPerStep(options, team))),
       specification_(parametersOf(options.shape).list),
-      shard_(options, team, specification_),
+      shard_(options, team, parametersOf(options.shape)),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
              elementOf(options), Element::kFloat32, shard_.memory()),
       mine_(static_cast<size_t>(options.accumulate) + 1),
@@ -84,12 +84,11 @@ void Trainer::shareFp32Weights() {
 }
 
 // Forward begins when the first layer's weights are there; sharded ones are gathered while the
-// layer before runs, and let go after their own.
+// layer before runs.
 void Trainer::gatherLayersInTime() {
   model_.onLayer(
-      {.before = [this](size_t first, size_t count,
-                        Pass pass) { shard_.acquire(first, count, pass); },
-       .after = [this](size_t first, size_t count, Pass) { shard_.release(first, count); }});
+      {.before = [this](size_t first, size_t, Pass pass) { shard_.acquire(first, pass); },
+       .after = [this](size_t first, size_t, Pass pass) { shard_.release(first, pass); }});
 }
 
 std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
@@ -160,8 +159,8 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.boundary = boundary;
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
-  args.microSteps = static_cast<int>(options_.accumulate);
   args.clipNorm = options_.clip;
+  args.microSteps = static_cast<int>(options_.accumulate);
   args.divisor = static_cast<double>(team_.size()) * static_cast<double>(options_.accumulate);
   return args;
 }
