@@ -343,8 +343,9 @@ TEST_F(Runs, ThePictureHasThePointOfEachStep) {
 }
 
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
-  const Outcome outcome = shell(
-      command("--scaling 1,2 --scaling-seconds 0.5 --batch 2 --svg " + folder_ / "scaling.svg"));
+  const Outcome outcome =
+      shell(command("--scaling 1,2 --scaling-seconds 0.3 --scaling-rounds 2 --batch 2 --svg " +
+                    folder_ / "scaling.svg"));
   EXPECT_EQ(outcome.exitCode, 0);
   const std::string points = firstLineOf(folder_ / "scaling.svg");
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 2) << points;
@@ -356,19 +357,18 @@ TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
   ASSERT_EQ(rows.size(), 3u) << outcome.output;
   for (int row : {1, 2}) {
     int ranks = 0;
-    double total = 0, perRank = 0, efficiency = 0, independent = 0, communication = 0, exposed = -1;
-    ASSERT_EQ(
-        std::sscanf(rows[static_cast<size_t>(row)].c_str(), "%d %lf %lf %lf %% %lf %lf %% %lf",
-                    &ranks, &total, &perRank, &efficiency, &independent, &communication, &exposed),
-        7)
+    double total = 0, perRank = 0, efficiency = 0;
+    ASSERT_EQ(std::sscanf(rows[static_cast<size_t>(row)].c_str(), "%d %lf %*s %lf %lf %%", &ranks,
+                          &total, &perRank, &efficiency),
+              4)
         << rows[static_cast<size_t>(row)];
     EXPECT_EQ(ranks, row);
-    constexpr double kRounding = 0.0051, kPercentRounding = 0.051;
-    EXPECT_NEAR(perRank * ranks, total, kRounding * (ranks + 1));
-    EXPECT_NEAR(communication, 100 * total / independent,
-                kPercentRounding + communication * kRounding * (1 / total + 1 / independent));
-    EXPECT_GE(exposed, 0);
+    EXPECT_NEAR(perRank * ranks, total, 0.0051 * (ranks + 1));
+    if (row == 1) {
+      EXPECT_EQ(efficiency, 100);
+    }
   }
+  EXPECT_NE(outcome.output.find("# the same run differed by up to "), std::string::npos);
 }
 
 }  // namespace

@@ -152,6 +152,9 @@ void addOutput(CLI::App& app, Options& options) {
   app.add_option("--scaling-seconds", options.scalingSeconds,
                  "Time for each measurement of the table")
       ->check(tools::positive());
+  app.add_option("--scaling-rounds", options.scalingRounds,
+                 "How often each is made, all numbers of ranks in turn")
+      ->check(tools::positive());
 }
 
 ModelShape shapeOf(const Options& o) {
