@@ -32,10 +32,15 @@
  * Sums. Gradients travel as wireType, rounded once by the rank that sends them, and are added in
  * fp32 in rank order; with several levels of degrees, or several nodes, sums of groups are added,
  * and between nodes, or with degrees {1, 1, 1}, those of a 16-bit wire are rounded once more. The
- * gradient norm is exact, hence the same for any degrees. With config.reproducible, everything is
- * the same bits for 1, 2, 4, 8
- * ... ranks at equal global batch: rank r of n must take the r-th n-th of the step's micro-batches,
- * in order, and forward and backward must be deterministic.
+ * gradient norm is exact, hence the same for any degrees.
+ *
+ * With config.reproducible, everything is the same bits for any number of ranks that divides the
+ * micro-batches of a step, if forward and backward are deterministic: gradients are added as a binary
+ * tree over those. Micro-step m of rank r of n must be micro-batch (m / L n + r) L + m % L, with L the
+ * largest power of two that divides the micro-steps of a rank: runs of L in turn. Gradients then
+ * travel once a run (once a step where micro-steps are a power of two), and a rank keeps up to
+ * log2(micro-batches) sums of its part. Groups inside of others must be powers of two: {1, 1, 1},
+ * {1, 1, n}, {1, n, n} and {n, n, n} are one level, and take any n.
  *
  * Rounding of weights to 16-bit parameters is to nearest or stochastic; the random bits depend on
  * seed, step and element alone, never on ranks.
@@ -173,6 +178,10 @@ WEFT_API weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info);
 /* Takes the weights that lie in the buffers, after those of rank `root` have gone to all; root -1:
  * all ranks have filled in the same. Collective. */
 WEFT_API weftResult_t weftShardStart(weftShard_t shard, int root);
+/* For 16-bit parameters over fp32 weights, after weftShardStart, which knows the rounded ones alone:
+ * all of the weights of `param`, the same on all ranks. The 16-bit ones stay until the next step.
+ * Without such fp32 weights nothing changes. Local, between steps. */
+WEFT_API weftResult_t weftShardSetWeights(weftShard_t shard, size_t param, const float* weights);
 
 /* ---- A step -------------------------------------------------------------------------------- */
 
@@ -189,10 +198,12 @@ typedef struct {
   double lossScale;   /* what the loss was multiplied with */
   double divisor;     /* what the sum of gradients is divided by; 0: the number of ranks */
   int skipNonFinite;  /* 1: no update if a gradient is infinite or NaN */
+  int microSteps;     /* of a rank in this step, said in each of them; 0: not said, which reproducible
+                         steps of several ranks allow only if it is a power of two */
 } weftStepArgs_t;
 
 #define WEFT_STEP_ARGS_INITIALIZER \
-  { sizeof(weftStepArgs_t), WEFT_SHARD_MAGIC, WEFT_VERSION_CODE, 1, 1e-3, 0.0, 0.0, 1.0, 0.0, 1 }
+  { sizeof(weftStepArgs_t), WEFT_SHARD_MAGIC, WEFT_VERSION_CODE, 1, 1e-3, 0.0, 0.0, 1.0, 0.0, 1, 0 }
 
 typedef struct {
   size_t size;         /* sizeof(weftStepStats_t) of the caller */

@@ -229,13 +229,15 @@ Status shardInfo(shard::ShardedOptimizer& shard, weftShardInfo_t* info) {
 Status beginStep(shard::ShardedOptimizer& shard, const weftStepArgs_t* args) {
   weftStepArgs_t given = WEFT_STEP_ARGS_INITIALIZER;
   if (args != nullptr) WEFT_TRY(readStruct(*args, WEFT_SHARD_MAGIC, "STEP_ARGS", &given));
+  if (given.microSteps < 0) return invalid("microSteps is ", given.microSteps, "; fix: 0 or more");
   return shard.begin({.boundary = given.boundary != 0,
                       .learningRate = given.learningRate,
                       .weightDecay = given.weightDecay,
                       .clipNorm = given.clipNorm,
                       .lossScale = given.lossScale,
                       .divisor = given.divisor,
-                      .skipNonFinite = given.skipNonFinite != 0});
+                      .skipNonFinite = given.skipNonFinite != 0,
+                      .microSteps = static_cast<std::uint32_t>(given.microSteps)});
 }
 
 Status stepWait(shard::ShardedOptimizer& shard, weftStepStats_t* stats) {
@@ -321,6 +323,12 @@ weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info) {
 }
 weftResult_t weftShardStart(weftShard_t shard, int root) {
   return onShard(shard, [&](Shard& s) { return s.optimizer->start(root); });
+}
+weftResult_t weftShardSetWeights(weftShard_t shard, size_t param, const float* weights) {
+  return onParam(shard, param, [&](ShardedOptimizer& s, std::uint32_t p) -> Status {
+    WEFT_TRY(checkPointer(weights, "weights"));
+    return s.setWeights(p, weights);
+  });
 }
 weftResult_t weftStepBegin(weftShard_t shard, const weftStepArgs_t* args) {
   return onShard(shard, [&](Shard& s) { return beginStep(*s.optimizer, args); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/config.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/hash.h"
@@ -43,6 +44,27 @@ Status checkEager(const ShardConfig& c, std::uint32_t ranks) {
   return {};
 }
 
+// Sums of groups are whole nodes of the tree over all micro-batches where groups are powers of two.
+Status checkReproducible(const ShardConfig& c, std::uint32_t ranks) {
+  if (!c.reproducible) return {};
+  if (c.gradType != reduce::DType::F32 || c.wireType != reduce::DType::F32)
+    return invalid("reproducible runs need fp32 gradients on an fp32 wire");
+  const Levels levels(c.degrees, ranks);
+  for (std::size_t i = 0; i + 1 < kLevels; ++i) {
+    const auto isOne = [&](Level outer) { return levels.size(outer) == 1; };
+    if (std::has_single_bit(levels.size(kAllLevels[i])) ||
+        std::all_of(kAllLevels.begin() + i + 1, kAllLevels.end(), isOne))
+      continue;
+    return invalid(
+        "reproducible sums of degrees {", c.degrees.param, ", ", c.degrees.grad, ", ",
+        c.degrees.state, "} on ", ranks, " ranks: groups of ", levels.size(kAllLevels[i]),
+        " inside of others are no power of two; fix: 2, 4, 8 ... ranks in a group, or one "
+        "level, as {1, 1, ",
+        ranks, "}");
+  }
+  return {};
+}
+
 // What each rank says of what it wants.
 struct Wanted {
   std::uint64_t failed, config, parameters;
@@ -72,8 +94,7 @@ Status checkConfig(const ShardConfig& c, std::uint32_t ranks) {
   if (c.gradType != c.wireType && c.gradType != reduce::DType::F32 &&
       c.wireType != reduce::DType::F32)
     return invalid("gradients of one 16-bit type cannot travel as another");
-  if (c.reproducible && (c.gradType != reduce::DType::F32 || c.wireType != reduce::DType::F32))
-    return invalid("reproducible runs need fp32 gradients on an fp32 wire");
+  WEFT_TRY(checkReproducible(c, ranks));
   const OptimizerSettings& o = c.optimizer;
   for (const double beta : {o.beta1, o.beta2, o.momentum})
     if (!(beta >= 0 && beta < 1)) return invalid("betas and momentum must be in [0, 1)");

@@ -20,7 +20,7 @@ struct ShardConfig {
   reduce::RoundingMode rounding = reduce::RoundingMode::Nearest;  // of weights to parameters
   std::uint64_t seed = 0;
   std::uint64_t bucketElements = std::uint64_t{4} << 20;
-  bool reproducible = false;  // the same bits for 1, 2, 4, ... ranks at equal global batch
+  bool reproducible = false;  // the same bits for any number of ranks: micro_step.h
   bool eager = false;         // no barrier between the last gradient and the first update
 };
 

@@ -83,15 +83,19 @@ bool FoldEpilogue::runToAll(std::span<void* const>, std::span<const void* const>
 void FoldEpilogue::fold(float* sums, std::span<const void* const> addends, std::uint64_t first,
                         std::size_t count) {
   inputs_ = addends;
+  first_ = first;
   const std::uint64_t offset = job_.offset + first;
   std::uint64_t filled = 0;
   const auto fillTo = [&](std::uint64_t at) {  // padding has no gradients, and is zero
-    std::fill(sums + filled, sums + at, 0.0f);
+    if (job_.isComplete) std::fill(sums + filled, sums + at, 0.0f);
   };
   job_.layout->visit(job_.bucket, offset, count, [&](const Layout::Piece& piece) {
     const std::uint64_t at = piece.offset - offset;
     fillTo(at);
-    foldPiece(piece, at, sums + at);
+    if (job_.isComplete)
+      foldPiece(piece, at, sums + at);
+    else
+      keepNodes(piece, at);
     filled = at + piece.elements;
   });
   fillTo(count);
@@ -99,13 +103,11 @@ void FoldEpilogue::fold(float* sums, std::span<const void* const> addends, std::
 
 void FoldEpilogue::foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums) {
   const std::uint64_t logical = job_.layout->slot(piece.parameter).first + piece.from;
-  const std::size_t n = piece.elements;
-  addends_.clear();
-  if (job_.balanced && inputs_.size() > 2) {
-    const std::size_t half = std::bit_ceil(inputs_.size()) / 2;
-    const reduce::Addend low = sumOf(0, half, at, n, 0);
-    addends_ = {low, sumOf(half, inputs_.size(), at, n, 1)};
+  const std::size_t n = piece.elements, leaves = job_.leavesBefore + inputs_.size();
+  if (job_.balanced) {
+    addUp(0, leaves, at, n);
   } else {
+    addends_.clear();
     for (const void* input : inputs_) addends_.push_back(reduce::Addend{input, job_.type}.from(at));
   }
   reduce::GradientStats stats;
@@ -115,10 +117,33 @@ void FoldEpilogue::foldPiece(const Layout::Piece& piece, std::uint64_t at, float
   else
     reduce::foldGradients(sums, addends_, 1, job_.accumulate, n, logical,
                           job_.final ? &stats : nullptr);
-  if (job_.report == nullptr) return;
-  if (!job_.final && firstNonFinite(sums, n) < n)
-    stats.firstNonFinite = logical + firstNonFinite(sums, n);
+  if (job_.report != nullptr) note(stats, sums, logical, at, n, overwritten);
+}
+
+// The nodes that become complete, the leftmost first: it takes in those that were there.
+void FoldEpilogue::keepNodes(const Layout::Piece& piece, std::uint64_t at) {
+  const std::uint64_t logical = job_.layout->slot(piece.parameter).first + piece.from;
+  const std::uint64_t leaves = job_.leavesBefore + inputs_.size();
+  std::uint64_t begin = 0;
+  for (auto level = static_cast<std::size_t>(std::bit_width(leaves)); level-- > 0;) {
+    if ((leaves >> level & 1) == 0) continue;
+    const std::uint64_t end = begin + (std::uint64_t{1} << level);
+    if (end > job_.leavesBefore) {
+      float* const node = job_.nodes[level] + first_ + at;
+      addUp(begin, end, at, piece.elements);
+      reduce::foldGradients(node, addends_, 1, false, piece.elements, logical, nullptr);
+      note({}, node, logical, at, piece.elements, piece.elements);
+    }
+    begin = end;
+  }
+}
+
+void FoldEpilogue::note(const reduce::GradientStats& stats, const float* sums,
+                        std::uint64_t logical, std::uint64_t at, std::size_t n,
+                        std::size_t overwritten) {
   GradientReport found{stats.squares, stats.nonFinite, stats.firstNonFinite, -1};
+  if (!job_.final)
+    if (const std::size_t bad = firstNonFinite(sums, n); bad < n) found.firstBad = logical + bad;
   if (found.firstBad < job_.report->firstBad)
     found.badMember = findBad(sums, found.firstBad - logical, at, overwritten);
   job_.report->add(found);
@@ -142,11 +167,27 @@ std::int32_t FoldEpilogue::findBad(const float* sums, std::size_t i, std::uint64
   return -1;
 }
 
-// The sum of inputs [begin, end), in `buffer`: the left half of a level in an even one, the right
-// half, during which the left is kept, in an odd one.
+// Leaves [begin, end) of the tree as one addend or two.
+void FoldEpilogue::addUp(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count) {
+  addends_.clear();
+  if (end - begin == 1) {
+    addends_.push_back(sumOf(begin, end, at, count, 0));
+    return;
+  }
+  const std::size_t half = begin + std::bit_ceil(end - begin) / 2;
+  const reduce::Addend low = sumOf(begin, half, at, count, 0);
+  addends_ = {low, sumOf(half, end, at, count, 1)};
+}
+
+// The sum of leaves [begin, end), in `buffer`: the left half of a level in an even one, the right
+// half, during which the left is kept, in an odd one. What earlier calls have brought of it is there.
 reduce::Addend FoldEpilogue::sumOf(std::size_t begin, std::size_t end, std::uint64_t at,
                                    std::size_t count, std::size_t buffer) {
-  if (end - begin == 1) return reduce::Addend{inputs_[begin], job_.type}.from(at);
+  if (end <= job_.leavesBefore)
+    return {job_.nodes[static_cast<std::size_t>(std::countr_zero(end - begin))] + first_ + at,
+            reduce::DType::F32};
+  if (end - begin == 1)
+    return reduce::Addend{inputs_[begin - job_.leavesBefore], job_.type}.from(at);
   const std::size_t half = begin + std::bit_ceil(end - begin) / 2, below = buffer / 2 * 2 + 2;
   const reduce::Addend low = sumOf(begin, half, at, count, below);
   const reduce::Addend both[2] = {low, sumOf(half, end, at, count, below + 1)};

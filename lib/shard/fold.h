@@ -40,7 +40,12 @@ class FoldEpilogue : public plan::Epilogue {
     float* sums = nullptr;    // element 0 of the part; null: the results are the sums, of `type`
     bool accumulate = false;  // adds to what is in `sums`
     bool balanced = false;    // adds as a balanced binary tree rather than from left to right
-    bool final = false;       // the report is of norms, too: else of what is not finite alone
+    // Of that tree: leaves that earlier calls have brought, and by level the node that they have left
+    // incomplete, each of the part, where there may be one.
+    std::uint64_t leavesBefore = 0;
+    std::span<float* const> nodes = {};
+    bool isComplete = true;  // false: more leaves will come; the nodes are all that is made
+    bool final = false;      // the report is of norms, too: else of what is not finite alone
     GradientReport* report = nullptr;
   };
 
@@ -59,6 +64,10 @@ class FoldEpilogue : public plan::Epilogue {
 
  private:
   void foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums);
+  void keepNodes(const Layout::Piece& piece, std::uint64_t at);
+  void addUp(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count);
+  void note(const reduce::GradientStats& stats, const float* sums, std::uint64_t logical,
+            std::uint64_t at, std::size_t n, std::size_t overwritten);
   std::size_t badInPlace(const float* sums, std::uint64_t at, std::size_t n) const;
   std::int32_t findBad(const float* sums, std::size_t i, std::uint64_t at,
                        std::size_t overwritten) const;
@@ -70,7 +79,8 @@ class FoldEpilogue : public plan::Epilogue {
 
   Job job_;
   OfThreads<Beside> beside_;
-  bool streams_ = false;  // past the caches
+  bool streams_ = false;     // past the caches
+  std::uint64_t first_ = 0;  // element of the part
   std::span<const void* const> inputs_;
   std::vector<reduce::Addend> addends_;
   std::vector<std::vector<float>> partial_;  // of a balanced sum: two for each level of the tree

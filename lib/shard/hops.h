@@ -29,17 +29,19 @@ inline plan::Call gatherCall(reduce::DType type, std::uint64_t count) {
   return call;
 }
 
-// Does a micro-step move gradients at all? Whole ones only the last one does.
-inline bool movesGradients(const Degrees& degrees, bool boundary, bool reproducible) {
-  return boundary || (degrees.grad > 1 && !reproducible);
+// Does a micro-step move gradients at all? Whole ones only the last one does. (Reproducible steps:
+// micro_step.h.)
+inline bool movesGradients(const Degrees& degrees, bool boundary) {
+  return boundary || degrees.grad > 1;
 }
 
-// Down to the ranks that own them, in fp32 after the first hop: body(level, call).
+// Down to the ranks that own them, or else no further than to one copy, in fp32 after the first hop:
+// body(level, call).
 template <class Body>
 Status visitReductions(const Levels& levels, std::uint64_t bucketElements, reduce::DType wire,
-                       bool boundary, Body&& body) {
+                       bool toOwners, Body&& body) {
   for (const Level level : kAllLevels) {
-    if (levels.size(level) == 1 || (level > Level::Grad && !boundary)) continue;
+    if (levels.size(level) == 1 || (level > Level::Grad && !toOwners)) continue;
     bucketElements /= levels.size(level);
     const bool sums = level == Level::Replica;
     WEFT_TRY(body(level, epilogueCall(sums ? schedule::Collective::AllReduce

@@ -9,7 +9,7 @@ namespace weft::shard {
 
 bool Reducer::takesPart(const MicroStep& micro) const {
   const ShardConfig& config = state_.config();
-  return movesGradients(config.degrees, micro.boundary, config.reproducible);
+  return config.reproducible ? micro.endsRun() : movesGradients(config.degrees, micro.boundary);
 }
 
 std::byte* Reducer::wire(std::uint32_t bucket) {
@@ -30,18 +30,25 @@ std::byte* Reducer::wire(std::uint32_t bucket) {
   return state_.wire();
 }
 
-// Is the sum of this level the final one?
-bool Reducer::isLast(Level level, const MicroStep& micro) const {
-  if (!micro.boundary) return false;
+// Is the sum of this level that of all ranks?
+bool Reducer::isLast(Level level) const {
   return std::ranges::all_of(kAllLevels, [&](Level l) { return l <= level || mesh_.size(l) == 1; });
 }
 
-FoldEpilogue::Job Reducer::jobFor(std::uint64_t offset, const Source& from, bool last) {
+// What earlier runs have left of the tree, in sums of the members of the level.
+std::uint64_t Reducer::leavesBefore(Level level, const MicroStep& micro) const {
+  return state_.config().reproducible && isLast(level) ? micro.runsBefore() * mesh_.size(level) : 0;
+}
+
+FoldEpilogue::Job Reducer::jobFor(std::uint64_t offset, const Source& from, bool last,
+                                  std::uint64_t leavesBefore) {
   return {.layout = &state_.layout(),
           .bucket = bucket_,
           .offset = offset,
           .type = from.type,
           .balanced = state_.config().reproducible,
+          .leavesBefore = leavesBefore,
+          .nodes = nodes_,
           .final = last,
           .report = last ? &report_ : &seen_};
 }
@@ -51,29 +58,37 @@ Status Reducer::reduce(std::uint32_t bucket, const MicroStep& micro) {
   const ShardConfig& config = state_.config();
   const Layout::Bucket& all = state_.layout().buckets()[bucket];
   Source from{wire(bucket), config.wireType, {all.offset, all.elements}};
-  const bool accumulate = micro.index > 0 && config.degrees.grad > 1 && !config.reproducible;
   WEFT_TRY(visitReductions(
-      mesh_.levels(), all.elements, config.wireType, micro.boundary,
-      [&](Level level, plan::Call call) {
-        call.reproducible = config.reproducible;
-        if (level == Level::Replica) return acrossReplicas(call, from, micro);
-        if (level == Level::State)
-          return hop(level, call, from, state_.finalSums(bucket), micro, false, &from);
-        const bool ends = level == Level::Grad || mesh_.size(Level::Grad) == 1;
-        return hop(level, call, from, ends ? state_.sums(bucket) : state_.between(), micro,
-                   ends && accumulate, &from);
-      }));
+      mesh_.levels(), all.elements, config.wireType, micro.boundary || config.reproducible,
+      [&](Level level, const plan::Call& call) { return reduceAt(level, call, micro, &from); }));
   if (!micro.boundary) return {};
   const auto* const final = reinterpret_cast<const std::byte*>(state_.finalSums(bucket));
   if (from.data != final) unpack(from, state_.finalSums(bucket));
   return {};
 }
 
+Status Reducer::reduceAt(Level level, plan::Call call, const MicroStep& micro, Source* from) {
+  const ShardConfig& config = state_.config();
+  call.reproducible = config.reproducible;
+  if (config.reproducible && isLast(level)) {
+    WEFT_TRY(aimAtTree(micro.boundary ? 0 : (micro.runsBefore() + 1) * mesh_.size(level)));
+    if (!micro.boundary) return intoTree(level, call, *from, micro);
+  }
+  if (level == Level::Replica) return acrossReplicas(call, *from, micro);
+  if (level == Level::State)
+    return hop(level, call, *from, state_.finalSums(bucket_), micro, false, from);
+  const bool ends = level == Level::Grad || mesh_.size(Level::Grad) == 1;
+  const bool accumulate = micro.index > 0 && config.degrees.grad > 1 && !config.reproducible;
+  return hop(level, call, *from, ends ? state_.sums(bucket_) : state_.between(), micro,
+             ends && accumulate, from);
+}
+
 // A reduce-scatter inside the groups of one level.
 Status Reducer::hop(Level level, const plan::Call& call, const Source& from, float* to,
                     const MicroStep& micro, bool accumulate, Source* next) {
   const ShardState::Range mine{from.range.offset + mesh_.position(level) * call.count, call.count};
-  FoldEpilogue::Job job = jobFor(mine.offset, from, isLast(level, micro));
+  FoldEpilogue::Job job =
+      jobFor(mine.offset, from, micro.boundary && isLast(level), leavesBefore(level, micro));
   job.sums = to;
   job.accumulate = accumulate;
   epilogue_.begin(job);
@@ -103,9 +118,36 @@ void Reducer::noteEarlyBad(Level level, const MicroStep& micro) {
 
 // A sum of what the replicas have, in place.
 Status Reducer::acrossReplicas(const plan::Call& call, const Source& from, const MicroStep& micro) {
-  epilogue_.begin(
-      jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from, true));
+  epilogue_.begin(jobFor(from.range.offset + mesh_.position(Level::Replica) * call.count, from,
+                         true, leavesBefore(Level::Replica, micro)));
   return runWithSums(Level::Replica, call, from.data, from.data, micro);
+}
+
+// Of runs before the last one: what is complete of the tree stays with the owners of its parts.
+Status Reducer::intoTree(Level level, plan::Call call, const Source& from, const MicroStep& micro) {
+  call.collective = schedule::Collective::ReduceScatter;
+  FoldEpilogue::Job job = jobFor(from.range.offset + mesh_.position(level) * call.count, from,
+                                 false, leavesBefore(level, micro));
+  job.isComplete = false;
+  epilogue_.begin(job);
+  seen_ = {};
+  WEFT_TRY(runWithSums(level, call, from.data, nullptr, micro));
+  noteEarlyBad(level, micro);
+  return {};
+}
+
+// With room for the nodes of so many leaves. Each rank owns an equal part of a bucket.
+Status Reducer::aimAtTree(std::uint64_t leaves) {
+  const std::uint64_t ranks = mesh_.ranks(), all = state_.layout().bucketedElements() / ranks;
+  const std::uint64_t from = state_.layout().buckets()[bucket_].offset / ranks;
+  while (leaves >> tree_.size() != 0) {
+    tree_.emplace_back();
+    WEFT_TRY(ShardMemory::make(ShardMemory::Kind::Private, all * sizeof(float),
+                               "sums of earlier micro-steps", &tree_.back()));
+  }
+  nodes_.clear();
+  for (const ShardMemory& level : tree_) nodes_.push_back(level.as<float>().data() + from);
+  return {};
 }
 
 // Where nobody else has a part: one addend.
@@ -121,14 +163,14 @@ void Reducer::unpack(const Source& from, float* to) {
   epilogue_.end();
 }
 
-// A binary counter: carry k is the sum of 2^k micro-steps. The last micro-step takes in all
+// A binary counter: carry k is the sum of 2^k micro-steps. The last micro-step of a run takes in all
 // carries.
 Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
   const Layout::Bucket& b = state_.layout().buckets()[bucket];
   auto* const gradients = reinterpret_cast<float*>(state_.gradients(bucket));
   std::size_t k = 0;
-  for (; (micro.index >> k & 1) != 0 || (micro.boundary && micro.index >> k != 0); ++k) {
-    if ((micro.index >> k & 1) == 0) continue;
+  for (; (micro.inRun() >> k & 1) != 0 || (micro.endsRun() && micro.inRun() >> k != 0); ++k) {
+    if ((micro.inRun() >> k & 1) == 0) continue;
     const float* const carry = levels_[k].as<float>().data() + b.offset;
     const auto add = [&](std::uint32_t, std::uint64_t at, std::uint64_t end) {
       const reduce::Addend both[2] = {{carry + at, reduce::DType::F32},
@@ -137,7 +179,7 @@ Status Reducer::keep(std::uint32_t bucket, const MicroStep& micro) {
     };
     work_.share(b.elements, 3 * sizeof(float), add);
   }
-  if (micro.boundary) return {};
+  if (micro.endsRun()) return {};
   if (levels_.size() <= k) {
     levels_.emplace_back();
     WEFT_TRY(ShardMemory::make(ShardMemory::Kind::Private,

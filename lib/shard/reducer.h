@@ -5,17 +5,11 @@
 #include <vector>
 
 #include "shard/fold.h"
+#include "shard/micro_step.h"
 #include "shard/own_work.h"
 #include "shard/state.h"
 
 namespace weft::shard {
-
-// One micro-step of the gradients.
-struct MicroStep {
-  std::uint64_t index = 0;  // since the last optimizer step
-  bool boundary = true;     // the last one before the optimizer step
-  int timeoutMs = 0;
-};
 
 // The way of gradients down: from the buffers that backward fills to the ranks that own them, in
 // fp32, each addend rounded once, to the type of the wire. One thread at a time.
@@ -24,12 +18,12 @@ class Reducer {
   // Both outlive it.
   Reducer(const Mesh& mesh, ShardState& state) : mesh_(mesh), state_(state), work_(mesh.crew()) {}
 
-  // Does a micro-step move anything? With whole gradients only the last one does.
+  // Does a micro-step move anything? With whole gradients only the last one does, in reproducible
+  // steps the last one of a run.
   bool takesPart(const MicroStep& micro) const;
   // Reduces a bucket; its gradients may then be cleared. Collective.
   Status reduce(std::uint32_t bucket, const MicroStep& micro);
-  // In place of that at the micro-steps before the boundary of reproducible runs: adds micro-steps
-  // as a balanced tree, so that the sum does not depend on which of them ranks share.
+  // Before that in reproducible steps: adds the micro-steps of a run as the tree does.
   Status keep(std::uint32_t bucket, const MicroStep& micro);
 
   // Makes the wire's form of a bucket, where backward's is another.
@@ -56,15 +50,20 @@ class Reducer {
     reduce::DType type = reduce::DType::F32;
     ShardState::Range range;
   };
+  Status reduceAt(Level level, plan::Call call, const MicroStep& micro, Source* from);
   Status hop(Level level, const plan::Call& call, const Source& from, float* to,
              const MicroStep& micro, bool accumulate, Source* next);
   Status runWithSums(Level level, const plan::Call& call, const std::byte* in, std::byte* out,
                      const MicroStep& micro);
   Status acrossReplicas(const plan::Call& call, const Source& from, const MicroStep& micro);
+  Status intoTree(Level level, plan::Call call, const Source& from, const MicroStep& micro);
+  Status aimAtTree(std::uint64_t leaves);
   void unpack(const Source& from, float* to);  // at the boundary
-  FoldEpilogue::Job jobFor(std::uint64_t offset, const Source& from, bool last);
+  FoldEpilogue::Job jobFor(std::uint64_t offset, const Source& from, bool last,
+                           std::uint64_t leavesBefore = 0);
   void noteEarlyBad(Level level, const MicroStep& micro);
-  bool isLast(Level level, const MicroStep& micro) const;
+  bool isLast(Level level) const;
+  std::uint64_t leavesBefore(Level level, const MicroStep& micro) const;
 
   const Mesh& mesh_;
   ShardState& state_;
@@ -75,6 +74,8 @@ class Reducer {
   EarlyBad early_;
   std::uint32_t bucket_ = 0;
   std::vector<ShardMemory> levels_;  // of keep(): the carries of a binary counter
+  std::vector<ShardMemory> tree_;    // by level: this rank's part of a complete node
+  std::vector<float*> nodes_;        // the same, of the bucket
 };
 
 }  // namespace weft::shard

@@ -68,6 +68,12 @@ Status ShardedOptimizer::atRest(std::string_view call) {
   return worker_->rest();
 }
 
+Status ShardedOptimizer::setWeights(std::uint32_t parameter, const float* weights) {
+  WEFT_TRY(atRest("weftShardSetWeights"));
+  state_.setWeights(layout().slot(parameter).parameter, weights);
+  return {};
+}
+
 Status ShardedOptimizer::publish() {
   WEFT_TRY(worker_->publish());
   releaseAll();

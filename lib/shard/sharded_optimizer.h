@@ -39,6 +39,8 @@ class ShardedOptimizer {
   // Takes the parameters as they are in the buffers, after root's (>= 0) have gone to all.
   // Collective.
   Status start(int root);
+  // The fp32 weights of 16-bit parameters. Local, at rest.
+  Status setWeights(std::uint32_t parameter, const float* weights);
 
   Status begin(const MicroStepArgs& args);
   Status ready(std::uint32_t parameter);

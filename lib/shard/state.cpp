@@ -147,6 +147,15 @@ void ShardState::adopt() {
   }
 }
 
+void ShardState::setWeights(std::uint32_t parameter, const float* weights) const {
+  const std::uint32_t bucket = layout_.slot(parameter).bucket;
+  if (aliasesWeights() || bucket == Layout::kNoBucket) return;
+  visitOwn(bucket, [&](const StateRun& run) {
+    if (run.parameter == parameter)
+      std::copy_n(weights + run.from, run.slice.n, static_cast<float*>(run.slice.weights));
+  });
+}
+
 void ShardState::roundWeights(std::uint32_t bucket, std::byte* result) const {
   const auto round = [](const StateRun& run) {
     const reduce::StepSlice& s = run.slice;

@@ -63,6 +63,9 @@ class ShardState {
   std::vector<std::string> arrayNames() const;
   // Fills weights and kept parameters from the parameters.
   void adopt();
+  // This rank's part of a trained parameter, of which it gets the whole; not where weights are the
+  // parameters.
+  void setWeights(std::uint32_t parameter, const float* weights) const;
   // This rank's weights of a bucket, as parameters, rounded as the last step did.
   void roundWeights(std::uint32_t bucket, std::byte* result) const;
 

@@ -15,10 +15,11 @@ struct MicroStepArgs {
   bool boundary = true;  // the optimizer steps after this backward
   double learningRate = 1e-3;
   double weightDecay = 0;
-  double clipNorm = 0;        // 0: no clipping
-  double lossScale = 1;       // what the loss was multiplied with
-  double divisor = 0;         // what the sum of all ranks' gradients is divided by; 0: ranks
-  bool skipNonFinite = true;  // no update if a gradient is infinite or NaN
+  double clipNorm = 0;           // 0: no clipping
+  double lossScale = 1;          // what the loss was multiplied with
+  double divisor = 0;            // what the sum of all ranks' gradients is divided by; 0: ranks
+  bool skipNonFinite = true;     // no update if a gradient is infinite or NaN
+  std::uint32_t microSteps = 0;  // of the whole step; 0: not said
 };
 Status checkArgs(const MicroStepArgs& args, bool eager);
 // What sums of gradients are multiplied with.

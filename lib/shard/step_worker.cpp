@@ -2,6 +2,7 @@
 #include "shard/step_worker.h"
 
 #include <atomic>
+#include <bit>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,7 @@ StepWorker::StepWorker(Mesh& mesh, ShardState& state, std::string who, int timeo
 Status StepWorker::rest() { return progress_.fail(stream_.synchronize()); }
 
 Status StepWorker::begin(const MicroStepArgs& args) {
+  WEFT_TRY(checkMicroSteps(args));
   WEFT_TRY(rest());  // backward is about to write to what it reads
   args_ = args;
   if (!args.boundary) return {};
@@ -33,8 +35,29 @@ Status StepWorker::begin(const MicroStepArgs& args) {
   return {};
 }
 
+// One rank adds all of its micro-steps as the tree does, whatever their number.
+std::uint64_t StepWorker::runLength() const {
+  return state_.config().reproducible && mesh_.ranks() > 1 ? runLengthOf(args_.microSteps) : 0;
+}
+
+Status StepWorker::checkMicroSteps(const MicroStepArgs& args) const {
+  const std::uint64_t now = micro_ + 1, said = args.microSteps;
+  if (said != 0 &&
+      (now > said || args.boundary != (now == said) || (micro_ > 0 && said != args_.microSteps)))
+    return Status::error(Code::InvalidUsage, who_, ": micro-step ", now,
+                         args.boundary ? ", the last one," : "", " of a step whose microSteps is ",
+                         said,
+                         "; fix: weftStepArgs.microSteps is that of all micro-steps of a step, and "
+                         "boundary is set in the last one");
+  if (said != 0 || !state_.config().reproducible || mesh_.ranks() == 1) return {};
+  if (!args.boundary || std::has_single_bit(now)) return {};
+  return Status::error(Code::InvalidUsage, who_, ": a reproducible step of ", now,
+                       " micro-steps, no power of two; fix: say so in weftStepArgs.microSteps from "
+                       "the first of them on");
+}
+
 void StepWorker::reduce(std::uint32_t bucket) {
-  const MicroStep micro{micro_, args_.boundary, timeoutMs_};
+  const MicroStep micro{micro_, args_.boundary, timeoutMs_, runLength()};
   if (!reducer_.takesPart(micro) && !state_.config().reproducible) return;
   stream_.enqueue([this, bucket, micro] {
     if (!reduced_.ok()) return reduced_;
@@ -51,7 +74,7 @@ Status StepWorker::reduceNow(std::uint32_t bucket, const MicroStep& micro) {
   if (!reducer_.takesPart(micro)) return {};
   if (!isEager()) {
     WEFT_TRY(reducer_.reduce(bucket, micro));
-    if (givesBack()) state_.clearGradients(bucket);
+    if (givesBack() || !micro.boundary) state_.clearGradients(bucket);
     return {};
   }
   WEFT_TRY(updater_.step(bucket, reducer_.wire(bucket), &reducer_.report()));

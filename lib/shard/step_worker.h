@@ -40,6 +40,8 @@ class StepWorker {
  private:
   bool isEager() const { return state_.config().eager; }
   bool givesBack() const;
+  std::uint64_t runLength() const;
+  Status checkMicroSteps(const MicroStepArgs& args) const;
   double averaging() const { return averagingOf(args_, mesh_.ranks()); }
   Status reduceNow(std::uint32_t bucket, const MicroStep& micro);
   Status stepNow(std::uint32_t missing);

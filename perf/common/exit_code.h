@@ -18,6 +18,7 @@ constexpr int kExitCannotWrite = 73;  // a report could not be written
 constexpr int kExitLost = 75;         // a peer, the network or a host was lost: try again
 constexpr int kExitAuthentication = 77;  // a rank did not know the job's secret: do not retry
 constexpr int kExitConfiguration = 78;   // this machine or its settings: do not retry
+constexpr int kExitKilled = 128 + 9;     // by SIGKILL, as where memory ran out: try again
 
 // What a failed call of weft means for the job.
 int exitCodeOf(weftResult_t result);

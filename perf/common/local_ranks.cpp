@@ -28,7 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kGrace = std::chrono::seconds(4);  // to end alone, and again after SIGTERM
+constexpr auto kGrace = std::chrono::seconds(4);    // to end alone, and again after SIGTERM
+constexpr auto kSaving = std::chrono::seconds(25);  // the same where somebody interrupts
 
 [[noreturn]] void throwErrno(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -202,7 +203,7 @@ class LocalRanks {
     if (signal != SIGINT && signal != SIGTERM) return;
     interrupt_ = signal;
     signalAll(signal);
-    startGrace();
+    deadline_ = Clock::now() + kSaving;
   }
 
   void reap() {
@@ -254,20 +255,20 @@ class LocalRanks {
   }
 
   bool allAgree() const {
-    return ranks_.size() > 1 && !terminated_ &&
-           std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
-             return WIFEXITED(rank.status) && rank.status == ranks_.front().status;
-           });
+    return !terminated_ && std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+      return WIFEXITED(rank.status) && rank.status == ranks_.front().status;
+    });
   }
 
   int outcome() const {
     if (interrupt_ != 0) {
+      if (allAgree()) return ranks_.front().exitCode();
       std::fprintf(stderr, "ranks ended by %s\n", strsignal(interrupt_));
       return 128 + interrupt_;
     }
     if (!culprit_) return 0;
     const Rank& rank = ranks_[*culprit_];
-    if (allAgree()) return rank.exitCode();  // on what one of them has said
+    if (ranks_.size() > 1 && allAgree()) return rank.exitCode();  // on what one of them has said
     if (WIFSIGNALED(rank.status)) {
       std::fprintf(stderr, "rank %zu (pid %d) was killed by signal %d (%s)\n", *culprit_, rank.pid,
                    WTERMSIG(rank.status), strsignal(WTERMSIG(rank.status)));

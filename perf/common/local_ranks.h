@@ -22,8 +22,9 @@ struct EnvVar {
 // ("a peer was lost") gives way to any other; the rest get a few seconds to end by themselves, then
 // SIGTERM, then SIGKILL. One line on stderr names the culprit, unless all ranks ended with the same
 // code by themselves, and its exit code is returned (128 + signal if it was killed). SIGINT and
-// SIGTERM are passed on to the ranks and reported as 128 + signal. If this process dies, so do the
-// ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile, so call it from the main thread, before
+// SIGTERM are passed on to the ranks, which get 25 s, less than schedulers leave this process, to
+// save what they have; if all then end with one code by themselves, that is returned, else 128 +
+// signal. If this process dies, so do the ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile, so call it from the main thread, before
 // other threads exist. A failure to start is reported as 71.
 int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra = {});
 

@@ -189,12 +189,13 @@ void ReportStream::Close::operator()(std::FILE* file) const {
   if (file != stdout) std::fclose(file);
 }
 
-ReportStream::ReportStream(std::string path) : path_(std::move(path)) {
+ReportStream::ReportStream(std::string path, Start start) : path_(std::move(path)) {
   if (isStandardOutput(path_)) {
     file_.reset(stdout);
     return;
   }
-  Descriptor file(openInPlace(path_, O_CREAT | O_TRUNC), path_);
+  Descriptor file(openInPlace(path_, O_CREAT | (start == Start::kEmpty ? O_TRUNC : O_APPEND)),
+                  path_);
   file_.reset(::fdopen(file, "w"));
   if (file_ == nullptr) failErrno(path_);
   file.release();

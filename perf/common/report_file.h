@@ -38,11 +38,12 @@ class ReportFile {
   std::string target_;  // empty: not replaced
 };
 
-// A report that is read while it grows, by the same rules, but that a regular file is emptied at
-// once.
+// A report that is read while it grows, by the same rules, but that a regular file is emptied, or
+// continued, at once.
 class ReportStream {
  public:
-  explicit ReportStream(std::string path);    // throws CannotWrite
+  enum class Start { kEmpty, kAtItsEnd };
+  explicit ReportStream(std::string path, Start start = Start::kEmpty);  // throws CannotWrite
   void write(const std::string& line) const;  // to the reader at once; throws CannotWrite
 
  private:

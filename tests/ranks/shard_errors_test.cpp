@@ -383,6 +383,8 @@ TEST_P(ShardErrors, ArgumentsOfSteps) {
     void* memory = nullptr;
     fails(steps, wrong, weftShardBuffers(shard, 6, &memory, nullptr), {"param is 6"}, "param 6");
     fails(steps, wrong, weftShardBucket(shard, kBias, nullptr), {"bucket"}, "null bucket");
+    fails(steps, wrong, weftShardSetWeights(shard, 6, nullptr), {"param is 6"}, "weights of 6");
+    fails(steps, wrong, weftShardSetWeights(shard, 0, nullptr), {"weights"}, "null weights");
     weftShardInfo_t info{};
     fails(steps, wrong, weftShardInfo(shard, &info), {"info->size"}, "size of info");
     fails(steps, wrong, weftShardInfo(shard, nullptr), {"info"}, "null info");
@@ -413,6 +415,7 @@ TEST(ShardHandles, ThatAreNone) {
                                     weftShardBucket(none, 0, &bucket),
                                     weftShardInfo(none, &info),
                                     weftShardStart(none, 0),
+                                    weftShardSetWeights(none, 0, nullptr),
                                     weftStepBegin(none, &args),
                                     weftGradReady(none, 0),
                                     weftGradDone(none),

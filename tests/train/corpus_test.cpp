@@ -41,6 +41,24 @@ TEST(Corpus, NamesWhatCannotBeRead) {
   }
 }
 
+TEST(Corpus, TokensOfMegatronAreNotTakenForText) {
+  const TemporaryFolder folder;
+  const std::string magic("MMIDIDX\0\0", 9);
+  folder.write("data/a.bin", "tokens");
+  EXPECT_EQ(text(readCorpus(folder / "data/a.bin")), "tokens") << "any bytes";
+  folder.write("data/a.idx", magic);
+  for (const char* name : {"data/a.bin", "data/a.idx", "data"}) {
+    try {
+      readCorpus(folder / name);
+      ADD_FAILURE() << name;
+    } catch (const Failure& failure) {
+      EXPECT_NE(std::string(failure.what()).find("tokens of a Megatron dataset"),
+                std::string::npos);
+      EXPECT_EQ(failure.code(), 65);
+    }
+  }
+}
+
 TEST(Corpus, WhatHasNoEndIsRefused) {
   EXPECT_THROW(readCorpus("/dev/zero"), Failure);
   EXPECT_THROW(requireFile("/dev/zero"), Failure);

@@ -35,7 +35,6 @@ class Runs : public SmallRuns {
       ASSERT_EQ(loss, whole.losses.at(step)) << "step " << step << "\n" << output;
       ASSERT_EQ(norm, whole.norms.at(step)) << "step " << step;
     }
-    std::remove((folder_ / "csv").c_str());
   }
 
   // The points of the first line of that picture.
@@ -132,14 +131,27 @@ TEST_F(Runs, WhateverIsShardedTheCurveIsTheSame) {
 }
 
 TEST_F(Runs, ReproducibleOnesAreTheSameBitsOnAnyNumberOfRanks) {
-  const std::string flags = "--steps 6 --batch 2 --reproducible ";
-  const Curve one = train(flags + "--grad-accum 8");
-  for (const char* way : {"--ranks 2 --grad-accum 4 --shard zero1",
-                          "--ranks 4 --grad-accum 2 --shard mics", "--ranks 8 --shard 2,2,4"}) {
+  const std::string flags = "--steps 4 --batch 1 --reproducible ";
+  const Curve one = train(flags + "--grad-accum 24");
+  for (const char* way :
+       {"--ranks 3 --grad-accum 8 --shard zero1", "--ranks 4 --grad-accum 6 --shard mics",
+        "--ranks 8 --grad-accum 3 --shard 2,2,4"}) {
     const Curve many = train(flags + way);
     EXPECT_EQ(many.losses, one.losses) << way;
     EXPECT_EQ(many.norms, one.norms) << way;
     EXPECT_EQ(many.weights, one.weights) << way;
+  }
+}
+
+// Gathered for forward and for backward, and reduced: 2 bytes each on two ranks, whatever the cut.
+TEST_F(Runs, Zero3MovesEachWeightAsOftenAsItIsUsed) {
+  for (const char* flags : {"--bucket-mb 0.3", "--bucket-mb 1", "--bucket-mb 4"}) {
+    train(fmt::format("--steps 4 --batch 1 --layers 4 --hidden 256 --ranks 2 --shard zero3 {}",
+                      flags));
+    const double bytes =
+        nlohmann::json::parse(std::ifstream(folder_ / "json")).at("wire_bytes_per_parameter");
+    EXPECT_LT(bytes, 6.2) << flags;
+    EXPECT_GT(bytes, 4.0) << flags;
   }
 }
 
@@ -150,6 +162,23 @@ TEST_F(Runs, Bfloat16WeightsNeedStochasticRounding) {
   const Curve nearest = train(flags + "--params bf16-only");
   EXPECT_LT(std::abs(up.losses.back() - fp32.losses.back()),
             std::abs(nearest.losses.back() - fp32.losses.back()));
+}
+
+// What the optimizer steps is the same draw, to the bit, whatever the model computes with.
+TEST_F(Runs, InitialWeightsDoNotDependOnTheirType) {
+  const auto weightsOf = [&](const std::string& flags) {
+    const std::string file = folder_ / "weights";
+    const Outcome outcome =
+        shell(command("--model neox --rotary zero-frequency --steps 1 --batch 1 --lr 0 --export " +
+                      file + flags));
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+    std::ostringstream bytes;
+    bytes << std::ifstream(file, std::ios::binary).rdbuf();
+    return bytes.str();
+  };
+  const std::string fp32 = weightsOf("");
+  EXPECT_TRUE(weightsOf(" --params bf16 --ranks 2 --shard zero3") == fp32);
+  EXPECT_FALSE(weightsOf(" --params bf16-only") == fp32) << "there is nothing but their rounding";
 }
 
 // Killed at random moments and resumed, on another number of ranks each time: each step that is
@@ -177,7 +206,43 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
       ASSERT_EQ(outcome.exitCode, 137) << outcome.output;
       ++done;
     }
-    EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("weights"), whole.weights);
+    const Curve resumed = readCurve();  // of all its runs
+    EXPECT_EQ(resumed.losses, whole.losses);
+    EXPECT_EQ(resumed.weights, whole.weights);
+    std::remove((folder_ / "csv").c_str());
+  }
+}
+
+TEST_F(Runs, SigtermSavesAndTheNextRunContinuesTheCurve) {
+  const std::string csv = folder_.write("csv", "");
+  const std::string flags =
+      fmt::format("--batch 2 --ranks 2 --csv {} --save {} --resume {} --steps ", csv,
+                  folder_ / "save", folder_ / "save");
+  const Outcome outcome = shell(fmt::format(
+      "{{ {} & launcher=$!; while kill -0 $launcher && [ $(cat {} | wc -l) -lt 5 ]; do sleep 0.05; "
+      "done; kill -TERM $launcher; wait $launcher; }}",
+      command(flags + "1000000"), csv));
+  EXPECT_EQ(outcome.exitCode, 75) << outcome.output;
+  const size_t steps = readCurve().losses.size();
+  EXPECT_EQ(
+      outcome.output,
+      fmt::format("weft-train: ended by SIGTERM after {} steps: saved in {}; the same command "
+                  "with --resume {} goes on\n",
+                  steps, folder_ / "save", folder_ / "save"));
+  EXPECT_EQ(shell(command(fmt::format("{}{}", flags, steps + 2))).output, "");
+  EXPECT_EQ(readCurve().losses.size(), steps + 2);
+  folder_.write("csv", "step,loss\n");
+  const Outcome other = shell(command(fmt::format("{}{}", flags, steps + 3)));
+  EXPECT_EQ(other.exitCode, 65);
+  EXPECT_NE(other.output.find("csv is no curve of weft-train"), std::string::npos) << other.output;
+}
+
+TEST_F(Runs, UnderALauncherThereIsNoOther) {
+  for (const char* flags : {"--ranks 2", "--scaling 1,2"}) {
+    const Outcome outcome = shell("WEFT_RANK=0 WEFT_SIZE=2 " + command(flags));
+    EXPECT_EQ(outcome.exitCode, 64);
+    EXPECT_NE(outcome.output.find("starts ranks of its own, and a launcher"), std::string::npos)
+        << outcome.output;
   }
 }
 
@@ -278,8 +343,9 @@ TEST_F(Runs, ThePictureHasThePointOfEachStep) {
 }
 
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
-  const Outcome outcome = shell(
-      command("--scaling 1,2 --scaling-seconds 0.5 --batch 2 --svg " + folder_ / "scaling.svg"));
+  const Outcome outcome =
+      shell(command("--scaling 1,2 --scaling-seconds 0.3 --scaling-rounds 2 --batch 2 --svg " +
+                    folder_ / "scaling.svg"));
   EXPECT_EQ(outcome.exitCode, 0);
   const std::string points = firstLineOf(folder_ / "scaling.svg");
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 2) << points;
@@ -291,19 +357,18 @@ TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
   ASSERT_EQ(rows.size(), 3u) << outcome.output;
   for (int row : {1, 2}) {
     int ranks = 0;
-    double total = 0, perRank = 0, efficiency = 0, independent = 0, communication = 0, exposed = -1;
-    ASSERT_EQ(
-        std::sscanf(rows[static_cast<size_t>(row)].c_str(), "%d %lf %lf %lf %% %lf %lf %% %lf",
-                    &ranks, &total, &perRank, &efficiency, &independent, &communication, &exposed),
-        7)
+    double total = 0, perRank = 0, efficiency = 0;
+    ASSERT_EQ(std::sscanf(rows[static_cast<size_t>(row)].c_str(), "%d %lf %*s %lf %lf %%", &ranks,
+                          &total, &perRank, &efficiency),
+              4)
         << rows[static_cast<size_t>(row)];
     EXPECT_EQ(ranks, row);
-    constexpr double kRounding = 0.0051, kPercentRounding = 0.051;
-    EXPECT_NEAR(perRank * ranks, total, kRounding * (ranks + 1));
-    EXPECT_NEAR(communication, 100 * total / independent,
-                kPercentRounding + communication * kRounding * (1 / total + 1 / independent));
-    EXPECT_GE(exposed, 0);
+    EXPECT_NEAR(perRank * ranks, total, 0.0051 * (ranks + 1));
+    if (row == 1) {
+      EXPECT_EQ(efficiency, 100);
+    }
   }
+  EXPECT_NE(outcome.output.find("# the same run differed by up to "), std::string::npos);
 }
 
 }  // namespace

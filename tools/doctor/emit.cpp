@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <csignal>
 #include <filesystem>
 
 #include "perf/common/exit_code.h"
@@ -19,8 +18,9 @@ constexpr std::array kDoNotRetry = {kExitWrong,          kExitUsage,        kExi
                                     kExitInternal,       kExitCannotStart,  kExitCannotWrite,
                                     kExitAuthentication, kExitConfiguration};
 
-// A code that no rule matches is retried, so the last two rules end what the first three do not
-// name. JSON has no comments: the block is valid as it is.
+// What no rule matches is retried, so the last one ends what those before it do not name; there may
+// be five (AWS Batch's API reference, EvaluateOnExit, whose example ends so, too). JSON has no
+// comments: the block is valid as it is.
 std::string awsBatch() {
   return fmt::format(R"({{
   "retryStrategy": {{
@@ -29,13 +29,13 @@ std::string awsBatch() {
       {{"onStatusReason": "Host EC2*", "action": "RETRY"}},
       {{"onExitCode": "{}", "action": "RETRY"}},
       {{"onExitCode": "{}", "action": "RETRY"}},
-      {{"onExitCode": "*", "action": "EXIT"}},
+      {{"onExitCode": "{}", "action": "RETRY"}},
       {{"onReason": "*", "action": "EXIT"}}
     ]
   }}
 }}
 )",
-                     kExitLost, kExitBad);
+                     kExitLost, kExitBad, kExitKilled);
 }
 
 // A prolog has no PATH. srun ends with its ranks' highest code, so a rank that was killed hides the
@@ -52,7 +52,7 @@ RequeueExit={},{},{}
 #!/bin/sh
 {} --quick > /var/log/weft-doctor.log 2>&1; test $? -ne {}
 )",
-                     kExitBad, kExitLost, 128 + SIGKILL, doctor, kExitBad);
+                     kExitBad, kExitLost, kExitKilled, doctor, kExitBad);
 }
 
 std::string kubernetes() {
@@ -70,12 +70,12 @@ podFailurePolicy:
   - action: Count
     onExitCodes:
       operator: In
-      values: [{}, {}]
+      values: [{}, {}, {}]
 template:
   spec:
     restartPolicy: Never
 )",
-                     fmt::join(kDoNotRetry, ", "), kExitBad, kExitLost);
+                     fmt::join(kDoNotRetry, ", "), kExitBad, kExitLost, kExitKilled);
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <set>
 
+#include "perf/common/launched.h"
 #include "perf/weft-perf/report.h"
 
 namespace weft::test {
@@ -52,22 +52,8 @@ int wantedNodes(const TestOptions& options) {
 
 }  // namespace
 
-bool isStartedByLauncher() {
-  constexpr std::array kVariables = {"WEFT_RANK",
-                                     "WEFT_SIZE",
-                                     "PMIX_RANK",
-                                     "PMI_RANK",
-                                     "SLURM_STEP_NUM_TASKS",
-                                     "AWS_BATCH_JOB_NODE_INDEX"};
-  const auto isSet = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  };
-  return std::ranges::any_of(kVariables, isSet) || (isSet("RANK") && isSet("MASTER_PORT"));
-}
-
 std::string wantedLauncher(const TestOptions& options) {
-  const bool launched = isStartedByLauncher();
+  const bool launched = tools::isStartedByLauncher();
   if (options.slurm && std::getenv("SLURM_STEP_NUM_TASKS") == nullptr) {
     return fmt::format(
         "-S: srun has not started this; start the ranks by it: srun {}-n {} weft-test ...",

@@ -10,10 +10,6 @@
 
 namespace weft::test {
 
-// Whether this process is a rank that somebody has started, by the variables that
-// weftCommInitFromEnv reads.
-bool isStartedByLauncher();
-
 // Why these options need a launcher that is not there, with the command that has one; or nothing.
 std::string wantedLauncher(const TestOptions& options);
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "perf/common/exit_code.h"
+#include "perf/common/launched.h"
 #include "perf/common/local_ranks.h"
 #include "perf/common/program.h"
 #include "perf/weft-perf/life.h"
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "weft-test: {}\n", why);
     return tools::kExitUsage;
   }
-  return isStartedByLauncher() ? liveAsOneRank(options) : startRanks(options, argv);
+  return tools::isStartedByLauncher() ? liveAsOneRank(options) : startRanks(options, argv);
 }
 
 }  // namespace weft::test

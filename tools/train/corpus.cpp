@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "tools/train/failure.h"
 
@@ -26,7 +27,27 @@ std::vector<fs::path> filesBelow(const fs::path& folder) {
   return files;
 }
 
+constexpr std::string_view kIndexMagic{"MMIDIDX\0\0", 9};
+
+bool isIndex(const fs::path& file) {
+  char head[kIndexMagic.size()] = {};
+  std::ifstream(file, std::ios::binary).read(head, sizeof head);
+  return std::string_view(head, sizeof head) == kIndexMagic;
+}
+
+// The tokens of a Megatron dataset are no text, and the file of tokens alone does not say so.
+void refuseTokens(const fs::path& file) {
+  const fs::path index = fs::path(file).replace_extension(".idx");
+  if (!isIndex(file) && !(file.extension() == ".bin" && isIndex(index))) return;
+  throw Failure(
+      Exit::kData,
+      fmt::format("{} holds tokens of a Megatron dataset ({} is its index), not text, and "
+                  "would be learned as bytes; name the text that it was made of",
+                  file.string(), index.string()));
+}
+
 void append(const fs::path& file, std::vector<uint8_t>& bytes) {
+  refuseTokens(file);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   bytes.insert(bytes.end(), std::istreambuf_iterator<char>(stream), {});

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "perf/common/report_file.h"
+#include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
 
 namespace weft::train {
@@ -14,6 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 void checkReports(const Options& options) {
+  if (!options.resume.empty())
+    static_cast<void>(curveBefore(options.csv, std::numeric_limits<int64_t>::max()));
   for (const std::string& path : {options.csv, options.json, options.svg})
     if (!path.empty()) tools::ReportFile tried(path);
 }

@@ -3,6 +3,9 @@
 // starts ranks, or becomes one.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "perf/common/launched.h"
 #include "perf/common/local_ranks.h"
 #include "perf/common/program.h"
 #include "tools/train/attention_memory.h"
@@ -25,7 +28,19 @@ void checkInput(const Options& options) {
   checkAttentionFits(options, bytesOfThisHost());
 }
 
+// Copies of one training would write the same files.
+void checkNobodyElseStartsRanks(const Options& options) {
+  if (tools::launchedRanks() == 1 || (options.ranks == 0 && options.scaling.empty())) return;
+  throw Failure(
+      Exit::kUsage,
+      fmt::format("{} starts ranks of its own, and a launcher has started several copies "
+                  "of this program; leave it out (mpirun -n {} weft-train ...), or start "
+                  "weft-train without a launcher",
+                  options.ranks > 0 ? "--ranks" : "--scaling", std::max(options.ranks, 2)));
+}
+
 int run(const Options& options, char** argv) {
+  checkNobodyElseStartsRanks(options);
   if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
   checkInput(options);
   if (!options.scaling.empty()) return printScalingTable(options, argv);

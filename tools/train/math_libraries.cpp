@@ -6,6 +6,8 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
+#include <algorithm>
+
 namespace weft::train {
 namespace {
 
@@ -32,6 +34,12 @@ void setComputeThreads(int threads) {
   // faults.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+int actualComputeThreads() {
+  int threads = at::get_num_threads();
+  if (auto* get = find<int()>("openblas_get_num_threads")) threads = std::min(threads, get());
+  return threads;
 }
 
 std::string describeMathLibraries() {

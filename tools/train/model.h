@@ -11,6 +11,7 @@
 
 #include "tools/train/batch.h"
 #include "tools/train/parameters.h"
+#include "tools/train/residency.h"
 
 namespace weft::train {
 
@@ -26,8 +27,6 @@ struct ParameterMemory {
 // gradients, the residual stream and the loss stay fp32. Weights that are bf16 themselves need no
 // autocast: then everything but the loss is bf16.
 enum class Compute { kAsWeights, kAutocastBfloat16 };
-
-enum class Pass { kForward, kBackward };
 
 // Around each use of a layer, on the thread of the pass. `before` may still bring the layer's
 // weights to their place in the buffer; once `after` is called they are not read until the next
@@ -48,7 +47,10 @@ class Model {
         std::span<const ParameterMemory> memory);
   ~Model();
 
-  // Fills the weights from a seed.
+  // Draws initial weights from a seed, in fp32 whatever the model computes with, one parameter after
+  // the other; they are read only during the call. Nothing of the model's memory is touched.
+  void draw(uint64_t seed, const std::function<void(size_t parameter, const float*)>& take) const;
+  // Fills the weights with those, rounded to nearest.
   void initialize(uint64_t seed);
 
   // Called in backward as soon as a parameter's gradient is complete, on the thread of backward.

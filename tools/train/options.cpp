@@ -117,8 +117,11 @@ void addCommunication(CLI::App& app, Options& options) {
       "--shard", options.shard,
       "What the ranks share: none, zero1 (optimizer state), zero2 (and gradients), zero3 "
       "(and weights), mics (all, in groups), or K,L,M ranks for weights, gradients, state");
-  app.add_flag("--reproducible", options.reproducible,
-               "The same bits for 1, 2, 4, 8 ... ranks at equal global batch");
+  app.add_flag(
+      "--reproducible", options.reproducible,
+      "The same bits for any number of ranks, at equal global batch, --batch and --threads (of "
+      "which one is the default then). Gradients travel as often in a step as the largest "
+      "odd divisor of --grad-accum says");
   app.add_flag("--no-overlap", options.noOverlap, "Reduce only after backward, for comparison");
   app.add_flag("--independent", options.independent,
                "Ranks train without each other, for comparison");
@@ -148,6 +151,9 @@ void addOutput(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--scaling-seconds", options.scalingSeconds,
                  "Time for each measurement of the table")
+      ->check(tools::positive());
+  app.add_option("--scaling-rounds", options.scalingRounds,
+                 "How often each is made, all numbers of ranks in turn")
       ->check(tools::positive());
 }
 
@@ -238,11 +244,12 @@ std::string commonSettings(const Options& o) {
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} dtype {} batch {}x{} lr "
       "{} warmup {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {}",
+      "shard {} reproducible {} threads {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.bf16, o.batch, o.accumulate, o.learningRate,
       o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16, o.bucketMb, o.optimizer,
-      o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible);
+      o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
+      o.reproducible ? std::max(o.threads, 1) : 0);
 }
 
 }  // namespace weft::train

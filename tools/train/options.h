@@ -73,7 +73,8 @@ struct Options {
 
   // The scaling table.
   std::vector<int> scaling;
-  double scalingSeconds = 6;
+  double scalingSeconds = 3;
+  int64_t scalingRounds = 3;
 };
 
 // Reads and checks the command line. --help prints and exits with 0. Throws Failure with a

@@ -28,8 +28,9 @@ struct Layer {
 };
 
 struct Parameters {
-  std::vector<Parameter> list;  // in order of first use; matrices are [outputs, inputs]
-  std::vector<Layer> layers;    // tile the list
+  std::vector<Parameter> list;    // in order of first use; matrices are [outputs, inputs]
+  std::vector<Layer> layers;      // tile the list
+  bool firstIsUsedAgain = false;  // the first layer, whose embedding is tied, with the last one
 
   size_t size() const;  // elements of all
 };

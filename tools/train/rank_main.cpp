@@ -6,11 +6,13 @@
 #include "tools/train/failure.h"
 #include "tools/train/options.h"
 #include "tools/train/run_rank.h"
+#include "tools/train/termination.h"
 
 namespace weft::train {
 namespace {
 
 int main(int argc, char** argv) {
+  endWithRetryOnSigterm();
   try {
     return runRank(parseOptions(argc, argv));
   } catch (const Failure& failure) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tools/train/curve_file.h"
 #include "tools/train/plot.h"
 
 namespace weft::train {
@@ -65,10 +66,18 @@ Report::Report(const Options& options, int ranks)
     : options_(options),
       out_(tools::besides({options.csv, options.json, options.svg})),
       tokensPerStep_(
-          static_cast<double>(options.batch * options.accumulate * options.length * ranks)) {
-  if (options.csv.empty()) return;
-  csv_.emplace(options.csv);
-  csv_->write("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n");
+          static_cast<double>(options.batch * options.accumulate * options.length * ranks)) {}
+
+void Report::openCurve(int64_t firstStep) {
+  if (options_.csv.empty()) return;
+  const std::string before = curveBefore(options_.csv, firstStep);
+  if (before.empty()) {
+    csv_.emplace(options_.csv);
+    csv_->write(kCurveHead);
+    return;
+  }
+  tools::ReportFile(options_.csv).write(before);
+  csv_.emplace(options_.csv, tools::ReportStream::Start::kAtItsEnd);
 }
 
 // main() finds out whether it arrived.
@@ -103,11 +112,12 @@ void Report::add(const StepReport& r) {
     });
   }
   if (options_.quiet) return;
-  if (r.step == 0) {
+  if (losses_.size() == 1) {
     print(fmt::format("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss",
                       "grad_norm", "lr", "tokens/s", "step(ms)", "exposed(ms)", "wire B/p"));
   }
-  if (r.step % options_.logEvery != 0 && r.step + 1 != options_.steps && !r.stop) return;
+  if (r.step % options_.logEvery != 0 && r.step + 1 != options_.steps && r.stop == Stop::kNo)
+    return;
   print(fmt::format("{:>8} {:>9.4f} {:>10.4f} {:>10.3g} {:>10.0f} {:>9.1f} {:>11.2f} {:>8.3f}\n",
                     r.step, r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs,
                     exposedMs, r.wireBytes));

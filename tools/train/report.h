@@ -52,9 +52,11 @@ struct Summary {
 
 class Report {
  public:
-  // Opens the CSV file. Throws tools::CannotWrite.
   Report(const Options& options, int ranks);
 
+  // Opens the CSV file, and keeps in it what an earlier run has written of the steps before this
+  // one. Throws tools::CannotWrite, and Failure if another file is there.
+  void openCurve(int64_t firstStep);
   void head(const std::string& line) const;  // one line of comment
   void add(const StepReport& report);
   // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.

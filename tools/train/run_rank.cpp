@@ -16,6 +16,7 @@
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/report.h"
+#include "tools/train/termination.h"
 #include "tools/train/trainer.h"
 #include "weft/weft.hpp"
 
@@ -39,9 +40,10 @@ Exit exitCodeOf(weftResult_t result) {
   }
 }
 
-// Cores that this process may use, shared evenly among the ranks of its host.
+// Cores that this process may use, shared evenly among the ranks of its host. The sums inside of an
+// operation depend on its threads, so those of reproducible runs do not depend on the ranks.
 int computeThreads(const Options& options, const Communicator& world) {
-  if (options.threads > 0) return options.threads;
+  if (options.threads > 0 || options.reproducible) return std::max(options.threads, 1);
   int localRank = 0, localRanks = 1;
   check(weftCommLocalRank(world, &localRank, &localRanks), world);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -73,7 +75,8 @@ void printHead(const Report& report, const Options& o, const Communicator& world
                   o.wireBf16 ? "bf16" : "fp32", info.buckets, o.bucketMb,
                   o.noOverlap ? ", not overlapped" : ""));
   report.head(fmt::format("{}, shard {}{}: {:.1f} MB of weights, gradients and state a rank",
-                          o.optimizer, o.shard, o.reproducible ? ", reproducible" : "",
+                          o.optimizer, o.shard,
+                          o.reproducible ? ", reproducible at this --threads and --batch" : "",
                           static_cast<double>(info.bytes) / 1e6));
   report.head(fmt::format(
       "data: {}, {} bytes; a step is {} ranks x {} x {} = {} sequences; seed {}", o.data, textBytes,
@@ -124,12 +127,67 @@ bool isThereToResume(const std::string& folder, Communicator& team) {
   return has != 0;
 }
 
-// Returns whether all that should be was written.
-bool train(const Options& options, Communicator& world, Communicator& team) {
+// All steps until one is the last; the report of that one.
+StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter, Report* report) {
+  StepReport last{};
+  const auto take = [&](const std::optional<StepReport>& ended) {
+    if (!ended) return;
+    last = *ended;
+    meter.add(last);
+    if (report != nullptr) report->add(last);
+  };
+  const auto start = Clock::now();
+  const auto wantsStop = [&] {
+    if (DeferSigterm::hasCome()) return Stop::kTerminated;
+    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    return options.seconds > 0 && elapsed > options.seconds ? Stop::kTimeIsUp : Stop::kNo;
+  };
+  while (trainer.begun() < options.steps && last.stop == Stop::kNo) {
+    take(trainer.step(wantsStop));
+    if (options.saveEvery == 0 || trainer.begun() % options.saveEvery != 0) continue;
+    take(trainer.finish());
+    trainer.save(options.save, false);
+  }
+  take(trainer.finish());
+  return last;
+}
+
+int endEarly(const Options& options, const Trainer& trainer, const Communicator& world) {
+  const std::string what =
+      options.save.empty() ? std::string("nothing is saved; --save DIR would have")
+                           : fmt::format("saved in {}; the same command with --resume {} goes on",
+                                         options.save, options.save);
+  if (world.rank() == 0)
+    fmt::print(stderr, "weft-train: ended by SIGTERM after {} steps: {}\n", trainer.begun(), what);
+  return static_cast<int>(Exit::kPeerLost);
+}
+
+void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
+                  const PaceMeter& meter, int64_t steps, int threads, Report* report) {
+  const std::vector<Pace> paces = gatherPaces(world, meter.pace());
+  if (!options.independent)
+    agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
+  if (report == nullptr) return;
+  Summary summary = summarize(options, paces);
+  summary.threads = threads;
+  summary.steps = steps;
+  summary.weights = trainer.weightsFingerprint();
+  summary.memoryBytes = static_cast<double>(trainer.info().bytes);
+  report->finish(summary);
+}
+
+// Returns the exit code.
+int train(const Options& options, Communicator& world, Communicator& team) {
   checkFilesOfAll(options, world);
   const std::vector<uint8_t> text = readCorpus(options.data);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
+  if (options.reproducible && actualComputeThreads() != threads) {
+    throw Failure(Exit::kConfiguration,
+                  fmt::format("--reproducible: the math libraries take {} of {} threads, and their "
+                              "sums depend on it; give --threads {}",
+                              actualComputeThreads(), threads, actualComputeThreads()));
+  }
   Trainer trainer(options, team, text);
   checkAttentionFits(options, bytesOfThisHost());
 
@@ -142,43 +200,22 @@ bool train(const Options& options, Communicator& world, Communicator& team) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
   }
+  if (report) report->openCurve(trainer.begun());
   world.barrier();
 
+  const DeferSigterm whileThereIsWork;
   PaceMeter meter;
-  StepReport last{};
-  const auto take = [&](const std::optional<StepReport>& ended) {
-    if (!ended) return;
-    last = *ended;
-    meter.add(last);
-    if (report) report->add(last);
-  };
-  const auto start = Clock::now();
-  while (trainer.begun() < options.steps && !last.stop) {
-    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    take(trainer.step(options.seconds > 0 && elapsed > options.seconds));
-    if (options.saveEvery == 0 || trainer.begun() % options.saveEvery != 0) continue;
-    take(trainer.finish());
-    trainer.save(options.save, false);
-  }
-  take(trainer.finish());
+  Report* const told = report ? &*report : nullptr;
+  const StepReport last = makeSteps(options, trainer, meter, told);
   if (!options.save.empty()) trainer.save(options.save, true);
+  if (last.stop == Stop::kTerminated) return endEarly(options, trainer, world);
   if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
   if (meter.empty()) {
     if (report) report->head(fmt::format("all {} steps are done already", options.steps));
-    return true;
+    return 0;
   }
-
-  const std::vector<Pace> paces = gatherPaces(world, meter.pace());
-  if (!options.independent)
-    agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
-  if (!report) return true;
-  Summary summary = summarize(options, paces);
-  summary.threads = threads;
-  summary.steps = last.step + 1;
-  summary.weights = trainer.weightsFingerprint();
-  summary.memoryBytes = static_cast<double>(trainer.info().bytes);
-  report->finish(summary);
-  return report->isComplete();
+  summarizeRun(options, world, trainer, meter, last.step + 1, threads, told);
+  return report && !report->isComplete() ? static_cast<int>(Exit::kCannotWrite) : 0;
 }
 
 // The first of a team speaks for all of it. A launcher that sees a rank end with an error ends the
@@ -198,9 +235,9 @@ int trainOrTell(const Options& options, Communicator& world) {
   Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
   Communicator& team = options.independent ? alone : world;
   try {
-    const bool complete = train(options, world, team);
+    const int code = train(options, world, team);
     world.finalize();
-    return complete ? 0 : static_cast<int>(Exit::kCannotWrite);
+    return code;
   } catch (const SharedFailure& failure) {
     return tell(failure, world, team);
   }

@@ -10,13 +10,16 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 
 #include "perf/common/local_ranks.h"
+#include "perf/common/median.h"
 #include "perf/common/report_file.h"
 #include "tools/train/failure.h"
 #include "tools/train/plot.h"
+#include "tools/train/scaling_table.h"
 
 namespace weft::train {
 namespace {
@@ -68,8 +71,11 @@ class ScalingTable {
 
   void print() {
     printHead();
-    single_ = measure(1, false).sequencesPerSecond;
-    for (const int ranks : options_.scaling) printRow(ranks);
+    std::set<int> counts(options_.scaling.begin(), options_.scaling.end());
+    counts.insert(1);
+    for (const int ranks : counts) rows_[ranks].ranks = ranks;
+    for (int64_t round = 0; round < options_.scalingRounds; ++round) measureRound(round);
+    printTable();
     if (!options_.svg.empty()) draw();
   }
 
@@ -79,33 +85,54 @@ class ScalingTable {
     fmt::print(
         out_,
         "# weft-train scaling: {} sequences of {} tokens per rank and step (weak scaling), {} "
-        "thread(s) per rank in every row, {} cores, median step of {} s\n",
+        "thread(s) per rank in every row, {} cores, medians of {} rounds of {} s\n",
         options_.batch * options_.accumulate, options_.length, threads_, cores,
-        options_.scalingSeconds);
+        options_.scalingRounds, options_.scalingSeconds);
     const int most = *std::max_element(options_.scaling.begin(), options_.scaling.end());
     if (most * threads_ > cores) {
       fmt::print(out_,
                  "# {} ranks need {} cores and there are {}: rows beyond {} ranks share cores\n",
                  most, most * threads_, cores, cores / threads_);
     }
-    fmt::print(out_, "{:>5} {:>9} {:>11} {:>10} {:>17} {:>15} {:>11}\n", "ranks", "seq/s",
-               "seq/s/rank", "efficiency", "independent seq/s", "comm efficiency", "exposed(ms)");
     std::fflush(out_);
   }
 
-  void printRow(int ranks) {
-    const Figures independent = measure(ranks, true);
-    const Figures together = measure(ranks, false);
-    const double perRank = together.sequencesPerSecond / ranks;
-    fmt::print(out_, "{:>5} {:>9.2f} {:>11.2f} {:>8.1f} % {:>17.2f} {:>13.1f} % {:>11.2f}\n", ranks,
-               together.sequencesPerSecond, perRank, 100 * perRank / single_,
-               independent.sequencesPerSecond,
-               100 * together.sequencesPerSecond / independent.sequencesPerSecond,
-               together.exposedMs);
+  // Up, and the next time down again.
+  void measureRound(int64_t round) {
+    std::vector<int> counts;
+    for (const auto& [ranks, row] : rows_) counts.push_back(ranks);
+    if (round % 2 == 1) std::ranges::reverse(counts);
+    std::string said;
+    for (const int ranks : counts) {
+      ScalingRounds& row = rows_[ranks];
+      const Figures together = measure(ranks, false);
+      const Figures independent = ranks == 1 ? together : measure(ranks, true);
+      row.together.push_back(together.sequencesPerSecond);
+      row.independent.push_back(independent.sequencesPerSecond);
+      row.exposedMs.push_back(together.exposedMs);
+      said +=
+          fmt::format("{} {}: {:.2f}", said.empty() ? "" : ",", ranks, together.sequencesPerSecond);
+    }
+    fmt::print(out_, "# round {} of {}, seq/s by ranks:{}\n", round + 1, options_.scalingRounds,
+               said);
     std::fflush(out_);
-    linear_.points.push_back({1.0 * ranks, single_ * ranks});
-    independent_.points.push_back({1.0 * ranks, independent.sequencesPerSecond});
-    together_.points.push_back({1.0 * ranks, together.sequencesPerSecond});
+  }
+
+  void printTable() {
+    fmt::print(out_, "{}", scalingHead());
+    const ScalingRounds& one = rows_.at(1);
+    const double single = tools::median(one.together);
+    std::vector<ScalingRounds> measured;
+    for (const auto& [ranks, row] : rows_) measured.push_back(row);
+    for (const int ranks : options_.scaling) {
+      const ScalingRounds& row = rows_.at(ranks);
+      fmt::print(out_, "{}", scalingRow(row, one));
+      linear_.points.push_back({1.0 * ranks, single * ranks});
+      independent_.points.push_back({1.0 * ranks, tools::median(row.independent)});
+      together_.points.push_back({1.0 * ranks, tools::median(row.together)});
+    }
+    fmt::print(out_, "{}", scalingNoise(measured));
+    std::fflush(out_);
   }
 
   void draw() const {
@@ -141,7 +168,7 @@ class ScalingTable {
   std::FILE* out_;
   int threads_;
   std::vector<std::string> arguments_;
-  double single_ = 0;  // sequences per second of one rank
+  std::map<int, ScalingRounds> rows_;
   Line together_{"one training", {}}, independent_{"without exchange", {}},
       linear_{"times one rank", {}};
 };

@@ -6,16 +6,18 @@
 
 namespace weft::train {
 
-// For each number of ranks, runs this program with that many local ranks, once as one training and
-// once as so many independent ones, for options.scalingSeconds each, and prints
+// In each of options.scalingRounds rounds, and for each number of ranks and for one, runs this
+// program with that many local ranks, once as one training and once as so many independent ones, for
+// options.scalingSeconds each, and prints medians and ranges
 //
 //   ranks | seq/s | seq/s/rank | efficiency | independent seq/s | comm efficiency | exposed ms
 //
-// efficiency is seq/s/rank over that of one rank: all losses. Independent ranks share the machine
-// but exchange nothing, so comm efficiency, seq/s over theirs, is the loss to communication alone,
-// and the rest is lost to memory bandwidth, caches and clocks. Every rank of every row has the same
-// number of threads (--threads, else 1). `argv` is the command line; all but its --scaling and
-// --svg is used. options.svg is the picture of seq/s over ranks. Returns the exit code.
+// efficiency is seq/s/rank over that of one rank in the same round, hence 100 % for one: all losses.
+// Independent ranks share the machine but exchange nothing, so comm efficiency, seq/s over theirs, is
+// the loss to communication alone, and the rest is lost to memory bandwidth, caches and clocks. Every
+// rank of every row has the same number of threads (--threads, else 1). `argv` is the command line;
+// all but its --scaling and --svg is used. options.svg is the picture of seq/s over ranks. Returns the
+// exit code.
 int printScalingTable(const Options& options, char** argv);
 
 }  // namespace weft::train

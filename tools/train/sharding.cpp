@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
+#include <set>
+#include <utility>
 
 namespace weft::train {
 namespace {
@@ -46,12 +47,13 @@ weftShardConfig_t configOf(const Options& options, const Communicator& team) {
 }  // namespace
 
 ShardedParameters::ShardedParameters(const Options& options, Communicator& team,
-                                     const std::vector<Parameter>& parameters) {
+                                     const Parameters& parameters)
+    : count_(parameters.list.size()) {
   std::vector<weftParam_t> list;
   std::vector<std::vector<size_t>> shapes;
-  for (const Parameter& p : parameters) shapes.emplace_back(p.shape.begin(), p.shape.end());
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Parameter& p = parameters[i];
+  for (const Parameter& p : parameters.list) shapes.emplace_back(p.shape.begin(), p.shape.end());
+  for (size_t i = 0; i < count_; ++i) {
+    const Parameter& p = parameters.list[i];
     list.push_back({p.name.c_str(), p.size(), p.decay ? 0 : WEFT_PARAM_NO_DECAY, -1,
                     shapes[i].data(), static_cast<int>(shapes[i].size())});
   }
@@ -59,16 +61,21 @@ ShardedParameters::ShardedParameters(const Options& options, Communicator& team,
   weftShard_t made = nullptr;
   weft::check(weftShardCreate(&made, team, list.data(), list.size(), &config));
   shard_ = Owner(made);
-  for (size_t i = 0; i < list.size(); ++i) {
-    int bucket = 0;
-    check(weftShardBucket(shard_, i, &bucket));
-    buckets_.push_back(bucket);
+  std::vector<std::set<int>> buckets(parameters.layers.size());
+  for (size_t layer = 0; layer < buckets.size(); ++layer) {
+    const auto [first, count] = parameters.layers[layer];
+    layers_[first] = layer;
+    for (size_t i = first; i < first + count; ++i) {
+      int bucket = 0;
+      check(weftShardBucket(shard_, i, &bucket));
+      buckets[layer].insert(bucket);
+    }
   }
-  users_.assign(static_cast<size_t>(info().buckets), 0);
+  residency_.emplace(std::move(buckets), parameters.firstIsUsedAgain);
 }
 
 std::vector<ParameterMemory> ShardedParameters::memory() const {
-  std::vector<ParameterMemory> memory(buckets_.size());
+  std::vector<ParameterMemory> memory(count_);
   for (size_t i = 0; i < memory.size(); ++i)
     check(weftShardBuffers(shard_, i, &memory[i].weights, &memory[i].gradient));
   return memory;
@@ -81,25 +88,15 @@ weftShardInfo_t ShardedParameters::info() const {
   return info;
 }
 
-std::set<int> ShardedParameters::bucketsOf(size_t first, size_t count) const {
-  return {buckets_.begin() + static_cast<std::ptrdiff_t>(first),
-          buckets_.begin() + static_cast<std::ptrdiff_t>(first + count)};
+void ShardedParameters::acquire(size_t first, Pass pass) {
+  const Residency::Wanted wanted = residency_->use(layers_.at(first), pass);
+  for (const int bucket : wanted.now) check(weftParamWait(shard_, bucket));
+  if (wanted.next >= 0) check(weftParamPrefetch(shard_, wanted.next));
 }
 
-// Forward uses the last bucket first.
-void ShardedParameters::acquire(size_t first, size_t count, Pass pass) {
-  const std::set<int> used = bucketsOf(first, count);
-  for (const int bucket : std::views::reverse(used)) {
-    if (users_[static_cast<size_t>(bucket)]++ == 0) check(weftParamWait(shard_, bucket));
-  }
-  const int next = pass == Pass::kForward ? *used.begin() - 1 : *used.rbegin() + 1;
-  if (next >= 0 && next < static_cast<int>(users_.size())) check(weftParamPrefetch(shard_, next));
-}
-
-void ShardedParameters::release(size_t first, size_t count) {
-  for (const int bucket : bucketsOf(first, count)) {
-    if (--users_[static_cast<size_t>(bucket)] == 0) check(weftParamRelease(shard_, bucket));
-  }
+void ShardedParameters::release(size_t first, Pass pass) {
+  for (const int bucket : residency_->leave(layers_.at(first), pass))
+    check(weftParamRelease(shard_, bucket));
 }
 
 void ShardedParameters::acquireAll() {

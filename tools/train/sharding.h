@@ -3,7 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,18 +21,16 @@ namespace weft::train {
 class ShardedParameters {
  public:
   // Collective.
-  ShardedParameters(const Options& options, Communicator& team,
-                    const std::vector<Parameter>& parameters);
+  ShardedParameters(const Options& options, Communicator& team, const Parameters& parameters);
 
   operator weftShard_t() const noexcept { return shard_; }
   std::vector<ParameterMemory> memory() const;
   weftShardInfo_t info() const;
 
-  // Before and after the use of a run of parameters, if they are sharded: brings their buckets to
-  // their place, begins to bring the one that the pass uses next, and lets them go when no layer
-  // uses them any more.
-  void acquire(size_t firstParameter, size_t count, Pass pass);
-  void release(size_t firstParameter, size_t count);
+  // Before and after the use of a layer: brings its buckets to their place, begins to bring the one
+  // that the pass uses next, and lets those go that it does not use any more.
+  void acquire(size_t firstParameter, Pass pass);
+  void release(size_t firstParameter, Pass pass);
   // All of them.
   void acquireAll();
 
@@ -40,11 +39,10 @@ class ShardedParameters {
  private:
   using Owner = Handle<weftShard_t, weftShardDestroy>;
 
-  std::set<int> bucketsOf(size_t firstParameter, size_t count) const;
-
   Owner shard_;
-  std::vector<int> buckets_;  // by parameter
-  std::vector<int> users_;    // by bucket: layers that are at work
+  size_t count_;                     // of parameters
+  std::map<size_t, size_t> layers_;  // by first parameter
+  std::optional<Residency> residency_;
 };
 
 }  // namespace weft::train

@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "perf/common/report_file.h"
@@ -42,7 +45,7 @@ Trainer::Trainer(const Options& options, Communicator& team, std::span<const uin
       team_(team),
       batches_(makeBatchSource(options, text, samplesPerStep(options, team))),
       specification_(parametersOf(options.shape).list),
-      shard_(options, team, specification_),
+      shard_(options, team, parametersOf(options.shape)),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
              elementOf(options), Element::kFloat32, shard_.memory()),
       mine_(static_cast<size_t>(options.accumulate) + 1),
@@ -65,24 +68,35 @@ void Trainer::shareInitialWeights() {
   if (team_.rank() == 0) model_.initialize(options_.seed);
   check(weftShardStart(shard_, 0));
   agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
+  if (options_.params == Params::kBfloat16) shareFp32Weights();
+}
+
+// What the optimizer steps begins with the draw itself, not with what its rounding has left.
+void Trainer::shareFp32Weights() {
+  std::vector<float> weights;
+  const auto share = [&](size_t parameter, const float* drawn) {
+    weights.resize(specification_[parameter].size());
+    team_.broadcast(drawn, weights.data(), weights.size());
+    check(weftShardSetWeights(shard_, parameter, weights.data()));
+  };
+  if (team_.rank() == 0) return model_.draw(options_.seed, share);
+  for (size_t i = 0; i < specification_.size(); ++i) share(i, nullptr);
 }
 
 // Forward begins when the first layer's weights are there; sharded ones are gathered while the
-// layer before runs, and let go after their own.
+// layer before runs.
 void Trainer::gatherLayersInTime() {
   model_.onLayer(
-      {.before = [this](size_t first, size_t count,
-                        Pass pass) { shard_.acquire(first, count, pass); },
-       .after = [this](size_t first, size_t count, Pass) { shard_.release(first, count); }});
+      {.before = [this](size_t first, size_t, Pass pass) { shard_.acquire(first, pass); },
+       .after = [this](size_t first, size_t, Pass pass) { shard_.release(first, pass); }});
 }
 
-std::optional<StepReport> Trainer::step(bool wantStop) {
+std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
   if (!underWay_) since_ = Clock::now();
   const double firstLoss = forward(0);  // while the step before is still going on
   const std::optional<StepReport> before = finish();
-  if (before && before->stop) return before;
-  mine_.back() = wantStop ? 1.0 : 0.0;
-  passes(firstLoss);
+  if (before && before->stop != Stop::kNo) return before;
+  passes(firstLoss, wantsStop);
   underWay_ = true;
   return options_.noOverlap ? finish() : before;
 }
@@ -105,7 +119,7 @@ std::optional<StepReport> Trainer::finish() {
                           seconds,
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(parameters()),
-                          shared_[mine_.size() - 1] != 0};
+                          agreedStop()};
   ++ended_;
   underWay_ = false;
   return report;
@@ -124,14 +138,20 @@ void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
-// its run of `batch` among them, so any split of the same global batch gives the same gradients. In
-// reproducible runs a rank's micro-batches follow each other, as the order of sums asks.
+// its run of `batch` among them, so any split of the same global batch gives the same gradients.
 uint64_t Trainer::firstSample(int64_t micro) const {
-  const auto batch = static_cast<uint64_t>(options_.batch), m = static_cast<uint64_t>(micro);
-  const auto ranks = static_cast<uint64_t>(team_.size()),
-             rank = static_cast<uint64_t>(team_.rank());
-  if (options_.reproducible) return (rank * static_cast<uint64_t>(options_.accumulate) + m) * batch;
-  return (m * ranks + rank) * batch;
+  return microBatch(static_cast<uint64_t>(micro), static_cast<uint64_t>(team_.rank())) *
+         static_cast<uint64_t>(options_.batch);
+}
+
+// Which of the micro-batches of all ranks a rank's m-th is: in reproducible runs as shard.h asks.
+uint64_t Trainer::microBatch(uint64_t m, uint64_t rank) const {
+  const auto ranks = static_cast<uint64_t>(team_.size());
+  const uint64_t run = options_.reproducible
+                           ? uint64_t{1}
+                                 << std::countr_zero(static_cast<uint64_t>(options_.accumulate))
+                           : 1;
+  return (m / run * ranks + rank) * run + m % run;
 }
 
 weftStepArgs_t Trainer::stepArgs(bool boundary) const {
@@ -140,6 +160,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
   args.clipNorm = options_.clip;
+  args.microSteps = static_cast<int>(options_.accumulate);
   args.divisor = static_cast<double>(team_.size()) * static_cast<double>(options_.accumulate);
   return args;
 }
@@ -153,12 +174,14 @@ double Trainer::forward(int64_t micro) {
                                         static_cast<uint64_t>(options_.batch)));
 }
 
-void Trainer::passes(double firstLoss) {
+void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
   for (int64_t micro = 0; micro < options_.accumulate; ++micro) {
     const bool last = micro + 1 == options_.accumulate;
     mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : forward(micro);
-    // The losses travel under backward as well.
-    if (last) team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+    if (last) {  // the losses travel under backward as well
+      mine_.back() = static_cast<double>(wantsStop());
+      team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+    }
     const weftStepArgs_t args = stepArgs(last);
     check(weftStepBegin(shard_, &args));
     model_.backward(1.0);
@@ -169,19 +192,27 @@ void Trainer::passes(double firstLoss) {
 }
 
 double Trainer::meanLoss() const {
-  double sum = 0;
   const size_t ranks = shared_.size() / mine_.size(), losses = mine_.size() - 1;
-  for (size_t i = 0; i < ranks * losses; ++i) {
-    const double loss = shared_[i / losses * mine_.size() + i % losses];
+  std::vector<double> inOrder(ranks * losses);  // of micro-batches, whoever had them
+  for (size_t i = 0; i < inOrder.size(); ++i) {
+    const size_t rank = i / losses, m = i % losses;
+    const double loss = shared_[rank * mine_.size() + m];
     if (!std::isfinite(loss)) {
       throw SharedFailure(Exit::kData,
                           fmt::format("the loss of rank {} is {} at step {}: try a smaller "
                                       "--lr or a longer --warmup",
-                                      i / losses, loss, ended_));
+                                      rank, loss, ended_));
     }
-    sum += loss;
+    inOrder[microBatch(m, rank)] = loss;
   }
-  return sum / static_cast<double>(ranks * losses);
+  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
+}
+
+Stop Trainer::agreedStop() const {
+  double most = 0;
+  for (size_t i = mine_.size() - 1; i < shared_.size(); i += mine_.size())
+    most = std::max(most, shared_[i]);
+  return static_cast<Stop>(static_cast<int>(most));
 }
 
 void Trainer::save(const std::string& folder, bool wait) {

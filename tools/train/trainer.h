@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,9 @@
 
 namespace weft::train {
 
+// Why no step follows; of several reasons the last one here counts.
+enum class Stop { kNo, kTimeIsUp, kTerminated };
+
 struct StepReport {
   int64_t step;         // 0, 1, ...
   double loss;          // mean over all samples of all ranks, in nats
@@ -25,7 +29,7 @@ struct StepReport {
   double seconds;         // since the step before ended
   double exposedSeconds;  // that forward, or the end of the step, waited for communication
   double wireBytes;       // that this rank moved, for each parameter
-  bool stop;              // rank 0 wanted to stop after this step
+  Stop stop;              // the same on all ranks: some rank wanted it in this step
 };
 
 class Trainer {
@@ -36,8 +40,8 @@ class Trainer {
 
   // Collective. Forward and backward of the next step, whose optimizer then runs under the forward
   // of the one after it: the report is of the step before, if one was under way. If that was the
-  // last, because rank 0 wanted to stop, no other is begun.
-  std::optional<StepReport> step(bool wantStop);
+  // last, because some rank wanted to stop, no other is begun. `wantsStop` is asked late in the step.
+  std::optional<StepReport> step(const std::function<Stop()>& wantsStop);
   // Collective. Ends the step that is under way, if one is. Throws SharedFailure on every rank, as
   // step() does, if some loss or the norm is not finite.
   std::optional<StepReport> finish();
@@ -58,14 +62,17 @@ class Trainer {
 
  private:
   void shareInitialWeights();
+  void shareFp32Weights();
   void gatherLayersInTime();
   double forward(int64_t micro);
-  void passes(double firstLoss);
+  void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void throwIfNotFinite(const weftStepStats_t& stats) const;
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
+  Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
+  uint64_t microBatch(uint64_t m, uint64_t rank) const;
   int64_t globalBatch() const { return options_.batch * options_.accumulate * team_.size(); }
 
   const Options& options_;
@@ -75,7 +82,7 @@ class Trainer {
   ShardedParameters shard_;
   Model model_;
   std::vector<double> mine_;    // what this rank tells the others in a step: the loss of each
-                                // micro-batch, and whether to stop
+                                // micro-batch, and whether it wants to stop
   std::vector<double> shared_;  // everybody's, by rank
   Stream stream_;
   std::vector<size_t> late_;  // gradients that are ready, without overlap

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint
+from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint
 from ctypes import c_uint64, c_void_p
 
 from ._c import DataType, VERSION_CODE, declare, lib
@@ -102,6 +102,7 @@ class StepArgs(Structure):
         ("lossScale", c_double),
         ("divisor", c_double),
         ("skipNonFinite", c_int),
+        ("microSteps", c_int),
     ]
 
     def __init__(self) -> None:
@@ -137,6 +138,7 @@ SIGNATURES: dict[str, list] = {
     "weftShardBucket": [_shard, c_size_t, POINTER(c_int)],
     "weftShardInfo": [_shard, POINTER(ShardInfo)],
     "weftShardStart": [_shard, c_int],
+    "weftShardSetWeights": [_shard, c_size_t, POINTER(c_float)],
     "weftStepBegin": [_shard, POINTER(StepArgs)],
     "weftGradReady": [_shard, c_size_t],
     "weftGradDone": [_shard],

@@ -59,7 +59,7 @@ class ShardSettings:
     stochastic: bool = False  #: rounding of weights to 16-bit parameters
     seed: int = 0  #: of that
     bucket_elements: int = 0  #: 0: 4 Mi
-    reproducible: bool = False  #: the same bits for 1, 2, 4 ... ranks at equal global batch
+    reproducible: bool = False  #: the same bits for any number of ranks at equal global batch
 
     def as_c(self) -> _shard_c.ShardConfig:
         call, config = "ShardedOptimizer", _shard_c.ShardConfig()
@@ -92,12 +92,13 @@ class StepArgs:
     loss_scale: float = 1.0  #: what the loss was multiplied with
     divisor: float = 0.0  #: of the sum of gradients; 0: the number of ranks
     skip_non_finite: bool = True  #: no update if a gradient is infinite or NaN
+    micro_steps: int = 0  #: of a rank in a step, for reproducible steps of no power of two of them
 
     def as_c(self, boundary: bool) -> _shard_c.StepArgs:
         args = _shard_c.StepArgs()
         args.boundary, args.learningRate, args.weightDecay = boundary, self.lr, self.weight_decay
         args.clipNorm, args.lossScale, args.divisor = self.clip_norm, self.loss_scale, self.divisor
-        args.skipNonFinite = self.skip_non_finite
+        args.skipNonFinite, args.microSteps = self.skip_non_finite, self.micro_steps
         return args
 
 

@@ -15,7 +15,7 @@
 namespace weft::doctor {
 namespace {
 
-constexpr int kRetried[] = {tools::kExitBad, tools::kExitLost};
+constexpr int kRetried[] = {tools::kExitBad, tools::kExitLost, tools::kExitKilled};
 constexpr int kFinal[] = {tools::kExitWrong,          tools::kExitUsage,
                           tools::kExitMismatch,       tools::kExitInternal,
                           tools::kExitCannotStart,    tools::kExitCannotWrite,
@@ -41,7 +41,7 @@ TEST(Emit, AwsBatchRetriesWhatHelpsAndNothingElse) {
   EXPECT_LE(strategy.at("attempts"), 10);
   for (const int code : kRetried) EXPECT_EQ(actionOf(rules, code), "RETRY") << code;
   for (const int code : kFinal) EXPECT_EQ(actionOf(rules, code), "EXIT") << code;
-  EXPECT_EQ(actionOf(rules, 137), "EXIT");
+  EXPECT_EQ(actionOf(rules, 139), "EXIT");
 }
 
 // The numbers of each "values: [1, 2]".

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // However parameters, gradients and state are sharded, training is the same.
+#include <atomic>
+#include <limits>
+
 #include "training.h"
 
 namespace weft::test {
@@ -61,14 +64,40 @@ TEST_P(AllDegrees, Bf16ParametersOverFp32Weights) {
   EXPECT_LT(meanDistance(trainAll(r), trainSerially(r)), 2e-3);  // of weights up to 1
 }
 
+TEST_P(AllDegrees, Fp32WeightsMayBeginWithMoreBitsThanTheirParameters) {
+  Training r = run();
+  r.steps = 0;
+  r.config.paramType = reduce::DType::BF16;
+  r.resume = [](ShardedOptimizer& shard) -> Status {
+    WEFT_TRY(shard.start(0));
+    const ShardState& state = shard.state();
+    for (std::uint32_t p = 0; p < shard.layout().parameters().size(); ++p) {
+      std::vector<float> values(shard.layout().slot(p).elements);
+      for (std::uint64_t i = 0; i < values.size(); ++i)
+        values[i] = initial(shard.layout().slot(p).parameter, i);
+      WEFT_TRY(shard.setWeights(p, values.data()));
+    }
+    for (std::uint32_t b = 0; b < state.buckets(); ++b) {
+      std::vector<float> all;
+      WEFT_TRY(gatherArray(shard.mesh(), state, b, 0, &all, 60000));
+      for (const std::uint32_t p : shard.layout().buckets()[b].parameters)
+        for (std::uint64_t i = 0,
+                           at = shard.layout().slot(p).offset - shard.layout().buckets()[b].offset;
+             i < shard.layout().slot(p).elements; ++i)
+          EXPECT_EQ(all[at + i], initial(p, i)) << "parameter " << p << ", element " << i;
+    }
+    return {};
+  };
+  trainAll(r);
+}
+
 // The same bits for one rank and for many.
 TEST_P(AllDegrees, ReproducibleRunsAreThoseOfOneRank) {
   Training many = run(), one;
-  if (many.ranks % 2 != 0) GTEST_SKIP() << "for powers of two";
   for (const Optimizer kind : {Optimizer::AdamW, Optimizer::Lamb}) {
     many.config.reproducible = true;
     many.config.optimizer.kind = kind;
-    many.microBatches = 8;
+    many.microBatches = 24;
     many.clipNorm = 0.4;
     one = many;
     one.ranks = 1;
@@ -78,6 +107,96 @@ TEST_P(AllDegrees, ReproducibleRunsAreThoseOfOneRank) {
     for (std::size_t s = 0; s < a.outcomes.size(); ++s)
       EXPECT_EQ(a.outcomes[s].gradientNorm, b.outcomes[s].gradientNorm);
   }
+}
+
+// Any number of ranks that divides the micro-batches.
+TEST(Reproducible, StepsAreThoseOfOneRankOnAnyNumberOfRanks) {
+  Training run;
+  run.steps = 2;
+  run.config = fp32Config({1, 1, 1});
+  run.config.reproducible = true;
+  for (const int micros : {11, 24, 30, 35}) {
+    run.ranks = 1;
+    run.microBatches = micros;
+    run.config.degrees = {1, 1, 1};
+    const Result one = trainAll(run);
+    for (const int ranks : {2, 3, 4, 5, 6, 7, 8, 11}) {
+      if (micros % ranks != 0) continue;
+      run.ranks = ranks;
+      const auto n = static_cast<std::uint32_t>(ranks);
+      const Degrees all[] = {{1, 1, 1}, {1, 1, n}, {1, n, n}, {n, n, n}};
+      run.config.degrees = all[ranks % 4];
+      EXPECT_TRUE(trainAll(run).hasBitsOf(one)) << micros << " micro-batches on " << ranks;
+    }
+  }
+  run.ranks = 6;
+  run.microBatches = 30;
+  run.config.degrees = {2, 2, 2};
+  const Result groups = trainAll(run);
+  run.ranks = 1;
+  run.config.degrees = {1, 1, 1};
+  EXPECT_TRUE(groups.hasBitsOf(trainAll(run)));
+}
+
+TEST(Reproducible, GroupsOfOtherThanPowersOfTwoAreRefused) {
+  Training run;
+  run.ranks = run.microBatches = 6;
+  run.config = fp32Config({3, 3, 3});
+  run.config.reproducible = true;
+  Status status;
+  trainAll(run, &status);
+  EXPECT_NE(status.text().find("groups of 3 inside of others"), std::string::npos) << status.text();
+}
+
+// An infinity of an early run is that of the rank that brought it.
+TEST(Reproducible, WhatIsNotFiniteIsBlamedOnItsRank) {
+  Training run;
+  run.ranks = 3;
+  run.steps = 1;
+  run.microBatches = 9;
+  run.config = fp32Config({1, 1, 3});
+  run.config.reproducible = true;
+  std::atomic<int> passes{0};
+  run.inBackward = [&](ShardedOptimizer& shard) {
+    if (shard.mesh().rank() == 1 && passes++ == 1)
+      *reinterpret_cast<float*>(shard.state().gradient(3)) = std::numeric_limits<float>::infinity();
+  };
+  const Result result = trainAll(run);
+  EXPECT_TRUE(result.outcomes[0].skipped);
+  EXPECT_EQ(result.outcomes[0].badParameter, 3);
+  EXPECT_EQ(result.outcomes[0].badRank, 1);
+}
+
+TEST(Reproducible, MicroStepsMustBeWhatTheyAreSaidToBe) {
+  comm::CommConfig config;
+  std::vector<std::shared_ptr<comm::Communicator>> comms;
+  ASSERT_TRUE(comm::createAll(2, config, &comms).ok());
+  const Status status = onThreads(2, [&](std::size_t r) -> Status {
+    std::unique_ptr<ShardedOptimizer> shard;
+    ShardConfig wanted = fp32Config({1, 1, 2});
+    wanted.reproducible = true;
+    WEFT_TRY(ShardedOptimizer::create(*comms[r], wanted, smallModel(), &shard));
+    const auto begin = [&](bool boundary, std::uint32_t microSteps) {
+      MicroStepArgs args;
+      args.boundary = boundary;
+      args.microSteps = microSteps;
+      return shard->begin(args).text();
+    };
+    const auto pass = [&] {
+      for (const std::uint32_t p : {5u, 3u, 1u, 0u}) WEFT_TRY(shard->ready(p));
+      return shard->done();
+    };
+    EXPECT_NE(begin(true, 3).find("micro-step 1, the last one, of a step whose microSteps is 3"),
+              std::string::npos);
+    EXPECT_EQ(begin(false, 0), "");
+    WEFT_TRY(pass());
+    EXPECT_EQ(begin(false, 0), "");
+    WEFT_TRY(pass());
+    EXPECT_NE(begin(true, 0).find("a reproducible step of 3 micro-steps, no power of two"),
+              std::string::npos);
+    return {};
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
 }
 
 std::string nameOf(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }

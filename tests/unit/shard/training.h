@@ -92,7 +92,7 @@ class Trained {
     const int each = run_.microBatches / run_.ranks;
     for (int step = run_.first; step < run_.steps; ++step) {
       for (int m = 0; m < each; ++m)
-        WEFT_TRY(backward(step, static_cast<int>(rank) * each + m, m + 1 == each));
+        WEFT_TRY(backward(step, microOf(static_cast<int>(rank), m), m + 1 == each));
       StepOutcome outcome;
       WEFT_TRY(shard_.wait(&outcome));
       result.outcomes.push_back(outcome);
@@ -104,6 +104,15 @@ class Trained {
   Result result;
 
  private:
+  // As shard.h wants it of reproducible steps.
+  int microOf(int rank, int m) const {
+    const int each = run_.microBatches / run_.ranks;
+    const int length = run_.config.reproducible
+                           ? static_cast<int>(runLengthOf(static_cast<std::uint64_t>(each)))
+                           : each;
+    return (m / length * run_.ranks + rank) * length + m % length;
+  }
+
   std::size_t size() const { return reduce::sizeOf(run_.config.paramType); }
 
   Status fill() {
@@ -124,6 +133,7 @@ class Trained {
     args.weightDecay = run_.weightDecay;
     args.clipNorm = run_.clipNorm;
     args.divisor = run_.microBatches;
+    args.microSteps = static_cast<std::uint32_t>(run_.microBatches / run_.ranks);
     args.skipNonFinite = !run_.config.eager;
     WEFT_TRY(shard_.begin(args));
     if (run_.inBackward) run_.inBackward(shard_);

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "perf/common/launched.h"
 #include "tests/unit/base/scoped_env.h"
 
 namespace weft::test {
@@ -27,16 +28,19 @@ class Launch : public testing::Test {
 };
 
 TEST_F(Launch, IsSeenByTheVariablesOfEachLauncher) {
-  EXPECT_FALSE(isStartedByLauncher());
+  EXPECT_FALSE(tools::isStartedByLauncher());
+  EXPECT_EQ(tools::launchedRanks(), 1);
   for (const char* name :
        {"WEFT_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_STEP_NUM_TASKS", "AWS_BATCH_JOB_NODE_INDEX"}) {
     const ScopedEnv variable(name, "0");
-    EXPECT_TRUE(isStartedByLauncher()) << name;
+    EXPECT_TRUE(tools::isStartedByLauncher()) << name;
+    EXPECT_EQ(tools::launchedRanks(), 0) << name;
   }
   const ScopedEnv rank("RANK", "0");
-  EXPECT_FALSE(isStartedByLauncher()) << "many programs have a RANK";
-  const ScopedEnv port("MASTER_PORT", "29500");
-  EXPECT_TRUE(isStartedByLauncher());
+  EXPECT_FALSE(tools::isStartedByLauncher()) << "many programs have a RANK";
+  const ScopedEnv port("MASTER_PORT", "29500"), size("WORLD_SIZE", "16");
+  EXPECT_TRUE(tools::isStartedByLauncher());
+  EXPECT_EQ(tools::launchedRanks(), 16);
 }
 
 TEST_F(Launch, IsNotWantedForThisHost) {

@@ -73,7 +73,8 @@ TEST(LocalRank, DISABLED_Body) {
     std::fputs(isReadable(SIGSEGV) ? "rank 0 can read it\n" : "rank 0 cannot\n", stderr);
     _exit(0);
   }
-  if (task == "interrupt" && rank == 1) kill(getppid(), SIGTERM);
+  if (task == "save") ::signal(SIGTERM, [](int) { _exit(75); });
+  if ((task == "interrupt" || task == "save") && rank == 1) kill(getppid(), SIGTERM);
   for (;;) pause();
 }
 
@@ -145,6 +146,12 @@ TEST(LocalRanks, PassesSigtermOn) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run("interrupt", 2), 128 + SIGTERM);
   testing::internal::GetCapturedStderr();
+}
+
+TEST(LocalRanks, WhatAllRanksMakeOfSigtermIsTheOutcome) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("save", 2), 75);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

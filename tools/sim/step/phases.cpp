@@ -13,6 +13,7 @@
 #include "shard/layout.h"
 #include "shard/readiness.h"
 #include "shard/step_outcome.h"
+#include "tools/train/residency.h"
 
 namespace weft::simulator {
 namespace {
@@ -20,7 +21,22 @@ namespace {
 using After = std::vector<std::uint32_t>;
 using shard::Level;
 
+using train::Pass;
+
 constexpr std::uint32_t kNothing = ~0u;
+
+// A tied parameter is in the bucket of what it is tied to.
+std::vector<std::set<int>> bucketsByLayer(const StepModel& model, const shard::Layout& layout) {
+  std::vector<std::set<int>> all;
+  for (const StepLayer& layer : model.layers) {
+    all.emplace_back();
+    for (std::size_t p = layer.first; p < layer.first + layer.count; ++p)
+      if (const auto b = layout.slot(static_cast<std::uint32_t>(p)).bucket;
+          b != shard::Layout::kNoBucket)
+        all.back().insert(static_cast<int>(b));
+  }
+  return all;
+}
 
 class StepBuilder {
  public:
@@ -35,7 +51,7 @@ class StepBuilder {
         current_(layout.buckets().size(), kNothing),
         copies_(layout.buckets().size(), kNothing),
         isHere_(layout.buckets().size(), 1),
-        users_(layout.buckets().size(), 0) {}
+        residency_(bucketsByLayer(model, layout), false) {}
 
   void build(std::uint32_t steps) {
     for (step_ = 0; step_ < steps; ++step_) {
@@ -98,11 +114,12 @@ class StepBuilder {
   // ---- the caller's passes
 
   void forward() {
-    for (const StepLayer& layer : model_.layers) {
-      acquire(layer, true);
+    for (std::size_t i = 0; i < model_.layers.size(); ++i) {
+      const StepLayer& layer = model_.layers[i];
+      acquire(i, Pass::kForward);
       compute(kCaller, "forward of " + layer.name, layer.forwardNs);
       addUpTensors(layer);
-      release(layer);
+      release(i, Pass::kForward);
     }
   }
 
@@ -117,11 +134,11 @@ class StepBuilder {
     await("the worker's rest", {last_[kWorker]});
     readiness_.reset();
     boundary_ = boundary;
-    for (auto layer = model_.layers.rbegin(); layer != model_.layers.rend(); ++layer) {
-      acquire(*layer, false);
-      differentiate(*layer);
-      addUpTensors(*layer);
-      release(*layer);
+    for (std::size_t i = model_.layers.size(); i-- > 0;) {
+      acquire(i, Pass::kBackward);
+      differentiate(model_.layers[i]);
+      addUpTensors(model_.layers[i]);
+      release(i, Pass::kBackward);
     }
     reduceReady(true);
     if (boundary) step();
@@ -164,29 +181,18 @@ class StepBuilder {
 
   // ---- parameters that are sharded are gathered by a stream of their own
 
-  std::set<std::uint32_t> bucketsOf(const StepLayer& layer) const {
-    std::set<std::uint32_t> buckets;
-    for (std::size_t p = layer.first; p < layer.first + layer.count; ++p)
-      if (const auto b = layout_.slot(static_cast<std::uint32_t>(p)).bucket;
-          b != shard::Layout::kNoBucket)
-        buckets.insert(b);
-    return buckets;
-  }
-
-  // Waits for the layer's buckets, the last one first, and begins to gather the one that comes next.
-  void acquire(const StepLayer& layer, bool forward) {
-    const std::set<std::uint32_t> used = bucketsOf(layer);
+  // Waits for the layer's buckets, and begins to gather the one that comes next.
+  void acquire(std::size_t layer, Pass pass) {
+    const train::Residency::Wanted wanted = residency_.use(layer, pass);
     After after;
-    for (auto b = used.rbegin(); b != used.rend(); ++b) {
-      if (users_[*b]++ != 0) continue;
-      gather(*b);
-      after.push_back(current_[*b]);
-      after.push_back(copies_[*b]);
+    for (const int bucket : wanted.now) {
+      const auto b = static_cast<std::uint32_t>(bucket);
+      gather(b);
+      after.push_back(current_[b]);
+      after.push_back(copies_[b]);
     }
-    await("parameters of " + layer.name, std::move(after));
-    if (used.empty()) return;
-    if (forward && *used.begin() > 0) gather(*used.begin() - 1);
-    if (!forward && *used.rbegin() + 1 < isHere_.size()) gather(*used.rbegin() + 1);
+    await("parameters of " + model_.layers[layer].name, std::move(after));
+    if (wanted.next >= 0) gather(static_cast<std::uint32_t>(wanted.next));
   }
 
   void gather(std::uint32_t bucket) {
@@ -199,9 +205,9 @@ class StepBuilder {
     count(shard::gatherCall(settings_.paramType, kept), levels_.size(Level::Param));
   }
 
-  void release(const StepLayer& layer) {
-    for (const std::uint32_t bucket : bucketsOf(layer))
-      if (--users_[bucket] == 0) isHere_[bucket] = levels_.size(Level::Param) == 1 ? 1 : 0;
+  void release(std::size_t layer, Pass pass) {
+    for (const int bucket : residency_.leave(layer, pass))
+      isHere_[static_cast<std::size_t>(bucket)] = levels_.size(Level::Param) == 1 ? 1 : 0;
   }
 
   // ---- the worker
@@ -212,7 +218,7 @@ class StepBuilder {
   }
 
   void reduce(std::uint32_t bucket) {
-    if (!shard::movesGradients(settings_.degrees, boundary_, false)) return;
+    if (!shard::movesGradients(settings_.degrees, boundary_)) return;
     After after{last_[kCaller]};
     (void)shard::visitReductions(levels_, layout_.buckets()[bucket].elements, settings_.wireType,
                                  boundary_, [&](Level level, const plan::Call& what) {
@@ -265,8 +271,8 @@ class StepBuilder {
   std::vector<std::uint32_t> current_;  // by bucket: the phase that has updated it
   std::vector<std::uint32_t> copies_;   // by bucket: the phase that has gathered it
   std::vector<char> isHere_;            // by bucket: its whole copy, or it is coming
-  std::vector<std::uint32_t> users_;    // by bucket: layers
-  std::uint32_t stepped_ = kNothing;    // the last phase of the step that is under way
+  train::Residency residency_;
+  std::uint32_t stepped_ = kNothing;  // the last phase of the step that is under way
   std::uint32_t step_ = 0;
   bool boundary_ = false;
 };

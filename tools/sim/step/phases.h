@@ -33,7 +33,8 @@ struct StepCall {
 };
 
 // What each rank does in some steps, as weft's trainer and sharded optimizer do it: buckets are cut
-// by shard::Layout, and take the hops of shard/hops.h in the order of shard::Readiness.
+// by shard::Layout, take the hops of shard/hops.h in the order of shard::Readiness, and are gathered
+// as train::Residency says.
 struct StepPhases {
   std::vector<StepCall> calls;
   std::vector<sim::Phase> phases;

@@ -29,6 +29,7 @@ struct BertLayers {
       blocks.emplace_back(shape, i, deviation, deviation, declare);
     }
     head = declare.layer();
+    declare.tieTheFirstLayer();
     pooler = declare.linear("pooler", width, width, deviation);
     nextSentence = declare.linear("next_sentence", 2, width, deviation);
     transform = declare.linear("transform", width, width, deviation);

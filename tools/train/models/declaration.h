@@ -49,6 +49,8 @@ class Declaration {
     return add(name + ".bias", {width}, 0.0, false);
   }
 
+  void tieTheFirstLayer() { result_.firstIsUsedAgain = true; }
+
   Parameters take() { return std::move(result_); }
 
  private:

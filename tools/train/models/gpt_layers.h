@@ -26,6 +26,7 @@ struct GptLayers {
       blocks.emplace_back(shape, i, deviation, residual, declare);
     }
     head = declare.layer();
+    if (shape.tied) declare.tieTheFirstLayer();
     norm = declare.norm("norm", shape.hidden);
     output = shape.tied ? words
                         : declare.add("output", {shape.vocabulary, shape.hidden}, deviation, true);

@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -91,18 +92,24 @@ Model::Model(const ModelShape& shape, Compute compute, Element weights, Element 
 
 Model::~Model() = default;
 
-void Model::initialize(uint64_t seed) {
+void Model::draw(uint64_t seed, const std::function<void(size_t, const float*)>& take) const {
   const at::NoGradGuard noGradient;
   at::Generator generator = at::detail::createCPUGenerator(seed);
   for (size_t i = 0; i < torch_->weights.size(); ++i) {
     const auto& [name, shape, mean, deviation, decay] = torch_->specification[i];
-    if (deviation == 0) {
-      torch_->weights[i].fill_(mean);
-    } else {
-      torch_->weights[i].normal_(mean, deviation, generator);
-    }
+    Tensor drawn = at::full(shape, mean, at::kFloat);
+    if (deviation != 0) drawn.normal_(mean, deviation, generator);
+    drawn = torch_->network->inOrder(i, drawn);
+    take(i, drawn.data_ptr<float>());
   }
-  torch_->network->initialized();
+}
+
+void Model::initialize(uint64_t seed) {
+  const at::NoGradGuard noGradient;
+  draw(seed, [this](size_t i, const float* drawn) {
+    torch_->weights[i].copy_(
+        viewOf(const_cast<float*>(drawn), Element::kFloat32, torch_->weights[i].sizes()));
+  });
 }
 
 void Model::onGradient(std::function<void(size_t parameter)> hook) {

@@ -5,6 +5,8 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
+
 #include "tools/train/models/neox_layers.h"
 #include "tools/train/models/network.h"
 #include "tools/train/models/rotary.h"
@@ -19,14 +21,13 @@ class Neox : public Network {
       : Network(shape, std::move(weights)), layers_(layersOf<NeoxLayers>(shape)) {}
 
   // The weights are those of partial rotary, whatever the form.
-  void initialized() override {
-    if (shape().rotary == Rotary::kPartial) return;
-    const Tensor order = at::tensor(zeroFrequencyQkvOrder(shape().heads, headWidth()));
-    for (const BlockAt& block : layers_.blocks) {
-      for (const size_t rows : {block.qkv.weight, block.qkv.bias}) {
-        at(rows).copy_(at(rows).index_select(0, order));
-      }
-    }
+  Tensor inOrder(size_t parameter, const Tensor& drawn) const override {
+    const auto isTurned = [&](const BlockAt& block) {
+      return parameter == block.qkv.weight || parameter == block.qkv.bias;
+    };
+    if (shape().rotary == Rotary::kPartial || std::ranges::none_of(layers_.blocks, isTurned))
+      return drawn;
+    return drawn.index_select(0, at::tensor(zeroFrequencyQkvOrder(shape().heads, headWidth())));
   }
 
   Tensor loss(const Batch& batch) override {

@@ -34,8 +34,8 @@ class Network {
   virtual ~Network() = default;
 
   virtual Tensor loss(const Batch& batch) = 0;
-  // After the weights were filled, as their distribution is not all that a family asks for.
-  virtual void initialized() {}
+  // Initial weights in the order of rows that the family wants.
+  virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
 
   void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
   // The last use of parameters in a backward pass is over.

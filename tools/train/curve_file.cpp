@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/curve_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "tools/train/failure.h"
+
+namespace weft::train {
+
+std::string curveBefore(const std::string& path, int64_t step) {
+  std::error_code error;
+  if (step == 0 || !std::filesystem::is_regular_file(path, error)) return {};
+  std::ifstream file(path);
+  std::string line, kept;
+  if (!std::getline(file, line)) return {};
+  if (line + '\n' != kCurveHead) {
+    throw Failure(
+        Exit::kData,
+        fmt::format("{} is no curve of weft-train, to which a resumed run would add: line "
+                    "1 is '{}'; name another file as --csv",
+                    path, line.substr(0, 80)));
+  }
+  kept = kCurveHead;
+  while (std::getline(file, line) && !file.eof()) {
+    int64_t number = std::numeric_limits<int64_t>::max();
+    std::from_chars(line.data(), line.data() + line.size(), number);
+    if (number < step) kept += line + '\n';
+  }
+  return kept;
+}
+
+}  // namespace weft::train

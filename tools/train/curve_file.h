@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CSV file of a run, one line a step, which a run that is resumed continues.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft::train {
+
+constexpr const char* kCurveHead =
+    "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n";
+
+// What such a file holds of the steps before `step`, with its head; nothing if there is none, it is
+// no regular file, or no step comes before. A line that was cut off is left out. Throws Failure if
+// the file is something else.
+std::string curveBefore(const std::string& path, int64_t step);
+
+}  // namespace weft::train

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a scaling table says of its measurements. Each number of ranks is measured once a round, so
+// that what else the machine does meets all of them; a rate is compared with one rank's of the same
+// round.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::train {
+
+// Of one number of ranks, by round: sequences per second as one training and as independent ranks,
+// and milliseconds of exposed communication. One rank alone is both.
+struct ScalingRounds {
+  int ranks = 1;
+  std::vector<double> together, independent, exposedMs;
+};
+
+struct Spread {
+  double median, least, most;
+};
+Spread spreadOf(const std::vector<double>& values);
+
+// Of so many ranks, in percent by round: together's rate a rank over that of one rank, which is 100
+// for one by definition; and over that of independent ranks.
+std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& one);
+std::vector<double> communicationEfficiencies(const ScalingRounds& many);
+
+std::string scalingHead();
+std::string scalingRow(const ScalingRounds& many, const ScalingRounds& one);
+// What can be told apart: one line, and a warning where the same run differed so much from round to
+// round that other work must have been on the machine.
+std::string scalingNoise(const std::vector<ScalingRounds>& all);
+
+}  // namespace weft::train
