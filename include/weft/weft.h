@@ -479,6 +479,16 @@ WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
 WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
 /* No call that uses the memory may be in progress, on any rank. NULL is a no-op. */
 WEFT_API weftResult_t weftMemFree(void* ptr);
+/* The same memory for the allocator of a program, as PyTorch's (weft.use_shared_tensors in
+ * docs/pytorch.md): blocks of whole pages of 4 KiB, not zeroed, with their pages kept when they are
+ * freed, for whoever comes next; all but 256 MiB and as much again as is in use. *ptr is NULL,
+ * without an error, where there is no room or no memory: take malloc's then. Any thread. After a fork a
+ * child's stores are its own, as in malloc's memory; but a page that it has not stored to shows
+ * what its parent stores there. What its parent frees is not used again until the child has ended. A child's
+ * weftPoolFree of its parent's block does nothing. Not in core dumps. */
+WEFT_API weftResult_t weftPoolAlloc(void** ptr, size_t size);
+/* As weftMemFree. */
+WEFT_API weftResult_t weftPoolFree(void* ptr);
 /* Makes memory that the application has, malloc's or of anonymous private mappings, as fast as
  * weftMemAlloc's, where all ranks of a call have such buffers or parts of them. Between processes of
  * a host the whole pages inside the range move into the memory of weftMemAlloc: their contents are

@@ -54,8 +54,20 @@ Status release(void* ptr) {
   return {};
 }
 
-}  // namespace
+Status takeBlock(void** ptr, std::size_t size) {
+  WEFT_TRY(checkPointer(ptr, "ptr"));
+  *ptr = nullptr;
+  shm::Heap* const heap = size == 0 ? nullptr : shm::Heap::own();
+  return heap == nullptr ? Status() : heap->pool().take(size, ptr);
+}
 
+Status giveBlock(void* ptr) {
+  if (ptr == nullptr || shm::Heap::isParents(ptr)) return {};
+  if (shm::Heap* const heap = shm::Heap::existing()) return heap->pool().give(ptr);
+  return invalid("ptr did not come from weftPoolAlloc, which this process has never called");
+}
+
+}  // namespace
 }  // namespace weft::api
 
 using namespace weft::api;
@@ -65,4 +77,10 @@ weftResult_t weftMemAlloc(void** ptr, size_t size) {
 }
 weftResult_t weftMemFree(void* ptr) {
   return entry([&] { return release(ptr); });
+}
+weftResult_t weftPoolAlloc(void** ptr, size_t size) {
+  return entry([&] { return takeBlock(ptr, size); });
+}
+weftResult_t weftPoolFree(void* ptr) {
+  return entry([&] { return giveBlock(ptr); });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 namespace weft::shm {
 
 // The forked children of this process, which see some memory as it was: while one of them lives, its
@@ -13,8 +15,10 @@ class Children {
   static void inParent();
   static void inChild();
 
-  // Does any live? Any thread.
-  static bool live();
+  // How many forks there have been. Any thread.
+  static std::uint64_t forks();
+  // Does a child live that was forked after there had been so many? Any thread.
+  static bool live(std::uint64_t since = 0);
 };
 
 }  // namespace weft::shm

@@ -14,6 +14,7 @@
 #include "transports/setup.h"
 #include "transports/shm/free_ranges.h"
 #include "transports/shm/moved.h"
+#include "transports/shm/pool.h"
 
 // The memory of weftMemAlloc, which the other ranks of this host map, too: one large sparse memfd a
 // process, mapped whole and once by each process that comes to need it (heap_views.h), so that any
@@ -49,6 +50,7 @@ class Heap {
   std::span<std::byte> memory() const { return {base_, bytes_}; }
   const Fd& descriptor() const { return fd_; }
   MovedRanges& moved() { return moved_; }
+  Pool& pool() { return pool_; }
 
  private:
   Heap(std::size_t bytes, Fd fd, std::byte* base);
@@ -67,6 +69,7 @@ class Heap {
   FreeRanges free_;
   std::map<std::size_t, std::size_t> used_;  // offset -> bytes
   MovedRanges moved_{*this};
+  Pool pool_{*this};
 };
 
 }  // namespace weft::shm
