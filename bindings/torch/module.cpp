@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Python module: one function, which makes a process group. Its name has the version of PyTorch that it was built
+// The Python module: what makes a process group, and what makes tensors shared. Its name has the version of PyTorch that it was built
 // for, as the classes it derives from are different in each; python/weft/_torch_door.py picks it.
 #include <pybind11/chrono.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "process_group.h"
+#include "shared_tensors.h"
 
 namespace {
 
@@ -24,4 +25,5 @@ PYBIND11_MODULE(WEFT_TORCH_MODULE, module) {
   module.def("create", &create, pybind11::call_guard<pybind11::gil_scoped_release>(),
              pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
              pybind11::arg("timeout"), pybind11::arg("name"));
+  module.def("use_shared_tensors", &weft::pytorch::useSharedTensors, pybind11::arg("least_bytes"));
 }

@@ -20,15 +20,6 @@ struct PrivatePages {
 };
 PrivatePages& privatePages() { return processWide<PrivatePages>(); }
 
-// What weftCommRegister declared. The transports of today need no preparation; the record makes a
-// wrong handle an error.
-struct Registrations {
-  ForkSafeMutex mutex;
-  std::map<std::uintptr_t, const comm::Communicator*> owners;
-  std::uintptr_t next = 1;
-};
-Registrations& registrations() { return processWide<Registrations>(); }
-
 Status allocatePrivate(void** ptr, std::size_t size) {
   void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED)
@@ -63,41 +54,23 @@ Status release(void* ptr) {
   return {};
 }
 
-Status declare(comm::Communicator& comm, void* buff, std::size_t size, void** out) {
-  WEFT_TRY(checkPointer(buff, "buff"));
-  WEFT_TRY(checkPointer(out, "handle"));
-  if (size == 0) return invalid("size is 0");
-  Registrations& all = registrations();
-  const std::lock_guard lock(all.mutex);
-  *out = reinterpret_cast<void*>(all.next);
-  all.owners[all.next++] = &comm;
-  return {};
+Status takeBlock(void** ptr, std::size_t size) {
+  WEFT_TRY(checkPointer(ptr, "ptr"));
+  *ptr = nullptr;
+  shm::Heap* const heap = size == 0 ? nullptr : shm::Heap::own();
+  return heap == nullptr ? Status() : heap->pool().take(size, ptr);
 }
 
-Status withdraw(comm::Communicator& comm, void* registration) {
-  Registrations& all = registrations();
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.owners.find(reinterpret_cast<std::uintptr_t>(registration));
-  if (found == all.owners.end() || found->second != &comm)
-    return invalid(
-        "handle did not come from weftCommRegister on this communicator, or is deregistered "
-        "already");
-  all.owners.erase(found);
-  return {};
+Status giveBlock(void* ptr) {
+  if (ptr == nullptr || shm::Heap::isParents(ptr)) return {};
+  if (shm::Heap* const heap = shm::Heap::existing()) return heap->pool().give(ptr);
+  return invalid("ptr did not come from weftPoolAlloc, which this process has never called");
 }
 
 }  // namespace
-
-void dropRegistrations(const comm::Communicator& comm) {
-  Registrations& all = registrations();
-  const std::lock_guard lock(all.mutex);
-  std::erase_if(all.owners, [&](const auto& entry) { return entry.second == &comm; });
-}
-
 }  // namespace weft::api
 
 using namespace weft::api;
-using weft::comm::Communicator;
 
 weftResult_t weftMemAlloc(void** ptr, size_t size) {
   return entry([&] { return allocate(ptr, size); });
@@ -105,9 +78,9 @@ weftResult_t weftMemAlloc(void** ptr, size_t size) {
 weftResult_t weftMemFree(void* ptr) {
   return entry([&] { return release(ptr); });
 }
-weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle) {
-  return onComm(comm, [&](Communicator& c) { return declare(c, buff, size, handle); });
+weftResult_t weftPoolAlloc(void** ptr, size_t size) {
+  return entry([&] { return takeBlock(ptr, size); });
 }
-weftResult_t weftCommDeregister(weftComm_t comm, void* handle) {
-  return onComm(comm, [&](Communicator& c) { return withdraw(c, handle); });
+weftResult_t weftPoolFree(void* ptr) {
+  return entry([&] { return giveBlock(ptr); });
 }

@@ -12,6 +12,7 @@
 #include "base/rank_list.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "comm/moved_buffers.h"
 #include "comm/recover.h"
 #include "plan/plan_hash.h"
 #include "transports/mapping.h"
@@ -111,7 +112,10 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   core.watch.enter(*launch->plan, timeoutMs, label);
   // A rank that has failed in the meantime relies on nobody touching its buffers.
   if (core.watch.isBroken()) return core.watch.settle(core.watch.firstError());
+  MovedBuffers moved(*core.parts.transport);
+  if (launch->plan->opening != 0) moved.use(plan::extentsOf(call, rank_, ranks_), launch);
   const Status ran = runObserved(core, *launch);
+  if (ran.ok()) moved.finish();
   if (launch->plan->otherwise && ran.ok()) core.plans.learn(!core.executor.refused());
   return core.watch.settle(ran);
 }
@@ -158,7 +162,11 @@ Status Communicator::run(const Operation& operation) {
 Status Communicator::runPairs(const Operation& operation, const char* label) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
   core_->watch.enterPairs(operation.timeoutMs, label);
-  return core_->watch.settle(core_->pairs.run(operation.pairs));
+  MovedBuffers moved(*core_->parts.transport);
+  std::vector<engine::PairOp> room;
+  const Status ran = core_->pairs.run(moved.use(operation.pairs, &room));
+  if (ran.ok()) moved.finish();
+  return core_->watch.settle(ran);
 }
 
 // A collective in the order of calls, though no plan. Who sends to its root alone may be ahead.
@@ -169,7 +177,11 @@ Status Communicator::exchange(const Operation& operation, const char* label) {
   core.watch.enter({plan::fingerprintOf(call, ranks_, {}), plan::packWhat(call), 0,
                     schedule::isRooted(call.collective)},
                    operation.timeoutMs, label);
-  return core.watch.settle(core.pairs.runCollective(operation.pairs));
+  MovedBuffers moved(*core.parts.transport);
+  std::vector<engine::PairOp> room;
+  const Status ran = core.pairs.runCollective(moved.use(operation.pairs, &room));
+  if (ran.ok()) moved.finish();
+  return core.watch.settle(ran);
 }
 
 Status Communicator::allGather(const void* mine, void* all, std::size_t count, reduce::DType type,

@@ -85,15 +85,15 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
 Contender weftVariant(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto refuse = [&] {
-    throw std::invalid_argument(
-        fmt::format("'{}' is not a variant; write label:NAME=value,NAME=value,own,threads", text));
+    throw std::invalid_argument(fmt::format(
+        "'{}' is not a variant; write label:NAME=value,NAME=value,own,registered,threads", text));
   };
   if (colon == 0 || colon == std::string::npos || colon + 1 == text.size()) refuse();
   Contender variant{"weft:" + text.substr(0, colon), "peer_weft", {}, {}};
   std::istringstream words(text.substr(colon + 1));
   for (std::string word; std::getline(words, word, ',');) {
     const bool isKnob = word.find('=') != std::string::npos;
-    if (!isKnob && word != "own" && word != "threads") refuse();
+    if (!isKnob && word != "own" && word != "registered" && word != "threads") refuse();
     (isKnob ? variant.environment : variant.arguments).push_back(word);
     variant.threads = variant.threads || word == "threads";
   }

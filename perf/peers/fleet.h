@@ -44,8 +44,8 @@ std::vector<Contender> contenders(int ranks, const std::filesystem::path& folder
                                   const Hosts& hosts = {});
 
 // weft once more, under the name "weft:<label>" and with knobs of its own, to compare settings in
-// one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". The words "own" and "threads" among the knobs
-// choose buffers of weftMemAlloc and ranks as threads. Throws std::invalid_argument.
+// one run: "label:WEFT_SEGMENT_KB=64,WEFT_CMA=off". The words "own", "registered" and "threads" among
+// the knobs choose buffers of weftMemAlloc, malloc'ed ones that are registered, and ranks as threads. Throws std::invalid_argument.
 Contender weftVariant(const std::string& text);
 
 class Fleet {

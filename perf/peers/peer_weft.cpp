@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft, through its public header like any application. Words after the group: "own" takes buffers
-// from weftMemAlloc, "threads" makes the ranks threads of one process.
+// from weftMemAlloc, "registered" registers malloc'ed ones, "threads" makes the ranks threads of one
+// process.
 #include <fmt/format.h>
 #include <weft/weft.h>
 
@@ -19,10 +20,12 @@ void check(weftResult_t result, weftComm_t comm = nullptr) {
   if (result != weftSuccess) throw std::runtime_error(weftGetLastError(comm));
 }
 
+enum class Buffers { Plain, Own, Registered };
+
 class Weft : public Library {
  public:
   // Takes the communicator over.
-  Weft(weftComm_t comm, const Seat& seat, bool own) : comm_(comm), own_(own) {
+  Weft(weftComm_t comm, const Seat& seat, Buffers buffers) : comm_(comm), buffers_(buffers) {
     int rank = -1;
     int ranks = -1;
     check(weftCommUserRank(comm_, &rank), comm_);
@@ -32,7 +35,8 @@ class Weft : public Library {
   ~Weft() override { weftCommDestroy(comm_); }
 
   Memory allocate(std::size_t bytes) override {
-    if (!own_) return Library::allocate(bytes);
+    if (buffers_ == Buffers::Plain) return Library::allocate(bytes);
+    if (buffers_ == Buffers::Registered) return allocateRegistered(bytes);
     void* memory = nullptr;
     check(weftMemAlloc(&memory, bytes));
     return {memory, weftMemFree};
@@ -60,23 +64,33 @@ class Weft : public Library {
     return weftInvalidArgument;
   }
 
+  // As an application has it: malloc's 16 bytes past a page.
+  Memory allocateRegistered(std::size_t bytes) const {
+    const Memory memory(std::malloc(bytes), std::free);
+    void* handle = nullptr;
+    check(weftCommRegister(comm_, memory.get(), bytes, &handle), comm_);
+    return {memory.get(), [memory, handle, comm = comm_](void*) {
+              static_cast<void>(weftCommDeregister(comm, handle));
+            }};
+  }
+
   const weftComm_t comm_;
-  const bool own_;
+  const Buffers buffers_;
 };
 
-int serveAsProcess(int argc, char** argv, bool own) {
-  return serveProcess(argc, argv, [own](const Seat& seat) {
+int serveAsProcess(int argc, char** argv, Buffers buffers) {
+  return serveProcess(argc, argv, [buffers](const Seat& seat) {
     weftComm_t comm = nullptr;
     check(weftCommInitFromEnv(&comm, nullptr));
-    return std::make_unique<Weft>(comm, seat, own);
+    return std::make_unique<Weft>(comm, seat, buffers);
   });
 }
 
-int serveAsThreads(int argc, char** argv, bool own) {
+int serveAsThreads(int argc, char** argv, Buffers buffers) {
   std::vector<weftComm_t> comms(static_cast<std::size_t>(takeSeat(argc, argv, 0).ranks));
   check(weftCommInitAll(comms.data(), static_cast<int>(comms.size()), nullptr));
-  return serveThreads(argc, argv, [&comms, own](const Seat& seat) {
-    return std::make_unique<Weft>(comms[static_cast<std::size_t>(seat.rank)], seat, own);
+  return serveThreads(argc, argv, [&comms, buffers](const Seat& seat) {
+    return std::make_unique<Weft>(comms[static_cast<std::size_t>(seat.rank)], seat, buffers);
   });
 }
 
@@ -89,8 +103,11 @@ int main(int argc, char** argv) {
     return std::find(argv + 1, argv + argc, word) != argv + argc;
   };
   try {
-    const bool own = isAsked("own");
-    return isAsked("threads") ? serveAsThreads(argc, argv, own) : serveAsProcess(argc, argv, own);
+    Buffers buffers = Buffers::Plain;
+    if (isAsked("own")) buffers = Buffers::Own;
+    if (isAsked("registered")) buffers = Buffers::Registered;
+    return isAsked("threads") ? serveAsThreads(argc, argv, buffers)
+                              : serveAsProcess(argc, argv, buffers);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}: {}\n", argv[0], error.what());
     return EXIT_FAILURE;

@@ -260,20 +260,5 @@ TEST_P(OwnMemory, OfRingsFollowsPairs) {
   EXPECT_EQ(failed, "");
 }
 
-// A registration ends with its communicator, whoever gets its address afterwards.
-TEST(Registrations, EndWithTheirCommunicator) {
-  int buffer[4] = {};
-  void* handle = nullptr;
-  for (int round = 0; round < 3; ++round) {
-    weftComm_t comm = nullptr;
-    ASSERT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess);
-    if (round > 0) {
-      EXPECT_EQ(weftCommDeregister(comm, handle), weftInvalidArgument);
-    }
-    ASSERT_EQ(weftCommRegister(comm, buffer, sizeof(buffer), &handle), weftSuccess);
-    ASSERT_EQ(weftCommDestroy(comm), weftSuccess);
-  }
-}
-
 }  // namespace
 }  // namespace weft::testing

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/environment.h"
 #include "base/fd.h"
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "transports/doorbell.h"
+#include "transports/shm/children.h"
 #include "transports/shm/memory.h"
 
 namespace weft::shm {
@@ -29,6 +31,7 @@ constexpr const char* kHeapFix = "or weftMemFree what is not needed";
 
 std::atomic<Heap*> current{nullptr};
 std::atomic<Heap*> parents{nullptr};
+thread_local bool forksPrivate = false;  // from before a fork until after it
 
 std::size_t softLimit(__rlimit_resource what) {
   rlimit limit{};
@@ -101,16 +104,30 @@ Heap* Heap::own() {
 
 Heap* Heap::existing() { return current.load(std::memory_order_acquire); }
 
+// What a child keeps seeing as its own is moved memory and the pool; the rest it shares.
+void Heap::beforeFork() {
+  Heap* const heap = existing();
+  forksPrivate = heap != nullptr && (heap->moved_.any() || heap->pool_.any());
+  if (forksPrivate) Children::beforeFork();
+}
+
+void Heap::inParent() {
+  if (std::exchange(forksPrivate, false)) Children::inParent();
+}
+
 // In a forked child. What the parent allocated stays mapped, but only the parent may hand out more.
 void Heap::leaveToParent() {
+  if (std::exchange(forksPrivate, false)) Children::inChild();
   Heap* const heap = current.exchange(nullptr, std::memory_order_acq_rel);
   if (heap == nullptr) return;
+  heap->moved_.becomePrivate(heap->fd_.get());
+  heap->pool_.becomePrivate(heap->fd_.get());
   heap->fd_.reset();
   heap->older_ = parents.load(std::memory_order_relaxed);
   parents.store(heap, std::memory_order_relaxed);
 }
 
-const int Heap::forkHandler_ = ::pthread_atfork(nullptr, nullptr, leaveToParent);
+const int Heap::forkHandler_ = ::pthread_atfork(beforeFork, inParent, leaveToParent);
 
 bool Heap::isParents(const void* memory) {
   for (const Heap* heap = parents.load(std::memory_order_relaxed); heap != nullptr;

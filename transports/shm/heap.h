@@ -13,6 +13,8 @@
 #include "transports/mapping.h"
 #include "transports/setup.h"
 #include "transports/shm/free_ranges.h"
+#include "transports/shm/moved.h"
+#include "transports/shm/pool.h"
 
 // The memory of weftMemAlloc, which the other ranks of this host map, too: one large sparse memfd a
 // process, mapped whole and once by each process that comes to need it (heap_views.h), so that any
@@ -47,10 +49,14 @@ class Heap {
   bool contains(const void* memory) const;
   std::span<std::byte> memory() const { return {base_, bytes_}; }
   const Fd& descriptor() const { return fd_; }
+  MovedRanges& moved() { return moved_; }
+  Pool& pool() { return pool_; }
 
  private:
   Heap(std::size_t bytes, Fd fd, std::byte* base);
   std::optional<std::size_t> take(std::size_t bytes);
+  static void beforeFork();
+  static void inParent();
   static void leaveToParent();
   static const int forkHandler_;
   static std::unique_ptr<Heap> createLargest();
@@ -62,6 +68,8 @@ class Heap {
   std::mutex mutex_;
   FreeRanges free_;
   std::map<std::size_t, std::size_t> used_;  // offset -> bytes
+  MovedRanges moved_{*this};
+  Pool pool_{*this};
 };
 
 }  // namespace weft::shm

@@ -38,6 +38,7 @@ from .errors import (
 )
 from .launch import RankError, run
 from .memory import empty
+from .shared_tensors import use_shared_tensors
 from .sharding import Param, Shard, ShardedOptimizer, ShardSettings, StepArgs, StepStats
 from .streams import Event, Stream, group
 
@@ -77,6 +78,7 @@ __all__ = [
     "group",
     "run",
     "unique_id",
+    "use_shared_tensors",
 ]
 
 

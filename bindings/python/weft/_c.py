@@ -210,6 +210,8 @@ SIGNATURES: dict[str, list] = {
     "weftRedOpDestroy": [_op, _comm],
     "weftMemAlloc": [_out_handle, c_size_t],
     "weftMemFree": [c_void_p],
+    "weftPoolAlloc": [_out_handle, c_size_t],
+    "weftPoolFree": [c_void_p],
     "weftCommRegister": [_comm, c_void_p, c_size_t, _out_handle],
     "weftCommDeregister": [_comm, c_void_p],
     "weftStreamCreate": [_out_handle],

@@ -68,7 +68,7 @@ def _create(options, _):
     name = f"group {options.group_id!r}"
     if ranks:
         name += f" of ranks {_shorten(ranks)}"
-    return _extension().create(
+    return extension().create(
         store=options.store, rank=options.group_rank, size=options.group_size, timeout=options.timeout, name=name
     )
 
@@ -78,7 +78,7 @@ def _shorten(ranks):
     return shown if len(ranks) <= 8 else f"{shown}, ... ({len(ranks)} ranks)"
 
 
-def _extension():
+def extension():
     """The module that was built for this torch. A class of torch has another layout in each version."""
     torch = sys.modules["torch"]
     version = torch.__version__.split("+")[0].split(".")[:2]

@@ -531,9 +531,10 @@ class Communicator:
         return empty(shape, dtype)
 
     def register(self, array: Any) -> Callable[[], None]:
-        """Declares memory that will be used often; returns what takes it back.
+        """Makes an array as fast in collectives as those of weft.empty(); returns what undoes it.
 
-        Memory of weft.empty() is faster without this."""
+        Its pages move into memory that the ranks of a host share (weftCommRegister in weft.h).
+        Undo it before the array goes; nobody may write to it in either call."""
         memory = borrow("register", "array", array)
         handle = c_void_p()
         self._check(lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle)))
