@@ -40,6 +40,7 @@ from .launch import RankError, run
 from .memory import empty
 from .sharding import Param, Shard, ShardedOptimizer, ShardSettings, StepArgs, StepStats
 from .streams import Event, Stream, group
+from .torch_hooks import bf16_hook
 
 __version__ = ".".join(map(str, VERSION))
 
@@ -73,6 +74,7 @@ __all__ = [
     "Stream",
     "Timeout",
     "algorithms",
+    "bf16_hook",
     "empty",
     "group",
     "run",
