@@ -83,6 +83,7 @@ typedef struct {
 
 /* ---- Configuration: the same on all ranks -------------------------------------------------- */
 
+/* Optimizers. */
 typedef enum {
   weftOptAdamW = 0, /* as torch.optim.AdamW */
   weftOptLamb = 1,  /* You et al., arXiv 1904.00962, as NVIDIA's FusedLAMB: bias correction, and
@@ -91,6 +92,7 @@ typedef enum {
   weftOptCustom = 3
 } weftOptimizer_t;
 
+/* How weights are rounded to 16-bit parameters. */
 typedef enum { weftRoundNearest = 0, weftRoundStochastic = 1 } weftRounding_t;
 
 /* A run of one parameter, of a rank's own part: what a custom optimizer steps. */
@@ -109,7 +111,8 @@ typedef struct {
 /* Returns 0, or another value to fail the step. Called on the shard's thread. */
 typedef int (*weftStepFn)(const weftRun_t* run, void* user);
 
-/* Fields are only ever appended; start from WEFT_SHARD_CONFIG_INITIALIZER (ZeRO-1, AdamW, bf16). */
+/* Configuration of a sharded optimizer. Fields are only ever appended; start from
+ * WEFT_SHARD_CONFIG_INITIALIZER (ZeRO-1, AdamW, bf16). */
 typedef struct {
   size_t size;                                  /* sizeof(weftShardConfig_t) of the caller */
   unsigned int magic;                           /* WEFT_SHARD_MAGIC */
@@ -142,14 +145,17 @@ typedef struct {
         weftRoundNearest, 0, 0, 0, 0                                                          \
   }
 
-/* Collective. weftInvalidArgument on all ranks, naming rank and parameter, where models or
- * configurations differ. The communicator must outlive only this call. */
+/* Makes a sharded optimizer, collectively. weftInvalidArgument on all ranks, naming rank and
+ * parameter, where models or configurations differ. The communicator must outlive only this call.
+ */
 WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
                                       const weftParam_t* params, size_t nparams,
                                       const weftShardConfig_t* config);
-/* Local and bounded: what is in flight is aborted on all ranks. NULL is a no-op. */
+/* Frees a sharded optimizer. Local and bounded: what is in flight is aborted on all ranks. NULL is
+ * a no-op. */
 WEFT_API weftResult_t weftShardDestroy(weftShard_t shard);
-/* From any thread: whatever is in flight, here and on the peers, returns weftAborted. */
+/* Ends what a sharded optimizer does, from any thread. Whatever is in flight, here and on the
+ * peers, returns weftAborted. */
 WEFT_API weftResult_t weftShardAbort(weftShard_t shard);
 
 /* Where parameter `param` lies: its weights, of paramType, and the gradient that backward adds to,
@@ -161,6 +167,7 @@ WEFT_API weftResult_t weftShardBuffers(weftShard_t shard, size_t param, void** w
  * frozen ones. */
 WEFT_API weftResult_t weftShardBucket(weftShard_t shard, size_t param, int* bucket);
 
+/* What a shard holds, and what it has done so far. */
 typedef struct {
   size_t size; /* sizeof(weftShardInfo_t) of the caller */
   int buckets;
@@ -185,7 +192,8 @@ WEFT_API weftResult_t weftShardSetWeights(weftShard_t shard, size_t param, const
 
 /* ---- A step -------------------------------------------------------------------------------- */
 
-/* Fields are only ever appended; start from WEFT_STEP_ARGS_INITIALIZER. The same on all ranks. */
+/* Arguments of a step. Fields are only ever appended; start from WEFT_STEP_ARGS_INITIALIZER. The
+ * same on all ranks. */
 typedef struct {
   size_t size;          /* sizeof(weftStepArgs_t) of the caller */
   unsigned int magic;   /* WEFT_SHARD_MAGIC */
@@ -205,6 +213,7 @@ typedef struct {
 #define WEFT_STEP_ARGS_INITIALIZER \
   { sizeof(weftStepArgs_t), WEFT_SHARD_MAGIC, WEFT_VERSION_CODE, 1, 1e-3, 0.0, 0.0, 1.0, 0.0, 1, 0 }
 
+/* What a step has done. */
 typedef struct {
   size_t size;         /* sizeof(weftStepStats_t) of the caller */
   double gradientNorm; /* of the averaged gradients, before clipping; the same bits on all ranks */
@@ -215,7 +224,8 @@ typedef struct {
   double exposedSeconds; /* that weftParamWait and weftStepWait waited since the step before */
 } weftStepStats_t;
 
-/* Between forward and backward: waits until the gradients of the micro-step before are taken. */
+/* Begins a step, between forward and backward: waits until the gradients of the micro-step before
+ * are taken. */
 WEFT_API weftResult_t weftStepBegin(weftShard_t shard, const weftStepArgs_t* args);
 /* The gradient of `param` is complete; once for each trained parameter, in any order. May start the
  * reduction of a bucket; never waits. */
@@ -223,11 +233,11 @@ WEFT_API weftResult_t weftGradReady(weftShard_t shard, size_t param);
 /* The end of backward; never waits. weftInvalidUsage, or so says weftStepWait on all ranks, if a
  * trained parameter was not ready. */
 WEFT_API weftResult_t weftGradDone(weftShard_t shard);
-/* Waits until the bucket has the parameters of the last step, gathering them where they are
- * sharded, which is collective: then all ranks wait for the same buckets in the same order. Forward
+/* Waits until a bucket has the parameters of the last step. Gathers them where they are sharded,
+ * which is collective: then all ranks wait for the same buckets in the same order. Forward
  * may begin with the last bucket before the others are there. */
 WEFT_API weftResult_t weftParamWait(weftShard_t shard, int bucket);
-/* Begins what weftParamWait(bucket) waits for, and returns at once: a sharded bucket comes while
+/* Begins what weftParamWait waits for, and returns at once: a sharded bucket comes while
  * the layers before it compute. Optional, and in its place in the same order. */
 WEFT_API weftResult_t weftParamPrefetch(weftShard_t shard, int bucket);
 /* Gives back the memory of a gathered bucket until the next weftParamWait. */
@@ -244,10 +254,10 @@ WEFT_API weftResult_t weftStepWait(weftShard_t shard, weftStepStats_t* stats);
  * kept. All calls are collective, between steps (after weftStepWait), and end alike on all ranks;
  * their errors name the rank, and the file or the parameter. */
 
-/* Stores weights in fp32 (16-bit ones that have no master as they are), optimizer state, frozen
- * parameters, the number of steps, and `meta`, JSON of the caller's or NULL. async 1: returns once
- * the state is copied, and writes while training goes on; the next save, weftShardSaveWait and
- * weftShardDestroy wait for it, the first two with its error. */
+/* Saves a checkpoint: weights in fp32 (16-bit ones that have no master as they are), optimizer
+ * state, frozen parameters, the number of steps, and `meta`, JSON of the caller's or NULL. async 1:
+ * returns once the state is copied, and writes while training goes on; the next save,
+ * weftShardSaveWait and weftShardDestroy wait for it, the first two with its error. */
 WEFT_API weftResult_t weftShardSave(weftShard_t shard, const char* dir, const char* meta,
                                     int async);
 WEFT_API weftResult_t weftShardSaveWait(weftShard_t shard);

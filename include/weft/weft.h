@@ -109,7 +109,7 @@ typedef struct weftComm* weftComm_t;
 typedef struct weftStream* weftStream_t;
 typedef struct weftEvent* weftEvent_t;
 
-/* Values 0 to 7 are NCCL's. */
+/* What a call returns. Values 0 to 7 are NCCL's. */
 typedef enum {
   weftSuccess = 0,
   weftUnhandledDeviceError = 1, /* reserved for device memory */
@@ -122,13 +122,13 @@ typedef enum {
   weftTimeout = 8,              /* a deadline passed: the text names who is late */
   weftMismatch = 9,             /* ranks called different things: the text names both calls */
   weftAborted = 10,             /* weftCommAbort was called */
-  weftOutOfMemory = 11,
-  weftAuthentication = 12, /* this rank does not hold the id, or the secret, of the others */
+  weftOutOfMemory = 11,         /* there is no memory, here or on the rank that the text names */
+  weftAuthentication = 12,      /* this rank does not hold the id, or the secret, of the others */
   weftNumResults = 13
 } weftResult_t;
 
-/* Values are NCCL's. 16-bit types are added in fp32 and rounded once; between hosts, unless the call
- * is reproducible, once at each step of the algorithm that adds. */
+/* Types of elements. Values are NCCL's. 16-bit types are added in fp32 and rounded once; between
+ * hosts, unless the call is reproducible, once at each step of the algorithm that adds. */
 typedef enum {
   weftInt8 = 0,
   weftChar = 0,
@@ -148,10 +148,10 @@ typedef enum {
   weftNumTypes = 10
 } weftDataType_t;
 
-/* Sum to avg have NCCL's values; weftRedOpCreatePreMulSum returns further ones.
- * Integer sums wrap around. weftAvg divides the sum by the number of ranks, integers truncating
- * toward zero. Max and min propagate NaN. Band, bor and bxor are MPI's: bitwise, of integers only,
- * weftInvalidArgument for floating point. */
+/* Operations of reductions. Sum to avg have NCCL's values; weftRedOpCreatePreMulSum returns further
+ * ones. Integer sums wrap around. weftAvg divides the sum by the number of ranks, integers
+ * truncating toward zero. Max and min propagate NaN. Band, bor and bxor are MPI's: bitwise, of
+ * integers only, weftInvalidArgument for floating point. */
 typedef enum {
   weftSum = 0,
   weftProd = 1,
@@ -237,15 +237,16 @@ typedef struct {
 
 /* ---- Version and errors ------------------------------------------------------------------- */
 
-WEFT_API weftResult_t weftGetVersion(int* version);           /* WEFT_VERSION_CODE of the library */
-WEFT_API const char* weftGetErrorString(weftResult_t result); /* static, never NULL */
+WEFT_API weftResult_t weftGetVersion(int* version); /* WEFT_VERSION_CODE of the library */
+/* A result in words. Static, never NULL. */
+WEFT_API const char* weftGetErrorString(weftResult_t result);
 /* The last error's line. Right after a call of this thread on `comm` that failed, that call's, and
  * after weftCommGetAsyncError that of the result it gave; else that of what broke `comm`; if comm
  * is NULL or whole, that of the calling thread. Never NULL; valid until the next weft call of this
  * thread. */
 WEFT_API const char* weftGetLastError(weftComm_t comm);
 
-/* That error as data, of which its line is printed. Fields are only ever appended; start from
+/* The last error as data, of which its line is printed. Fields are only ever appended; start from
  * WEFT_ERROR_INFO_INITIALIZER. What is not known is -1 (rank), 0 or "".
  *   The pointers are never NULL but missingRanks, and live as long as what weftGetLastError
  * returns: until the next weft call of this thread, these two apart. Copy what is to be kept.
@@ -276,13 +277,13 @@ typedef struct {
         "", "", "", "", NULL, 0                                                                   \
   }
 
-/* Of the error whose line weftGetLastError(comm) returns. Changes nothing of it, unless it fails
- * itself: weftInvalidArgument if info is NULL or not initialized. */
+/* The last error as data: of the one whose line weftGetLastError(comm) returns. Changes nothing of
+ * it, unless it fails itself: weftInvalidArgument if info is NULL or not initialized. */
 WEFT_API weftResult_t weftGetLastErrorInfo(weftComm_t comm, weftErrorInfo_t* info);
 
 /* ---- Creating and ending communicators ---------------------------------------------------- */
 
-/* Makes an id and starts a listener for it in this process, which must live until all ranks have
+/* Makes an id, and starts a listener for it in this process. That must live until all ranks have
  * joined. WEFT_COMM_ID=host:port makes every process derive one and the same id instead (needs
  * WEFT_SECRET). */
 WEFT_API weftResult_t weftGetUniqueId(weftUniqueId* id);
@@ -301,32 +302,35 @@ WEFT_API weftResult_t weftCommInitAll(weftComm_t* comms, int n, const int* devic
 WEFT_API weftResult_t weftCommInitAllConfig(weftComm_t* comms, int n, const int* devices,
                                             const weftConfig_t* config);
 
-/* Rank, size and bootstrap root from the launcher, the innermost first:
- * WEFT_RANK/WEFT_SIZE/WEFT_ROOT, torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS Batch, else
- * one rank alone. Logged at INFO. */
+/* Makes a communicator as the launcher says. Rank, size and bootstrap root are those of the
+ * innermost: WEFT_RANK/WEFT_SIZE/WEFT_ROOT, torchrun, Open MPI or PMIx, PMI (MPICH), Slurm, AWS
+ * Batch, else one rank alone. Logged at INFO. */
 WEFT_API weftResult_t weftCommInitFromEnv(weftComm_t* comm, const weftConfig_t* config);
 
-/* Collective. Ranks of equal color form a new communicator, ordered by key, then by parent rank;
- * color WEFT_SPLIT_NOCOLOR gets *newcomm == NULL. config == NULL inherits the parent's. */
+/* Splits a communicator, collectively. Ranks of equal color form a new one, ordered by key, then by
+ * parent rank; color WEFT_SPLIT_NOCOLOR gets *newcomm == NULL. config == NULL inherits the
+ * parent's. */
 #define WEFT_SPLIT_NOCOLOR (-1)
 WEFT_API weftResult_t weftCommSplit(weftComm_t comm, int color, int key, weftComm_t* newcomm,
                                     const weftConfig_t* config);
 
-/* Waits for queued operations and, if the last was a rooted call, until the other ranks have made it
- * too. Then weftCommDestroy frees it; destroy is local and bounded, never collective: with
- * operations in flight it aborts them. What this rank has sent still arrives, but it is told no
- * more if others disagree. NULL is a no-op. */
+/* Finishes the use of a communicator. Waits for queued operations and, if the last was a rooted
+ * call, until the other ranks have made it too. Then weftCommDestroy frees it; destroy is local and
+ * bounded, never collective: with operations in flight it aborts them. What this rank has sent
+ * still arrives, but it is told no more if others disagree. NULL is a no-op. */
 WEFT_API weftResult_t weftCommFinalize(weftComm_t comm);
 WEFT_API weftResult_t weftCommDestroy(weftComm_t comm);
-/* From any thread: operations in flight, here and on the peers, return weftAborted promptly, and
- * so does every later call. The handle must still be given to weftCommDestroy. */
+/* Ends all operations of a communicator, from any thread. Those in flight, here and on the peers,
+ * return weftAborted promptly, and so does every later call. The handle must still be given to
+ * weftCommDestroy. */
 WEFT_API weftResult_t weftCommAbort(weftComm_t comm);
 
-/* *result: the communicator's first error, weftSuccess while it is healthy. Also looks for dead
- * peers.
- */
+/* The communicator's first error. *result is weftSuccess while it is healthy. Also looks for dead
+ * peers. */
 WEFT_API weftResult_t weftCommGetAsyncError(weftComm_t comm, weftResult_t* result);
+/* The number of ranks. */
 WEFT_API weftResult_t weftCommCount(weftComm_t comm, int* count);
+/* This rank's number, from 0. */
 WEFT_API weftResult_t weftCommUserRank(weftComm_t comm, int* rank);
 /* Rank among, and number of, the ranks on this host. */
 WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* localCount);
@@ -345,7 +349,7 @@ WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);
  * written to `text` (NUL-terminated, cut to `length`). */
 WEFT_API weftResult_t weftCommEdges(weftComm_t comm, char* text, size_t length);
 
-/* One line saying which algorithm, segment size and transport this call would use, and in brackets the
+/* Which algorithm, segment size and transport a call would use. One line, and in brackets the
  * fingerprint of this rank's op list, which weft-sim prints, too. The text is written to `text`
  * (NUL-terminated, cut to `length`). collective: nccl-tests' name ("all_reduce"). */
 WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_t count,
@@ -353,17 +357,16 @@ WEFT_API weftResult_t weftExplain(weftComm_t comm, const char* collective, size_
 /* As weftExplain for a call with these options, and on a second line why: what decides (the call, a
  * knob or the model) and the estimated time of each form that was considered. op counts where the
  * collective reduces. Where ranks are on several NUMA nodes, a third line: how many bytes this rank
- * writes to memory of the others, and reads from it. collective == NULL: the numbers of this machine
- * that the ranks agreed on and that the model counts with, measured once in a few milliseconds (see
- * WEFT_TUNE_FILE). */
+ * writes to memory of the others, and reads from it. collective == NULL: the numbers of this
+ * machine that the ranks agreed on and that the model counts with, measured once in a few
+ * milliseconds (see WEFT_TUNE_FILE). */
 WEFT_API weftResult_t weftCommExplain(weftComm_t comm, const char* collective, size_t count,
                                       weftDataType_t type, weftRedOp_t op, const weftOpts_t* opts,
                                       char* text, size_t length);
 /* One op of a call as this rank ran it, of a communicator that is traced. */
 typedef struct {
-  uint64_t beginNs,
-      endNs;        /* CLOCK_MONOTONIC of this host. A wait begins when the rank comes to it; a
-                            * message to another host ends here when it is posted */
+  uint64_t beginNs; /* CLOCK_MONOTONIC of this host; a wait begins when the rank comes to it */
+  uint64_t endNs;   /* of a message to another host: when it was posted */
   uint64_t bytes;   /* of payload; 0: a signal, a wait */
   uint32_t segment; /* of the call */
   uint32_t op;      /* its number in the rank's op list, which weft-sim counts alike */
@@ -377,40 +380,40 @@ typedef struct {
  * to point and exchanges (weftAlltoAllV) are not traced. A recovered communicator is not traced any
  * more. */
 WEFT_API weftResult_t weftCommTraceStart(weftComm_t comm, weftOpSpan_t* spans, size_t room);
-/* Ends that when all calls that were issued before are done. *made: ops that were run, of which the first
+/* Ends what weftCommTraceStart began. All calls that were issued before are done then. *made: ops that were run, of which the first
  * `room` are in `spans`. */
 WEFT_API weftResult_t weftCommTraceStop(weftComm_t comm, size_t* made);
-/* Name of a kind of op, of weftOpSpan_t. */
+/* The name of a kind of op, of weftOpSpan_t. */
 WEFT_API const char* weftOpName(int kind);
 
-/* Comma-separated names of the algorithms that weftOpts_t.algorithm accepts for a collective, or
- * all. */
+/* Names of the algorithms that weftOpts_t.algorithm accepts. Comma-separated, those for a
+ * collective, or all. */
 WEFT_API const char* weftAlgorithms(const char* collective);
 
 /* ---- Collectives -------------------------------------------------------------------------- */
 
-/* recvbuff[i] = op over ranks of sendbuff[i], count elements. In place: sendbuff == recvbuff. All
- * ranks end with the same bits. */
+/* Reduces over the ranks, for all of them: recvbuff[i] = op over ranks of sendbuff[i], count
+ * elements. In place: sendbuff == recvbuff. All ranks end with the same bits. */
 WEFT_API weftResult_t weftAllReduce(const void* sendbuff, void* recvbuff, size_t count,
                                     weftDataType_t type, weftRedOp_t op, weftComm_t comm,
                                     weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 
-/* sendcount elements from each rank, in rank order: recvbuff holds nranks * sendcount.
- * In place: sendbuff == recvbuff + rank * sendcount. */
+/* Gathers a block of each rank, for all of them: sendcount elements from each, in rank order.
+ * recvbuff holds nranks * sendcount. In place: sendbuff == recvbuff + rank * sendcount. */
 WEFT_API weftResult_t weftAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                                     weftDataType_t type, weftComm_t comm, weftStream_t stream,
                                     const weftOpts_t* opts WEFT_OR_NULL);
 
-/* sendbuff holds nranks * recvcount; rank r gets the reduction of block r.
- * In place: recvbuff == sendbuff + rank * recvcount. */
+/* Reduces over the ranks, and leaves each a block: sendbuff holds nranks * recvcount; rank r gets
+ * the reduction of block r. In place: recvbuff == sendbuff + rank * recvcount. */
 WEFT_API weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                         weftDataType_t type, weftRedOp_t op, weftComm_t comm,
                                         weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 
-/* Uneven forms: counts[r] elements for rank r at displs[r] (in elements, from the start of the
- * large buffer; NULL = packed in rank order). The same counts and displs on every rank, which ranks
- * compare like everything else. Blocks must not overlap.
- * In place as in the even forms, at the block's displacement. */
+/* All-gather and reduce-scatter of uneven blocks: counts[r] elements for rank r at displs[r] (in
+ * elements, from the start of the large buffer; NULL = packed in rank order). The same counts and
+ * displs on every rank, which ranks compare like everything else. Blocks must not overlap. In place
+ * as in the even forms, at the block's displacement. */
 WEFT_API weftResult_t weftAllGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
                                      const size_t* displs, weftDataType_t type, weftComm_t comm,
                                      weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
@@ -419,13 +422,14 @@ WEFT_API weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, c
                                          weftComm_t comm, weftStream_t stream,
                                          const weftOpts_t* opts WEFT_OR_NULL);
 
-/* Uneven forms in which each rank passes what it knows, as in MPI. What one sends must be what the
- * other expects: ranks compare type and root at each call, and counts pair by pair (weftMismatch names
- * both). displs: as above, and of a buffer that is sent blocks may overlap. An empty pair of blocks
- * costs a message all the same. Algorithm "direct" alone.
- * Gather: recvcounts and displs are read, and recvbuff is written, at root only; scatter is the
- * mirror. In place: at root, the small buffer is its block of the large one. All-to-all: rank s's
- * sendcounts[d] elements at sdispls[d] become rank d's recvcounts[s] at rdispls[s]; not in place. */
+/* Gather, scatter and all-to-all of uneven blocks: each rank passes what it knows, as in MPI. What
+ * one sends must be what the other expects: ranks compare type and root at each call, and counts
+ * pair by pair (weftMismatch names both). displs: as above, and of a buffer that is sent blocks may
+ * overlap. An empty pair of blocks costs a message all the same. Algorithm "direct" alone. Gather:
+ * recvcounts and displs are read, and recvbuff is written, at root only; scatter is the mirror. In
+ * place: at root, the small buffer is its block of the large one. All-to-all: rank s's
+ * sendcounts[d] elements at sdispls[d] become rank d's recvcounts[s] at rdispls[s]; not in place.
+ */
 WEFT_API weftResult_t weftGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
                                   const size_t* recvcounts, const size_t* displs,
                                   weftDataType_t type, int root, weftComm_t comm,
@@ -439,35 +443,37 @@ WEFT_API weftResult_t weftAlltoAllV(const void* sendbuff, const size_t* sendcoun
                                     const size_t* rdispls, weftDataType_t type, weftComm_t comm,
                                     weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 
-/* root's sendbuff to everybody's recvbuff; sendbuff is ignored elsewhere. In place: equal at root.
- */
+/* Sends root's buffer to all: root's sendbuff to everybody's recvbuff; sendbuff is ignored
+ * elsewhere. In place: equal at root. */
 WEFT_API weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count,
                                     weftDataType_t type, int root, weftComm_t comm,
                                     weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
-/* The reduction lands in root's recvbuff; recvbuff is ignored elsewhere. In place: equal at root.
- */
+/* Reduces over the ranks, for root: the result lands in root's recvbuff; recvbuff is ignored
+ * elsewhere. In place: equal at root. */
 WEFT_API weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count,
                                  weftDataType_t type, weftRedOp_t op, int root, weftComm_t comm,
                                  weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
-/* count elements per rank. Gather: root's recvbuff holds nranks * count; in place: root's sendbuff
- * == recvbuff + root * count. Scatter is the mirror. */
+/* Gathers a block of each rank at root, or scatters root's: count elements per rank. Gather: root's
+ * recvbuff holds nranks * count; in place: root's sendbuff == recvbuff + root * count. Scatter is
+ * the mirror. */
 WEFT_API weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count,
                                  weftDataType_t type, int root, weftComm_t comm,
                                  weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
 WEFT_API weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count,
                                   weftDataType_t type, int root, weftComm_t comm,
                                   weftStream_t stream, const weftOpts_t* opts WEFT_OR_NULL);
-/* Block d of my sendbuff becomes block s of rank d's recvbuff; count elements a block. Not in
- * place. */
+/* Exchanges blocks, each rank with each: block d of my sendbuff becomes block s of rank d's
+ * recvbuff; count elements a block. Not in place. */
 WEFT_API weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                                    weftDataType_t type, weftComm_t comm, weftStream_t stream,
                                    const weftOpts_t* opts WEFT_OR_NULL);
+/* Waits until all ranks have called it. */
 WEFT_API weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream,
                                   const weftOpts_t* opts WEFT_OR_NULL);
 
-/* Point to point, matched per pair in order of issue; counts and types must agree. A send may wait
- * for its receive: exchanges go between weftGroupStart and weftGroupEnd, where all progress
- * together. */
+/* Sends to, or receives from, one rank: matched per pair in order of issue; counts and types must
+ * agree. A send may wait for its receive: exchanges go between weftGroupStart and weftGroupEnd,
+ * where all progress together. */
 WEFT_API weftResult_t weftSend(const void* sendbuff, size_t count, weftDataType_t type, int peer,
                                weftComm_t comm, weftStream_t stream,
                                const weftOpts_t* opts WEFT_OR_NULL);
@@ -475,15 +481,16 @@ WEFT_API weftResult_t weftRecv(void* recvbuff, size_t count, weftDataType_t type
                                weftComm_t comm, weftStream_t stream,
                                const weftOpts_t* opts WEFT_OR_NULL);
 
-/* Calls of this thread between the two are collected and start at the outermost weftGroupEnd, which
- * returns the first error. Argument errors are reported by the call itself. A communicator's sends
- * and receives in a group start when all their streams have come to it, and these go on when all
- * are done; if one has no stream, weftGroupEnd returns when all are done. */
+/* Begin and end a group of calls. Those of this thread between the two are collected and start at
+ * the outermost weftGroupEnd, which returns the first error. Argument errors are reported by the
+ * call itself. A communicator's sends and receives in a group start when all their streams have
+ * come to it, and these go on when all are done; if one has no stream, weftGroupEnd returns when
+ * all are done. */
 WEFT_API weftResult_t weftGroupStart(void);
 WEFT_API weftResult_t weftGroupEnd(void);
 
-/* sum over ranks of scalar * input; *scalar (of `type`) is read now. Each rank may have its own
- * scalar. Valid for this communicator until destroyed. */
+/* An operation that sums scalar * input over ranks. *scalar (of `type`) is read now. Each rank may
+ * have its own scalar. Valid for this communicator until destroyed. */
 WEFT_API weftResult_t weftRedOpCreatePreMulSum(weftRedOp_t* op, const void* scalar,
                                                weftDataType_t type, weftComm_t comm);
 WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
@@ -501,20 +508,21 @@ WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
  *   Calls look for such buffers where they would gain. Where eight in a row of the same collective,
  * type, count and root found that a rank had passed others, only each 64th looks again. */
 WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
-/* No call that uses the memory may be in progress, on any rank. NULL is a no-op. */
+/* Frees memory of weftMemAlloc. No call that uses it may be in progress, on any rank. NULL is a
+ * no-op. */
 WEFT_API weftResult_t weftMemFree(void* ptr);
-/* The same memory for the allocator of a program, as PyTorch's (weft.use_shared_tensors in
- * docs/pytorch.md): blocks of whole pages of 4 KiB, not zeroed, with their pages kept when they are
+/* Memory of weftMemAlloc for a program's own allocator, as PyTorch's (weft.use_shared_tensors in
+ * docs/pytorch.md). Blocks of whole pages of 4 KiB, not zeroed, with their pages kept when they are
  * freed, for whoever comes next; all but 256 MiB and as much again as is in use. *ptr is NULL,
  * without an error, where there is no room or no memory: take malloc's then. Any thread. After a fork a
  * child's stores are its own, as in malloc's memory; but a page that it has not stored to shows
  * what its parent stores there. What its parent frees is not used again until the child has ended. A child's
  * weftPoolFree of its parent's block does nothing. Not in core dumps. */
 WEFT_API weftResult_t weftPoolAlloc(void** ptr, size_t size);
-/* As weftMemFree. */
+/* Frees memory of weftPoolAlloc, as weftMemFree does. */
 WEFT_API weftResult_t weftPoolFree(void* ptr);
-/* Makes memory that the application has, malloc's or of anonymous private mappings, as fast as
- * weftMemAlloc's, where all ranks of a call have such buffers or parts of them. Between processes of
+/* Makes memory of the application as fast as weftMemAlloc's. That is malloc's, or of anonymous private
+ * mappings, and it is so where all ranks of a call have such buffers or parts of them. Between processes of
  * a host the whole pages inside the range move into the memory of weftMemAlloc: their contents are
  * copied, and the new pages take the place of the old ones at the same addresses. The ends, less
  * than a page, are copied in each call. Takes some milliseconds, about those of a copy and, until it
@@ -538,18 +546,19 @@ WEFT_API weftResult_t weftPoolFree(void* ptr);
  * deregisters keeps its place in weft's. Registered memory is in core dumps, as the kernel has it
  * for shared anonymous memory (bit 1 of coredump_filter, which is set by default). */
 WEFT_API weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle);
-/* weftOutOfMemory: it could not be moved back, and stays registered. */
+/* Ends what weftCommRegister began. weftOutOfMemory: it could not be moved back, and stays registered. */
 WEFT_API weftResult_t weftCommDeregister(weftComm_t comm, void* handle);
 
 /* ---- Streams and events of host memory ---------------------------------------------------- */
 
+/* Makes a stream. It is a queue with a thread of its own. */
 WEFT_API weftResult_t weftStreamCreate(weftStream_t* stream);
 /* Waits for the queued work (bounded by its deadlines), then frees. */
 WEFT_API weftResult_t weftStreamDestroy(weftStream_t stream);
 /* Waits until everything queued so far is done; returns the first error since the last call. */
 WEFT_API weftResult_t weftStreamSynchronize(weftStream_t stream);
-WEFT_API weftResult_t
-weftStreamQuery(weftStream_t stream); /* weftSuccess, weftInProgress or the error */
+/* Whether everything queued is done. weftSuccess, weftInProgress or the error. */
+WEFT_API weftResult_t weftStreamQuery(weftStream_t stream);
 /* Work queued later waits for the event's most recent record. */
 WEFT_API weftResult_t weftStreamWaitEvent(weftStream_t stream, weftEvent_t event);
 /* Runs fn(arg) on the worker, in order. fn must not call weft functions that wait for this stream.
@@ -557,11 +566,17 @@ WEFT_API weftResult_t weftStreamWaitEvent(weftStream_t stream, weftEvent_t event
  * weftCommGetAsyncError tells of a communicator, weftStreamSynchronize of a stream. */
 WEFT_API weftResult_t weftStreamCallback(weftStream_t stream, void (*fn)(void*), void* arg);
 
+/* Makes an event: a mark in the work of a stream. It has passed until it is recorded. */
 WEFT_API weftResult_t weftEventCreate(weftEvent_t* event);
+/* Frees an event. */
 WEFT_API weftResult_t weftEventDestroy(weftEvent_t event);
+/* Puts the mark behind what is queued so far. The event passes when that is done; at once, if
+ * stream is NULL. */
 WEFT_API weftResult_t weftEventRecord(weftEvent_t event, weftStream_t stream);
+/* Waits until the event's most recent record has passed. */
 WEFT_API weftResult_t weftEventSynchronize(weftEvent_t event);
-WEFT_API weftResult_t weftEventQuery(weftEvent_t event); /* weftSuccess or weftInProgress */
+/* Whether the event's most recent record has passed. weftSuccess or weftInProgress. */
+WEFT_API weftResult_t weftEventQuery(weftEvent_t event);
 /* Milliseconds between two completed records. */
 WEFT_API weftResult_t weftEventElapsedTime(float* ms, weftEvent_t start, weftEvent_t end);
 

@@ -7,6 +7,7 @@ for file in LICENSE README.md CHANGELOG.md docs/porting.md docs/operating.md exa
   examples/topologies/dl1.24xlarge.topo; do
   [ -s "$file" ] || { echo "$1 lacks $file" && exit 1; }
 done
+if ls docs/*.py 2>/dev/null; then echo "$1 has scripts that make documents" && exit 1; fi
 for page in docs/*.md; do
   grep -o '](\([^)#:]*\.\(md\|svg\)\)' "$page" | sed 's/^](//; s/)$//' | while read -r link; do
     [ -e "docs/$link" ] || { echo "$page links to $link, which is not there" && exit 1; }

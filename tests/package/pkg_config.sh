@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# pkg_config.sh CC LIBDIR SOURCE VERSION: moves a copy of the installed tree elsewhere, then compiles, links
-# and runs SOURCE with what pkg-config says there.
+# pkg_config.sh CC CXX LIBDIR C_SOURCE CXX_SOURCE VERSION: moves a copy of the installed tree elsewhere, then compiles, links
+# and runs both sources with what pkg-config says there.
 set -eu
-cc=$1 libdir=$2 source=$3 version=$4
+cc=$1 cxx=$2 libdir=$3 source=$4 cxx_source=$5 version=$6
 prefix=${libdir%/lib*}
 moved=$(mktemp -d)
 trap 'rm -rf "$moved"' EXIT
@@ -16,3 +16,6 @@ test "$(pkg-config --modversion weft)" = "$version"
 # shellcheck disable=SC2046
 "$cc" -std=c99 -o "$moved/program" "$source" $(pkg-config --cflags --libs weft)
 "$moved/program"
+# shellcheck disable=SC2046
+"$cxx" -std=c++17 -o "$moved/program_cxx" "$cxx_source" $(pkg-config --cflags --libs weft)
+"$moved/program_cxx"

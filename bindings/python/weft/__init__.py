@@ -41,6 +41,7 @@ from .memory import empty
 from .shared_tensors import use_shared_tensors
 from .sharding import Param, Shard, ShardedOptimizer, ShardSettings, StepArgs, StepStats
 from .streams import Event, Stream, group
+from .torch_hooks import bf16_hook
 
 __version__ = ".".join(map(str, VERSION))
 
@@ -74,6 +75,7 @@ __all__ = [
     "Stream",
     "Timeout",
     "algorithms",
+    "bf16_hook",
     "empty",
     "group",
     "run",
