@@ -6,20 +6,16 @@
 
 #include "base/invalid.h"
 #include "base/text.h"
-#include "bootstrap/agreed_root.h"
+#include "bootstrap/approach.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/job.h"
-#include "bootstrap/joiner.h"
 #include "net/fd_limit.h"
-#include "net/stream.h"
 
 namespace weft::bootstrap {
 namespace {
 
 // The root's error at a deadline that we share with it needs a moment to reach us.
 constexpr std::int64_t kGraceMs = 1000;
-// Good-byes are small; a root that does not take one is dead, and its kernel tells it that we left.
-constexpr std::int64_t kByeMs = 100;
 // Without a connection nobody can be told what is wrong; with one, everybody will be.
 constexpr std::uint64_t kJoinFds = 1;
 
@@ -49,34 +45,36 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
   WEFT_TRY(net::reserveFds(kJoinFds));
 
   const Hello hello{{}, idTag(content.secret), rank, ranks, options.wire, options.version};
-  Joiner joiner(content, hello, deadline);
-  if (content.origin == IdContent::Origin::Address && rank == 0) {
-    joiner.beforeEachRound(
-        [&, agreed = AgreedRoot(content, options.root)](auto* addresses, auto* taken) mutable {
-          const Status started = agreed.start(addresses);
-          *taken = agreed.taken();
-          return started;
-        });
-  }
-  const auto size = static_cast<std::size_t>(ranks);
   PeerName self = nameOfThisProcess(rank);  // opens files, perhaps with the last descriptor
-  std::unique_ptr<net::Stream> stream;
-  std::string rootName;
-  WEFT_TRY(joiner.run(std::max(maxRosterBytes(size), maxPartsBytes(size)), &stream, &rootName));
-
-  std::unique_ptr<Bootstrap> joined(new Bootstrap(std::move(stream), rank, std::move(rootName)));
-  const InfoMessage info{std::move(self), std::move(configText), patienceOf(deadline)};
+  Approach approach(content, hello, self, deadline, options);
+  std::unique_ptr<Bootstrap> joined(new Bootstrap());
   net::Bytes roster;
-  WEFT_TRY(joined->exchange(net::MessageType::Info, encode(info), net::MessageType::Roster, &roster,
-                            deadline));
-  if (!decodeRoster(roster, size, &joined->ranks_))
+  WEFT_TRY(approach.find(&joined->line_));
+  WEFT_TRY(joined->meet(approach, {std::move(self), std::move(configText)}, deadline, &roster));
+  if (!decodeRoster(roster, static_cast<std::size_t>(ranks), &joined->ranks_))
     return Status::error(Code::InternalError, "the bootstrap's roster does not decode");
   *out = std::move(joined);
   return {};
 }
 
-Bootstrap::Bootstrap(std::unique_ptr<net::Stream> stream, int rank, std::string rootName)
-    : stream_(std::move(stream)), rank_(rank), rootName_(std::move(rootName)) {}
+// A rank that loses its hub meanwhile goes on without.
+Status Bootstrap::meet(Approach& approach, InfoMessage info, Deadline deadline,
+                       net::Bytes* roster) {
+  const auto introduce = [&] {
+    info.patienceMs = patienceOf(deadline);
+    return exchange(net::MessageType::Info, encode(info), net::MessageType::Roster, roster,
+                    deadline);
+  };
+  const Status met = introduce();
+  if (!line_.lostItsHub()) return met;
+  Line own;
+  if (const Status found = approach.findAgain(&own); !found.ok())
+    return line_.namesItsHub() ? met : found;
+  const Line lost = std::exchange(line_, std::move(own));
+  failure_ = {};
+  info.returns = true;
+  return introduce();
+}
 
 Bootstrap::~Bootstrap() { close(); }
 
@@ -98,53 +96,23 @@ Status Bootstrap::allGather(std::span<const std::byte> mine,
 Status Bootstrap::exchange(net::MessageType type, net::Bytes body, net::MessageType answerType,
                            net::Bytes* answer, Deadline deadline) {
   if (!failure_.ok()) return failure_;
-  if (!stream_)
+  if (!line_)
     return Status::error(Code::InvalidUsage, "set-up round after the bootstrap was closed");
-  net::Message message{};
-  const Status answered = stream_->ask(type, std::move(body), withGrace(deadline), &message);
-  failure_ = read(answered, message, answerType);
-  *answer = std::move(message.body);
-  return failure_;
+  return failure_ = line_.ask(type, std::move(body), answerType, withGrace(deadline), answer);
 }
 
 Status Bootstrap::heard() {
-  net::Message message{};
-  if (!failure_.ok()) return failure_;
-  const Status received = stream_->awaitMessage(Deadline::in(0), &message);
-  if (received.code() == Code::Timeout) return {};
-  return failure_ = read(received, message, net::MessageType::Error);
-}
-
-Status Bootstrap::read(const Status& received, const net::Message& message,
-                       net::MessageType expected) const {
-  if (received.code() == Code::Timeout)
-    return Status::error(Code::Timeout, "rank ", rank_, " heard nothing from the bootstrap root (",
-                         rootName_, ") by its deadline. fix: check that process and host");
-  if (!received.ok())
-    return Status::error(Code::RemoteError, "the communicator's bootstrap root (", rootName_,
-                         ") died or closed: ", received.text(),
-                         ". fix: see what ended that process");
-  Status said;
-  if (message.type == net::MessageType::Error && decode(message.body, &said)) return said;
-  return message.type == expected
-             ? Status()
-             : Status::error(Code::InternalError, "unexpected bootstrap message");
-}
-
-// Heard or not: nobody waits for an answer.
-void Bootstrap::say(net::MessageType type, net::Bytes body) {
-  stream_->channel().send(type, std::move(body));
-  (void)stream_->awaitFlushed(Deadline::in(kByeMs));
+  if (failure_.ok() && line_) failure_ = line_.heard();
+  return failure_;
 }
 
 void Bootstrap::close() {
-  if (!stream_) return;
-  say(net::MessageType::Bye, net::Bytes());
-  stream_.reset();
+  if (line_) line_.say(net::MessageType::Bye, net::Bytes());
+  line_ = {};
 }
 
 void Bootstrap::abandon(const Status& why) {
-  if (stream_ && !why.ok()) say(net::MessageType::Failed, encode(why));
+  if (line_ && !why.ok()) line_.say(net::MessageType::Failed, encode(why));
   close();
 }
 

@@ -11,17 +11,19 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "bootstrap/line.h"
 #include "bootstrap/messages.h"
 #include "bootstrap/root_service.h"
 #include "bootstrap/this_process.h"
 #include "bootstrap/unique_id.h"
 
-namespace weft::net {
-class Stream;
-struct Message;
-}  // namespace weft::net
-
 namespace weft::bootstrap {
+
+class Approach;
+
+// From so many ranks on, those of a host come to the root over one connection (host_hub.h). For fewer
+// it is not worth a thread on each host.
+inline constexpr int kHubFrom = 64;
 
 // What join() says about this library and how its root behaves. Tests play other versions and
 // shorten times with it.
@@ -29,6 +31,8 @@ struct JoinOptions {
   std::string version = libraryVersion();
   WireRange wire;
   RootOptions root;
+  int hubFrom = kHubFrom;  // ranks
+  std::string host;        // tests play several on one
 };
 
 // How the ranks of one communicator find each other: all connect to one root, a thread of the
@@ -37,9 +41,8 @@ struct JoinOptions {
 // rounds until every rank has closed.
 //
 // A star: right for creating a communicator, not for moving data. The root has a connection to each
-// rank, for which it needs a descriptor, and in each round sends n parts to n ranks, as what differs
-// between them (table.h). With 40 bytes of it a part that is 40 MB a round at 1,024 ranks and 16
-// times as much at 4,096, about where a star should end. What it costs: perf/meeting.
+// rank or, from kHubFrom ranks on, to each host, and in each round sends n parts over each, as what
+// differs between them (table.h).
 //
 // One object belongs to one rank, one thread at a time. Ranks may be threads of one process. After
 // an error every further call returns the same error.
@@ -79,17 +82,14 @@ class Bootstrap {
   void abandon(const Status& why);
 
  private:
-  Bootstrap(std::unique_ptr<net::Stream> stream, int rank, std::string rootName);
+  Bootstrap() = default;
 
+  Status meet(Approach& approach, InfoMessage info, Deadline deadline, net::Bytes* roster);
   // Sends one message and waits for the answer, a table or an error.
   Status exchange(net::MessageType type, net::Bytes body, net::MessageType answerType,
                   net::Bytes* answer, Deadline deadline);
-  Status read(const Status& received, const net::Message& message, net::MessageType expected) const;
-  void say(net::MessageType type, net::Bytes body);
 
-  std::unique_ptr<net::Stream> stream_;
-  int rank_;
-  std::string rootName_;
+  Line line_;
   std::vector<PeerName> ranks_;
   std::uint32_t round_ = 1;
   Status failure_;

@@ -13,6 +13,7 @@ namespace weft::bootstrap {
 struct Member {
   Hello hello;
   InfoMessage info;
+  std::int32_t hub = -1;  // the rank in whose process the hub is that connects it, if one does
 };
 
 // What these members disagree about, as the one error that all of them get; OK if nothing. In the

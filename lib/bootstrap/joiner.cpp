@@ -68,13 +68,21 @@ Joiner::Attempt Joiner::tryOnce(const net::Address& address, Deadline limit) {
   if (error == ECONNREFUSED) return {Result::Refused, connected.text()};
   if (!connected.ok()) return {Result::Failed, connected.text()};
   auto stream = std::make_unique<net::Stream>(std::move(socket));
-  Attempt attempt = prove(stream.get(), limit);
+  // The root that has seen our proof misses us if we start over, however slow it is.
+  Attempt attempt = prove(stream.get(), limit, deadline_);
   if (attempt.result == Result::Joined) stream_ = std::move(stream);
   attempt.why = text(address.text(), ": ", attempt.why);
   return attempt;
 }
 
-Joiner::Attempt Joiner::prove(net::Stream* stream, Deadline limit) {
+Joiner::Result Joiner::tryHub(net::Socket hub, std::size_t maxMessage, Deadline patience,
+                              std::unique_ptr<net::Stream>* out) {
+  maxMessage_ = maxMessage;
+  *out = std::make_unique<net::Stream>(std::move(hub));
+  return prove(out->get(), patience, patience).result;
+}
+
+Joiner::Attempt Joiner::prove(net::Stream* stream, Deadline limit, Deadline welcome) {
   const Status random = net::randomBytes(hello_.nonce);
   if (!random.ok()) return {Result::Failed, random.text()};
   const net::Bytes hello = encode(hello_);
@@ -82,13 +90,12 @@ Joiner::Attempt Joiner::prove(net::Stream* stream, Deadline limit) {
   const Status answered = stream->ask(net::MessageType::Hello, hello, limit, &answer);
   if (!answered.ok()) return {Result::Failed, answered.text()};
   const Attempt attempt = answerChallenge(stream, hello, answer, limit);
-  return attempt.result == Result::Joined ? awaitWelcome(stream) : attempt;
+  return attempt.result == Result::Joined ? awaitWelcome(stream, welcome) : attempt;
 }
 
-// The root that has seen our proof misses us if we start over, however slow it is.
-Joiner::Attempt Joiner::awaitWelcome(net::Stream* stream) {
+Joiner::Attempt Joiner::awaitWelcome(net::Stream* stream, Deadline limit) {
   net::Message welcome{};
-  const bool answered = stream->awaitMessage(deadline_, &welcome).ok();
+  const bool answered = stream->awaitMessage(limit, &welcome).ok();
   if (answered && welcome.type == net::MessageType::Welcome) return {Result::Joined, ""};
   if (answered && welcome.type == net::MessageType::Refusal)
     return {Result::Foreign, "it refused our proof of the secret"};

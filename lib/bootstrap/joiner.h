@@ -26,17 +26,22 @@ class Joiner {
 
   Status run(std::size_t maxMessage, std::unique_ptr<net::Stream>* out, std::string* rootName);
 
- private:
   enum class Result { Joined, Refused, Foreign, Failed, Poor };
+  // The same with a hub in place of the root, connected already, and with as much patience. Who fails
+  // has it still: it may have seen the proof, and would take its end for the rank's.
+  Result tryHub(net::Socket hub, std::size_t maxMessage, Deadline patience,
+                std::unique_ptr<net::Stream>* out);
+
+ private:
   struct Attempt {
     Result result;
     std::string why;
   };
   Attempt tryOnce(const net::Address& address, Deadline limit);
-  Attempt prove(net::Stream* stream, Deadline limit);
+  Attempt prove(net::Stream* stream, Deadline limit, Deadline welcome);
   Attempt answerChallenge(net::Stream* stream, const net::Bytes& hello, const net::Message& message,
                           Deadline limit);
-  Attempt awaitWelcome(net::Stream* stream);
+  static Attempt awaitWelcome(net::Stream* stream, Deadline limit);
   Status hopeless(const std::vector<Attempt>& attempts) const;
   Status outOfTime() const;
   std::string where() const;

@@ -65,7 +65,8 @@ bool decode(net::ByteView bytes, Challenge* challenge) {
 net::Bytes encode(const InfoMessage& message) {
   net::ByteWriter writer;
   write(message.who, &writer);
-  return writer.text(message.configText).number(message.patienceMs).take();
+  writer.text(message.configText).number(message.patienceMs);
+  return writer.number(std::uint8_t{message.returns}).take();
 }
 
 bool decode(net::ByteView bytes, InfoMessage* message) {
@@ -73,6 +74,7 @@ bool decode(net::ByteView bytes, InfoMessage* message) {
   read(&reader, &message->who);
   message->configText = label(&reader, kMaxConfigBytes);
   message->patienceMs = reader.number<std::int64_t>();
+  message->returns = reader.number<std::uint8_t>() != 0;
   return reader.done();
 }
 

@@ -27,6 +27,13 @@ namespace weft::bootstrap {
 //   root -> rank   Gathered    all parts                                           (or Error)
 //   rank -> root   Bye         I leave; or Failed: I cannot go on, tell everybody
 //
+// Between a hub (host_hub.h) and the root, and a hub and its ranks, also:
+//
+//   hub -> root    Info        with kHubConfig; no rank, and gets no Roster of its own
+//   hub -> root    Relayed     what its ranks say (hub_messages.h); Bye: those that are left leave
+//   root -> hub    Relayed     how many of them have a seat, before a Roster that is for these
+//   hub -> rank    Relayed     who the hub is: at first, and in answer to a Query
+//
 // Hello to Welcome and Error never change, so that any two versions can at least agree that they
 // differ.
 
@@ -63,6 +70,7 @@ struct InfoMessage {
   PeerName who;                 // its rank is that of Hello and not sent again
   std::string configText;       // "key=value;..." of everything that must agree on all ranks
   std::int64_t patienceMs = 0;  // until the rank's deadline
+  bool returns = false;         // it may have a seat already, which it has lost its hub to
 };
 
 struct GatherMessage {

@@ -14,6 +14,14 @@ std::int32_t sizeOf(const Member& member) { return member.hello.size; }
 
 }  // namespace
 
+Status rankIsLost(const PeerName& who) {
+  return Status::error({.code = Code::RemoteError,
+                        .who = who,
+                        .what = "{who} died or closed its connection while the communicator was "
+                                "being created.",
+                        .fix = "see what ended that process"});
+}
+
 std::string Rendezvous::Round::age() const { return inSeconds(Deadline::Clock::now() - began); }
 
 // Opens the round with its first participant, and shortens its limit with each.
@@ -127,11 +135,7 @@ void Rendezvous::lose(Seat seat) {
 
 void Rendezvous::lose(const PeerName& who) {
   if (!failure_.ok() || settled_) return;
-  decide(Status::error({.code = Code::RemoteError,
-                        .who = who,
-                        .what = "{who} died or closed its connection while the communicator was "
-                                "being created.",
-                        .fix = "see what ended that process"}));
+  decide(rankIsLost(who));
 }
 
 void Rendezvous::fail(Seat seat, const Status& why) {
@@ -182,12 +186,25 @@ std::vector<std::uint32_t> Rendezvous::missing() const {
   return ranks;
 }
 
+// The rank that all of these have their hub in, if it is one of them: it may be what they miss.
+std::int32_t Rendezvous::hubOfAll(const std::vector<std::uint32_t>& ranks) const {
+  if (!complete_ || ranks.size() < 2) return -1;
+  const std::int32_t hub = members_[seatOfRank_[ranks[0]]].hub;
+  const bool all = std::ranges::all_of(
+      ranks, [&](std::uint32_t rank) { return members_[seatOfRank_[rank]].hub == hub; });
+  return all && std::ranges::count(ranks, static_cast<std::uint32_t>(hub)) != 0 ? hub : -1;
+}
+
 // "waiting for 3 of 16 ranks: 5,9,12"
 ErrorData Rendezvous::waitingForMissing() const {
   ErrorData data{.code = Code::Timeout, .missing = missing()};
   if (data.missing.size() == 1) data.who.rank = static_cast<int>(data.missing[0]);
   data.what =
       text("waiting for ", data.missing.size(), " of ", members_[0].hello.size, " ranks: {ranges}");
+  if (const std::int32_t hub = hubOfAll(data.missing); hub >= 0) {
+    data.who.rank = hub;
+    data.what += text(", whom the process of rank ", hub, " connects");
+  }
   return data;
 }
 
@@ -212,6 +229,12 @@ std::optional<Rendezvous::Broadcast> Rendezvous::takeBroadcast() {
   Broadcast first = std::move(broadcasts_.front());
   broadcasts_.erase(broadcasts_.begin());
   return first;
+}
+
+std::optional<Rendezvous::Seat> Rendezvous::seatOf(const PeerName& who) const {
+  for (Seat seat = 0; seat < members_.size(); ++seat)
+    if (members_[seat].info.who == who) return seat;
+  return std::nullopt;
 }
 
 bool Rendezvous::everybodyCame() const {

@@ -13,6 +13,9 @@
 
 namespace weft::bootstrap {
 
+// What others say of a rank that ended too soon.
+Status rankIsLost(const PeerName& who);
+
 // What the root knows and decides about one communicator to be, without any I/O: who has joined,
 // what they disagree about, who is missing, the rounds of the all-gather, and the one error that
 // everybody gets. The root service feeds it events and sends what it wants broadcast. One thread.
@@ -50,6 +53,8 @@ class Rendezvous {
   // As many have joined as any of them expects.
   bool everybodyCame() const;
   bool empty() const { return members_.empty(); }
+  // That of this very rank and process.
+  std::optional<Seat> seatOf(const PeerName& who) const;
   // When tick() is wanted at the latest.
   Deadline nextTick() const;
 
@@ -72,6 +77,7 @@ class Rendezvous {
   void broadcast(net::MessageType type, net::Bytes body);
   void decide(Status failure);
   std::vector<std::uint32_t> missing() const;
+  std::int32_t hubOfAll(const std::vector<std::uint32_t>& ranks) const;
   ErrorData waitingForMissing() const;
   void warnAboutMissing();
   void giveUp();

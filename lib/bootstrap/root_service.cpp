@@ -8,11 +8,15 @@
 #include <iterator>
 #include <list>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "bootstrap/hub_messages.h"
 #include "bootstrap/pending_connections.h"
 #include "net/fd_limit.h"
 #include "net/ready_set.h"
@@ -24,10 +28,15 @@ namespace {
 
 constexpr std::int64_t kGoodbyeMs = 300;
 
+// Of a rank, or of the hub of some.
 struct Connection {
+  explicit Connection(net::Stream connected) : stream(std::move(connected)) {}
+
   net::Stream stream;
-  Rendezvous::Seat seat;
+  std::optional<PeerName> hub;                         // the rank in whose process it is
+  std::vector<std::optional<Rendezvous::Seat>> seats;  // by place; of a rank, its own
   bool open = true;
+  bool left = false;  // has said good-bye for all of them
 };
 
 class RootService {
@@ -77,9 +86,15 @@ class RootService {
   Deadline nextWake() const;
   void serve(Connection& connection);
   void handle(Connection& connection, const net::Message& message);
+  void hearHub(Connection& connection, const net::Message& message);
+  void pass(Connection& connection, const Passed& passed);
+  void hear(Rendezvous::Seat seat, const net::Message& message);
   void seat(PendingConnections::Authenticated joined);
+  void join(Connection& connection, Member member);
+  std::optional<Rendezvous::Seat> seatFor(Connection& connection, Member member);
   void flush(Connection& connection);
   void drop(Connection& connection);
+  void send(Connection& connection, const Rendezvous::Broadcast& broadcast);
   void deliver();
   static std::string here() {
     return text("bootstrap root (host ", hostName(), ", pid ", ::getpid(), "): ");
@@ -92,8 +107,9 @@ class RootService {
   std::optional<Deadline> goodbye_;  // set once the process exits
   net::ReadySet ready_;              // by the connection's address
   std::list<Connection> connections_;
-  bool dropped_ = false;     // some of them are closed
-  bool failedHere_ = false;  // some of them may not know
+  std::set<Rendezvous::Seat> returned_;  // of ranks that have lost their hub
+  bool dropped_ = false;                 // some of them are closed
+  bool failedHere_ = false;              // some of them may not know
 };
 
 bool RootService::finished() const {
@@ -152,39 +168,106 @@ void RootService::flush(Connection& connection) {
 }
 
 void RootService::handle(Connection& connection, const net::Message& message) {
+  if (connection.hub) return hearHub(connection, message);
+  for (const auto& seat : connection.seats)
+    if (seat) hear(*seat, message);
+}
+
+void RootService::hearHub(Connection& connection, const net::Message& message) {
+  std::vector<Passed> all;
+  if (message.type == net::MessageType::Bye) {
+    connection.left = true;
+    for (const auto& seat : connection.seats)
+      if (seat) rendezvous_.leave(*seat);
+  } else if (message.type == net::MessageType::Relayed && decodePassed(message.body, &all)) {
+    for (const Passed& passed : all) pass(connection, passed);
+  }
+}
+
+void RootService::pass(Connection& connection, const Passed& passed) {
+  Member member;
+  std::uint32_t rank = 0;
+  if (passed.type == net::MessageType::Info) {
+    if (!rendezvous_.complete() && decode(passed.body, &member))
+      join(connection, std::move(member));
+  } else if (passed.place == kNobody && decodeNumber(passed.body, &rank)) {
+    if (!rendezvous_.complete()) rendezvous_.lose(PeerName{static_cast<int>(rank), ""});
+  } else if (passed.place < connection.seats.size() && connection.seats[passed.place]) {
+    hear(*connection.seats[passed.place], {passed.type, passed.body});
+  }
+}
+
+void RootService::hear(Rendezvous::Seat seat, const net::Message& message) {
   GatherMessage part;
   Status failure;
   if (message.type == net::MessageType::Bye) {
-    rendezvous_.leave(connection.seat);
+    rendezvous_.leave(seat);
+  } else if (message.type == net::MessageType::Ended) {
+    rendezvous_.lose(seat);
   } else if (message.type == net::MessageType::Gather && decode(message.body, &part)) {
-    rendezvous_.gather(connection.seat, std::move(part));
+    rendezvous_.gather(seat, std::move(part));
   } else if (message.type == net::MessageType::Failed && decode(message.body, &failure)) {
-    rendezvous_.fail(connection.seat, failure);
+    rendezvous_.fail(seat, failure);
   }
 }
 
 void RootService::seat(PendingConnections::Authenticated joined) {
   if (rendezvous_.complete()) return;
-  const auto ranks = static_cast<std::uint64_t>(std::max(joined.member.hello.size, 1));
+  Connection& connection = connections_.emplace_back(std::move(joined.stream));
+  if (joined.member.info.configText == kHubConfig)
+    connection.hub = std::move(joined.member.info.who);
+  else
+    join(connection, std::move(joined.member));
+  serve(connection);
+}
+
+void RootService::join(Connection& connection, Member member) {
+  const auto ranks = static_cast<std::uint64_t>(std::max(member.hello.size, 1));
   const bool first = rendezvous_.empty();
-  const Rendezvous::Seat seat = rendezvous_.join(std::move(joined.member));
-  connections_.push_back({std::move(joined.stream), seat});
+  connection.seats.push_back(seatFor(connection, std::move(member)));
   if (!rendezvous_.failure().ok()) {  // it may have been told to the others long ago
-    connections_.back().stream.channel().send(net::MessageType::Error,
-                                              encode(rendezvous_.failure()));
+    connection.stream.channel().send(net::MessageType::Error, encode(rendezvous_.failure()));
     end_ = Deadline::in(options_.lingerMs);
   } else if (first) {
     const Status room = net::reserveFds(ranks + kMaxUnauthenticated);
     if (!room.ok()) rendezvous_.fail(within(here(), {-1, hostName()}, room));
   }
-  serve(connections_.back());
+}
+
+// A rank that has lost its hub takes its seat along, and what the hub still has of it is void.
+std::optional<Rendezvous::Seat> RootService::seatFor(Connection& connection, Member member) {
+  const bool returns = member.info.returns;
+  if (returns || (connection.hub && !returned_.empty())) {
+    const auto known = rendezvous_.seatOf(member.info.who);
+    if (known && !returns && returned_.contains(*known)) return std::nullopt;
+    if (known && returns) {
+      for (Connection& other : connections_) std::ranges::replace(other.seats, known, std::nullopt);
+      returned_.insert(*known);
+      return known;
+    }
+  }
+  if (connection.hub) member.hub = connection.hub->rank;
+  const Rendezvous::Seat seat = rendezvous_.join(std::move(member));
+  if (returns) returned_.insert(seat);
+  return seat;
 }
 
 void RootService::drop(Connection& connection) {
   if (!std::exchange(connection.open, false)) return;
   dropped_ = true;
   ready_.remove(connection.stream.socket().fd());
-  rendezvous_.lose(connection.seat);
+  if (connection.hub && !connection.left) rendezvous_.lose(*connection.hub);
+  for (const auto& seat : connection.seats)
+    if (seat && !connection.hub) rendezvous_.lose(*seat);
+}
+
+void RootService::send(Connection& connection, const Rendezvous::Broadcast& broadcast) {
+  if (!connection.open) return;
+  net::Channel& channel = connection.stream.channel();
+  if (connection.hub && broadcast.type == net::MessageType::Roster)
+    channel.send(net::MessageType::Relayed,
+                 encodeNumber(static_cast<std::uint32_t>(connection.seats.size())));
+  channel.send(broadcast.type, broadcast.body);
 }
 
 void RootService::deliver() {
@@ -193,8 +276,7 @@ void RootService::deliver() {
   if (rendezvous_.complete()) pending_.close();
   bool told = false;
   for (; auto broadcast = rendezvous_.takeBroadcast(); told = true) {
-    for (Connection& connection : connections_)
-      if (connection.open) connection.stream.channel().send(broadcast->type, broadcast->body);
+    for (Connection& connection : connections_) send(connection, *broadcast);
     if (broadcast->type == net::MessageType::Error) end_ = Deadline::in(options_.lingerMs);
   }
   if (!told) return;
@@ -202,6 +284,11 @@ void RootService::deliver() {
 }
 
 }  // namespace
+
+Status rootIsLost(std::string_view name, std::string_view how) {
+  return Status::error(Code::RemoteError, "the communicator's bootstrap root (", name,
+                       ") died or closed: ", how, ". fix: see what ended that process");
+}
 
 Status startRoot(std::vector<net::Socket> listeners, const net::Key& secret,
                  const RootOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -33,5 +34,8 @@ inline constexpr std::uint64_t kRootFds = 5;
 // and the log one line a minute.
 Status startRoot(std::vector<net::Socket> listeners, const net::Key& secret,
                  const RootOptions& options = {});
+
+// What its ranks say of a root that hung up. `name`: "host b, pid 4711".
+Status rootIsLost(std::string_view name, std::string_view how);
 
 }  // namespace weft::bootstrap

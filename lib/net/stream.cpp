@@ -72,11 +72,15 @@ Status Stream::awaitMessage(Deadline deadline, Message* message) {
   }
 }
 
-Status Stream::ask(MessageType type, Bytes body, Deadline deadline, Message* answer) {
+// A connection that takes nothing more may still hold the message that explains it. The peer need not
+// wait for what will not come.
+void Stream::tell(MessageType type, Bytes body, Deadline deadline) {
   channel_.send(type, std::move(body));
-  // A connection that takes nothing more may still hold the message that explains it: always read.
-  // The peer need not wait for what will not come.
   if (!awaitFlushed(deadline).ok()) ::shutdown(socket_.fd(), SHUT_WR);
+}
+
+Status Stream::ask(MessageType type, Bytes body, Deadline deadline, Message* answer) {
+  tell(type, std::move(body), deadline);
   return awaitMessage(deadline, answer);
 }
 

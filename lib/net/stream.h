@@ -30,7 +30,9 @@ class Stream {
   // ---- blocking; Timeout at the deadline, another error if the connection is gone ----
   Status awaitFlushed(Deadline deadline);
   Status awaitMessage(Deadline deadline, Message* message);
-  // Sends one message and waits for the next.
+  // Sends one message, if the peer takes it until then.
+  void tell(MessageType type, Bytes body, Deadline deadline);
+  // The same, and waits for the next.
   Status ask(MessageType type, Bytes body, Deadline deadline, Message* answer);
 
   Channel& channel() { return channel_; }

@@ -26,11 +26,18 @@ namespace weft {
 namespace {
 
 constexpr int kLimitMs = 100'000;
-constexpr std::size_t kMostRanks = 4096, kRounds = 8;
+constexpr int kMostRanks = 4096;
+constexpr std::size_t kRounds = 8;
 // What a rank gives in a round: its own bytes, and those that are much like those of others.
 constexpr std::size_t kRecordBytes = 300, kOwnBytes = 24;
 
 enum Step : std::size_t { Join, Rounds, Link, Question, kSteps };
+// How the ranks lie: hosts are names.
+struct World {
+  std::uint32_t ranks, each;
+  bool hubs;
+};
+
 constexpr const char* kNames[kSteps] = {"join", "8 rounds", "control link", "question"};
 
 // Of all processes.
@@ -85,8 +92,8 @@ class Pages final : public transport::Transport {
 
 class Rank {
  public:
-  Rank(Board& board, std::uint32_t rank, std::uint32_t ranks)
-      : board_(board), rank_(rank), ranks_(ranks), pages_(rank, ranks) {}
+  Rank(Board& board, std::uint32_t rank, const World& world)
+      : board_(board), rank_(rank), ranks_(world.ranks), world_(world), pages_(rank, ranks_) {}
 
   Status run() {
     WEFT_TRY(step(Join, [&] { return join(); }));
@@ -117,8 +124,11 @@ class Rank {
       board_.hasId = true;
     }
     while (!board_.hasId) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    bootstrap::JoinOptions options;
+    options.host = std::to_string(rank_ / world_.each);
+    if (!world_.hubs) options.hubFrom = kMostRanks + 1;
     return bootstrap::Bootstrap::join(board_.id, static_cast<int>(ranks_), static_cast<int>(rank_),
-                                      "", Deadline::in(kLimitMs), &bootstrap_);
+                                      "", Deadline::in(kLimitMs), &bootstrap_, options);
   }
   Status gather(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
     return all == nullptr ? Status() : bootstrap_->allGather(mine, all, Deadline::in(kLimitMs));
@@ -149,6 +159,7 @@ class Rank {
 
   Board& board_;
   const std::uint32_t rank_, ranks_;
+  const World world_;
   Pages pages_;
   std::unique_ptr<bootstrap::Bootstrap> bootstrap_;
   std::shared_ptr<watch::RemoteRanks> link_;
@@ -169,7 +180,8 @@ void print(const Board& board, std::uint32_t ranks) {
              ranks, "all", total, totalOfRoot, total + totalOfRoot / ranks);
 }
 
-int measure(std::uint32_t ranks) {
+int measure(const World& world) {
+  const std::uint32_t ranks = world.ranks;
   void* const memory =
       ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
@@ -177,7 +189,7 @@ int measure(std::uint32_t ranks) {
   (void)std::fflush(stdout);  // or each rank would write it, too
   for (std::uint32_t r = 0; r < ranks; ++r) {
     if (::fork() != 0) continue;
-    const Status status = Rank(board, r, ranks).run();
+    const Status status = Rank(board, r, world).run();
     if (!status.ok()) fmt::print(stderr, "rank {}: {}\n", r, status.text());
     std::exit(status.ok() ? 0 : 1);
   }
@@ -196,10 +208,14 @@ int main(int argc, char** argv) {
       "CPU time of ranks that meet: bootstrap, rounds, control link, a round of questions"};
   std::vector<std::uint32_t> sizes{128, 256, 512, 1024};
   app.add_option("ranks", sizes, "how many")->check(CLI::Range(2u, 4096u));
+  std::uint32_t each = weft::kMostRanks;
+  bool star = false;
+  app.add_option("--each", each, "ranks a host, which have a hub; the control link's are by hosts");
+  app.add_flag("--star", star, "no hubs");
   CLI11_PARSE(app, argc, argv);
   fmt::print("{:>6} {:<14} {:>12} {:>12} {:>12}\n", "ranks", "", "CPU ms each", "of rank 0",
              "wall ms");
   for (const std::uint32_t ranks : sizes)
-    if (weft::measure(ranks) != 0) return 1;
+    if (weft::measure({ranks, each, !star}) != 0) return 1;
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between ranks and the root; the first byte chooses which.
+#include "bootstrap/hub_messages.h"
 #include "bootstrap/messages.h"
 
 #include <optional>
@@ -44,12 +45,23 @@ void tryParts(net::ByteView bytes) {
   }
 }
 
+void tryPassed(net::ByteView bytes) {
+  std::vector<bootstrap::Passed> all, again;
+  if (!bootstrap::decodePassed(bytes, &all)) return;
+  std::size_t count = 0;
+  for (const net::Bytes& body : bootstrap::encodePassed(all)) {
+    require(bootstrap::decodePassed(body, &again), "what was written can be read");
+    count += again.size();
+  }
+  require(count == all.size(), "what is passed on arrives once");
+}
+
 }  // namespace
 
 void tryInput(Input input) {
   if (input.empty()) return;
   const net::ByteView body = bytesOf(input.subspan(1));
-  switch (input[0] % 7) {
+  switch (input[0] % 10) {
     case 0:
       return tryMessage<bootstrap::Hello>(body);
     case 1:
@@ -62,8 +74,14 @@ void tryInput(Input input) {
       return tryMessage<Status>(body);
     case 5:
       return tryRoster(body);
-    default:
+    case 6:
       return tryParts(body);
+    case 7:
+      return tryMessage<bootstrap::Member>(body);
+    case 8:
+      return tryMessage<bootstrap::HubName>(body);
+    default:
+      return tryPassed(body);
   }
 }
 

@@ -153,16 +153,17 @@ inline std::size_t openFds() {
   return count;
 }
 
-// Threads of root services that are still there.
-inline int rootThreads() {
+// Threads of services that are still there.
+inline int threadsNamed(const std::string& wanted) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream file(entry.path() / "comm");
     std::string name;
-    count += std::getline(file, name) && name == "weft-root";
+    count += std::getline(file, name) && name == wanted;
   }
   return count;
 }
+inline int rootThreads() { return threadsNamed("weft-root"); }
 
 // True once `condition` holds, within `ms`.
 inline bool eventually(std::int64_t ms, const std::function<bool()>& condition) {
