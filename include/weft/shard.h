@@ -185,9 +185,9 @@ WEFT_API weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info);
 /* Takes the weights that lie in the buffers, after those of rank `root` have gone to all; root -1:
  * all ranks have filled in the same. Collective. */
 WEFT_API weftResult_t weftShardStart(weftShard_t shard, int root);
-/* For 16-bit parameters over fp32 weights, after weftShardStart, which knows the rounded ones alone:
- * all of the weights of `param`, the same on all ranks. The 16-bit ones stay until the next step.
- * Without such fp32 weights nothing changes. Local, between steps. */
+/* Sets the fp32 weights of a parameter of 16 bits. After weftShardStart, which knows the rounded
+ * ones alone: all of those of `param`, the same on all ranks. The 16-bit ones stay until the next
+ * step. Without such fp32 weights nothing changes. Local, between steps. */
 WEFT_API weftResult_t weftShardSetWeights(weftShard_t shard, size_t param, const float* weights);
 
 /* ---- A step -------------------------------------------------------------------------------- */

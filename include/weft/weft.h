@@ -375,13 +375,13 @@ typedef struct {
   int peer;         /* the other rank of a message or a wait; else this rank */
 } weftOpSpan_t;
 
-/* Traces collective calls, those that are issued after this one: their ops are written to `spans`, which
- * has room for so many and stays with the library until weftCommTraceStop. On this rank alone; point
- * to point and exchanges (weftAlltoAllV) are not traced. A recovered communicator is not traced any
- * more. */
+/* Traces the ops of collective calls, on this rank alone. Those of calls that are issued after this
+ * one are written to `spans`, which has room for so many and stays with the library until
+ * weftCommTraceStop. Point to point and exchanges (weftAlltoAllV) are not traced, and a recovered
+ * communicator is not any more. */
 WEFT_API weftResult_t weftCommTraceStart(weftComm_t comm, weftOpSpan_t* spans, size_t room);
-/* Ends what weftCommTraceStart began. All calls that were issued before are done then. *made: ops that were run, of which the first
- * `room` are in `spans`. */
+/* Ends what weftCommTraceStart began. All calls that were issued before are done then. *made: ops
+ * that were run, of which the first `room` are in `spans`. */
 WEFT_API weftResult_t weftCommTraceStop(weftComm_t comm, size_t* made);
 /* The name of a kind of op, of weftOpSpan_t. */
 WEFT_API const char* weftOpName(int kind);
@@ -511,42 +511,48 @@ WEFT_API weftResult_t weftMemAlloc(void** ptr, size_t size);
 /* Frees memory of weftMemAlloc. No call that uses it may be in progress, on any rank. NULL is a
  * no-op. */
 WEFT_API weftResult_t weftMemFree(void* ptr);
-/* Memory of weftMemAlloc for a program's own allocator, as PyTorch's (weft.use_shared_tensors in
- * docs/pytorch.md). Blocks of whole pages of 4 KiB, not zeroed, with their pages kept when they are
- * freed, for whoever comes next; all but 256 MiB and as much again as is in use. *ptr is NULL,
- * without an error, where there is no room or no memory: take malloc's then. Any thread. After a fork a
- * child's stores are its own, as in malloc's memory; but a page that it has not stored to shows
- * what its parent stores there. What its parent frees is not used again until the child has ended. A child's
- * weftPoolFree of its parent's block does nothing. Not in core dumps. */
+/* Memory of weftMemAlloc for a program's own allocator, as PyTorch's: blocks (see
+ * weft.use_shared_tensors in docs/pytorch.md) of whole pages of 4 KiB, not zeroed, with their
+ * pages kept when they are freed, for whoever comes next; all but 256 MiB and as much again as is
+ * in use. *ptr is NULL, without an error, where there is no room or no memory: take malloc's then.
+ * Any thread. After a fork a child's stores are its own, as in malloc's memory; but a page that it
+ * has not stored to shows what its parent stores there. What its parent frees is not used again
+ * until the child has ended. A child's weftPoolFree of its parent's block does nothing. Not in
+ * core dumps. */
 WEFT_API weftResult_t weftPoolAlloc(void** ptr, size_t size);
 /* Frees memory of weftPoolAlloc, as weftMemFree does. */
 WEFT_API weftResult_t weftPoolFree(void* ptr);
-/* Makes memory of the application as fast as weftMemAlloc's. That is malloc's, or of anonymous private
- * mappings, and it is so where all ranks of a call have such buffers or parts of them. Between processes of
- * a host the whole pages inside the range move into the memory of weftMemAlloc: their contents are
- * copied, and the new pages take the place of the old ones at the same addresses. The ends, less
- * than a page, are copied in each call. Takes some milliseconds, about those of a copy and, until it
- * returns, as much memory again; worth it for buffers from 64 KiB on that are used often. Ends with
- * the communicator at the latest, and gives the application ordinary pages again, with the contents.
- *   While it is registered and deregistered, nobody may write to the memory, no other thread, device or
- * kernel (reads that are under way, io_uring), whose stores would be lost; others may read it. No call that
- * uses it may be in progress on any rank when it is deregistered. A range within one that is
- * registered, by any communicator, counts as one more user of that; the last one moves it back.
+/* Makes memory of the application as fast as weftMemAlloc's. That is malloc's, or of anonymous
+ * private mappings, and it is so where all ranks of a call have such buffers or parts of them.
+ * Between processes of a host the whole pages inside the range move into the memory of
+ * weftMemAlloc: their contents are copied, and the new pages take the place of the old ones at the
+ * same addresses. The ends, less than a page, are copied in each call. Takes some milliseconds,
+ * about those of a copy and, until it returns, as much memory again; worth it for buffers from 64
+ * KiB on that are used often. Ends with the communicator at the latest, and gives the application
+ * ordinary pages again, with the contents.
+ *   While it is registered and deregistered, nobody may write to the memory, no other thread,
+ * device or kernel (reads that are under way, io_uring), whose stores would be lost; others may
+ * read it. No call that uses it may be in progress on any rank when it is deregistered. A range
+ * within one that is registered, by any communicator, counts as one more user of that; the last
+ * one moves it back.
  *   What cannot move is registered all the same, and used as any memory; a line at INFO
- * (WEFT_DEBUG) says why: less than a page; files, shared memory, huge pages of hugetlbfs, stacks; what
- * is read-only, executable, locked, sealed, withheld from children or watched by userfaultfd; where
- * a device or io_uring has pinned memory of this process; a part of which is registered already; for want of
- * memory. So it is where ranks are threads, which reach all memory, for memory of weftMemAlloc, and where not
- * all ranks share a host. Memory that is not mapped is weftInvalidArgument.
- *   Deregister before the memory is freed, unmapped, protected or grown (realloc of more than the range
- * is a free). malloc would use pages again that are shared and of which weftCommDeregister restores
- * the contents. What was unmapped or mapped anew meanwhile, weftCommDeregister leaves alone: weftInvalidUsage.
- *   After a fork a child's stores are its own, as in malloc's memory. But a page that it has not stored
- * to shows what its parent stores there, and until the child has ended, memory that its parent
- * deregisters keeps its place in weft's. Registered memory is in core dumps, as the kernel has it
- * for shared anonymous memory (bit 1 of coredump_filter, which is set by default). */
+ * (WEFT_DEBUG) says why: less than a page; files, shared memory, huge pages of hugetlbfs, stacks;
+ * what is read-only, executable, locked, sealed, withheld from children or watched by userfaultfd;
+ * where a device or io_uring has pinned memory of this process; a part of which is registered
+ * already; for want of memory. So it is where ranks are threads, which reach all memory, for
+ * memory of weftMemAlloc, and where not all ranks share a host. Memory that is not mapped is
+ * weftInvalidArgument.
+ *   Deregister before the memory is freed, unmapped, protected or grown (realloc of more than the
+ * range is a free). malloc would use pages again that are shared and of which weftCommDeregister
+ * restores the contents. What was unmapped or mapped anew meanwhile, weftCommDeregister leaves
+ * alone: weftInvalidUsage.
+ *   After a fork a child's stores are its own, as in malloc's memory. But a page that it has not
+ * stored to shows what its parent stores there, and until the child has ended, memory that its
+ * parent deregisters keeps its place in weft's. Registered memory is in core dumps, as the kernel
+ * has it for shared anonymous memory (bit 1 of coredump_filter, which is set by default). */
 WEFT_API weftResult_t weftCommRegister(weftComm_t comm, void* buff, size_t size, void** handle);
-/* Ends what weftCommRegister began. weftOutOfMemory: it could not be moved back, and stays registered. */
+/* Ends what weftCommRegister began. weftOutOfMemory: it could not be moved back, and stays
+ * registered. */
 WEFT_API weftResult_t weftCommDeregister(weftComm_t comm, void* handle);
 
 /* ---- Streams and events of host memory ---------------------------------------------------- */

@@ -251,6 +251,8 @@ std::string Communicator::explainEdges() const {
                 [](const auto& edge) { return text(rankList(edge.second), ": ", edge.first); });
 }
 
+bool Communicator::sharesHeaps() const { return comm::sharesHeaps(*core()->parts.transport); }
+
 void Communicator::trace(engine::OpSpan* spans, std::size_t room) {
   trace_ = engine::OpTrace(spans, room);
   isTraced_ = true;

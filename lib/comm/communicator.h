@@ -63,6 +63,8 @@ class alignas(base::kCacheAligned) Communicator {
   Status explain(const plan::Call& call, std::string* line);
   // Why: the forms that were considered, what the model thinks of each, and what decides.
   Status explainChoice(const plan::Call& call, std::string* lines);
+  // Do its ranks reach the heap of each other, and no other memory?
+  bool sharesHeaps() const;
   // What carries bytes to whom, a line each way.
   std::string explainEdges() const;
   // The machine that the model counts with.
