@@ -206,7 +206,7 @@ typedef struct {
   double lossScale;   /* what the loss was multiplied with */
   double divisor;     /* what the sum of gradients is divided by; 0: the number of ranks */
   int skipNonFinite;  /* 1: no update if a gradient is infinite or NaN */
-  int microSteps;     /* of a rank in this step, said in each of them; 0: not said, which reproducible
+  int microSteps; /* of a rank in this step, said in each of them; 0: not said, which reproducible
                          steps of several ranks allow only if it is a power of two */
 } weftStepArgs_t;
 

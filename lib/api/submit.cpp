@@ -82,7 +82,7 @@ Status runWhenAwaited(Pending& p) {
   return p.comm->run(p.operation);
 }
 
-Status runInTurn(Pending& p) {
+Status runPending(Pending& p) {
   const Status status = failingAll(*p.comm, [&] { return runWhenAwaited(p); });
   p.comm->turns().done(p.ticket);
   if (p.barrier) p.barrier->open(status);
@@ -98,7 +98,7 @@ std::shared_ptr<Pending> enqueue(Pending p) {
   std::vector<std::pair<engine::WorkStream*, engine::WorkStream::Work>> pieces;
   for (const auto& stream : streams)
     pieces.emplace_back(stream.get(), [at = held->barrier] { return at->pass(); });
-  if (!held->onThisThread) pieces.front().second = [held] { return runInTurn(*held); };
+  if (!held->onThisThread) pieces.front().second = [held] { return runPending(*held); };
   engine::WorkStream::enqueueTogether(std::move(pieces));
   return held->onThisThread ? held : nullptr;
 }
@@ -202,7 +202,7 @@ Status runDirect(const Direct& direct, bool* began) {
   const auto run = [&](std::size_t i) {
     Status first;
     for (const auto& p : std::next(direct.begin(), static_cast<std::ptrdiff_t>(i))->second) {
-      const Status status = runInTurn(*p);
+      const Status status = runPending(*p);
       if (first.ok()) first = status;
     }
     return first;

@@ -130,8 +130,8 @@ TEST_P(Registration, CountsItsUsers) {
     steps.ok(weftCommRegister(twin, buffer.data(), kCount * sizeof(int), &second), "again");
     steps.gives(weftInvalidArgument, weftCommDeregister(r.comm, second), "of another communicator");
     buffer.fill(1);
-    steps.ok(weftAllReduce(buffer.data(), buffer.data(), kCount, weftInt, weftSum, twin,
-                           nullptr, nullptr),
+    steps.ok(weftAllReduce(buffer.data(), buffer.data(), kCount, weftInt, weftSum, twin, nullptr,
+                           nullptr),
              "sum");
     steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
     steps.ok(weftCommDeregister(twin, second), "deregister the second");
@@ -241,11 +241,10 @@ TEST(RegistrationBetweenProcesses, EndsWithTheCommunicatorAndKeepsTheContents) {
     {
       Twin twin(steps, r);
       void* handle = nullptr;
-      steps.ok(weftCommRegister(twin, buffer.data(), buffer.size() * 4, &handle),
-               "register");
+      steps.ok(weftCommRegister(twin, buffer.data(), buffer.size() * 4, &handle), "register");
       std::fill(buffer.begin(), buffer.end(), 1);
-      steps.ok(weftAllReduce(buffer.data(), buffer.data(), buffer.size(), weftInt, weftSum,
-                             twin, nullptr, nullptr),
+      steps.ok(weftAllReduce(buffer.data(), buffer.data(), buffer.size(), weftInt, weftSum, twin,
+                             nullptr, nullptr),
                "sum");
       steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
     }
