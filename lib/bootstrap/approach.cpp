@@ -15,9 +15,6 @@
 namespace weft::bootstrap {
 namespace {
 
-// Who has taken the name of the hub but does not answer has not found the root yet, or is stopped,
-// and then all wait for it: it is enough to be at the root in time to be seen there.
-constexpr std::chrono::seconds kHubPatience{10};
 // The root was there when the hub was.
 constexpr std::int64_t kAgainMs = 5000;
 constexpr std::chrono::milliseconds kPause{2};
@@ -45,7 +42,7 @@ Status Approach::findAgain(Line* line) const {
 
 // Not whoever is to start the root: a hub would wait for it.
 bool Approach::wantsHub() const {
-  return hello_.size >= options_.hubFrom &&
+  return haveHubs(hello_.size, options_.hubFrom) &&
          (id_.origin != IdContent::Origin::Address || hello_.rank != 0);
 }
 
@@ -74,7 +71,7 @@ Status Approach::direct(Joiner joiner, int rank, std::size_t maxMessage, Line* l
 Status Approach::throughHub(Line* line) {
   const std::string name = hubName(id_.secret, hello_, options_.host);
   const Deadline patience =
-      Deadline::in(std::min<Deadline::Clock::duration>(deadline_.remaining() / 2, kHubPatience));
+      Deadline::in(deadline_.remaining() / 2).orSooner(Deadline::in(options_.hubPatienceMs));
   Joiner toHub = joiner(deadline_);
   for (bool made = false; !patience.expired(); std::this_thread::sleep_for(kPause)) {
     net::Socket socket;

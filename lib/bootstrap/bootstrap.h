@@ -24,6 +24,7 @@ class Approach;
 // From so many ranks on, those of a host come to the root over one connection (host_hub.h). For fewer
 // it is not worth a thread on each host.
 inline constexpr int kHubFrom = 64;
+inline bool haveHubs(int ranks, int from = kHubFrom) { return ranks >= from; }
 
 // What join() says about this library and how its root behaves. Tests play other versions and
 // shorten times with it.
@@ -32,7 +33,10 @@ struct JoinOptions {
   WireRange wire;
   RootOptions root;
   int hubFrom = kHubFrom;  // ranks
-  std::string host;        // tests play several on one
+  // Who has taken the name of the hub but does not answer has not found the root yet, or is stopped,
+  // and then all wait for it: half of the time, or this, leaves enough to be seen at the root.
+  std::int64_t hubPatienceMs = 10000;
+  std::string host;  // tests play several on one
 };
 
 // How the ranks of one communicator find each other: all connect to one root, a thread of the

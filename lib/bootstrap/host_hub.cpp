@@ -211,14 +211,16 @@ void HostHub::loseRoot() {
                                        encode(rootIsLost(rootName_, "it hung up on its hub"))));
 }
 
-// Whom that loses the root is told of as well.
+// Whom that loses the root is told of as well. The first rank hears last: it is that of this process,
+// which may end then.
 void HostHub::deliver() {
   do {
     for (net::Bytes& body : encodePassed(std::exchange(up_, {})))
       if (root_) root_->channel().send(net::MessageType::Relayed, std::move(body));
     if (root_ && !watchFor(*root_, kRoot)) loseRoot();
-    for (const std::uint32_t place : std::exchange(told_, {}))
-      if (!watchFor(ranks_.at(place), place)) loseRank(place);
+    const std::set<std::uint32_t> told = std::exchange(told_, {});
+    for (auto place = told.rbegin(); place != told.rend(); ++place)
+      if (!watchFor(ranks_.at(*place), *place)) loseRank(*place);
   } while (!up_.empty() || !told_.empty());
 }
 

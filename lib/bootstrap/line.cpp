@@ -29,7 +29,7 @@ Line Line::direct(std::unique_ptr<net::Stream> stream, int rank, std::string roo
 }
 
 Line Line::throughHub(std::unique_ptr<net::Stream> stream, int rank) {
-  return {std::move(stream), rank, "not known", true};
+  return {std::move(stream), rank, "unknown", true};
 }
 
 Status Line::ask(net::MessageType type, net::Bytes body, net::MessageType answerType,

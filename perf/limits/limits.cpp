@@ -7,8 +7,11 @@
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <random>
 
+#include "bootstrap/bootstrap.h"
 #include "comm/layout.h"
+#include "net/crypto.h"
 #include "plan/cache.h"
 #include "plan/staging_map.h"
 #include "schedule/nodes.h"
@@ -126,8 +129,25 @@ std::string messagesOf(const CallLimits& call) {
 std::string descriptorsOf(const Limits& l) {
   return fmt::format("{} ({})", l.keptDescriptors, l.mostDescriptors);
 }
+std::string rootOf(const Limits& l) {
+  return fmt::format("{}, {:.1f}", l.rootConnections,
+                     static_cast<double>(l.rootRoundBytes) / (1 << 20));
+}
 double slowestMs(const Limits& l) {
   return std::max({l.barrier.planMs, l.shortSum.planMs, l.longSum.planMs});
+}
+
+// The table of what each rank gives in a round, to each connection: records that are alike but for
+// some bytes (perf/meeting).
+void countMeeting(std::uint32_t ranks, std::uint32_t localRanks, Limits* limits) {
+  constexpr std::size_t kRecordBytes = 300, kOwnBytes = 24;
+  std::mt19937 random(1);
+  std::vector<net::Bytes> parts(ranks, net::Bytes(kRecordBytes, std::byte{1}));
+  for (net::Bytes& part : parts)
+    std::generate_n(part.begin(), kOwnBytes, [&] { return static_cast<std::byte>(random()); });
+  const bool hubs = bootstrap::haveHubs(static_cast<int>(ranks));
+  limits->rootConnections = hubs ? ranks / localRanks : ranks;
+  limits->rootRoundBytes = limits->rootConnections * bootstrap::encodeParts(parts).size();
 }
 
 }  // namespace
@@ -234,6 +254,7 @@ Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machi
   limits.createdBytes = layout.arrivals() + transport::kMaxLanes * layout.denseBytes();
   limits.keptDescriptors = shm::keptDescriptors(localRanks);
   limits.mostDescriptors = shm::mostDescriptors(localRanks);
+  countMeeting(ranks, localRanks, &limits);
   limits.refused = planAll(job, &limits).text();
   return limits;
 }
@@ -243,6 +264,7 @@ std::vector<Column> columns(bool far) {
       {"memory at creation, KiB", [](const Limits& l) { return kib(l.createdBytes); }},
       {"window, MiB of addresses", [](const Limits& l) { return mib(l.windowBytes); }},
       {"descriptors", descriptorsOf},
+      {"bootstrap: connections, MiB a round", rootOf},
       {"largest plan, KiB", [](const Limits& l) { return kib(l.longSum.planBytes); }},
       {"slowest plan, ms", [](const Limits& l) { return fmt::format("{:.2f}", slowestMs(l)); }},
       {"barrier", [](const Limits& l) { return messagesOf(l.barrier); }},

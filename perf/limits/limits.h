@@ -83,6 +83,9 @@ struct Limits {
   std::size_t createdBytes = 0;     // of those, what has pages from the beginning
   std::size_t keptDescriptors = 0;  // for the ranks of its host, and while they meet
   std::size_t mostDescriptors = 0;
+  // While they meet: of the bootstrap's root, and what it sends in a round.
+  std::size_t rootConnections = 0;
+  std::size_t rootRoundBytes = 0;
   std::uint32_t numaNodes = 1;  // of a host
   CallLimits barrier, shortSum, longSum;
 };

@@ -44,8 +44,12 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  void kill() const { signal(SIGKILL); }
-  void signal(int number) const { ::kill(pid_, number); }
+  void kill() const { ::kill(pid_, SIGKILL); }
+  // All of its threads.
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
   pid_t pid() const { return pid_; }
   // All that it says, once it has ended.
   std::string result() const {

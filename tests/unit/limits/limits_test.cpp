@@ -27,6 +27,8 @@ TEST_P(LimitsOf, AreKeptToFourThousandRanks) {
     for (const CallLimits& call : {limits.barrier, limits.shortSum, limits.longSum})
       EXPECT_LE(call.planBytes, 600 * ranks) << ranks << ": " << call.algorithm;
     EXPECT_LE(limits.windowBytes, ranks * (std::size_t{4} << 20)) << ranks;
+    EXPECT_EQ(limits.rootConnections, ranks / GetParam()) << ranks;
+    EXPECT_LE(limits.rootRoundBytes, limits.rootConnections * ranks * 50) << ranks;
   }
 }
 
