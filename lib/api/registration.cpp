@@ -9,7 +9,6 @@
 #include "api/entry.h"
 #include "base/log.h"
 #include "transports/shm/heap.h"
-#include "transports/transport.h"
 
 namespace weft::api {
 namespace {
@@ -34,9 +33,8 @@ bool isOfHeap(const void* memory) {
 // Where that gains something. What cannot be moved is as usable as any memory.
 Status moveIntoHeap(const comm::Communicator& comm, void* memory, std::size_t size,
                     std::optional<std::uintptr_t>* moved) {
-  const transport::Caps caps = comm.core()->parts.transport->caps();
   shm::Heap* const heap = shm::Heap::existing();
-  if (!caps.shares || caps.sharesAll || heap == nullptr || isOfHeap(memory)) return {};
+  if (!comm.sharesHeaps() || heap == nullptr || isOfHeap(memory)) return {};
   std::uintptr_t key = 0;
   const Status status = heap->moved().add(static_cast<std::byte*>(memory), size, &key);
   if (status.ok()) *moved = key;

@@ -309,6 +309,11 @@ Status Communicator::dropScalar(int op) {
   return {};
 }
 
+bool Communicator::sharesHeaps() const {
+  const transport::Caps caps = core()->parts.transport->caps();
+  return caps.shares && !caps.sharesAll;
+}
+
 std::size_t Communicator::sharedBytes() const {
   const std::shared_ptr<Core> core = this->core();
   const transport::Transport& transport = *core->parts.transport;

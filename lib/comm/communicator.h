@@ -90,6 +90,9 @@ class alignas(base::kCacheAligned) Communicator {
   // As it is now: recovery replaces it.
   std::shared_ptr<Core> core() const;
 
+  // Do its ranks reach each other's heaps, but not all memory, as threads do?
+  bool sharesHeaps() const;
+
   std::size_t sharedBytes() const;
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }
   std::size_t otherBytes() const;
