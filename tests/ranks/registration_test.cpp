@@ -130,8 +130,8 @@ TEST_P(Registration, CountsItsUsers) {
     steps.ok(weftCommRegister(twin, buffer.data(), kCount * sizeof(int), &second), "again");
     steps.gives(weftInvalidArgument, weftCommDeregister(r.comm, second), "of another communicator");
     buffer.fill(1);
-    steps.ok(weftAllReduce(buffer.data(), buffer.data(), kCount, weftInt, weftSum, twin,
-                           nullptr, nullptr),
+    steps.ok(weftAllReduce(buffer.data(), buffer.data(), kCount, weftInt, weftSum, twin, nullptr,
+                           nullptr),
              "sum");
     steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
     steps.ok(weftCommDeregister(twin, second), "deregister the second");
@@ -140,6 +140,30 @@ TEST_P(Registration, CountsItsUsers) {
              "sum");
     steps.expect(buffer.all(4, 0, kCount), "a wrong sum");
     steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
+// Of memory that is not there any more the communicator's end warns, and leaves alone what is there.
+TEST(RegistrationBetweenProcesses, MayBeForgotten) {
+  const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) {
+    Steps steps;
+    constexpr std::size_t kBytes = 1 << 16;
+    const auto map = [](void* at) {
+      return ::mmap(at, kBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+    };
+    auto* const memory = static_cast<char*>(map(nullptr));
+    {
+      Twin twin(steps, r);
+      void* handle = nullptr;
+      steps.ok(weftCommRegister(twin, memory, kBytes, &handle), "register");
+      steps.expect(map(memory) == memory, "map anew");
+      memory[5] = 77;
+    }
+    steps.expect(memory[5] == 77, "what is there was changed");
+    ::munmap(memory, kBytes);
     return steps.failed();
   });
   EXPECT_EQ(failed, "");
@@ -241,11 +265,10 @@ TEST(RegistrationBetweenProcesses, EndsWithTheCommunicatorAndKeepsTheContents) {
     {
       Twin twin(steps, r);
       void* handle = nullptr;
-      steps.ok(weftCommRegister(twin, buffer.data(), buffer.size() * 4, &handle),
-               "register");
+      steps.ok(weftCommRegister(twin, buffer.data(), buffer.size() * 4, &handle), "register");
       std::fill(buffer.begin(), buffer.end(), 1);
-      steps.ok(weftAllReduce(buffer.data(), buffer.data(), buffer.size(), weftInt, weftSum,
-                             twin, nullptr, nullptr),
+      steps.ok(weftAllReduce(buffer.data(), buffer.data(), buffer.size(), weftInt, weftSum, twin,
+                             nullptr, nullptr),
                "sum");
       steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
     }
