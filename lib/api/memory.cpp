@@ -64,7 +64,7 @@ Status takeBlock(void** ptr, std::size_t size) {
 Status giveBlock(void* ptr) {
   if (ptr == nullptr || shm::Heap::isParents(ptr)) return {};
   if (shm::Heap* const heap = shm::Heap::existing()) return heap->pool().give(ptr);
-  return invalid("ptr did not come from weftPoolAlloc, which this process has never called");
+  return invalid("ptr did not come from weftPoolAlloc, which made nothing here");
 }
 
 }  // namespace

@@ -337,7 +337,7 @@ Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::
   }
   if (p.onThisThread) {
     WEFT_TRY(takeTicket(*p.comm, &p.ticket));
-    return runInTurn(p);
+    return runPending(p);
   }
   std::vector<Pending> alone;
   alone.push_back(std::move(p));

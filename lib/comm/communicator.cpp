@@ -251,8 +251,6 @@ std::string Communicator::explainEdges() const {
                 [](const auto& edge) { return text(rankList(edge.second), ": ", edge.first); });
 }
 
-bool Communicator::sharesHeaps() const { return comm::sharesHeaps(*core()->parts.transport); }
-
 void Communicator::trace(engine::OpSpan* spans, std::size_t room) {
   trace_ = engine::OpTrace(spans, room);
   isTraced_ = true;
@@ -321,6 +319,11 @@ Status Communicator::dropScalar(int op) {
                          ", or is destroyed already");
   scalars_[i].live = false;
   return {};
+}
+
+bool Communicator::sharesHeaps() const {
+  const transport::Caps caps = core()->parts.transport->caps();
+  return caps.shares && !caps.sharesAll;
 }
 
 std::size_t Communicator::sharedBytes() const {

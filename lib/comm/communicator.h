@@ -63,8 +63,6 @@ class alignas(base::kCacheAligned) Communicator {
   Status explain(const plan::Call& call, std::string* line);
   // Why: the forms that were considered, what the model thinks of each, and what decides.
   Status explainChoice(const plan::Call& call, std::string* lines);
-  // Do its ranks reach the heap of each other, and no other memory?
-  bool sharesHeaps() const;
   // What carries bytes to whom, a line each way.
   std::string explainEdges() const;
   // The machine that the model counts with.
@@ -97,6 +95,9 @@ class alignas(base::kCacheAligned) Communicator {
 
   // As it is now: recovery replaces it.
   std::shared_ptr<Core> core() const;
+
+  // Do its ranks reach each other's heaps, but not all memory, as threads do?
+  bool sharesHeaps() const;
 
   std::size_t sharedBytes() const;
   std::size_t planBytes() const { return planBytes_.load(std::memory_order_relaxed); }

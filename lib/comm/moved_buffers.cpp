@@ -14,15 +14,11 @@ bool overlap(const std::byte* a, std::uint64_t aBytes, const std::byte* b, std::
 
 }  // namespace
 
-bool sharesHeaps(const transport::Transport& transport) {
-  const transport::Caps caps = transport.caps();
-  return caps.shares && !caps.sharesAll;
-}
-
 MovedBuffers::MovedBuffers(const transport::Transport& transport) {
   shm::Heap* const heap = shm::Heap::existing();
   if (heap == nullptr || !heap->moved().any()) return;
-  if (sharesHeaps(transport)) ranges_ = &heap->moved();
+  const transport::Caps caps = transport.caps();
+  if (caps.shares && !caps.sharesAll) ranges_ = &heap->moved();
 }
 
 // Buffers that overlap are in place, and must go on to be: then both move, or none.

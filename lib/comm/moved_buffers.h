@@ -12,9 +12,6 @@
 
 namespace weft::comm {
 
-// Do all ranks reach the heap of each other, and no other memory?
-bool sharesHeaps(const transport::Transport& transport);
-
 // Registered buffers of one call. It runs on their places in the heap, like a call on memory of
 // weftMemAlloc, so that plans need know nothing of registration.
 class MovedBuffers {

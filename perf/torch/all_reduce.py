@@ -2,8 +2,9 @@
 """all_reduce of torch tensors on weft beside Gloo, in one run. usage: all_reduce.py [RANKS] [ROUNDS] [CALLS]
 
 Both back ends are groups of the same processes. By turns each makes a round of calls of one size; printed is the median of
-the rounds, of at most CALLS each, of the rank that took longest, in microseconds. The last lines are what torch and the door cost: all_reduce
-of 8 bytes in a group of one rank, where nobody is waited for, through torch.distributed and through the process group.
+the rounds, of at most CALLS each, of the rank that took longest, in microseconds: of Gloo, of weft with tensors of PyTorch's
+allocator, and with those of weft.use_shared_tensors() (from 64 KiB on; smaller ones are ordinary). The last lines are what torch and the
+door cost: all_reduce of 8 bytes in a group of one rank, where nobody is waited for, through torch.distributed and through the process group.
 """
 
 import statistics
@@ -15,10 +16,13 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
-import weft  # noqa: F401
+import weft
 
 SIZES = [8 << shift for shift in range(0, 24, 3)]  # 8 B to 16 MiB
 SIZES += [64 << 20]
+HEADS = ["bytes", "gloo", "weft", "weft shared", "gloo/weft", "gloo/shared"]
+PLAIN = torch.zeros(SIZES[-1] // 4)  # made before tensors are shared
+weft.use_shared_tensors()
 
 
 def calls_of(size, most):
@@ -51,19 +55,29 @@ def measure(calls, times, rounds):
     return {name: statistics.median(values) for name, values in found.items()}
 
 
+def compare(groups, size, rounds, most):
+    """By turns: Gloo, and weft with both kinds of memory."""
+    plain, shared = PLAIN[: size // 4], torch.zeros(size // 4)
+    calls = {
+        "gloo": lambda: dist.all_reduce(plain, group=groups["gloo"]),
+        "weft": lambda: dist.all_reduce(plain, group=groups["weft"]),
+        "shared": lambda: dist.all_reduce(shared, group=groups["weft"]),
+    }
+    return measure(calls, calls_of(size, most), rounds)
+
+
 def rank_main(rank, ranks, file, rounds, most):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
     groups = {"gloo": dist.new_group(backend="gloo"), "weft": dist.new_group(backend="weft")}
     alone = {name: [dist.new_group([r], backend=name) for r in range(ranks)][rank] for name in groups}
     if rank == 0:
-        print(f"# {ranks} ranks, us\n{'bytes':>10} {'gloo':>10} {'weft':>10} {'gloo/weft':>10}")
+        print(f"# {ranks} ranks, us\n" + " ".join(f"{word:>11}" for word in HEADS))
     for size in SIZES:
-        tensor = torch.zeros(size // 4)
-        calls = {name: lambda group=group: dist.all_reduce(tensor, group=group) for name, group in groups.items()}
-        found = measure(calls, calls_of(size, most), rounds)
+        found = compare(groups, size, rounds, most)
+        gains = [found["gloo"] / found[kind] for kind in ("weft", "shared")]
         if rank == 0:
-            print(f"{size:10} {found['gloo']:10.1f} {found['weft']:10.1f} {found['gloo'] / found['weft']:10.1f}", flush=True)
+            print(" ".join([f"{size:11}"] + [f"{value:11.1f}" for value in (*found.values(), *gains)]), flush=True)
     tensor = torch.zeros(2)
     for name, group in alone.items():
         options = dist.AllreduceOptions()

@@ -190,6 +190,25 @@ TEST(OwnMemoryAndFork, ChildSharesTheBytesAndFreesNothing) {
   EXPECT_EQ(weftMemFree(memory), weftInvalidArgument);
 }
 
+TEST(PoolBlocks, AreFreedOnceByTheirProcess) {
+  int other = 0;
+  EXPECT_EQ(weftPoolFree(&other), weftInvalidArgument);
+  void* block = nullptr;
+  EXPECT_EQ(weftPoolAlloc(nullptr, 8), weftInvalidArgument);
+  ASSERT_EQ(weftPoolAlloc(&block, 0), weftSuccess);
+  EXPECT_EQ(block, nullptr);
+  ASSERT_EQ(weftPoolAlloc(&block, 100000), weftSuccess);
+  ASSERT_NE(block, nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(weftPoolFree(block) == weftSuccess ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(weftPoolFree(nullptr), weftSuccess);
+  EXPECT_EQ(weftPoolFree(block), weftSuccess);
+  EXPECT_EQ(weftPoolFree(block), weftInvalidArgument);
+}
+
 // What a window holds follows what is called: little for short messages, more for long ones.
 TEST_P(OwnMemory, OfTheLibraryFollowsUse) {
   const std::string failed = failures({GetParam(), 8}, [](const Rank& r) {

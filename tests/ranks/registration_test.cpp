@@ -145,6 +145,30 @@ TEST_P(Registration, CountsItsUsers) {
   EXPECT_EQ(failed, "");
 }
 
+// Of memory that is not there any more the communicator's end warns, and leaves alone what is there.
+TEST(RegistrationBetweenProcesses, MayBeForgotten) {
+  const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) {
+    Steps steps;
+    constexpr std::size_t kBytes = 1 << 16;
+    const auto map = [](void* at) {
+      return ::mmap(at, kBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+    };
+    auto* const memory = static_cast<char*>(map(nullptr));
+    {
+      Twin twin(steps, r);
+      void* handle = nullptr;
+      steps.ok(weftCommRegister(twin, memory, kBytes, &handle), "register");
+      steps.expect(map(memory) == memory, "map anew");
+      memory[5] = 77;
+    }
+    steps.expect(memory[5] == 77, "what is there was changed");
+    ::munmap(memory, kBytes);
+    return steps.failed();
+  });
+  EXPECT_EQ(failed, "");
+}
+
 // What cannot be moved is as usable as ever; what is not there is an error.
 TEST_P(Registration, LeavesWhatItCannotMove) {
   const std::string failed = failures({GetParam(), 2}, [](const Rank& r) {

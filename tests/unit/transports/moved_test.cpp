@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "transports/setup.h"
+#include "transports/shm/available.h"
 #include "transports/shm/heap.h"
 #include "transports/shm/memory.h"
 
@@ -149,6 +151,23 @@ TEST_F(Moved, WhatCannotMoveStaysAndSaysWhy) {
   expectStays(memory.get(), 3 * kPageBytes, Code::OutOfMemory, "has no room for");
   EXPECT_TRUE(heap_->release(all).ok());
   EXPECT_TRUE(isFilled(memory, 3 * kPageBytes, 5));
+}
+
+TEST_F(Moved, WithoutMemoryForTheCopyItStays) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer has no address space for more than there is memory";
+#endif
+  const std::size_t bytes = roundUp(2 * availableMemory().bytes, kHugePage);
+  std::unique_ptr<Heap> large;
+  ASSERT_TRUE(Heap::create(2 * bytes, &large).ok());
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  std::uintptr_t key = 0;
+  const Status status = large->moved().add(static_cast<std::byte*>(memory), bytes, &key);
+  EXPECT_EQ(status.code(), Code::OutOfMemory);
+  EXPECT_NE(status.text().find("or register less"), std::string::npos) << status.text();
+  ::munmap(memory, bytes);
 }
 
 // Who frees first has broken the contract: nothing is written where something else may be now.
