@@ -36,7 +36,7 @@ void MovedBuffers::use(const plan::Extents& extents, engine::Launch* launch) {
     launch->in = in->here;
   }
   if (out) {
-    out->copyIn();  // not all of it may be written
+    if (extents.hasGaps) out->copyIn();  // what is not written stays what it is
     launch->out = out->here;
     received_.push_back(*out);
   }

@@ -26,20 +26,21 @@ Extents extentsOf(const Call& call, std::uint32_t rank, std::uint32_t ranks) {
   const std::uint64_t bytes = reduce::sizeOf(call.type);
   const std::uint64_t one = (call.counts.empty() ? call.count : call.counts[rank]) * bytes;
   const std::uint64_t all = allBlocks(call, ranks) * bytes;
+  const bool hasGaps = !call.displs.empty();
   switch (call.collective) {
     case Collective::AllReduce:
-      return isStep(call) ? Extents{all, all} : Extents{one, one};
+      return isStep(call) ? Extents{all, all, hasGaps} : Extents{one, one, hasGaps};
     case Collective::Reduce:
     case Collective::Broadcast:
-      return {one, one};
+      return {one, one, hasGaps};
     case Collective::AllGather:
     case Collective::Gather:
-      return {one, all};
+      return {one, all, hasGaps};
     case Collective::ReduceScatter:
     case Collective::Scatter:
-      return {all, one};
+      return {all, one, hasGaps};
     case Collective::AllToAll:
-      return {all, all};
+      return {all, all, hasGaps};
     default:
       return {};
   }

@@ -11,6 +11,7 @@ namespace weft::plan {
 // buffer that the rank does not have (rooted calls, epilogues) it is of no meaning.
 struct Extents {
   std::uint64_t in = 0, out = 0;
+  bool hasGaps = false;  // between blocks
 };
 
 Extents extentsOf(const Call& call, std::uint32_t rank, std::uint32_t ranks);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -154,9 +155,14 @@ Status MovedRanges::add(std::byte* memory, std::size_t bytes, std::uintptr_t* ke
     return moved;
   }
   ranges_.emplace(range.from(), range);
-  count_.store(ranges_.size(), std::memory_order_release);
+  noteChange();
   *key = range.from();
   return {};
+}
+
+void MovedRanges::noteChange() {
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+  count_.store(ranges_.size(), std::memory_order_release);
 }
 
 Status MovedRanges::moveBack(const Range& range) const {
@@ -183,7 +189,7 @@ Status MovedRanges::drop(std::uintptr_t key) {
     return moved;
   }
   ranges_.erase(found);
-  count_.store(ranges_.size(), std::memory_order_release);
+  noteChange();
   if (moved.ok()) giveBack(range.place);
   return moved;
 }
@@ -196,15 +202,24 @@ void MovedRanges::giveBack(std::byte* place) {
   for (std::byte* const unseen : std::exchange(seenByChildren_, {})) (void)heap_.release(unseen);
 }
 
+// The one that begins last before it; or one without bytes.
+MovedRanges::Range MovedRanges::rangeOf(std::uintptr_t at) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = ranges_.upper_bound(at);
+  return after == ranges_.begin() ? Range() : std::prev(after)->second;
+}
+
 std::optional<HeapAlias> MovedRanges::find(const void* memory, std::size_t bytes) const {
   if (!any()) return {};
-  const std::lock_guard lock(mutex_);
   const auto from = reinterpret_cast<std::uintptr_t>(memory);
-  const auto after = ranges_.upper_bound(from);
-  if (after == ranges_.begin()) return {};
-  const Range& range = std::prev(after)->second;
   const std::uintptr_t to = from + bytes;
-  if (to > range.to() || to < from) return {};
+  thread_local std::array<Seen, 4> seen;  // calls use few buffers, again and again
+  Seen& one = seen[(from >> 16) % seen.size()];
+  const std::uint64_t changes = changes_.load(std::memory_order_acquire);
+  if (one.of != this || one.changes != changes || from < one.range.from() || to > one.range.to())
+    one = {this, changes, rangeOf(from)};
+  const Range& range = one.range;
+  if (from < range.from() || to > range.to() || to < from) return {};
   HeapAlias alias{range.alias + (from - range.from()), range.memory + (from - range.from()), bytes};
   if (from < range.pages.from) alias.head = std::min(bytes, range.pages.from - from);
   if (to > range.pages.to) alias.tail = std::min(bytes - alias.head, to - range.pages.to);

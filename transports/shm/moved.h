@@ -63,21 +63,30 @@ class MovedRanges {
     std::uintptr_t from() const { return reinterpret_cast<std::uintptr_t>(memory); }
     std::uintptr_t to() const { return from() + bytes; }
   };
+  // What a thread has found last.
+  struct Seen {
+    const MovedRanges* of = nullptr;
+    std::uint64_t changes = 0;
+    Range range;
+  };
   using Ranges = std::map<std::uintptr_t, Range>;  // by from()
 
   static Status overlapping(const Range& other);
+  Range rangeOf(std::uintptr_t at) const;
   Status reserve(Range* range) const;
   Status move(const Range& range) const;
   Status moveBack(const Range& range) const;
   std::byte* inHeap(const Range& range) const;
   std::uint64_t offsetOf(const Range& range) const;
   void giveBack(std::byte* place);
+  void noteChange();
 
   Heap& heap_;
   mutable ForkSafeMutex mutex_;
   Ranges ranges_;
   std::vector<std::byte*> seenByChildren_;  // places
   std::atomic<std::size_t> count_{0};
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 }  // namespace weft::shm

@@ -124,9 +124,10 @@ void Pool::shrink() {
 
 void Pool::becomePrivate(int heapDescriptor) const {
   for (const auto& [base, region] : regions_) {
-    ::mmap(base, region.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-           heapDescriptor, base - heap_.memory().data());
-    ::madvise(base, region.bytes, MADV_DONTDUMP);
+    const void* const mine =
+        ::mmap(base, region.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+               heapDescriptor, base - heap_.memory().data());
+    if (mine == base) ::madvise(base, region.bytes, MADV_DONTDUMP);
   }
 }
 
