@@ -18,7 +18,7 @@ import torch.multiprocessing
 
 import weft
 
-VOCABULARY, WIDTH, LAYERS, HEADS, LENGTH, BATCH = 1024, 256, 4, 4, 64, 4
+VOCABULARY, WIDTH, LAYERS, HEADS, LENGTH, BATCH = 1024, 512, 4, 8, 16, 1
 KINDS = ["alone", "gloo", "weft", "weft shared"]
 NEVER = 1 << 62  # bytes of tensors that are shared
 
