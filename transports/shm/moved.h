@@ -86,7 +86,8 @@ class MovedRanges {
   Ranges ranges_;
   std::vector<std::byte*> seenByChildren_;  // places
   std::atomic<std::size_t> count_{0};
-  std::atomic<std::uint64_t> changes_{0};
+  static inline std::atomic<std::uint64_t> changes_{
+      0};  // of any, so that none is taken for another
 };
 
 }  // namespace weft::shm
