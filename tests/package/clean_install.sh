@@ -11,13 +11,14 @@ readme=$here/../../README.md
 work=/home/work
 
 [ -x "$root/usr/bin/apt-get" ] || debootstrap --variant=minbase bookworm "$root" >/dev/null
-mounts="proc dev/shm dev/pts"
+mounts="proc sys dev/shm dev/pts"
 unmount() {
   for place in $mounts; do ! mountpoint -q "$root/$place" || umount "$root/$place"; done
 }
 unmount
 trap unmount EXIT
 mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t devpts -o ptmxmode=666,newinstance devpts "$root/dev/pts"
 rm -rf "${root:?}$work"
@@ -47,5 +48,7 @@ inside nobody "$(block 2)"
 inside nobody 'weft-perf all_reduce -b 8 -e 1M -f 16 --ranks 2 -n 5 -w 1'
 inside nobody 'weft-test --version && weft-health --version && weft-doctor --version && weft-sim --version && weft-topo >/dev/null'
 inside nobody "python3 -c 'import numpy, weft; print(weft.run(lambda comm: comm.all_reduce(numpy.arange(3.0)), ranks=4)[3])'"
-inside root 'ls /usr/share/man/man1/weft-perf.1.gz /usr/share/man/man1/weft-mpi.1.gz'
-inside root 'apt-get -qy purge libweft0 "libweft-*" "weft-*" "python3-weft*" >/dev/null && ! ls -d /usr/lib/*/*weft* /usr/bin/weft*'
+inside root 'cd /usr/share/man && ls man1/weft-perf.1.gz man1/weft-mpi.1.gz man3/weftAllReduce.3.gz man3/weftStepWait.3.gz'
+inside root 'apt-get -qy purge libweft0 "libweft-*" "weft-*" "python3-weft*" >/dev/null'
+left=$(find "$root/usr" -iname '*weft*')
+[ -z "$left" ] || { echo "what is left of packages that were purged: $left" >&2 && exit 1; }
