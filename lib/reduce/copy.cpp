@@ -29,13 +29,17 @@ void streamTo(uint8_t* to, const uint8_t* from, size_t bytes) {
   std::memcpy(to + at, from + at, bytes - at);
 }
 
-// To one target after the other while a tile is in the first-level cache.
+// To one target after the other while a tile is in the first-level cache. Tiles end where lines of the
+// target do: a half-written line would be fetched first, and hold up all stores behind it.
 void streamTiles(void* const* dst, size_t targets, const void* src, size_t bytes) {
   const auto* from = static_cast<const uint8_t*>(src);
   for (size_t at = 0; at < bytes; at += kTile) {
     for (size_t t = 0; t < targets; ++t) {
       auto* to = static_cast<uint8_t*>(dst[t]);
-      if (to != from) streamTo(to + at, from + at, std::min(kTile, bytes - at));
+      const size_t head = (0 - reinterpret_cast<uintptr_t>(to)) % kLine;
+      const size_t begin = at == 0 ? 0 : std::min(bytes, at + head);
+      const size_t end = std::min(bytes, at + kTile + head);
+      if (to != from) streamTo(to + begin, from + begin, end - begin);
     }
   }
   hwy::FlushStream();
