@@ -58,6 +58,33 @@ TEST(Options, RefusesModelsThatCannotBe) {
   EXPECT_EQ(refusal({"--model", "gpt5"}).find("there is no model gpt5"), 0u);
 }
 
+TEST(Options, ATextOrTokensAreLearned) {
+  EXPECT_EQ(parse({}).split, (std::vector<double>{1, 0}));
+  EXPECT_EQ(parse({"--eval-every", "9"}).split, (std::vector<double>{95, 5}));
+  EXPECT_EQ(parse({"--split", "969,30,1"}).split, (std::vector<double>{969, 30, 1}));
+  EXPECT_EQ(parse({"--vocab-size", "5000"}).shape.vocabulary, 5000);
+  EXPECT_EQ(parse({"--data", "", "--megatron", "x"}).megatron, "x");
+  EXPECT_EQ(refusal({"--megatron", "x"}).find("what is to be learned?"), 0u);
+  EXPECT_EQ(refusal({"--data", ""}).find("what is to be learned?"), 0u);
+  EXPECT_EQ(refusal({"--data", "", "--megatron", "x", "--model", "bert"}).find("--megatron has"),
+            0u);
+  EXPECT_EQ(refusal({"--data", "", "--megatron", "x", "--seed", "4294967296"}),
+            "--megatron: its order takes a --seed below 2^32");
+  EXPECT_EQ(refusal({"--vocab-size", "255"}),
+            "--vocab-size 255 is less than the 256 bytes that a text is made of");
+  for (const char* split : {"0", "0,1", "1,0"})
+    EXPECT_EQ(refusal({"--eval-every", "1", "--split", split}).find("--split "), 0u) << split;
+}
+
+TEST(Options, AGlobalBatchIsDividedAmongRanks) {
+  const Options options = parse({"--global-batch", "24", "--batch", "2"});
+  EXPECT_EQ(forRanks(options, 3).accumulate, 4);
+  EXPECT_EQ(forRanks(parse({"--grad-accum", "5"}), 3).accumulate, 5);
+  EXPECT_THROW(forRanks(options, 5), Failure);
+  EXPECT_EQ(refusal({"--global-batch", "8", "--grad-accum", "2"}).find("--global-batch says"), 0u);
+  EXPECT_EQ(refusal({"--global-batch", "8", "--scaling", "2"}).find("--scaling keeps"), 0u);
+}
+
 TEST(Options, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal({"--hidden", "100", "--heads", "3"}), "--heads 3 does not divide --hidden 100");
   EXPECT_NE(refusal({"--steps", "0"}), "accepted");

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/train/small_runs.h"
+#include "tests/unit/megatron/dataset.h"
 
 namespace weft::train {
 namespace {
@@ -179,6 +180,43 @@ TEST_F(Runs, InitialWeightsDoNotDependOnTheirType) {
   const std::string fp32 = weightsOf("");
   EXPECT_TRUE(weightsOf(" --params bf16 --ranks 2 --shard zero3") == fp32);
   EXPECT_FALSE(weightsOf(" --params bf16-only") == fp32) << "there is nothing but their rounding";
+}
+
+// Tokens of a Megatron dataset, evaluated as they are learned.
+TEST_F(Runs, TokensOfMegatronAreLearnedAndEvaluated) {
+  std::vector<uint16_t> tokens;
+  for (int i = 0; i < 4000; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 37 + 300));
+  folder_.write("tokens.bin", test::tokensOf(tokens));
+  folder_.write("tokens.idx", test::indexOf(std::vector<int32_t>(40, 100)));
+  const std::string flags = fmt::format(
+      "--data \"\" --megatron {} --vocab-size 340 --global-batch 8 --batch 2 --eval-every 10 "
+      "--eval-batches 2 --steps 20 --reproducible --lr 5e-3 --csv {} --json {}",
+      folder_ / "tokens", folder_ / "csv", folder_ / "json");
+  const auto curve = [&](const std::string& more) {
+    const Outcome outcome = shell(command(flags + more));
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+    std::vector<std::string> evaluated;
+    std::ifstream csv(folder_ / "csv");
+    std::string line;
+    std::getline(csv, line);
+    EXPECT_TRUE(line.ends_with(",wire_bytes,valid_loss,valid_perplexity")) << line;
+    while (std::getline(csv, line))
+      if (!line.ends_with(",,"))
+        evaluated.push_back(line.substr(0, line.find(',') + 1) +
+                            line.substr(line.rfind(',', line.rfind(',') - 1) + 1));
+    return evaluated;
+  };
+  const auto one = curve("");
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_EQ(one[0].substr(0, 2), "9,");
+  EXPECT_EQ(one, curve(" --ranks 2 --shard zero3"));
+  const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
+  EXPECT_LT(json.at("validation_loss"), 4.5);
+  const Outcome small = shell(command(flags + " --vocab-size 330"));
+  EXPECT_EQ(small.exitCode, 65);
+  EXPECT_NE(small.output.find("is not below the model's vocabulary of 330"), std::string::npos)
+      << small.output;
+  EXPECT_EQ(shell(command(flags + " --ranks 3")).exitCode, 64);
 }
 
 // Killed at random moments and resumed, on another number of ranks each time: each step that is

@@ -42,8 +42,8 @@ void refuseTokens(const fs::path& file) {
   throw Failure(
       Exit::kData,
       fmt::format("{} holds tokens of a Megatron dataset ({} is its index), not text, and "
-                  "would be learned as bytes; name the text that it was made of",
-                  file.string(), index.string()));
+                  "would be learned as bytes; name it by --megatron {}",
+                  file.string(), index.string(), fs::path(file).replace_extension().string()));
 }
 
 void append(const fs::path& file, std::vector<uint8_t>& bytes) {

@@ -12,20 +12,23 @@
 
 namespace weft::train {
 
-std::string curveBefore(const std::string& path, int64_t step) {
+std::string curveHead(bool evaluates) {
+  return std::string("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes") +
+         (evaluates ? ",valid_loss,valid_perplexity\n" : "\n");
+}
+
+std::string curveBefore(const std::string& path, int64_t step, bool evaluates) {
   std::error_code error;
   if (step == 0 || !std::filesystem::is_regular_file(path, error)) return {};
   std::ifstream file(path);
-  std::string line, kept;
+  std::string line, kept = curveHead(evaluates);
   if (!std::getline(file, line)) return {};
-  if (line + '\n' != kCurveHead) {
-    throw Failure(
-        Exit::kData,
-        fmt::format("{} is no curve of weft-train, to which a resumed run would add: line "
-                    "1 is '{}'; name another file as --csv",
-                    path, line.substr(0, 80)));
+  if (line + '\n' != kept) {
+    throw Failure(Exit::kData,
+                  fmt::format("{} is no curve of weft-train, to which this resumed run would add: "
+                              "line 1 is '{}', not '{}'; name another file as --csv",
+                              path, line.substr(0, 80), kept.substr(0, kept.size() - 1)));
   }
-  kept = kCurveHead;
   while (std::getline(file, line) && !file.eof()) {
     int64_t number = std::numeric_limits<int64_t>::max();
     std::from_chars(line.data(), line.data() + line.size(), number);

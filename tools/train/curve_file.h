@@ -7,12 +7,12 @@
 
 namespace weft::train {
 
-constexpr const char* kCurveHead =
-    "step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes\n";
+// The first line; with evaluations there are two columns more.
+std::string curveHead(bool evaluates);
 
 // What such a file holds of the steps before `step`, with its head; nothing if there is none, it is
 // no regular file, or no step comes before. A line that was cut off is left out. Throws Failure if
 // the file is something else.
-std::string curveBefore(const std::string& path, int64_t step);
+std::string curveBefore(const std::string& path, int64_t step, bool evaluates);
 
 }  // namespace weft::train

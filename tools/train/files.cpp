@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 void checkReports(const Options& options) {
   if (!options.resume.empty())
-    static_cast<void>(curveBefore(options.csv, std::numeric_limits<int64_t>::max()));
+    static_cast<void>(
+        curveBefore(options.csv, std::numeric_limits<int64_t>::max(), options.evalEvery > 0));
   for (const std::string& path : {options.csv, options.json, options.svg})
     if (!path.empty()) tools::ReportFile tried(path);
 }

@@ -9,13 +9,12 @@
 #include "perf/common/local_ranks.h"
 #include "perf/common/program.h"
 #include "tools/train/attention_memory.h"
-#include "tools/train/batch_source.h"
 #include "tools/train/become_rank.h"
-#include "tools/train/corpus.h"
 #include "tools/train/failure.h"
 #include "tools/train/files.h"
 #include "tools/train/options.h"
 #include "tools/train/scaling.h"
+#include "tools/train/training_data.h"
 
 namespace weft::train {
 namespace {
@@ -23,8 +22,10 @@ namespace {
 // Finds what is wrong with the files before N ranks do, so that it is said once.
 void checkInput(const Options& options) {
   checkFiles(options);
-  const std::vector<uint8_t> text = readCorpus(options.data);
-  makeBatchSource(options, text, 1);
+  const TrainingData data(options);
+  const int64_t samples = options.batch * options.accumulate * std::max(options.ranks, 1);
+  data.training(static_cast<size_t>(samples));
+  if (options.evalEvery > 0) data.validation(static_cast<size_t>(samples));
   checkAttentionFits(options, bytesOfThisHost());
 }
 
@@ -41,6 +42,7 @@ void checkNobodyElseStartsRanks(const Options& options) {
 
 int run(const Options& options, char** argv) {
   checkNobodyElseStartsRanks(options);
+  if (options.ranks > 0) static_cast<void>(forRanks(options, options.ranks));
   if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
   checkInput(options);
   if (!options.scaling.empty()) return printScalingTable(options, argv);

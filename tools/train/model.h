@@ -61,6 +61,8 @@ class Model {
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
   // difference, plus the mean next-sentence loss.
   double forward(const Batch& batch);
+  // The same for validation: no backward follows.
+  double evaluate(const Batch& batch);
   // Adds `scale` * the gradients of that loss to the gradients.
   void backward(double scale);
 

@@ -55,6 +55,8 @@ void addModel(CLI::App& app, Options& options) {
       ->check(tools::positive());
   app.add_option("--vocab", options.vocabulary,
                  "BERT: a vocab.txt of word pieces, instead of bytes");
+  app.add_option("--vocab-size", options.vocabularySize, "Rows of the embedding; 0 = the model's")
+      ->check(tools::natural());
   addChoice(app, "--rotary", options.rotary,
             {{"partial", Rotary::kPartial}, {"zero-frequency", Rotary::kZeroFrequency}},
             "NeoX: turn a quarter of each head, or all of it and most pairs by nothing");
@@ -62,8 +64,23 @@ void addModel(CLI::App& app, Options& options) {
 
 void addTraining(CLI::App& app, Options& options) {
   app.add_option("--data", options.data,
-                 "Text to learn: a file, or a folder with all files below it")
-      ->required();
+                 "Text to learn: a file, or a folder with all files below it");
+  app.add_option("--megatron", options.megatron,
+                 "Tokens to learn in place of --data: PREFIX of PREFIX.bin and PREFIX.idx, in the "
+                 "order of Megatron's GPT dataset of the same --seed, --split, --seq and samples");
+  app.add_option("--split", options.split,
+                 "Shares of training and validation, as Megatron's, e.g. 969,30,1; default 1, with "
+                 "--eval-every 95,5")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("")
+      ->check(tools::natural(std::numeric_limits<double>::infinity()));
+  app.add_option("--eval-every", options.evalEvery,
+                 "Steps between evaluations of the validation share; 0 = never")
+      ->check(tools::natural());
+  app.add_option("--eval-batches", options.evalBatches,
+                 "Of an evaluation, each as large as those of a step; the same ones each time")
+      ->check(tools::positive());
   app.add_option("--steps", options.steps, "Optimizer steps")->check(tools::positive());
   app.add_option("--seconds", options.seconds,
                  "Stop after this time even if steps are left; 0 = never")
@@ -74,6 +91,9 @@ void addTraining(CLI::App& app, Options& options) {
       ->check(tools::positive());
   app.add_option("--accumulate,--grad-accum", options.accumulate, "Batches of one rank in a step")
       ->check(tools::positive());
+  app.add_option("--global-batch", options.globalBatch,
+                 "Sequences of all ranks in a step, in place of --grad-accum; 0 = what it comes to")
+      ->check(tools::natural());
   app.add_option("--lr", options.learningRate, "Peak learning rate")
       ->check(tools::natural(std::numeric_limits<double>::infinity()));
   app.add_option("--warmup", options.warmup, "Steps of linear warm-up, before a cosine to a tenth")
@@ -164,8 +184,40 @@ ModelShape shapeOf(const Options& o) {
   if (o.heads > 0) shape.heads = o.heads;
   if (shape.positions == 0) shape.positions = o.length;
   if (!o.vocabulary.empty()) shape.vocabulary = std::max(shape.vocabulary, kBertVocabulary);
+  if (o.vocabularySize > 0) shape.vocabulary = o.vocabularySize;
   shape.rotary = o.rotary;
   return shape;
+}
+
+void validateData(const Options& options) {
+  if (options.data.empty() == options.megatron.empty())
+    throw Failure(Exit::kUsage,
+                  "what is to be learned? Name a text, --data FILE, or tokens, "
+                  "--megatron PREFIX, and not both (--help lists the options)");
+  if (options.shape.family == Family::kBert && !options.megatron.empty())
+    throw Failure(Exit::kUsage,
+                  "--megatron has tokens for GPT and NeoX, not for BERT, which learns "
+                  "pairs of sentences; name a text as --data");
+  if (options.megatron.empty() && options.shape.vocabulary < kBytes)
+    throw Failure(Exit::kUsage, fmt::format("--vocab-size {} is less than the {} bytes that a text "
+                                            "is made of",
+                                            options.vocabularySize, kBytes));
+  const bool sharesNothing = options.split.size() < 2 || !(options.split[0] > 0);
+  if (sharesNothing || (options.evalEvery > 0 && !(options.split[1] > 0)))
+    throw Failure(Exit::kUsage,
+                  fmt::format("--split {}: it is the shares of training and validation, such as "
+                              "95,5, and with --eval-every both are above 0",
+                              fmt::join(options.split, ",")));
+  if (!options.megatron.empty() && options.seed >> 32 != 0)
+    throw Failure(Exit::kUsage, "--megatron: its order takes a --seed below 2^32");
+  if (options.globalBatch > 0 && options.accumulate > 1)
+    throw Failure(Exit::kUsage,
+                  "--global-batch says how often a batch is repeated; leave out "
+                  "--grad-accum");
+  if (options.globalBatch > 0 && !options.scaling.empty())
+    throw Failure(Exit::kUsage,
+                  "--scaling keeps the batch of a rank, --global-batch that of all "
+                  "ranks; leave one out");
 }
 
 void validate(const Options& options) {
@@ -190,6 +242,7 @@ void validate(const Options& options) {
     throw Failure(Exit::kUsage, fmt::format("--seq {} is longer than the {} positions of {}",
                                             options.length, shape.positions, options.model));
   }
+  validateData(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
   if (options.reproducible && options.wireBf16) {
     throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
@@ -235,21 +288,39 @@ Options parseOptions(int argc, const char* const* argv) {
     throw Failure(Exit::kUsage, fmt::format("{} (--help lists the options)", error.what()));
   }
   options.shape = shapeOf(options);
+  if (app.count("--split") == 0)
+    options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};
+  if (options.split.size() == 1) options.split.push_back(0);
   validate(options);
+  return options;
+}
+
+Options forRanks(Options options, int ranks) {
+  if (options.globalBatch == 0) return options;
+  const int64_t turn = options.batch * ranks;
+  if (options.globalBatch % turn != 0)
+    throw Failure(
+        Exit::kUsage,
+        fmt::format("--global-batch {} is no multiple of {} = {} ranks x --batch {}; choose "
+                    "numbers that divide it",
+                    options.globalBatch, turn, ranks, options.batch));
+  options.accumulate = options.globalBatch / turn;
   return options;
 }
 
 std::string commonSettings(const Options& o) {
   return fmt::format(
-      "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} dtype {} batch {}x{} lr "
+      "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
+      "lr "
       "{} warmup {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {}",
+      "shard {} reproducible {} threads {} split {} eval {} {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
-      static_cast<int>(o.rotary), o.vocabulary, o.bf16, o.batch, o.accumulate, o.learningRate,
-      o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16, o.bucketMb, o.optimizer,
-      o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
-      o.reproducible ? std::max(o.threads, 1) : 0);
+      static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
+      o.learningRate, o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16, o.bucketMb,
+      o.optimizer, o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
+      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
+      o.evalBatches);
 }
 
 }  // namespace weft::train

@@ -17,6 +17,10 @@ enum class Params { kFloat32, kBfloat16, kBfloat16Only };
 struct Options {
   // What to learn, and for how long.
   std::string data;
+  std::string megatron;             // prefix of a dataset, in place of `data`
+  std::vector<double> split{1, 0};  // shares of training and validation
+  int64_t evalEvery = 0;            // steps; 0 = never
+  int64_t evalBatches = 8;          // global ones
   int64_t steps = 200;
   double seconds = 0;  // stop after this time; 0 = never
   uint64_t seed = 1;
@@ -28,14 +32,16 @@ struct Options {
   int64_t heads = 0;
   int64_t length = 128;
   Rotary rotary = Rotary::kPartial;
-  std::string vocabulary;  // BERT's file; empty = bytes
-  ModelShape shape{};      // what all of these come to
-  bool bf16 = false;       // autocast of matrix products
+  std::string vocabulary;      // BERT's file; empty = bytes
+  int64_t vocabularySize = 0;  // 0 = the model's
+  ModelShape shape{};          // what all of these come to
+  bool bf16 = false;           // autocast of matrix products
   Params params = Params::kFloat32;
 
   // The batch of one rank, and how often it is repeated before a step.
   int64_t batch = 8;
   int64_t accumulate = 1;
+  int64_t globalBatch = 0;  // 0 = what the others come to
 
   // The optimizer.
   double learningRate = 2e-3;
@@ -80,6 +86,10 @@ struct Options {
 // Reads and checks the command line. --help prints and exits with 0. Throws Failure with a
 // sentence.
 Options parseOptions(int argc, const char* const* argv);
+
+// The same for so many ranks: how often a batch is repeated follows from --global-batch. Throws Failure
+// if that is not to be divided.
+Options forRanks(Options options, int ranks);
 
 // Everything that must be equal on all ranks, as text.
 std::string commonSettings(const Options& options);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -29,7 +30,7 @@ double meanOfLastTenth(const std::vector<double>& values) {
 }
 
 std::string jsonOf(const Summary& s) {
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"ranks", s.ranks},
       {"threads", s.threads},
       {"steps", s.steps},
@@ -43,6 +44,7 @@ std::string jsonOf(const Summary& s) {
       {"memory_bytes", s.memoryBytes},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
+  if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
   return json.dump(2) + '\n';
 }
 
@@ -70,10 +72,10 @@ Report::Report(const Options& options, int ranks)
 
 void Report::openCurve(int64_t firstStep) {
   if (options_.csv.empty()) return;
-  const std::string before = curveBefore(options_.csv, firstStep);
+  const std::string before = curveBefore(options_.csv, firstStep, options_.evalEvery > 0);
   if (before.empty()) {
     csv_.emplace(options_.csv);
-    csv_->write(kCurveHead);
+    csv_->write(curveHead(options_.evalEvery > 0));
     return;
   }
   tools::ReportFile(options_.csv).write(before);
@@ -99,18 +101,41 @@ void Report::head(const std::string& line) const {
   if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
-void Report::add(const StepReport& r) {
+// The perplexity of a model that predicts the next token; BERT's loss is of two tasks.
+std::string Report::columnsOf(std::optional<double> evaluation) const {
+  if (options_.evalEvery == 0) return {};
+  if (!evaluation) return ",,";
+  const bool predicts = options_.shape.family != Family::kBert;
+  return fmt::format(",{:.17g},{}", *evaluation,
+                     predicts ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+}
+
+void Report::addEvaluation(int64_t step, double loss) {
+  evaluations_.points.push_back({static_cast<double>(step), loss});
+  const bool predicts = options_.shape.family != Family::kBert;
+  head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
+                   predicts ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
+}
+
+void Report::add(const StepReport& r, std::optional<double> evaluation) {
   if (losses_.empty()) firstStep_ = r.step;
   losses_.push_back(r.loss);
   const double tokensPerSecond = tokensPerStep_ / r.seconds;
   const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
   if (csv_ && isComplete_) {
     keep([&]() {
-      csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}\n", r.step,
+      csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
                               r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs,
-                              exposedMs, r.wireBytes));
+                              exposedMs, r.wireBytes, columnsOf(evaluation)));
     });
   }
+  addLine(r);
+  if (evaluation) addEvaluation(r.step, *evaluation);
+}
+
+void Report::addLine(const StepReport& r) const {
+  const double tokensPerSecond = tokensPerStep_ / r.seconds;
+  const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
   if (options_.quiet) return;
   if (losses_.size() == 1) {
     print(fmt::format("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss",
@@ -126,6 +151,7 @@ void Report::add(const StepReport& r) {
 void Report::finish(Summary summary) {
   summary.firstLoss = losses_.front();
   summary.lastLoss = meanOfLastTenth(losses_);
+  if (!evaluations_.points.empty()) summary.validationLoss = evaluations_.points.back().y;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
@@ -141,10 +167,10 @@ void Report::drawLoss(int ranks) const {
   Line curve{"loss", {}};
   for (size_t i = 0; i < losses_.size(); ++i)
     curve.points.push_back({static_cast<double>(firstStep_) + static_cast<double>(i), losses_[i]});
+  std::vector<Line> lines{std::move(curve)};
+  if (!evaluations_.points.empty()) lines.push_back(evaluations_);
   writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
-                          "step",
-                          "nats a token",
-                          {std::move(curve)}});
+                          "step", "nats a token", std::move(lines)});
 }
 
 }  // namespace weft::train

@@ -11,6 +11,7 @@
 
 #include "perf/common/report_file.h"
 #include "tools/train/options.h"
+#include "tools/train/plot.h"
 #include "tools/train/trainer.h"
 
 namespace weft::train {
@@ -48,6 +49,7 @@ struct Summary {
   double wireBytes = 0;    // that a rank moves in a step, for each parameter
   double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
   uint64_t weights = 0;    // fingerprint
+  std::optional<double> validationLoss = {};  // the last one
 };
 
 class Report {
@@ -58,7 +60,8 @@ class Report {
   // one. Throws tools::CannotWrite, and Failure if another file is there.
   void openCurve(int64_t firstStep);
   void head(const std::string& line) const;  // one line of comment
-  void add(const StepReport& report);
+  // `evaluation`: the loss of validation after it, if there was one.
+  void add(const StepReport& report, std::optional<double> evaluation = {});
   // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.
   void finish(Summary summary);
   // Was everything written? A full disk is reported at once, but does not end the training.
@@ -67,6 +70,9 @@ class Report {
  private:
   void print(const std::string& text) const;
   void keep(const std::function<void()>& writing);
+  void addLine(const StepReport& report) const;
+  void addEvaluation(int64_t step, double loss);
+  std::string columnsOf(std::optional<double> evaluation) const;
   void drawLoss(int ranks) const;
 
   const Options& options_;
@@ -75,6 +81,7 @@ class Report {
   std::optional<tools::ReportStream> csv_;
   bool isComplete_ = true;
   std::vector<double> losses_;
+  Line evaluations_{"validation", {}};
   int64_t firstStep_ = 0;
 };
 

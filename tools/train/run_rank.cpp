@@ -11,13 +11,13 @@
 
 #include "tools/train/agreement.h"
 #include "tools/train/attention_memory.h"
-#include "tools/train/corpus.h"
 #include "tools/train/files.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/report.h"
 #include "tools/train/termination.h"
 #include "tools/train/trainer.h"
+#include "tools/train/training_data.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
@@ -63,7 +63,7 @@ const char* weightsInWords(const Options& options) {
 }
 
 void printHead(const Report& report, const Options& o, const Communicator& world, int threads,
-               const Trainer& trainer, size_t textBytes) {
+               const Trainer& trainer, const TrainingData& data) {
   const weftShardInfo_t info = trainer.info();
   report.head(fmt::format("weft-train: {} ranks{}, {} threads each, {}", world.size(),
                           o.independent ? " on their own" : "", threads, describeMathLibraries()));
@@ -78,9 +78,9 @@ void printHead(const Report& report, const Options& o, const Communicator& world
                           o.optimizer, o.shard,
                           o.reproducible ? ", reproducible at this --threads and --batch" : "",
                           static_cast<double>(info.bytes) / 1e6));
-  report.head(fmt::format(
-      "data: {}, {} bytes; a step is {} ranks x {} x {} = {} sequences; seed {}", o.data, textBytes,
-      world.size(), o.batch, o.accumulate, o.batch * o.accumulate * world.size(), o.seed));
+  report.head(fmt::format("data: {}; a step is {} ranks x {} x {} = {} sequences; seed {}",
+                          data.description(), world.size(), o.batch, o.accumulate,
+                          o.batch * o.accumulate * world.size(), o.seed));
 }
 
 // All ranks' pace, by rank.
@@ -130,12 +130,13 @@ bool isThereToResume(const std::string& folder, Communicator& team) {
 // All steps until one is the last; the report of that one.
 StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter, Report* report) {
   StepReport last{};
-  const auto take = [&](const std::optional<StepReport>& ended) {
+  const auto take = [&](const std::optional<StepReport>& ended, std::optional<double> loss = {}) {
     if (!ended) return;
     last = *ended;
     meter.add(last);
-    if (report != nullptr) report->add(last);
+    if (report != nullptr) report->add(last, loss);
   };
+  const auto isTurn = [&](int64_t every) { return every > 0 && trainer.begun() % every == 0; };
   const auto start = Clock::now();
   const auto wantsStop = [&] {
     if (DeferSigterm::hasCome()) return Stop::kTerminated;
@@ -144,7 +145,11 @@ StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter,
   };
   while (trainer.begun() < options.steps && last.stop == Stop::kNo) {
     take(trainer.step(wantsStop));
-    if (options.saveEvery == 0 || trainer.begun() % options.saveEvery != 0) continue;
+    if (isTurn(options.evalEvery)) {
+      const std::optional<StepReport> ended = trainer.finish();
+      take(ended, trainer.evaluate());
+    }
+    if (!isTurn(options.saveEvery)) continue;
     take(trainer.finish());
     trainer.save(options.save, false);
   }
@@ -179,7 +184,7 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
 // Returns the exit code.
 int train(const Options& options, Communicator& world, Communicator& team) {
   checkFilesOfAll(options, world);
-  const std::vector<uint8_t> text = readCorpus(options.data);
+  const TrainingData data(options);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
   if (options.reproducible && actualComputeThreads() != threads) {
@@ -188,13 +193,13 @@ int train(const Options& options, Communicator& world, Communicator& team) {
                               "sums depend on it; give --threads {}",
                               actualComputeThreads(), threads, actualComputeThreads()));
   }
-  Trainer trainer(options, team, text);
+  Trainer trainer(options, team, data);
   checkAttentionFits(options, bytesOfThisHost());
 
   std::optional<Report> report;
   if (world.rank() == 0) {
     report.emplace(options, world.size());
-    printHead(*report, options, world, threads, trainer, text.size());
+    printHead(*report, options, world, threads, trainer, data);
   }
   if (!options.resume.empty() && isThereToResume(options.resume, team)) {
     trainer.resume(options.resume);
@@ -254,7 +259,7 @@ int runRank(const Options& options) {
   try {
     Communicator world = Communicator::fromEnvironment();
     rank = world.rank();
-    return trainOrTell(options, world);
+    return trainOrTell(forRanks(options, world.size()), world);
   } catch (const Failure& failure) {
     return fail(static_cast<Exit>(failure.code()), failure.what());
   } catch (const tools::CannotWrite& error) {

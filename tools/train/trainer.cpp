@@ -40,10 +40,11 @@ size_t elementBytes(const Options& options) {
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, Communicator& team, std::span<const uint8_t> text)
+Trainer::Trainer(const Options& options, Communicator& team, const TrainingData& data)
     : options_(options),
       team_(team),
-      batches_(makeBatchSource(options, text, samplesPerStep(options, team))),
+      batches_(data.training(samplesPerStep(options, team))),
+      validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, team)) : nullptr),
       specification_(parametersOf(options.shape).list),
       shard_(options, team, parametersOf(options.shape)),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
@@ -52,7 +53,7 @@ Trainer::Trainer(const Options& options, Communicator& team, std::span<const uin
       shared_(mine_.size() * static_cast<size_t>(team.size())) {
   const std::string settings = commonSettings(options);
   agree(team, "command line", fingerprint(std::span<const char>(settings)));
-  agree(team, "training text", fingerprint(text));
+  agree(team, "training text", data.fingerprint());
   agree(team, "vocabulary", batches_->vocabularyFingerprint());
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) {
@@ -193,19 +194,39 @@ void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
 
 double Trainer::meanLoss() const {
   const size_t ranks = shared_.size() / mine_.size(), losses = mine_.size() - 1;
-  std::vector<double> inOrder(ranks * losses);  // of micro-batches, whoever had them
-  for (size_t i = 0; i < inOrder.size(); ++i) {
-    const size_t rank = i / losses, m = i % losses;
-    const double loss = shared_[rank * mine_.size() + m];
-    if (!std::isfinite(loss)) {
-      throw SharedFailure(Exit::kData,
-                          fmt::format("the loss of rank {} is {} at step {}: try a smaller "
-                                      "--lr or a longer --warmup",
-                                      rank, loss, ended_));
-    }
-    inOrder[microBatch(m, rank)] = loss;
+  for (size_t i = 0; i < ranks * losses; ++i) {
+    const double loss = shared_[i / losses * mine_.size() + i % losses];
+    if (std::isfinite(loss)) continue;
+    throw SharedFailure(Exit::kData,
+                        fmt::format("the loss of rank {} is {} at step {}: try a smaller "
+                                    "--lr or a longer --warmup",
+                                    i / losses, loss, ended_));
   }
-  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
+  return sumInOrder(shared_, mine_.size(), losses) / static_cast<double>(ranks * losses);
+}
+
+// In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
+double Trainer::sumInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
+  std::vector<double> inOrder(byRank.size() / stride * losses);
+  for (size_t i = 0; i < inOrder.size(); ++i)
+    inOrder[microBatch(i % losses, i / losses)] = byRank[i / losses * stride + i % losses];
+  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0);
+}
+
+double Trainer::evaluate() {
+  const auto micros = static_cast<size_t>(options_.accumulate);
+  std::vector<double> mine(micros), all(micros * static_cast<size_t>(team_.size()));
+  double sum = 0;
+  for (int64_t i = 0; i < options_.evalBatches; ++i) {
+    for (size_t m = 0; m < micros; ++m)
+      mine[m] = model_.evaluate(validation_->batch(static_cast<uint64_t>(i),
+                                                   firstSample(static_cast<int64_t>(m)),
+                                                   static_cast<uint64_t>(options_.batch)));
+    team_.allGather(mine.data(), all.data(), mine.size());
+    sum += sumInOrder(all, micros, micros) / static_cast<double>(all.size());
+  }
+  moved_ = shard_.info().wireBytes;  // not the next step's
+  return sum / static_cast<double>(options_.evalBatches);
 }
 
 Stop Trainer::agreedStop() const {

@@ -7,13 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
 #include "tools/train/sharding.h"
+#include "tools/train/training_data.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
@@ -35,8 +35,8 @@ struct StepReport {
 class Trainer {
  public:
   // Collective: checks that all ranks have the same text and settings, and gives them rank 0's
-  // initial weights. `text` and `team` must outlive this.
-  Trainer(const Options& options, Communicator& team, std::span<const uint8_t> text);
+  // initial weights. `data` and `team` must outlive this.
+  Trainer(const Options& options, Communicator& team, const TrainingData& data);
 
   // Collective. Forward and backward of the next step, whose optimizer then runs under the forward
   // of the one after it: the report is of the step before, if one was under way. If that was the
@@ -49,6 +49,8 @@ class Trainer {
 
   // The rest is for between steps, after finish().
 
+  // Collective. The mean loss of --eval-batches of validation, the same ones each time.
+  double evaluate();
   // Collective. Saves while training goes on, unless `wait`.
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch.
@@ -70,6 +72,7 @@ class Trainer {
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
+  double sumInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const;
   Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
@@ -78,6 +81,7 @@ class Trainer {
   const Options& options_;
   Communicator& team_;
   std::unique_ptr<BatchSource> batches_;
+  std::unique_ptr<BatchSource> validation_;  // null: none
   std::vector<Parameter> specification_;
   ShardedParameters shard_;
   Model model_;

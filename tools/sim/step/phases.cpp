@@ -54,6 +54,7 @@ class StepBuilder {
         residency_(bucketsByLayer(model, layout), false) {}
 
   void build(std::uint32_t steps) {
+    counted_ = std::min(steps, 2u) - 1;
     for (step_ = 0; step_ < steps; ++step_) {
       forward();
       finish();
@@ -253,9 +254,9 @@ class StepBuilder {
     current_[bucket] = last_[kWorker];
   }
 
-  // Of the first step.
+  // Of the second step, if there is one: the first has copies of all parameters when it begins.
   void count(const plan::Call& what, std::uint32_t ranks) {
-    if (step_ > 0) return;
+    if (step_ != counted_) return;
     const double block = static_cast<double>(what.count * reduce::sizeOf(what.type));
     const bool both = what.collective == schedule::Collective::AllReduce;
     out_.sentBytes += block * (ranks - 1) * (both ? 2 : 1);
@@ -273,7 +274,7 @@ class StepBuilder {
   std::vector<char> isHere_;            // by bucket: its whole copy, or it is coming
   train::Residency residency_;
   std::uint32_t stepped_ = kNothing;  // the last phase of the step that is under way
-  std::uint32_t step_ = 0;
+  std::uint32_t step_ = 0, counted_ = 0;
   bool boundary_ = false;
 };
 

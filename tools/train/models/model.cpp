@@ -128,6 +128,12 @@ double Model::forward(const Batch& batch) {
   return torch_->loss.item<float>();
 }
 
+double Model::evaluate(const Batch& batch) {
+  const at::NoGradGuard noGradient;
+  const Autocast autocast(torch_->autocast);
+  return torch_->network->loss(batch).item<float>();
+}
+
 void Model::backward(double scale) {
   (torch_->loss * scale).backward();
   torch_->loss.reset();

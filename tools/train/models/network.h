@@ -60,6 +60,7 @@ class Network {
     tell(hooks_.before, layers, Pass::kForward);
     Tensor result = compute();
     tell(hooks_.after, layers, Pass::kForward);
+    if (!result.requires_grad()) return result;  // validation
     result.register_hook([this, used = std::vector<size_t>(layers)](const Tensor&) {
       backwardEnded();
       inBackward_ = used;

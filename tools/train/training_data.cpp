@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/training_data.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "tools/train/corpus.h"
+#include "tools/train/failure.h"
+#include "tools/train/fingerprint.h"
+#include "tools/train/megatron_order.h"
+
+namespace weft::train {
+namespace {
+
+constexpr size_t kTraining = 0, kValidation = 1;
+
+// Global sample t B + g of Megatron's order, as its data-parallel sampler deals them.
+class MegatronSamples : public BatchSource {
+ public:
+  MegatronSamples(const Options& options, const MegatronData& data, SequenceRange part,
+                  size_t samplesPerStep, uint64_t samples)
+      : length_(static_cast<size_t>(options.length)),
+        vocabulary_(options.shape.vocabulary),
+        samplesPerStep_(samplesPerStep),
+        data_(data),
+        first_(part.begin),
+        order_(lengthsOf(data, part, length_), static_cast<uint32_t>(options.seed), length_,
+               samples) {}
+
+  Batch batch(uint64_t step, uint64_t first, size_t count) const override {
+    Batch batch;
+    batch.samples = count;
+    batch.length = length_;
+    std::vector<int64_t> sample;
+    for (uint64_t g = first; g < first + count; ++g) {
+      sample.clear();
+      for (const auto& [document, from, n] :
+           order_.sample((step * samplesPerStep_ + g) % order_.samples()))
+        data_.append(first_ + document, from, n, vocabulary_, sample);
+      batch.tokens.insert(batch.tokens.end(), sample.begin(), sample.end() - 1);
+      batch.targets.insert(batch.targets.end(), sample.begin() + 1, sample.end());
+    }
+    return batch;
+  }
+
+ private:
+  static std::span<const int32_t> lengthsOf(const MegatronData& data, SequenceRange part,
+                                            size_t length) {
+    const std::span<const int32_t> all(data.index().lengths);
+    const std::span<const int32_t> these = all.subspan(part.begin, part.end - part.begin);
+    const int64_t tokens = std::accumulate(these.begin(), these.end(), int64_t{0});
+    if (tokens < static_cast<int64_t>(length) + 1)
+      throw Failure(
+          Exit::kData,
+          fmt::format("sequences {} to {} of {} have {} tokens, but --seq {} needs at least "
+                      "{}; --split gives shares of sequences",
+                      part.begin, part.end, data.file(), tokens, length, length + 1));
+    return these;
+  }
+
+  size_t length_;
+  int64_t vocabulary_;
+  size_t samplesPerStep_;
+  const MegatronData& data_;
+  size_t first_;  // sequence
+  MegatronOrder order_;
+};
+
+}  // namespace
+
+TrainingData::TrainingData(const Options& options) : options_(options) {
+  if (options.megatron.empty())
+    text_ = readCorpus(options.data);
+  else
+    tokens_ = std::make_unique<MegatronData>(options.megatron);
+}
+
+uint64_t TrainingData::fingerprint() const {
+  return tokens_ ? tokens_->fingerprint() : train::fingerprint(std::span<const uint8_t>(text_));
+}
+
+std::string TrainingData::description() const {
+  if (!tokens_) return fmt::format("{}, {} bytes", options_.data, text_.size());
+  return fmt::format("{}, {} tokens in {} sequences", tokens_->file(), tokens_->tokens(),
+                     tokens_->index().lengths.size());
+}
+
+std::unique_ptr<BatchSource> TrainingData::training(size_t samplesPerStep) const {
+  return source(kTraining, samplesPerStep, static_cast<uint64_t>(options_.steps) * samplesPerStep);
+}
+
+std::unique_ptr<BatchSource> TrainingData::validation(size_t samplesPerStep) const {
+  return source(kValidation, samplesPerStep,
+                static_cast<uint64_t>(options_.evalBatches) * samplesPerStep);
+}
+
+std::unique_ptr<BatchSource> TrainingData::source(size_t share, size_t samplesPerStep,
+                                                  uint64_t samples) const {
+  const size_t all = tokens_ ? tokens_->index().lengths.size() : text_.size();
+  const SequenceRange part = shareOf(all, options_.split, share);
+  if (tokens_)
+    return std::make_unique<MegatronSamples>(options_, *tokens_, part, samplesPerStep, samples);
+  return makeBatchSource(options_, std::span(text_).subspan(part.begin, part.end - part.begin),
+                         samplesPerStep);
+}
+
+}  // namespace weft::train
