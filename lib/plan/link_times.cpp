@@ -36,32 +36,10 @@ struct LinkTimes::Pass {
 };
 
 LinkTimes::LinkTimes(OpPrices& prices)
-    : prices_(prices), costs_(prices.costs()), root_(prices.schedule().root) {
+    : prices_(prices), costs_(prices.costs()), links_(prices), root_(prices.schedule().root) {
   for (std::uint32_t rank = 0; rank < prices.schedule().ranks; ++rank)
     if (rank != root_ && !costs_.areBetween(root_, rank)) mates_.push_back(rank);
   if (costs_.between) nodes_ += *std::ranges::max_element(costs_.between->nodes);
-}
-
-double LinkTimes::messageNs(Medium by) const {
-  if (by == Medium::Rails) return costs_.between->messageNs;
-  return by == Medium::Cable ? costs_.cables->messageNs : 0;
-}
-
-double LinkTimes::latencyNs(Medium by) const {
-  if (by == Medium::Rails) return costs_.between->latencyNs;
-  return by == Medium::Cable ? costs_.cables->latencyNs : roundNs(prices_.schedule().ranks, costs_);
-}
-
-double LinkTimes::rankRate() const {
-  const Between& between = *costs_.between;
-  return between.rankBytesPerNs > 0 ? between.rankBytesPerNs : between.bytesPerNs;
-}
-
-// Of a rank that has its rails for itself.
-double LinkTimes::nsPerByte(std::uint32_t rank, std::uint32_t peer, Medium by) const {
-  if (by == Medium::Memory) return 0;
-  const double rate = by == Medium::Rails ? rankRate() : costs_.cables->between(rank, peer);
-  return rate > 0 ? 1 / rate : kNever;
 }
 
 // The first rank of the node and the last: what goes to a neighbour of one leaves the node of the other.
@@ -80,7 +58,7 @@ LinkTimes::Pass LinkTimes::passOf(std::uint32_t rank) {
   const schedule::Program& program = prices_.look(rank);
   const double inNode = static_cast<double>(mates_.size()) + 1;
   const double slower =
-      costs_.between ? std::max(1.0, inNode * rankRate() / costs_.between->bytesPerNs) : 1;
+      costs_.between ? std::max(1.0, inNode * links_.rankRate() / costs_.between->bytesPerNs) : 1;
   Link rails;                            // the rank's own, as one
   std::map<std::uint32_t, Link> cables;  // by peer
   std::vector<double> sent;
@@ -89,11 +67,12 @@ LinkTimes::Pass LinkTimes::passOf(std::uint32_t rank) {
   for (const schedule::Op& op : program.ops) {
     const Medium by = op.hasPeer() ? costs_.mediumTo(rank, op.peer) : Medium::Memory;
     if (op.kind == schedule::OpKind::Wait && waits < sent.size())
-      pass.ns = std::max(pass.ns, sent[waits++] + latencyNs(by));
+      pass.ns = std::max(pass.ns, sent[waits++] + links_.latencyNs(by));
     const double core = prices_.ns(op, program) + prices_.furtherNs(op, program);
-    pass.work(prices_.share() * (core / prices_.segments() + messageNs(by) * prices_.messages(op)));
+    pass.work(prices_.share() *
+              (core / prices_.segments() + links_.messageNs(by) * prices_.messages(op)));
     if (op.kind != schedule::OpKind::Put) continue;
-    const double ns = prices_.bytes(op) / prices_.segments() * nsPerByte(rank, op.peer, by);
+    const double ns = prices_.bytes(op) / prices_.segments() * links_.nsPerByte(rank, op.peer, by);
     if (by == Medium::Rails)
       sent.push_back(rails.send(pass.ns, ns * slower));
     else
@@ -124,8 +103,8 @@ double LinkTimes::rootedNs(double core) {
 // message's time for each.
 double LinkTimes::chainNs(const Traffic& traffic, Medium by) const {
   const double passed = std::max(0.0, traffic.rounds - 1) * traffic.longest / prices_.segments();
-  return traffic.rounds * latencyNs(by) + passed +
-         prices_.segments() * traffic.messages * messageNs(by);
+  return traffic.rounds * links_.latencyNs(by) + passed +
+         prices_.segments() * traffic.messages * links_.messageNs(by);
 }
 
 // The root's node sends most. The first of its other ranks and the last stand for those between
@@ -142,7 +121,7 @@ LinkTimes::Traffic LinkTimes::ofRails() {
     node.received += one.received * half;
   }
   traffic.ns = std::max(std::max(node.sent, node.received) / costs_.between->bytesPerNs,
-                        std::max(root.sent, root.received) / rankRate());
+                        std::max(root.sent, root.received) / links_.rankRate());
   return traffic;
 }
 
@@ -152,7 +131,7 @@ LinkTimes::Traffic LinkTimes::ofCables() {
   Traffic traffic;
   for (const std::uint32_t rank : some)
     for (const auto& [peer, bytes] : exchangedBy(rank, Medium::Cable, &traffic).peers)
-      traffic.ns = std::max(traffic.ns, bytes * nsPerByte(rank, peer, Medium::Cable));
+      traffic.ns = std::max(traffic.ns, bytes * links_.nsPerByte(rank, peer, Medium::Cable));
   return traffic;
 }
 
@@ -169,7 +148,7 @@ LinkTimes::Exchanged LinkTimes::exchangedBy(std::uint32_t rank, Medium by, Traff
     (puts ? sent : received) += prices_.messages(op);
     (puts ? all.sent : all.received) += bytes;
     if (puts && by == Medium::Cable) all.peers[op.peer] += bytes;
-    traffic->longest = std::max(traffic->longest, bytes * nsPerByte(rank, op.peer, by));
+    traffic->longest = std::max(traffic->longest, bytes * links_.nsPerByte(rank, op.peer, by));
   }
   rounds.end();
   if (sent + received == 0) return all;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/link_costs.h"
 #include "plan/op_prices.h"
 
 namespace weft::plan {
@@ -16,9 +17,8 @@ struct Rounds {
   void end() { count += std::exchange(sent, false); }
 };
 
-// How long a call takes whose ranks do not all share memory: what of it goes over the rails between
-// nodes, and over the cables inside them, beside what cores do. The simulator (lib/sim) runs the same
-// ops on the same figures, with each link for itself: `weft-sim --ways` prints both.
+// As plan/walk.h, for calls of so many ops that a few ranks must stand for all: what of it goes over
+// the rails between nodes, and over the cables inside them, beside what cores do.
 class LinkTimes {
  public:
   explicit LinkTimes(OpPrices& prices);
@@ -46,13 +46,10 @@ class LinkTimes {
   Traffic ofCables();
   double chainNs(const Traffic& traffic, Medium by) const;
   double partOfHops(Medium by) const;
-  double messageNs(Medium by) const;
-  double latencyNs(Medium by) const;
-  double rankRate() const;
-  double nsPerByte(std::uint32_t rank, std::uint32_t peer, Medium by) const;
 
   OpPrices& prices_;
   const CostParameters& costs_;
+  const LinkCosts links_;
   const std::uint32_t root_;
   std::vector<std::uint32_t> mates_;  // the other ranks of the root's node
   double nodes_ = 1;

@@ -6,6 +6,7 @@
 #include "plan/link_times.h"
 #include "plan/memory_costs.h"
 #include "plan/op_prices.h"
+#include "plan/walk.h"
 
 namespace weft::plan {
 namespace {
@@ -26,6 +27,7 @@ class Model {
   double total() {
     if (!prices_.fits()) return kNever;
     const bool isRooted = schedule::isRooted(schedule_.collective);
+    if (costs_.hasLinks() && Walk::isShort(prices_)) return Walk(prices_).ns();
     if (costs_.hasLinks() && !isRooted) return LinkTimes(prices_).alikeNs();
     const Work root = workOf(schedule_.root);
     const Work other = otherWork(root);

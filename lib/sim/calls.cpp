@@ -7,6 +7,12 @@
 #include "sim/noise.h"
 
 namespace weft::sim {
+namespace {
+
+// Which draw of noise, of a message or an op.
+enum Noise : std::uint64_t { kWorks, kTravels, kReceives };
+
+}  // namespace
 
 Calls::Calls(const Setting& setting, const Symmetry& symmetry, const std::vector<Kind>& kinds,
              std::vector<std::uint32_t> calls, Clock& clock, Sharing& sharing, Cores& cores)
@@ -66,11 +72,15 @@ void Calls::arrive(std::uint32_t number) {
   freeMessages_.push_back(number);
   observeMessage(message);
   Run& to = runs_[message.to];
-  const std::uint64_t lane = message.segment % to.lanes.size();
-  to.arrived[lane * to.program->waits + message.target] = message.segment + 1;
-  wake(message.to);
   Run& from = runs_[message.from];
-  if (from.program->steps[message.op].byMemory) return;
+  const bool byMemory = from.program->steps[message.op].byMemory;
+  const Came came{clock_.now(), message.segment, message.target};
+  if (byMemory || setting_.messageNs <= 0)
+    mark(to, came);
+  else
+    to.came.push(came);
+  wake(message.to);
+  if (byMemory) return;
   --from.lanes[message.segment % from.lanes.size()].pending;
   wake(message.from);
 }
@@ -113,8 +123,10 @@ void Calls::advance(std::uint32_t number) {
     while (run.closed < run.opened && !run.lanes[run.closed % run.lanes.size()].active)
       ++run.closed;
     if (run.closed == segments) return finish(number);
-    run.idle = !std::exchange(run.moved, false);
-    if (run.idle) return;
+    if (!std::exchange(run.moved, false)) {
+      run.idle = !receive(number);
+      return;
+    }
     run.looksAt = run.closed;
   }
 }
@@ -134,6 +146,7 @@ bool Calls::turnTo(std::uint32_t number) {
 
 bool Calls::hasWork(std::uint32_t number) {
   Run& run = runs_[number];
+  if (!run.came.empty()) return true;
   if (run.opened < std::min(run.program->segments, run.closed + run.lanes.size())) return true;
   return std::ranges::any_of(run.lanes, [&](const Lane& lane) {
     if (!lane.active) return false;
@@ -175,6 +188,32 @@ double Calls::bytesOf(const Run& run, const Lane& lane, const Step& step) const 
   return static_cast<double>(step.bytes(lane.segment * run.program->segmentBytes));
 }
 
+void Calls::mark(Run& run, const Came& message) const {
+  const std::uint64_t lane = message.segment % run.lanes.size();
+  run.arrived[lane * run.program->waits + message.target] = message.segment + 1;
+}
+
+// What has come over a link costs the core that it comes to as much as that which sent it: it polls
+// for it, and renews what takes the next one. False: nothing has come.
+bool Calls::receive(std::uint32_t number) {
+  Run& run = runs_[number];
+  if (run.came.empty()) return false;
+  const Came& first = run.came.top();
+  const double noise = noiseOf(setting_.jitter, {number, first.segment, first.target, kReceives});
+  run.receives = run.busy = true;
+  cores_.work(run.worker, setting_.messageNs * cores_.slownessOf(rankOf(number)) * noise, 0);
+  return true;
+}
+
+void Calls::received(std::uint32_t number) {
+  Run& run = runs_[number];
+  observeReceipt(number, run.came.top());
+  mark(run, run.came.top());
+  run.came.pop();
+  run.moved = true;
+  wake(number);
+}
+
 bool Calls::hasArrived(const Run& run, const Lane& lane, const Step& step) const {
   const std::uint64_t at = lane.segment % run.lanes.size() * run.program->waits + step.target;
   return run.arrived[at] == lane.segment + 1;
@@ -201,13 +240,14 @@ bool Calls::mayPut(std::uint32_t number, const Lane& lane, const Step& step) {
 double Calls::workOf(std::uint32_t number, const Lane& lane, const Step& step) const {
   const double ns = step.price.fixedNs + step.price.nsPerByte * bytesOf(runs_[number], lane, step);
   if (ns <= 0) return 0;
-  return ns * cores_.slownessOf(rankOf(number)) * noise(number, lane, 0);
+  return ns * cores_.slownessOf(rankOf(number)) * noise(number, lane, kWorks);
 }
 
 void Calls::worked(std::uint32_t number) {
   Run& run = runs_[number];
   run.busy = false;
   if (std::exchange(run.turnsTo, false)) return wake(number);
+  if (std::exchange(run.receives, false)) return received(number);
   Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
   const Step& step = run.program->steps[lane.next];
   observeWork(number, lane, step);
@@ -240,7 +280,7 @@ void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
                   .sent = clock_.now(),
                   .op = lane.next,
                   .bytes = static_cast<std::uint64_t>(bytes)};
-  message.latency = timeOf(nsOf(latencyOf(number, step)) * noise(number, lane, 1));
+  message.latency = timeOf(nsOf(latencyOf(number, step)) * noise(number, lane, kTravels));
   ++messageCount_;
   const std::uint32_t made = keep(message);
   if (!step.byMemory) ++lane.pending;
@@ -280,6 +320,17 @@ void Calls::observeWork(std::uint32_t number, const Lane& lane, const Step& step
   setting_.observe({rankOf(number), static_cast<std::uint32_t>(lane.segment % run.lanes.size()),
                     lane.next, lane.segment, cores_.began(run.worker), clock_.now(), bytes,
                     step.peer, false, nameOf(step.planned)});
+}
+
+void Calls::observeReceipt(std::uint32_t number, const Came& message) const {
+  if (!setting_.observe) return;
+  const Run& run = runs_[number];
+  const auto step = std::ranges::find_if(run.program->steps, [&](const Step& one) {
+    return one.kind == Step::Kind::Wait && one.target == message.target;
+  });
+  setting_.observe({rankOf(number), static_cast<std::uint32_t>(message.segment % run.lanes.size()),
+                    static_cast<std::uint32_t>(step - run.program->steps.begin()), message.segment,
+                    cores_.began(run.worker), clock_.now(), 0, step->peer, false, "Receive"});
 }
 
 void Calls::observeMessage(const Message& message) const {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -59,18 +62,28 @@ class Calls {
     std::uint32_t pending = 0;  // messages whose bytes have not all left
     bool active = false;
   };
+  // A message that has come over a link and that the core has not seen to yet. They are seen to in
+  // the order in which they came, and of those of one time in that of the plan.
+  struct Came {
+    Time at = 0;
+    std::uint64_t segment = 0;
+    std::uint32_t target = 0;
+    auto operator<=>(const Came&) const = default;
+  };
   // What the engine of a rank is at in a call.
   struct Run {
     const Program* program = nullptr;  // null: nobody has begun the call, or all have finished it
     std::vector<Lane> lanes;
     std::vector<std::uint64_t> arrived;  // [lane * waits + wait]: the last segment, from 1
+    std::priority_queue<Came, std::vector<Came>, std::greater<>> came;
     std::uint64_t opened = 0, closed = 0, looksAt = 0;  // segments
     std::uint64_t completed = 0;
     std::vector<Time> completedAt;  // by segment, where credits are asked for
     std::vector<std::pair<std::uint32_t, Time>> wantCredit;  // who, and how long it is told
     std::uint32_t worker = 0;
     bool moved = false, busy = false, idle = true, woken = false;
-    bool turnsTo = false;  // the core is about to run this
+    bool turnsTo = false;   // the core is about to run this
+    bool receives = false;  // the core sees to the first of `came`
     enum class State : std::uint8_t { Away, In, Through } state = State::Away;
   };
   struct Message {
@@ -96,6 +109,9 @@ class Calls {
   bool hasWork(std::uint32_t number);
   bool advanceLane(std::uint32_t number, Lane& lane);
   double bytesOf(const Run& run, const Lane& lane, const Step& step) const;
+  bool receive(std::uint32_t number);
+  void received(std::uint32_t number);
+  void mark(Run& run, const Came& message) const;
   bool hasArrived(const Run& run, const Lane& lane, const Step& step) const;
   bool mayPut(std::uint32_t number, const Lane& lane, const Step& step);
   double workOf(std::uint32_t number, const Lane& lane, const Step& step) const;
@@ -105,6 +121,7 @@ class Calls {
   Time latencyOf(std::uint32_t number, const Step& step);
   double noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const;
   void observeWork(std::uint32_t number, const Lane& lane, const Step& step) const;
+  void observeReceipt(std::uint32_t number, const Came& message) const;
   void observeMessage(const Message& message) const;
 
   const Setting& setting_;

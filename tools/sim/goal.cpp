@@ -65,12 +65,8 @@ class GoalMaker {
     }
     LogGops here;
     here.overheadPs = sim::timeOf(step.price.fixedNs);
-    here.latencyPs = sim::timeOf(route.latencyNs) - here.overheadPs;
+    here.latencyPs = sim::timeOf(route.latencyNs);
     here.gapPerBytePs = 1e3 / rate;
-    if (here.latencyPs < 0)
-      return refuse(
-          "the core's time for a message, which LogGOPS has at both ends, is longer than a link's "
-          "latency; fix: a shorter --message-us");
     if (!known_) known_ = goal_.parameters = here;
     if (known_->latencyPs == here.latencyPs && known_->gapPerBytePs == here.gapPerBytePs) return {};
     return refuse(

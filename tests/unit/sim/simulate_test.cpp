@@ -21,7 +21,7 @@ std::string mesh(std::uint32_t ranks) {
 TEST(Simulate, OnePutTakesAlphaAndItsBytes) {
   FabricJob job(networkOf(mesh(2)), idealMachine());
   job.setting().messageNs = 100;
-  EXPECT_DOUBLE_EQ(job.ns(callOf(Broadcast, 1000, "direct")), 100 + kAlpha + 4000 / kRate);
+  EXPECT_DOUBLE_EQ(job.ns(callOf(Broadcast, 1000, "direct")), 100 + kAlpha + 4000 / kRate + 100);
 }
 
 TEST(Simulate, ARingTakesItsSteps) {
@@ -42,11 +42,20 @@ TEST(Simulate, AMeshTakesTwoSteps) {
   }
 }
 
-// Puts leave one after the other, as their core makes them.
+// Puts leave one after the other, as their core makes them, and a core sees to them as they come.
 TEST(Simulate, ACoreTakesItsTimeForEachMessage) {
   FabricJob job(networkOf(mesh(8)), idealMachine());
   job.setting().messageNs = 50;
-  EXPECT_NEAR(job.ns(callOf(AllGather, 1024, "mesh")), 7 * 50 + kAlpha + 4096 / kRate, 0.01);
+  EXPECT_NEAR(job.ns(callOf(AllGather, 1024, "mesh")), 7 * 50 + kAlpha + 4096 / kRate + 50, 0.01);
+}
+
+// What comes at once is seen to one after the other: the root of a gather.
+TEST(Simulate, ManyMessagesAtOnceWaitForTheirReceiver) {
+  FabricJob job(networkOf(mesh(8)), idealMachine());
+  job.setting().messageNs = 50;
+  EXPECT_NEAR(job.ns(callOf(Gather, 1024, "direct")), 50 + kAlpha + 4096 / kRate + 7 * 50, 0.01);
+  job.setting().stragglers = {{0, 10}};
+  EXPECT_NEAR(job.ns(callOf(Gather, 1024, "direct")), 50 + kAlpha + 4096 / kRate + 7 * 500, 0.01);
 }
 
 // Two ranks of a node, each with two blocks for the other node, share one rail.
