@@ -164,7 +164,8 @@ TEST_F(Command, PutsAMeasuredTraceBesideItsOwn) {
   ASSERT_EQ(onDl1(own + " --measured " + file("measured.json")).exitCode, 0);
   std::map<std::string, int> named;
   std::map<int, double> measured;  // by rank: the end of its last op, in us
-  for (const json& event : json::parse(std::ifstream(file("both.json")))["traceEvents"]) {
+  const json trace = json::parse(std::ifstream(file("both.json")));
+  for (const json& event : trace["traceEvents"]) {
     if (event["name"] == "process_name") ++named[event["args"]["name"]];
     if (event["ph"] != "X" || event["pid"] < 1000000) continue;
     EXPECT_GE(event["ts"], 0);
