@@ -13,8 +13,8 @@ namespace {
 using schedule::Op;
 using schedule::OpKind;
 
-// A call is planned once for each size, by each rank.
-constexpr double kMostOps = 1 << 16;
+// A call is planned once for each size, by each rank: this many take it a millisecond or two.
+constexpr double kMostOps = 1 << 13;
 
 }  // namespace
 
