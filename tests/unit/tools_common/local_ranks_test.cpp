@@ -47,6 +47,13 @@ bool isReadable(int signal) {
   return hasEndedBy(pid, signal);
 }
 
+// Returns when the other of two ranks is here, too.
+void meet(int rank) {
+  const std::string folder = std::getenv("FOLDER");
+  std::ofstream(folder + "/" + std::to_string(rank)).flush();
+  while (access((folder + "/" + std::to_string(1 - rank)).c_str(), F_OK) != 0) usleep(1000);
+}
+
 // What a rank does; it runs only in the processes that the tests below start.
 TEST(LocalRank, DISABLED_Body) {
   const std::string task = std::getenv("TASK");
@@ -74,6 +81,7 @@ TEST(LocalRank, DISABLED_Body) {
     _exit(0);
   }
   if (task == "save") ::signal(SIGTERM, [](int) { _exit(75); });
+  if (task == "save") meet(rank);
   if ((task == "interrupt" || task == "save") && rank == 1) kill(getppid(), SIGTERM);
   for (;;) pause();
 }
@@ -149,8 +157,9 @@ TEST(LocalRanks, PassesSigtermOn) {
 }
 
 TEST(LocalRanks, WhatAllRanksMakeOfSigtermIsTheOutcome) {
+  const test::TemporaryFolder folder;
   testing::internal::CaptureStderr();
-  EXPECT_EQ(run("save", 2), 75);
+  EXPECT_EQ(run("save", 2, folder.path().c_str()), 75);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
