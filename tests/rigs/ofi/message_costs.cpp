@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "over_tcp.h"
 #include "transports/mapping.h"
 #include "transports/ofi/ofi.h"
 #include "world.h"
@@ -152,25 +153,13 @@ void body(transport::Rank& rank, std::size_t bytes, const std::string& hosts) {
   std::printf("one more: to get it %.0f ns, to send it %.0f ns\n", slopeOf(get), slopeOf(send));
 }
 
-int run(std::size_t bytes, const std::string& hosts) {
-  int failures = 0;
-  const auto outcomes = transport::runRanks({.name = "tcp", .processes = true}, kMostPeers + 1,
-                                            [&](transport::Rank& rank) {
-                                              body(rank, bytes, hosts);
-                                              std::fflush(stdout);
-                                            });
-  for (const transport::Outcome& outcome : outcomes)
-    if (!outcome.failure.empty() || outcome.signal != 0) {
-      std::fprintf(stderr, "%s (signal %d)\n", outcome.failure.c_str(), outcome.signal);
-      ++failures;
-    }
-  return failures == 0 ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace weft::ofi
 
 int main(int argc, char** argv) {
   const std::size_t bytes = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 8;
-  return weft::ofi::run(bytes, argc > 2 ? argv[2] : "");
+  const std::string hosts = argc > 2 ? argv[2] : "";
+  return weft::ofi::runOverTcp(weft::ofi::kMostPeers + 1, [&](weft::transport::Rank& rank) {
+    weft::ofi::body(rank, bytes, hosts);
+  });
 }

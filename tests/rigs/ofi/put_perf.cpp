@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "over_tcp.h"
 #include "transports/mapping.h"
 #include "transports/ofi/choice.h"
 #include "transports/ofi/ofi.h"
@@ -183,22 +184,7 @@ void body(transport::Rank& rank) {
   rank.barrier();
 }
 
-int run() {
-  int failures = 0;
-  const auto outcomes =
-      transport::runRanks({.name = "tcp", .processes = true}, 2, [](transport::Rank& rank) {
-        body(rank);
-        std::fflush(stdout);
-      });
-  for (const transport::Outcome& outcome : outcomes)
-    if (!outcome.failure.empty() || outcome.signal != 0) {
-      std::fprintf(stderr, "%s (signal %d)\n", outcome.failure.c_str(), outcome.signal);
-      ++failures;
-    }
-  return failures == 0 ? 0 : 1;
-}
-
 }  // namespace
 }  // namespace weft::ofi
 
-int main() { return weft::ofi::run(); }
+int main() { return weft::ofi::runOverTcp(2, weft::ofi::body); }
