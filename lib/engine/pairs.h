@@ -86,6 +86,8 @@ class Pairs {
   Status load(std::span<const PairOp> ops);
   std::uint64_t tagOf(const PairOp& op) const;
   Status runLoaded();
+  Status runToTheEnd();
+  bool isDoneAnyway();
   Status meet(std::uint32_t peer);
   Status copyToSelf();
   Status checkSelf(std::span<Transfer* const> sends, std::span<Transfer* const> receives) const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <functional>
@@ -45,8 +46,9 @@ class TwoRanks {
     }
   };
 
-  explicit TwoRanks(const PairTuning& tuning) {
-    onBoth([&](std::uint32_t r) { make(r, tuning); });
+  // `waiting` is rank 0's.
+  explicit TwoRanks(const PairTuning& tuning, const WaitTuning& waiting = {}) {
+    onBoth([&](std::uint32_t r) { make(r, tuning, r == 0 ? waiting : WaitTuning()); });
   }
   Rank& operator[](std::size_t r) { return ranks_[r]; }
   // What rank 0 sends reaches rank 1.
@@ -68,7 +70,7 @@ class TwoRanks {
     body(0);
     other.join();
   }
-  void make(std::uint32_t r, const PairTuning& tuning) {
+  void make(std::uint32_t r, const PairTuning& tuning, const WaitTuning& waiting) {
     transport::TransportSetup setup;
     setup.rank = r;
     setup.ranks = 2;
@@ -89,7 +91,7 @@ class TwoRanks {
     ASSERT_TRUE(made.ok()) << made.text();
     rank.watch = std::make_unique<watch::Watch>(
         *rank.transport, r, std::vector<PeerName>{{0, "here", 1}, {1, "here", 1}}, "test");
-    rank.pairs = std::make_unique<Pairs>(*rank.transport, *rank.watch, r, WaitTuning(), tuning);
+    rank.pairs = std::make_unique<Pairs>(*rank.transport, *rank.watch, r, waiting, tuning);
   }
 
   std::barrier<> meet_{2};
@@ -104,6 +106,32 @@ TEST(Pairs, LongMessagesAreReadWhereTheyLie) {
   EXPECT_FALSE(ranks[1].hasLanded());
   ranks.deliver(999);
   EXPECT_TRUE(ranks[1].hasLanded());
+}
+
+// The receiver has all, and aborts, before the sender has looked again.
+TEST(Pairs, AnAbortAfterTheLastByteFailsNobody) {
+  std::atomic<bool> aborted = false;
+  WaitTuning waiting;
+  waiting.meanwhile = {[](void* context) {
+                         static_cast<std::atomic<bool>*>(context)->wait(false);
+                         std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                       },
+                       &aborted};
+  TwoRanks ranks({.readMin = 1000, .cmaMin = kNever, .streamMin = kNever}, waiting);
+  std::vector<std::byte> from(5000, std::byte{7}), to(5000);
+  Status sent;
+  std::thread sender([&] {
+    sent = ranks[0].run({{true, 1, from.data(), 5000, reduce::DType::U8}});
+  });
+  const Status received = ranks[1].run({{false, 0, to.data(), 5000, reduce::DType::U8}});
+  EXPECT_FALSE(ranks[1].watch->abort().ok());
+  aborted = true;
+  aborted.notify_all();
+  sender.join();
+  EXPECT_TRUE(received.ok()) << received.text();
+  EXPECT_TRUE(sent.ok()) << sent.text();
+  EXPECT_TRUE(from == to);
+  EXPECT_FALSE(ranks[0].run({{true, 1, from.data(), 5000, reduce::DType::U8}}).ok());
 }
 
 TEST(Pairs, StreamedOnesAreWhole) {
