@@ -18,7 +18,7 @@ source "$here/hosts/net.sh"
 hosts_net=weftefa$$
 root=$here/../..
 build=$root/build/release seeds=3 repeats=5 command=()
-passed=0 failed=0
+passed=0 failed=()
 collectives=(all_reduce all_gather all_gather_v reduce_scatter reduce_scatter_v broadcast reduce gather scatter alltoall
   gather_v scatter_v alltoallv sendrecv barrier)
 
@@ -62,7 +62,7 @@ result() { # NAME 0|1 LOG...
   if (($2 == 0)); then
     passed=$((passed + 1)) && printf 'efa: passed: %s\n' "$1"
   else
-    failed=$((failed + 1)) && printf 'efa: FAILED: %s\n' "$1" && tail -n 40 "${@:3}"
+    failed+=("$1") && printf 'efa: FAILED: %s\n' "$1" && tail -n 40 "${@:3}"
   fi
 }
 
@@ -89,14 +89,15 @@ check_trouble() {
   check "troubles, $repeats times each" env EFA_TROUBLE_REPEATS="$repeats" "$build/bin/efa_trouble"
 }
 
-# away NAME OPERATION BYTES ROUNDS MS: two ranks, of which one is away between its calls; see ofi/away.cpp. Larger
+# away NAME OPERATION BYTES ROUNDS: two ranks, of which one is away between its calls; see ofi/away.cpp. Larger
 # messages go by the provider's reads, which their target makes.
 away() {
-  local rank pid pids=() code=0 port=$((20000 + RANDOM % 10000))
+  local rank pid pids=() code=0 port=$((20000 + RANDOM % 10000)) signs
+  signs=$(mktemp -d "$work/away.XXX")
   for rank in 1 0; do
     WEFT_RANK=$rank WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:$port WEFT_SECRET=rig WEFT_TRANSPORT=ofi \
       FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=32768 \
-      "${with_device[@]}" timeout 100 "$build/bin/ofi_away" "${@:2}" >"$work/rank$rank" 2>&1 &
+      "${with_device[@]}" timeout 100 "$build/bin/ofi_away" "${@:2}" "$signs" >"$work/rank$rank" 2>&1 &
     pids+=($!)
   done
   for pid in "${pids[@]}"; do wait "$pid" || code=1; done
@@ -104,8 +105,8 @@ away() {
 }
 
 check_away() {
-  away "nobody waits for a peer that is away" give 60000 5 1000
-  FAKE_EFA_NOT_READY=20 away "nor where receivers are not ready" all_reduce 60000 $((repeats > 5 ? 100 : 20 * repeats)) 200
+  away "nobody waits for a peer that is away" give 60000 5
+  FAKE_EFA_NOT_READY=20 away "nor where receivers are not ready" all_reduce 60000 $((repeats > 5 ? 100 : 20 * repeats))
 }
 
 check_transport() {
@@ -180,5 +181,5 @@ elif has weft-perf; then
   check_hosts
 fi
 awk '{ all += $1; late += $2 } END { printf "efa: %d datagrams, %d of them out of order\n", all, late }' "$work/tally"
-printf 'efa: %d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+printf 'efa: %d passed, %d failed\n' "$passed" "${#failed[@]}"
+((${#failed[@]} == 0)) || { printf 'efa: FAILED: %s\n' "${failed[@]}" && exit 1; }

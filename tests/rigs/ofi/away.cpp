@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls cost when a peer leaves them first and then stays away. Rounds of one operation, after
-// each of which the last rank does not call weft for a while; the others say how long their calls
-// took, and end with 2 if one of them waited for the absence. Ranks by the environment: WEFT_RANK,
-// WEFT_SIZE, ...
+// Does a peer that leaves calls first and then stays away hold up the others? Rounds of one operation,
+// after each of which the last rank does not call weft until all others are out of theirs, which
+// they tell it through files. What it waits for in vain within a minute is held up: it ends with 2.
+// Ranks by the environment: WEFT_RANK, WEFT_SIZE, ...
 //
-//   ofi_away all_reduce|broadcast|take|give BYTES ROUNDS AWAY_MS
+//   ofi_away all_reduce|broadcast|take|give BYTES ROUNDS FOLDER
 //
 // broadcast: of the last rank; take: rank 0 receives from it; give: rank 0 sends to it, in a call
-// that the last rank joins after its absence only.
+// that the last rank joins after its absence only. FOLDER is empty and on a disk that all see.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,7 +27,7 @@ struct Plan {
   std::string operation;
   std::size_t bytes = 0;
   int rounds = 0;
-  std::chrono::milliseconds away{};
+  std::filesystem::path folder;
 };
 
 class Rank {
@@ -33,48 +35,52 @@ class Rank {
   explicit Rank(const Plan& plan)
       : plan_(plan), comm_(weft::Communicator::fromEnvironment()), data_(plan.bytes / 4 + 1) {}
 
-  // False: this rank has no part in it.
-  bool call() {
+  void call() {
     float* const data = data_.data();
     const std::size_t count = plan_.bytes / 4;
-    if (plan_.operation == "all_reduce") return comm_.allReduce(data, count), true;
-    if (plan_.operation == "broadcast") return comm_.broadcast(data, data, count, last()), true;
+    if (plan_.operation == "all_reduce") return comm_.allReduce(data, count);
+    if (plan_.operation == "broadcast") return comm_.broadcast(data, data, count, last());
     const bool takes = plan_.operation == "take";
-    if (comm_.rank() == (takes ? last() : 0))
-      return comm_.send(data, count, takes ? 0 : last()), true;
-    if (comm_.rank() == (takes ? 0 : last()))
-      return comm_.recv(data, count, takes ? last() : 0), true;
-    return false;
+    if (comm_.rank() == (takes ? last() : 0)) comm_.send(data, count, takes ? 0 : last());
+    if (comm_.rank() == (takes ? 0 : last())) comm_.recv(data, count, takes ? last() : 0);
   }
 
   // False: calls were held up by who was away.
   bool run() {
-    const bool late = plan_.operation == "give";
     std::vector<double> times;
+    int heldUp = 0;
     for (int round = 0; round < plan_.rounds; ++round) {
       comm_.barrier();
-      if (late) rest();
+      if (isAway() && joinsLate()) heldUp += !stayAway(round);
       const Clock::time_point start = Clock::now();
-      const bool took = call();
-      times.push_back(took ? std::chrono::duration<double, std::milli>(Clock::now() - start).count()
-                           : 0);
-      if (!late) rest();
+      call();
+      times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      if (!isAway()) std::ofstream(sign(comm_.rank(), round));
+      if (isAway() && !joinsLate()) heldUp += !stayAway(round);
     }
     std::sort(times.begin(), times.end());
-    const auto slow = std::count_if(times.begin(), times.end(), [&](double t) {
-      return t > static_cast<double>(plan_.away.count()) / 2;
-    });
-    if (comm_.rank() == last()) return true;
     std::printf("%s %zu bytes, rank %d: median %.2f ms, most %.2f ms, %d of %d held up\n",
                 plan_.operation.c_str(), plan_.bytes, comm_.rank(), times[times.size() / 2],
-                times.back(), static_cast<int>(slow), plan_.rounds);
-    return slow == 0;
+                times.back(), heldUp, plan_.rounds);
+    return heldUp == 0;
   }
 
  private:
   int last() const { return comm_.size() - 1; }
-  void rest() const {
-    if (comm_.rank() == last()) std::this_thread::sleep_for(plan_.away);
+  bool isAway() const { return comm_.rank() == last(); }
+  bool joinsLate() const { return plan_.operation == "give"; }
+  std::filesystem::path sign(int rank, int round) const {
+    return plan_.folder / (std::to_string(round) + "." + std::to_string(rank));
+  }
+  // Until all others are out of their calls. False: they wait for this one.
+  bool stayAway(int round) const {
+    const Clock::time_point until = Clock::now() + std::chrono::minutes(1);
+    for (int rank = 0; rank < last(); ++rank)
+      while (!std::filesystem::exists(sign(rank, round))) {
+        if (Clock::now() > until) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    return true;
   }
 
   const Plan plan_;
@@ -85,10 +91,9 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return std::fputs("ofi_away OPERATION BYTES ROUNDS AWAY_MS\n", stderr), 64;
+  if (argc != 5) return std::fputs("ofi_away OPERATION BYTES ROUNDS FOLDER\n", stderr), 64;
   try {
-    const Plan plan{argv[1], std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]),
-                    std::chrono::milliseconds(std::atoi(argv[4]))};
+    const Plan plan{argv[1], std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), argv[4]};
     return Rank(plan).run() ? 0 : 2;
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "ofi_away: %s\n", problem.what());
