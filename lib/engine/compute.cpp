@@ -17,6 +17,7 @@ constexpr std::uint64_t kTile = 16 << 10;
 Compute::Compute(PeerBuffers& peers, std::uint32_t ranks)
     : peers_(peers), sources_(std::max(ranks, 1u)) {
   targets_.reserve(ranks);
+  stores_.reserve(ranks);
   far_.reserve(ranks);
 }
 
@@ -40,16 +41,18 @@ inline bool Compute::runPiece(const Piece& piece) {
 }
 
 void Compute::findTarget(const Piece& piece, const plan::Place& place) {
-  if (!place.isPeers())
-    targets_.push_back(piece.own(place));
-  else if (std::byte* const here = peers_.address(place))
-    targets_.push_back(here + piece.from);
-  else
+  std::byte* const here = place.isPeers() ? peers_.address(place) : nullptr;
+  if (place.isPeers() && here == nullptr) {
     far_.push_back(&place);
+    return;
+  }
+  targets_.push_back(here != nullptr ? here + piece.from : piece.own(place));
+  stores_.push_back(here != nullptr ? &peers_.storesTo(place.peer) : nullptr);
 }
 
 void Compute::findTargets(const Piece& piece) {
   targets_.clear();
+  stores_.clear();
   far_.clear();
   findTarget(piece, piece.op.dst);
   for (std::uint32_t k = 0; k < piece.op.spread; ++k)
@@ -138,14 +141,22 @@ void Compute::copy(const Piece& piece) {
   else if (targets_.size() > 1)
     copyInTiles(piece);
   else
-    copyBytes(targets_[0], src, piece.bytes);
+    copyTo(0, 0, src, piece.bytes);
   if (op.kind == plan::BoundOp::Kind::Finish)
     reduce::finish(plan.type, targets_[0], piece.count(), plan.divisor);
 }
 
+void Compute::copyTo(std::size_t target, std::uint64_t at, const void* from, std::uint64_t bytes) {
+  std::byte* const to = static_cast<std::byte*>(targets_[target]) + at;
+  if (stores_[target] != nullptr)
+    stores_[target]->copy(to, from, bytes);
+  else
+    copyBytes(to, from, bytes);
+}
+
 // A tile goes to all targets while it is in the first-level cache.
 void Compute::copyToAll(const std::byte* made, std::uint64_t at, std::uint64_t bytes) {
-  for (void* target : targets_) copyBytes(static_cast<std::byte*>(target) + at, made, bytes);
+  for (std::size_t k = 0; k < targets_.size(); ++k) copyTo(k, at, made, bytes);
 }
 
 void Compute::copyInTiles(const Piece& piece) {

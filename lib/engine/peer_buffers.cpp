@@ -4,7 +4,10 @@
 namespace weft::engine {
 
 PeerBuffers::PeerBuffers(transport::Transport& transport)
-    : transport_(transport), in_(transport.layout().ranks), out_(transport.layout().ranks) {}
+    : transport_(transport),
+      in_(transport.layout().ranks),
+      out_(transport.layout().ranks),
+      stores_(transport.layout().ranks) {}
 
 Entry PeerBuffers::open(const plan::Plan& plan, const std::byte* in, std::byte* out) const {
   Entry mine;

@@ -7,6 +7,7 @@
 
 #include "base/cache_aligned.h"
 #include "plan/plan.h"
+#include "reduce/store_choice.h"
 #include "transports/transport.h"
 
 namespace weft::engine {
@@ -45,6 +46,9 @@ class PeerBuffers {
     return buffer.here != nullptr ? buffer.here + place.offset : nullptr;
   }
 
+  // How stores to that peer's buffers go, where they are mapped.
+  reduce::StoreChoice& storesTo(std::uint32_t peer) { return stores_[peer]; }
+
   // `bytes` of a place that is not mapped, into `to`. False: the transport's lastError() says why.
   bool load(const plan::Place& place, std::uint64_t from, std::byte* to, std::size_t bytes);
   // Into a place that is not mapped.
@@ -63,6 +67,7 @@ class PeerBuffers {
 
   transport::Transport& transport_;
   base::CacheAlignedVector<Buffer> in_, out_;  // by rank
+  std::vector<reduce::StoreChoice> stores_;    // by rank
   bool mapped_ = true;
 };
 

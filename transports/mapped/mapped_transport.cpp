@@ -27,7 +27,8 @@ void copyInline(ArrivalSlot& arrival, const std::byte* src, std::size_t bytes) {
 
 }  // namespace
 
-MappedTransport::MappedTransport(MappedParts parts) : parts_(std::move(parts)) {
+MappedTransport::MappedTransport(MappedParts parts)
+    : parts_(std::move(parts)), stores_(parts_.peers.size()) {
   sharesAll_ = std::ranges::all_of(parts_.peers, &MappedPeer::sameProcess);
   for (MappedPeer& peer : parts_.peers)
     if (peer.control == nullptr) peer.control = reinterpret_cast<ControlPage*>(peer.window.get());
@@ -64,7 +65,7 @@ PutResult MappedTransport::put(const Put& put) {
     copyInline(arrival, put.src, put.bytes);
   } else if (!put.direct) {
     assert(put.target + put.bytes <= parts_.layout.size());
-    if (put.bytes != 0) std::memcpy(window + put.target, put.src, put.bytes);
+    stores_[put.peer].copy(window + put.target, put.src, put.bytes);
   } else if (put.bytes != 0 && !putTo(put.peer, put.target, put.src, put.bytes)) {
     return PutResult::Failed;
   }
@@ -89,7 +90,7 @@ bool MappedTransport::putTo(std::uint32_t peer, std::uint64_t to, const void* fr
   if (!p.sameProcess())
     return succeeds(peer, "put to",
                     writeMemory({p.process->pid, p.process->death.get()}, to, from, bytes));
-  copyBytes(reinterpret_cast<void*>(to), from, bytes);
+  stores_[peer].copy(reinterpret_cast<void*>(to), from, bytes);
   return true;
 }
 

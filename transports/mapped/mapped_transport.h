@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "reduce/store_choice.h"
 #include "transports/mapped/direct.h"
 #include "transports/mapping.h"
 #include "transports/transport.h"
@@ -109,6 +110,7 @@ class MappedTransport final : public Transport {
   bool succeeds(std::uint32_t peer, const char* what, const Status& status);
 
   MappedParts parts_;
+  std::vector<reduce::StoreChoice> stores_;  // into a peer's window, by rank
   bool sharesAll_ = false;
   std::mutex failing_;  // copies, by several threads
   Status lastError_;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduce/store_choice.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/copy.h"
+#include "reduce/reduce.h"
+
+namespace weft::reduce {
+namespace {
+
+constexpr std::size_t kMostTried = 16 << 10, kLine = 64;
+
+void copyPast(void* to, const void* from, std::size_t bytes) { copyStream(&to, 1, from, bytes); }
+
+double nowNs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::nano>(now).count();
+}
+
+}  // namespace
+
+// Also the first copies, until one way has won. What went past the caches is in none of them, and
+// stores through them would pay for that, which they do once only: so they are tried where an earlier
+// copy has been stored through them.
+StorePreference::Try StorePreference::due(const void* to, std::size_t bytes, std::size_t tried) {
+  const bool turn = untried_.fetch_add(bytes, std::memory_order_relaxed) >= kTryEvery * tried;
+  const bool past = isPastCaches();
+  if (past && primed_.load(std::memory_order_relaxed) == to) return Try::Judge;
+  const bool early = !past && (tries_.load(std::memory_order_relaxed) < kAgree ||
+                               against_.load(std::memory_order_relaxed) != 0);
+  if (!turn && !early) return Try::None;
+  untried_.store(0, std::memory_order_relaxed);
+  if (past) primed_.store(to, std::memory_order_relaxed);
+  return past ? Try::Prime : Try::Judge;
+}
+
+void StorePreference::judge(double throughNs, double pastNs) {
+  tries_.fetch_add(1, std::memory_order_relaxed);
+  const bool past = isPastCaches(), wins = throughNs > kMargin * pastNs;
+  if (wins != past && against_.fetch_add(1, std::memory_order_relaxed) + 1 < kAgree) return;
+  against_.store(0, std::memory_order_relaxed);
+  primed_.store(nullptr, std::memory_order_relaxed);
+  pastCaches_.store(wins, std::memory_order_relaxed);
+}
+
+namespace {
+
+// So many bytes either way; past the caches first, as the fence that ends such stores waits for all
+// before them.
+void storeBoth(std::byte* to, const std::byte* from, std::size_t piece, StorePreference* judge) {
+  const double start = nowNs();
+  copyPast(to, from, piece);
+  const double between = nowNs();
+  copyBytes(to + piece, from + piece, piece);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (judge != nullptr) judge->judge(nowNs() - between, between - start);
+}
+
+}  // namespace
+
+void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
+  using Try = StorePreference::Try;
+  if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
+  auto* const target = static_cast<std::byte*>(to);
+  const auto* const source = static_cast<const std::byte*>(from);
+  StorePreference& preferred = preference(bytes);
+  const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
+  const Try now = preferred.due(to, bytes, 2 * piece);
+  const std::size_t done = now == Try::None ? 0 : 2 * piece;
+  if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preferred : nullptr);
+  if (preferred.isPastCaches())
+    copyPast(target + done, source + done, bytes - done);
+  else
+    copyBytes(target + done, source + done, bytes - done);
+}
+
+}  // namespace weft::reduce

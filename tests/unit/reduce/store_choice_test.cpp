@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduce/store_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <vector>
+
+namespace weft::reduce {
+namespace {
+
+void judge(StorePreference& choice, std::uint32_t times, double throughNs, double pastNs) {
+  for (std::uint32_t i = 0; i < times; ++i) choice.judge(throughNs, pastNs);
+}
+
+TEST(StorePreference, BeginsThroughTheCachesAndChangesWhenTriesAgree) {
+  StorePreference choice;
+  EXPECT_FALSE(choice.isPastCaches());
+  judge(choice, StorePreference::kAgree - 1, 1000, 100);
+  EXPECT_FALSE(choice.isPastCaches());
+  judge(choice, 1, 1000, 100);
+  EXPECT_TRUE(choice.isPastCaches());
+  judge(choice, StorePreference::kAgree, 100, 100);
+  EXPECT_FALSE(choice.isPastCaches());
+}
+
+// One that was interrupted, say.
+TEST(StorePreference, OneTryThatSaysOtherwiseChangesNothing) {
+  StorePreference choice;
+  for (int i = 0; i < 10; ++i) {
+    judge(choice, StorePreference::kAgree - 1, 1000, 100);
+    judge(choice, 1, 100, 1000);
+  }
+  EXPECT_FALSE(choice.isPastCaches());
+}
+
+TEST(StorePreference, PastTheCachesMustWinClearly) {
+  StorePreference choice;
+  judge(choice, 100, StorePreference::kMargin * 100, 100);
+  EXPECT_FALSE(choice.isPastCaches());
+  judge(choice, StorePreference::kAgree, StorePreference::kMargin * 100 + 1, 100);
+  EXPECT_TRUE(choice.isPastCaches());
+}
+
+// What was stored past the caches is in none, which stores through them would pay for once.
+TEST(StorePreference, TriesThroughTheCachesWhereTheyWereStoredThroughBefore) {
+  using Try = StorePreference::Try;
+  StorePreference choice;
+  int here = 0, there = 0;
+  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::Judge) << "at once, while it may be as well either";
+  judge(choice, StorePreference::kAgree, 1000, 100);
+  Try next = Try::None;
+  std::size_t copies = 0;
+  for (; next == Try::None && copies <= 2 * StorePreference::kTryEvery; ++copies)
+    next = choice.due(&here, 4096, 4096);
+  EXPECT_EQ(next, Try::Prime);
+  EXPECT_NEAR(static_cast<double>(copies), StorePreference::kTryEvery, 2);
+  EXPECT_EQ(choice.due(&there, 4096, 4096), Try::None);
+  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::Judge);
+  judge(choice, 1, 1000, 100);
+  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::None) << "it was borne out";
+}
+
+// Of any length, at any alignment, whichever way is chosen or being tried.
+TEST(StoreChoice, CopiesAllAndNothingElse) {
+  std::mt19937 random(1);
+  std::vector<std::byte> from(70000), to(70000), wanted(70000);
+  for (std::byte& x : from) x = static_cast<std::byte>(random());
+  StoreChoice choice;
+  for (int i = 0; i < 400; ++i) {
+    const std::size_t bytes = random() % (i % 2 == 0 ? 66000 : 5000);
+    if (i % 50 < 2)
+      judge(choice.preference(bytes), StorePreference::kAgree, i % 100 < 2 ? 1000 : 1, 100);
+    const std::size_t at = random() % 3000, start = random() % 3000;
+    choice.copy(to.data() + at, from.data() + start, bytes);
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(start), bytes,
+                wanted.begin() + static_cast<std::ptrdiff_t>(at));
+    ASSERT_TRUE(to == wanted) << bytes << " bytes to " << at;
+  }
+}
+
+}  // namespace
+}  // namespace weft::reduce
