@@ -38,6 +38,14 @@ class Runs : public SmallRuns {
     }
   }
 
+  // A Megatron dataset "tokens", of ids below 340.
+  void writeTokens() const {
+    std::vector<uint16_t> tokens;
+    for (int i = 0; i < 4000; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 37 + 300));
+    folder_.write("tokens.bin", test::tokensOf(tokens));
+    folder_.write("tokens.idx", test::indexOf(std::vector<int32_t>(40, 100)));
+  }
+
   // The points of the first line of that picture.
   static std::string firstLineOf(const std::string& svg) {
     std::ifstream file(svg);
@@ -184,10 +192,7 @@ TEST_F(Runs, InitialWeightsDoNotDependOnTheirType) {
 
 // Tokens of a Megatron dataset, evaluated as they are learned.
 TEST_F(Runs, TokensOfMegatronAreLearnedAndEvaluated) {
-  std::vector<uint16_t> tokens;
-  for (int i = 0; i < 4000; ++i) tokens.push_back(static_cast<uint16_t>(i * i % 37 + 300));
-  folder_.write("tokens.bin", test::tokensOf(tokens));
-  folder_.write("tokens.idx", test::indexOf(std::vector<int32_t>(40, 100)));
+  writeTokens();
   const std::string flags = fmt::format(
       "--data \"\" --megatron {} --vocab-size 340 --global-batch 8 --batch 2 --eval-every 10 "
       "--eval-batches 2 --steps 20 --reproducible --lr 5e-3 --csv {} --json {}",
@@ -217,6 +222,24 @@ TEST_F(Runs, TokensOfMegatronAreLearnedAndEvaluated) {
   EXPECT_NE(small.output.find("is not below the model's vocabulary of 330"), std::string::npos)
       << small.output;
   EXPECT_EQ(shell(command(flags + " --ranks 3")).exitCode, 64);
+}
+
+// What a thread reads ahead is of the step that comes next, whichever that is.
+TEST_F(Runs, ResumesAtTheVerySampleOfOtherData) {
+  writeTokens();
+  for (const std::string& data :
+       {std::string("--model bert"),
+        fmt::format("--data \"\" --megatron {} --vocab-size 340", folder_ / "tokens")}) {
+    const std::string flags = data + " --steps 9 --batch 2 --reproducible";
+    const Curve whole =
+        train(fmt::format("{} --grad-accum 4 --save-every 5 --save {}", flags, folder_ / "save"));
+    const Curve resumed = train(fmt::format("{} --ranks 2 --grad-accum 2 --resume {}", flags,
+                                            folder_ / "save/step-00000005"));
+    EXPECT_EQ(resumed.losses, whole.losses) << data;
+    EXPECT_EQ(resumed.weights, whole.weights) << data;
+    std::filesystem::remove_all(folder_ / "save");
+    std::filesystem::remove(folder_ / "csv");
+  }
 }
 
 // Killed at random moments and resumed, on another number of ranks each time: each step that is

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/megatron_data.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <string_view>
@@ -78,35 +72,14 @@ void checkDocuments(const std::vector<int64_t>& documents, size_t sequences, siz
   }
 }
 
-std::vector<uint8_t> bytesOf(const std::string& file) {
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  std::vector<uint8_t> bytes(std::istreambuf_iterator<char>(stream), {});
-  if (!stream.is_open() || stream.bad())
-    throw Failure(Exit::kData, fmt::format("cannot read {}: {}", file, std::strerror(errno)));
-  return bytes;
-}
-
-std::span<const uint8_t> mapped(const std::string& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat there {};
-  void* memory = nullptr;
-  bool ok = descriptor >= 0 && ::fstat(descriptor, &there) == 0;
-  if (ok && there.st_size > 0) {
-    memory =
-        ::mmap(nullptr, static_cast<size_t>(there.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
-    ok = memory != MAP_FAILED;
-  }
-  const int error = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  if (!ok)
-    throw Failure(Exit::kData, fmt::format("cannot read {}: {}", file, std::strerror(error)));
-  return {static_cast<const uint8_t*>(memory), static_cast<size_t>(there.st_size)};
-}
-
 std::string withoutEnding(const std::string& prefix) {
   const bool ends = prefix.ends_with(".bin") || prefix.ends_with(".idx");
   return ends ? prefix.substr(0, prefix.size() - 4) : prefix;
+}
+
+MegatronIndex readIndex(const std::string& file) {
+  const MappedFile bytes(file);
+  return parseMegatronIndex(bytes.bytes(), file);
 }
 
 }  // namespace
@@ -119,6 +92,7 @@ MegatronIndex parseMegatronIndex(std::span<const uint8_t> bytes, const std::stri
   if (const auto version = read<uint64_t>(bytes, kVersionAt); version != 1)
     refuse(file, kVersionAt, fmt::format("version {}; 1 is known", version));
   MegatronIndex index;
+  index.fingerprint = fingerprint(bytes);
   readType(bytes[kTypeAt], file, index);
   const auto n = read<uint64_t>(bytes, kCountAt), d = read<uint64_t>(bytes, kDocumentsAt);
   checkLength(bytes.size(), n, d, file);
@@ -154,18 +128,11 @@ void checkTokensOf(const MegatronIndex& index, const std::string& indexFile,
                               tokens, bytes, indexFile, end));
 }
 
-MegatronData::MegatronData(const std::string& prefix) : tokens_(withoutEnding(prefix) + ".bin") {
-  const std::string indexFile = withoutEnding(prefix) + ".idx";
-  const std::vector<uint8_t> bytes = bytesOf(indexFile);
-  index_ = parseMegatronIndex(bytes, indexFile);
-  fingerprint_ = train::fingerprint(std::span<const uint8_t>(bytes));
-  const std::span<const uint8_t> all = mapped(tokens_);
-  memory_ = std::unique_ptr<const uint8_t, Unmap>(all.data(), Unmap{all.size()});
-  checkTokensOf(index_, indexFile, tokens_, all.size());
-}
-
-void MegatronData::Unmap::operator()(const uint8_t* memory) const {
-  ::munmap(const_cast<uint8_t*>(memory), bytes);
+MegatronData::MegatronData(const std::string& prefix)
+    : file_(withoutEnding(prefix) + ".bin"),
+      index_(readIndex(withoutEnding(prefix) + ".idx")),
+      tokens_(file_) {
+  checkTokensOf(index_, withoutEnding(prefix) + ".idx", file_, tokens_.bytes().size());
 }
 
 uint64_t MegatronData::tokens() const {
@@ -192,9 +159,9 @@ void MegatronData::append(size_t sequence, size_t from, size_t count, int64_t vo
   const size_t start = static_cast<size_t>(index_.offsets[sequence]) + from * index_.tokenBytes;
   for (size_t i = 0; i < count; ++i) {
     const size_t at = start + i * index_.tokenBytes;
-    const int64_t token = tokenAt(memory_.get() + at);
+    const int64_t token = tokenAt(tokens_.bytes().data() + at);
     if (token < 0 || token >= vocabulary)
-      refuse(tokens_, at,
+      refuse(file_, at,
              fmt::format("token {} is not below the model's vocabulary of {}; name the tokenizer's "
                          "as --vocab-size",
                          token, vocabulary));

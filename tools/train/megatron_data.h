@@ -10,10 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "tools/train/mapped_file.h"
 
 namespace weft::train {
 
@@ -22,6 +23,7 @@ struct MegatronIndex {
   bool isSigned = false;
   std::vector<int32_t> lengths;  // tokens
   std::vector<int64_t> offsets;  // bytes
+  uint64_t fingerprint = 0;      // of the file
 };
 
 // `file` is what errors call it. Throws Failure, with the offset of what is wrong.
@@ -38,10 +40,10 @@ class MegatronData {
   explicit MegatronData(const std::string& prefix);
 
   const MegatronIndex& index() const { return index_; }
-  const std::string& file() const { return tokens_; }
+  const std::string& file() const { return file_; }
   uint64_t tokens() const;
   // Tells datasets apart: of the index, which is small.
-  uint64_t fingerprint() const { return fingerprint_; }
+  uint64_t fingerprint() const { return index_.fingerprint; }
 
   // Appends tokens [from, from + count) of a sequence. Throws Failure for one that is not below
   // `vocabulary`.
@@ -51,15 +53,9 @@ class MegatronData {
  private:
   int64_t tokenAt(const uint8_t* at) const;
 
-  struct Unmap {
-    size_t bytes;
-    void operator()(const uint8_t* memory) const;
-  };
-
-  std::string tokens_;
+  std::string file_;
   MegatronIndex index_;
-  uint64_t fingerprint_ = 0;
-  std::unique_ptr<const uint8_t, Unmap> memory_;
+  MappedFile tokens_;
 };
 
 }  // namespace weft::train

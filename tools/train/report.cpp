@@ -42,6 +42,8 @@ std::string jsonOf(const Summary& s) {
       {"exposed_ms", s.exposedMs},
       {"wire_bytes_per_parameter", s.wireBytes},
       {"memory_bytes", s.memoryBytes},
+      {"load_ms", s.loadMs},
+      {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
@@ -156,6 +158,8 @@ void Report::finish(Summary summary) {
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
   if (options_.quiet) return;
+  print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
+                    summary.loadMs, summary.loadWaitMs));
   print(
       fmt::format("# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s, "
                   "communication exposed {:.1f} %, weights {:016x}\n",

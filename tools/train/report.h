@@ -28,6 +28,7 @@ class PaceMeter {
   void add(const StepReport& report);
   Pace pace() const;
   bool empty() const { return steps_.empty(); }
+  size_t steps() const { return steps_.size(); }
 
  private:
   std::vector<double> steps_;
@@ -48,6 +49,8 @@ struct Summary {
   double exposedMs = 0;
   double wireBytes = 0;    // that a rank moves in a step, for each parameter
   double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
+  double loadMs = 0;       // that preparing the batches of a step took rank 0's thread
+  double loadWaitMs = 0;   // of it, what the step waited for
   uint64_t weights = 0;    // fingerprint
   std::optional<double> validationLoss = {};  // the last one
 };

@@ -176,6 +176,9 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
   Summary summary = summarize(options, paces);
   summary.threads = threads;
   summary.steps = steps;
+  const double msOfStep = 1e3 / static_cast<double>(meter.steps());
+  summary.loadMs = trainer.loading().made * msOfStep;
+  summary.loadWaitMs = trainer.loading().waited * msOfStep;
   summary.weights = trainer.weightsFingerprint();
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);

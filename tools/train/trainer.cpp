@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -50,7 +51,10 @@ Trainer::Trainer(const Options& options, Communicator& team, const TrainingData&
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
              elementOf(options), Element::kFloat32, shard_.memory()),
       mine_(static_cast<size_t>(options.accumulate) + 1),
-      shared_(mine_.size() * static_cast<size_t>(team.size())) {
+      shared_(mine_.size() * static_cast<size_t>(team.size())),
+      ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
+  if (validation_)
+    validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
   const std::string settings = commonSettings(options);
   agree(team, "command line", fingerprint(std::span<const char>(settings)));
   agree(team, "training text", data.fingerprint());
@@ -94,7 +98,8 @@ void Trainer::gatherLayersInTime() {
 
 std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
   if (!underWay_) since_ = Clock::now();
-  const double firstLoss = forward(0);  // while the step before is still going on
+  const double firstLoss =
+      model_.forward(ahead_.take());  // while the step before is still going on
   const std::optional<StepReport> before = finish();
   if (before && before->stop != Stop::kNo) return before;
   passes(firstLoss, wantsStop);
@@ -170,15 +175,19 @@ double Trainer::rate() const {
   return learningRate(options_.learningRate, ended_, options_.warmup, options_.steps);
 }
 
-double Trainer::forward(int64_t micro) {
-  return model_.forward(batches_->batch(static_cast<uint64_t>(begun()), firstSample(micro),
-                                        static_cast<uint64_t>(options_.batch)));
+// Micro-batch i of this rank: of steps 0 to `steps` - 1, over and over.
+std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uint64_t steps) const {
+  std::vector<uint64_t> first;
+  for (int64_t micro = 0; micro < options_.accumulate; ++micro) first.push_back(firstSample(micro));
+  return [&source, steps, first, count = static_cast<size_t>(options_.batch)](uint64_t i) {
+    return source.batch(i / first.size() % steps, first[i % first.size()], count);
+  };
 }
 
 void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
   for (int64_t micro = 0; micro < options_.accumulate; ++micro) {
     const bool last = micro + 1 == options_.accumulate;
-    mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : forward(micro);
+    mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : model_.forward(ahead_.take());
     if (last) {  // the losses travel under backward as well
       mine_.back() = static_cast<double>(wantsStop());
       team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
@@ -218,10 +227,7 @@ double Trainer::evaluate() {
   std::vector<double> mine(micros), all(micros * static_cast<size_t>(team_.size()));
   double sum = 0;
   for (int64_t i = 0; i < options_.evalBatches; ++i) {
-    for (size_t m = 0; m < micros; ++m)
-      mine[m] = model_.evaluate(validation_->batch(static_cast<uint64_t>(i),
-                                                   firstSample(static_cast<int64_t>(m)),
-                                                   static_cast<uint64_t>(options_.batch)));
+    for (size_t m = 0; m < micros; ++m) mine[m] = model_.evaluate(validationAhead_->take());
     team_.allGather(mine.data(), all.data(), mine.size());
     sum += sumInOrder(all, micros, micros) / static_cast<double>(all.size());
   }
@@ -257,6 +263,7 @@ void Trainer::resume(const std::string& folder) {
             "--batch x --grad-accum)",
             folder, meta["samples_per_step"].get<int64_t>(), globalBatch()));
   ended_ = meta["step"];
+  ahead_.startAt(static_cast<uint64_t>(ended_ * options_.accumulate));
 }
 
 // Rank 0 writes it.

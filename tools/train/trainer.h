@@ -12,6 +12,7 @@
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
+#include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
 #include "tools/train/training_data.h"
 #include "weft/weft.hpp"
@@ -58,6 +59,8 @@ class Trainer {
   void exportTo(const std::string& file);
 
   size_t parameters() const;
+  // What preparing the batches of the steps took, and how much of it the steps waited for.
+  const ReadAhead::Times& loading() const { return ahead_.times(); }
   weftShardInfo_t info() const { return shard_.info(); }
   // Equal on all ranks.
   uint64_t weightsFingerprint();
@@ -66,7 +69,7 @@ class Trainer {
   void shareInitialWeights();
   void shareFp32Weights();
   void gatherLayersInTime();
-  double forward(int64_t micro);
+  std::function<Batch(uint64_t)> batchesOf(const BatchSource& source, uint64_t steps) const;
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void throwIfNotFinite(const weftStepStats_t& stats) const;
   double rate() const;
@@ -95,6 +98,10 @@ class Trainer {
   bool underWay_ = false;
   std::chrono::steady_clock::time_point
       since_;  // the report of the step under way counts from here
+
+  // Micro-batches of the steps, and of validation again and again; the last to be made, as their threads read the rest.
+  ReadAhead ahead_;
+  std::optional<ReadAhead> validationAhead_;
 };
 
 }  // namespace weft::train
