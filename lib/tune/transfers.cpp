@@ -11,10 +11,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "base/copy.h"
 #include "base/threads.h"
 #include "reduce/reduce.h"
+#include "reduce/store_choice.h"
 #include "tune/pair.h"
 #include "tune/patience.h"
 #include "tune/stopwatch.h"
@@ -30,17 +32,19 @@ constexpr std::size_t kFieldBytes = 4 * kBufferBytes;
 
 // How a footprint is gone through: window by window, each with the next kind of copy, so that what
 // disturbs the machine disturbs all kinds; and over again, except for the largest, until there are
-// several tries of each kind. First of all its lines come to where they belong.
+// several tries of each kind. Calls repeat: what a copy costs depends on where the one before it has
+// left the lines, so a kind comes twice in a row and the second counts.
 struct Walk {
   explicit Walk(double footprint)
       : buffer(static_cast<std::size_t>(footprint) / 2),
         window(std::min(buffer, kWindow)),
         windows(buffer / window),
-        turns(windows >= 4 * kKinds ? 1 : 1 + (4 * kKinds - 1) / windows) {}
-  bool isWarm(std::size_t turn) const { return turns == 1 || turn > 0; }
+        turns(windows >= kTries * kKinds ? 1 : 2 * ((kTries * kKinds + windows - 1) / windows)) {}
+  bool counts(std::size_t turn) const { return turns == 1 || turn % 2 == 1; }
   static Kind kindOf(std::size_t turn, std::size_t k) {
-    return static_cast<Kind>((turn + k) % kKinds);
+    return static_cast<Kind>((turn / 2 + k) % kKinds);
   }
+  static constexpr std::size_t kTries = 3;
 
   std::size_t buffer, window, windows, turns;
 };
@@ -140,6 +144,7 @@ class Side {
     otherStep_ = &meeting->steps[alone_ ? side : 1 - side];
     if (!alone_) meeting->patience.meet();
     const Walk walk(kFootprints[number]);
+    stores_.emplace();
     for (std::size_t turn = 0; turn < walk.turns && !meeting_->patience.isOver(); ++turn) {
       awaitOther();
       copyAll(walk, turn, notes);
@@ -154,7 +159,7 @@ class Side {
       const Kind kind = Walk::kindOf(turn, k);
       if (!isPossible(kind)) continue;
       const double ns = timeOf([&] { copy(kind, k * walk.window, walk.window); });
-      if (walk.isWarm(turn)) notes->copies[kind].add(ns);
+      if (walk.counts(turn)) notes->copies[kind].add(ns);
     }
   }
 
@@ -163,7 +168,7 @@ class Side {
     for (std::size_t k = 0; k < walk.windows; ++k) {
       const std::size_t at = k * walk.window;
       const double ns = timeOf([&] { read_ = readAll(mine_.out + at, walk.window); });
-      if (walk.isWarm(turn)) notes->reads[Walk::kindOf(turn, k)].add(ns);
+      if (walk.counts(turn)) notes->reads[Walk::kindOf(turn, k)].add(ns);
       std::memset(mine_.in + at, static_cast<int>(turn), walk.window);
     }
   }
@@ -173,7 +178,7 @@ class Side {
     return cma_ || (kind != kCmaPut && kind != kCmaTake);
   }
 
-  void copy(Kind kind, std::size_t at, std::size_t bytes) const {
+  void copy(Kind kind, std::size_t at, std::size_t bytes) {
     const bool takes = kind == kTake || kind == kCmaTake;
     const std::byte* const from = (takes ? theirs_ : mine_).in + at;
     std::byte* const to = (takes || kind == kCopy ? mine_ : theirs_).out + at;
@@ -182,6 +187,8 @@ class Side {
       reduce::copyStream(targets, 1, from, bytes);
     else if (kind == kCmaPut || kind == kCmaTake)
       (void)cmaCopy(kind == kCmaPut, to, from, bytes);
+    else if (kind == kPut)
+      stores_->copy(to, from, bytes);
     else
       copyBytes(to, from, bytes);
   }
@@ -196,6 +203,7 @@ class Side {
 
   const Transfers::Buffers mine_, theirs_;
   const bool alone_, cma_;
+  std::optional<reduce::StoreChoice> stores_;  // of this footprint's puts
   Meeting* meeting_ = nullptr;
   std::atomic<std::uint32_t>*step_ = nullptr, *otherStep_ = nullptr;
   volatile bool read_ = false;  // so that the reading is not optimised away
@@ -218,7 +226,8 @@ void fillIn(std::size_t i, const Notes& notes, Machine* m) {
   const auto cmaNs = [&](Kind kind) {
     return copyNs(kind) > 0 ? std::max(1.0, copyNs(kind) - m->cmaCallNs) : 0;
   };
-  const double usual = readNs(copyNs(kPut) > 0 ? kPut : kCopy);
+  // Puts may have gone past the caches, too; the kernel's never do.
+  const double usual = readNs(copyNs(kCmaPut) > 0 ? kCmaPut : copyNs(kPut) > 0 ? kPut : kCopy);
   m->load.at[i] = rateOf(bytes, readNs(kCopy));
   m->copy.at[i] = rateOf(bytes, copyNs(kCopy));
   m->put.at[i] = rateOf(bytes, copyNs(kPut));
