@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training step of a small GPT under DDP, on Gloo and on weft, in one run. usage: ddp.py [RANKS] [ROUNDS] [STEPS]
 
-The model is PyTorch's own layers. By turns a round of STEPS is made without DDP, with DDP on Gloo, on weft, and on weft with
-weft.use_shared_tensors(); all begin with the same weights and see the same data. Printed are the medians of the rounds of the
-rank that took longest, in milliseconds: the whole step, and what it takes beyond the step without DDP, which is
-communication and DDP's own work. At the end: whether the weights are Gloo's, bit for bit.
+The model is PyTorch's own layers. By turns a round of STEPS is made without DDP, with a DDP that exchanges nothing, with DDP on
+Gloo, on weft, and on weft with weft.use_shared_tensors(); all begin with the same weights and see the same data. Printed are the
+medians of the rounds of the rank that took longest, in milliseconds: the whole step, what it takes beyond the step without
+DDP, and beyond the one that exchanges nothing, whose copies into and out of buckets are DDP's own work. At the end:
+whether the weights are Gloo's, bit for bit.
 """
 
 import statistics
@@ -19,7 +20,7 @@ import torch.multiprocessing
 import weft
 
 VOCABULARY, WIDTH, LAYERS, HEADS, LENGTH, BATCH = 1024, 512, 4, 8, 16, 1
-KINDS = ["alone", "gloo", "weft", "weft shared"]
+KINDS = ["alone", "silent", "gloo", "weft", "weft shared"]
 NEVER = 1 << 62  # bytes of tensors that are shared
 
 
@@ -37,6 +38,12 @@ class GPT(torch.nn.Module):
         return self.out(self.layers(self.words(tokens) + self.places.weight, self.mask))
 
 
+def exchange_nothing(_, bucket):
+    done = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
 class Trainer:
     def __init__(self, kind, groups):
         self.least = 65536 if kind == "weft shared" else NEVER
@@ -45,6 +52,8 @@ class Trainer:
         self.model = GPT()
         group = groups.get(kind)
         self.wrapped = torch.nn.parallel.DistributedDataParallel(self.model, process_group=group) if group else self.model
+        if kind == "silent":
+            self.wrapped.register_comm_hook(None, exchange_nothing)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9)
         self.data = torch.Generator().manual_seed(dist.get_rank())
 
@@ -75,7 +84,7 @@ def rank_main(rank, ranks, file, rounds, steps):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=ranks)
     gloo, ours = dist.new_group(backend="gloo"), dist.new_group(backend="weft")
-    trainers = {kind: Trainer(kind, {"gloo": gloo, "weft": ours, "weft shared": ours}) for kind in KINDS}
+    trainers = {kind: Trainer(kind, {"silent": gloo, "gloo": gloo, "weft": ours, "weft shared": ours}) for kind in KINDS}
     for trainer in trainers.values():
         trainer.round(3)  # DDP makes its buckets anew after the first
     found = {kind: [] for kind in KINDS}
@@ -85,12 +94,13 @@ def rank_main(rank, ranks, file, rounds, steps):
     equal = {kind: same(trainers["gloo"], trainers[kind]) for kind in ("weft", "weft shared")}
     if rank == 0:
         millions = sum(p.numel() for p in trainers["alone"].model.parameters()) / 1e6
-        print(f"# {ranks} ranks, {millions:.1f} million parameters, ms\n{'':>12} {'step':>8} {'beyond':>8}")
+        print(f"# {ranks} ranks, {millions:.1f} million parameters, ms\n{'':>12} {'step':>8} {'beyond':>8} {'exchange':>8}")
         step = {kind: statistics.median(times) for kind, times in found.items()}
         # Within each round, as the machine's speed changes between rounds.
-        beyond = {k: statistics.median(x - y for x, y in zip(found[k], found["alone"])) for k in KINDS}
+        beyond = {base: {k: statistics.median(x - y for x, y in zip(found[k], found[base])) for k in KINDS}
+                  for base in ("alone", "silent")}
         for kind in KINDS:
-            print(f"{kind:>12} {step[kind]:8.1f} {beyond[kind]:8.1f}")
+            print(f"{kind:>12} {step[kind]:8.1f} {beyond['alone'][kind]:8.1f} {beyond['silent'][kind]:8.1f}")
         for kind, is_equal in equal.items():
             print(f"# {kind}: the weights are {'' if is_equal else 'not '}Gloo's, bit for bit")
     dist.destroy_process_group()
