@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap/host_hub.h"
 
-#include <poll.h>
-
 #include <cstdio>
-#include <iterator>
-#include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "bootstrap/host_relay.h"
 #include "bootstrap/hub_messages.h"
-#include "bootstrap/pending_connections.h"
 #include "bootstrap/root_service.h"
-#include "net/ready_set.h"
 #include "net/service_threads.h"
 
 namespace weft::bootstrap {
@@ -23,9 +17,6 @@ namespace {
 
 constexpr std::int64_t kHandshakeMs = 5000;
 constexpr std::int64_t kUnusedMs = 10000;
-constexpr std::int64_t kPartingMs = 300;
-constexpr std::int64_t kForAgesMs = std::int64_t{24} * 3600 * 1000;
-constexpr std::uint64_t kRoot = kNobody;  // among those that are ready
 
 std::vector<net::Socket> only(net::Socket socket) {
   std::vector<net::Socket> all;
@@ -33,152 +24,77 @@ std::vector<net::Socket> only(net::Socket socket) {
   return all;
 }
 
-class HostHub {
+// Places are in the order in which ranks came.
+class HostHub final : public HostRelay {
  public:
   explicit HostHub(HubSpec spec)
-      : me_(std::make_shared<const net::Bytes>(encode(HubName{spec.leader, spec.rootName}))),
-        rootName_(std::move(spec.rootName)),
-        pending_(std::in_place, only(std::move(spec.listener)), spec.secret, kHandshakeMs),
-        root_(std::move(spec.root)) {}
+      : HostRelay(only(std::move(spec.listener)), spec.secret, kHandshakeMs, std::move(spec.root)),
+        me_(std::make_shared<const net::Bytes>(encode(HubName{spec.leader, spec.rootName}))),
+        rootName_(std::move(spec.rootName)) {}
 
-  Status isOpen() const {
-    WEFT_TRY(pending_->isOpen());
-    return ready_.isOpen();
-  }
   void run(const net::StopSignal& stop);
 
  private:
   bool finished() const;
-  void turn(const net::StopSignal* stop, Deadline limit);
-  void wait(const net::StopSignal* stop, Deadline limit);
-  void letIn();
-  void serveRank(std::uint32_t place);
-  void hear(std::uint32_t place, net::Message message);
-  void loseRank(std::uint32_t place);
-  void close(std::uint32_t place);
-  void serveRoot();
-  void passDown(net::Message message);
-  void keepOnly(std::uint32_t seated);
+  void letIn(PendingConnections& pending) override;
+  void hear(Place place, net::Message message) override;
+  void passDown(net::Message message) override;
+  void tellOfLoss(Place place) override;
+  void tellCutOff() override;
+  void deliver() override;
+  Deadline soonest(Deadline limit) const override;
+  void keepOnly(Place seated);
   void tellAll(net::MessageType type, const std::shared_ptr<const net::Bytes>& body);
-  void loseRoot();
-  void deliver();
   void sayGoodbye();
-  bool watchFor(net::Stream& stream, std::uint64_t id);
 
   const std::shared_ptr<const net::Bytes> me_;
   const std::string rootName_;
-  std::optional<PendingConnections> pending_;  // until all ranks have met
-  net::ReadySet ready_;                        // by place, and kRoot
-  std::unique_ptr<net::Stream> root_;          // null once it is lost
-  std::map<std::uint32_t, net::Stream> ranks_;
-  std::uint32_t came_ = 0;
+  Place came_ = 0;
   Deadline unused_ = Deadline::in(kUnusedMs);
-  std::optional<Deadline> parting_;  // the root is lost: until when ranks may take to close
-  std::set<std::uint32_t> leaving_;  // have said good-bye
-  std::set<std::uint32_t> told_;     // have something to be sent
-  std::vector<Passed> up_;
+  std::vector<Passed> passed_;  // to the root
 };
 
 void HostHub::run(const net::StopSignal& stop) {
-  if (!watchFor(*root_, kRoot)) loseRoot();
+  flushUp();
   while (!finished() && !stop.raised()) turn(&stop, Deadline::in(kForAgesMs));
   for (const Deadline limit = Deadline::in(kPartingMs); !finished() && !limit.expired();)
     turn(nullptr, limit);
-  if (root_) sayGoodbye();
+  if (up_) sayGoodbye();
 }
 
 bool HostHub::finished() const {
-  if (parting_) return ranks_.empty() || parting_->expired();
+  if (parting_) return isParted();
   return ranks_.empty() && (came_ != 0 || !pending_ || unused_.expired()) &&
-         root_->channel().pending().empty();
+         up_->channel().pending().empty();
 }
 
-// `stop` is null once it has been raised.
-void HostHub::turn(const net::StopSignal* stop, Deadline limit) {
-  wait(stop, limit);
-  if (pending_) letIn();
-  for (const std::uint64_t id : ready_.take())
-    if (id == kRoot)
-      serveRoot();
-    else
-      serveRank(static_cast<std::uint32_t>(id));
-  deliver();
+Deadline HostHub::soonest(Deadline limit) const {
+  return came_ == 0 ? limit.orSooner(unused_) : limit;
 }
 
-void HostHub::wait(const net::StopSignal* stop, Deadline limit) {
-  pollfd entries[] = {{stop ? stop->fd() : -1, POLLIN, 0},
-                      {ready_.fd(), POLLIN, 0},
-                      {pending_ ? pending_->fd() : -1, POLLIN, 0}};
-  if (pending_) limit = limit.orSooner(pending_->nextWake());
-  if (came_ == 0) limit = limit.orSooner(unused_);
-  if (parting_) limit = limit.orSooner(*parting_);
-  (void)::poll(entries, std::size(entries), limit.pollTimeoutMs());
-}
-
-void HostHub::letIn() {
-  for (PendingConnections::Authenticated& joined : pending_->serve()) {
-    const std::uint32_t place = came_++;
-    net::Stream& stream = ranks_.emplace(place, std::move(joined.stream)).first->second;
-    stream.channel().send(net::MessageType::Relayed, me_);
-    up_.push_back({place, net::MessageType::Info, encode(joined.member)});
+void HostHub::letIn(PendingConnections& pending) {
+  for (PendingConnections::Authenticated& joined : pending.serve()) {
+    const Place place = came_++;
+    admit(place, std::move(joined.stream)).channel().send(net::MessageType::Relayed, me_);
+    passed_.push_back({place, net::MessageType::Info, encode(joined.member)});
     serveRank(place);
   }
-  for (const std::int32_t rank : pending_->takeLost())
-    up_.push_back(
+  for (const std::int32_t rank : pending.takeLost())
+    passed_.push_back(
         {kNobody, net::MessageType::Ended, encodeNumber(static_cast<std::uint32_t>(rank))});
 }
 
-// What does not go now goes as soon as it can.
-bool HostHub::watchFor(net::Stream& stream, std::uint64_t id) {
-  return stream.flush() &&
-         ready_.watch(stream.socket().fd(), id, !stream.channel().pending().empty());
-}
-
-void HostHub::serveRank(std::uint32_t place) {
-  const auto rank = ranks_.find(place);
-  if (rank == ranks_.end()) return;
-  net::Stream& stream = rank->second;
-  const bool alive = stream.fill();
-  for (std::optional<net::Message> message;;) {
-    if (!stream.channel().next(&message).ok()) return loseRank(place);
-    if (!message) break;
-    hear(place, std::move(*message));
-  }
-  if (!alive || !watchFor(stream, place)) loseRank(place);
-}
-
-void HostHub::hear(std::uint32_t place, net::Message message) {
+void HostHub::hear(Place place, net::Message message) {
   if (message.type == net::MessageType::Query) {
     ranks_.at(place).channel().send(net::MessageType::Relayed, me_);
     told_.insert(place);
     return;
   }
   if (message.type == net::MessageType::Bye) leaving_.insert(place);
-  up_.push_back({place, message.type, std::move(message.body)});
+  passed_.push_back({place, message.type, std::move(message.body)});
 }
 
-void HostHub::loseRank(std::uint32_t place) {
-  if (!leaving_.contains(place)) up_.push_back({place, net::MessageType::Ended, {}});
-  close(place);
-}
-
-void HostHub::close(std::uint32_t place) {
-  leaving_.erase(place);
-  told_.erase(place);
-  ready_.remove(ranks_.at(place).socket().fd());
-  ranks_.erase(place);
-}
-
-void HostHub::serveRoot() {
-  if (!root_) return;
-  const bool alive = root_->fill();
-  for (std::optional<net::Message> message;;) {
-    if (!root_->channel().next(&message).ok()) return loseRoot();
-    if (!message) break;
-    passDown(std::move(*message));
-  }
-  if (!alive || !watchFor(*root_, kRoot)) loseRoot();
-}
+void HostHub::tellOfLoss(Place place) { passed_.push_back({place, net::MessageType::Ended, {}}); }
 
 void HostHub::passDown(net::Message message) {
   std::uint32_t seated = 0;
@@ -189,7 +105,7 @@ void HostHub::passDown(net::Message message) {
 
 // All have met. Closed before anybody hears of it: who comes now, or has come after them, is of the
 // next communicator of the same id, and finds another hub.
-void HostHub::keepOnly(std::uint32_t seated) {
+void HostHub::keepOnly(Place seated) {
   pending_.reset();
   while (!ranks_.empty() && ranks_.rbegin()->first >= seated) close(ranks_.rbegin()->first);
 }
@@ -201,12 +117,7 @@ void HostHub::tellAll(net::MessageType type, const std::shared_ptr<const net::By
   }
 }
 
-// All hear it as if it had been their own connection.
-void HostHub::loseRoot() {
-  ready_.remove(root_->socket().fd());
-  root_.reset();
-  pending_.reset();
-  parting_ = Deadline::in(kPartingMs);
+void HostHub::tellCutOff() {
   tellAll(net::MessageType::Error, std::make_shared<const net::Bytes>(
                                        encode(rootIsLost(rootName_, "it hung up on its hub"))));
 }
@@ -215,19 +126,18 @@ void HostHub::loseRoot() {
 // which may end then.
 void HostHub::deliver() {
   do {
-    for (net::Bytes& body : encodePassed(std::exchange(up_, {})))
-      if (root_) root_->channel().send(net::MessageType::Relayed, std::move(body));
-    if (root_ && !watchFor(*root_, kRoot)) loseRoot();
-    const std::set<std::uint32_t> told = std::exchange(told_, {});
-    for (auto place = told.rbegin(); place != told.rend(); ++place)
-      if (!watchFor(ranks_.at(*place), *place)) loseRank(*place);
-  } while (!up_.empty() || !told_.empty());
+    for (net::Bytes& body : encodePassed(std::exchange(passed_, {})))
+      if (up_) up_->channel().send(net::MessageType::Relayed, std::move(body));
+    flushUp();
+    const std::set<Place> told = std::exchange(told_, {});
+    for (auto place = told.rbegin(); place != told.rend(); ++place) flushRank(*place);
+  } while (!passed_.empty() || !told_.empty());
 }
 
 // For those, too, that have not said it.
 void HostHub::sayGoodbye() {
-  root_->channel().send(net::MessageType::Bye, net::Bytes());
-  (void)root_->awaitFlushed(Deadline::in(kPartingMs));
+  up_->channel().send(net::MessageType::Bye, net::Bytes());
+  (void)up_->awaitFlushed(Deadline::in(kPartingMs));
 }
 
 }  // namespace
