@@ -36,7 +36,8 @@ std::vector<net::Socket> only(net::Socket socket) {
 class HostHub {
  public:
   explicit HostHub(HubSpec spec)
-      : me_(std::make_shared<const net::Bytes>(encode(HubName{spec.leader, spec.rootName}))),
+      : leader_(spec.leader.rank),
+        me_(std::make_shared<const net::Bytes>(encode(HubName{spec.leader, spec.rootName}))),
         rootName_(std::move(spec.rootName)),
         pending_(std::in_place, only(std::move(spec.listener)), spec.secret, kHandshakeMs),
         root_(std::move(spec.root)) {}
@@ -60,11 +61,13 @@ class HostHub {
   void passDown(net::Message message);
   void keepOnly(std::uint32_t seated);
   void tellAll(net::MessageType type, const std::shared_ptr<const net::Bytes>& body);
+  void flush(std::uint32_t place);
   void loseRoot();
   void deliver();
   void sayGoodbye();
   bool watchFor(net::Stream& stream, std::uint64_t id);
 
+  const std::int32_t leader_;  // the rank of this process
   const std::shared_ptr<const net::Bytes> me_;
   const std::string rootName_;
   std::optional<PendingConnections> pending_;  // until all ranks have met
@@ -72,6 +75,7 @@ class HostHub {
   std::unique_ptr<net::Stream> root_;          // null once it is lost
   std::map<std::uint32_t, net::Stream> ranks_;
   std::uint32_t came_ = 0;
+  std::optional<std::uint32_t> leaders_;  // place, once it has come
   Deadline unused_ = Deadline::in(kUnusedMs);
   std::optional<Deadline> parting_;  // the root is lost: until when ranks may take to close
   std::set<std::uint32_t> leaving_;  // have said good-bye
@@ -118,6 +122,7 @@ void HostHub::wait(const net::StopSignal* stop, Deadline limit) {
 void HostHub::letIn() {
   for (PendingConnections::Authenticated& joined : pending_->serve()) {
     const std::uint32_t place = came_++;
+    if (joined.member.hello.rank == leader_) leaders_ = place;
     net::Stream& stream = ranks_.emplace(place, std::move(joined.stream)).first->second;
     stream.channel().send(net::MessageType::Relayed, me_);
     up_.push_back({place, net::MessageType::Info, encode(joined.member)});
@@ -211,16 +216,21 @@ void HostHub::loseRoot() {
                                        encode(rootIsLost(rootName_, "it hung up on its hub"))));
 }
 
-// Whom that loses the root is told of as well. The first rank hears last: it is that of this process,
-// which may end then.
+void HostHub::flush(std::uint32_t place) {
+  if (!watchFor(ranks_.at(place), place)) loseRank(place);
+}
+
+// Whom that loses the root is told of as well. The rank of this process hears last, as the process may end then. It need not
+// be the first that came: others find the hub as soon as it is there.
 void HostHub::deliver() {
   do {
     for (net::Bytes& body : encodePassed(std::exchange(up_, {})))
       if (root_) root_->channel().send(net::MessageType::Relayed, std::move(body));
     if (root_ && !watchFor(*root_, kRoot)) loseRoot();
     const std::set<std::uint32_t> told = std::exchange(told_, {});
-    for (auto place = told.rbegin(); place != told.rend(); ++place)
-      if (!watchFor(ranks_.at(*place), *place)) loseRank(*place);
+    for (const std::uint32_t place : told)
+      if (place != leaders_) flush(place);
+    if (leaders_ && told.contains(*leaders_)) flush(*leaders_);
   } while (!up_.empty() || !told_.empty());
 }
 
