@@ -2,6 +2,7 @@
 #include "bootstrap/host_hub.h"
 
 #include <cstdio>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ class HostHub final : public HostRelay {
  public:
   explicit HostHub(HubSpec spec)
       : HostRelay(only(std::move(spec.listener)), spec.secret, kHandshakeMs, std::move(spec.root)),
+        leader_(spec.leader.rank),
         me_(std::make_shared<const net::Bytes>(encode(HubName{spec.leader, spec.rootName}))),
         rootName_(std::move(spec.rootName)) {}
 
@@ -47,9 +49,11 @@ class HostHub final : public HostRelay {
   void tellAll(net::MessageType type, const std::shared_ptr<const net::Bytes>& body);
   void sayGoodbye();
 
+  const std::int32_t leader_;  // the rank of this process
   const std::shared_ptr<const net::Bytes> me_;
   const std::string rootName_;
   Place came_ = 0;
+  std::optional<Place> leaders_;  // place, once it has come
   Deadline unused_ = Deadline::in(kUnusedMs);
   std::vector<Passed> passed_;  // to the root
 };
@@ -75,6 +79,7 @@ Deadline HostHub::soonest(Deadline limit) const {
 void HostHub::letIn(PendingConnections& pending) {
   for (PendingConnections::Authenticated& joined : pending.serve()) {
     const Place place = came_++;
+    if (joined.member.hello.rank == leader_) leaders_ = place;
     admit(place, std::move(joined.stream)).channel().send(net::MessageType::Relayed, me_);
     passed_.push_back({place, net::MessageType::Info, encode(joined.member)});
     serveRank(place);
@@ -122,15 +127,17 @@ void HostHub::tellCutOff() {
                                        encode(rootIsLost(rootName_, "it hung up on its hub"))));
 }
 
-// Whom that loses the root is told of as well. The first rank hears last: it is that of this process,
-// which may end then.
+// Whom that loses the root is told of as well. The rank of this process hears last, as the process
+// may end then. It need not be the first that came: others find the hub as soon as it is there.
 void HostHub::deliver() {
   do {
     for (net::Bytes& body : encodePassed(std::exchange(passed_, {})))
       if (up_) up_->channel().send(net::MessageType::Relayed, std::move(body));
     flushUp();
     const std::set<Place> told = std::exchange(told_, {});
-    for (auto place = told.rbegin(); place != told.rend(); ++place) flushRank(*place);
+    for (const Place place : told)
+      if (place != leaders_) flushRank(place);
+    if (leaders_ && told.contains(*leaders_)) flushRank(*leaders_);
   } while (!passed_.empty() || !told_.empty());
 }
 

@@ -5,7 +5,6 @@ set -eu
 health=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-export WEFT_TUNE_FILE=off
 
 # expect CODE WORDS ARGUMENT...: it ends with that code, and says these words.
 expect() {
@@ -19,7 +18,7 @@ expect() {
   fi
 }
 
-expect 0 '^weft-health: healthy' --ranks 2 --time 4 --json "$folder/report" --svg "$folder/picture" \
+WEFT_TUNE_FILE=off expect 0 '^weft-health: healthy' --ranks 2 --time 4 --json "$folder/report" --svg "$folder/picture" \
   --baseline "$folder/history"
 grep -q '"exit_code": 0' "$folder/report"
 grep -q '</svg>' "$folder/picture"
@@ -44,7 +43,7 @@ fi
 WEFT_DEBUG=INFO expect 0 '\[1\] WEFT INFO communicator' --ranks 2 --time 4 --no-host
 expect 0 '"verdict"' --ranks 2 --time 4 --no-host --json -
 WEFT_TRANSPORT=faulty:corrupt=2:0-1 expect 69 'link from rank 0 .* to rank 1 .*data-corrupt' --ranks 2 --time 4 --no-host
-WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:29753 WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1 \
+WEFT_RANK=0 WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:$((10000 + $$ % 10000)) WEFT_SECRET=x expect 75 'rank-lost' --quick --join-timeout 1 \
   --json "$folder/alone"
 grep -q '"exit_code": 75' "$folder/alone"
 grep -q '"kind": "rank-lost"' "$folder/alone"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs weft-perf over collectives x ranks x sizes x transports, and lists what failed.
 #
+#   matrix.sh path/to/weft-perf brief   a third of quick
 #   matrix.sh path/to/weft-perf quick   about a minute: to 1 MiB, a few faulty seeds
 #   matrix.sh path/to/weft-perf seeds   an hour: the faulty transport, to 1 MiB, many seeds
 #   matrix.sh path/to/weft-perf full    hours: 0 bytes to 1 GiB, all types, many seeds
@@ -26,6 +27,13 @@ check() {
   failures=$((failures + 1))
   echo "FAILED with exit code $code: weft-perf $*"
   grep -v '^#' "$output" | tail -n 5
+}
+
+brief() {
+  for collective in $collectives; do
+    check 60 "$collective" -b 8 -e 1M -f 512 -d double -o sum --ranks 3 -n 1 -w 1 --exact-counts
+    check 60 "$collective" -b 0 -e 64K -f 64 -u 1 -n 1 -w 0 -g 3 --transport faulty:3
+  done
 }
 
 quick() {
@@ -72,11 +80,12 @@ full() {
 }
 
 case $scope in
+  brief) brief ;;
   quick) quick ;;
   seeds) seeds ;;
   full) full ;;
   *)
-    echo "usage: matrix.sh path/to/weft-perf [quick|seeds|full]" >&2
+    echo "usage: matrix.sh path/to/weft-perf [brief|quick|seeds|full]" >&2
     exit 64
     ;;
 esac

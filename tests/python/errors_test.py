@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong between ranks is an exception of its class, with who and what as fields."""
 
+import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 import numpy
@@ -24,10 +24,14 @@ def error_of(call, *arguments, **how):
 
 class Errors(unittest.TestCase):
     def test_a_late_rank(self):  # which is told, too
+        ended = multiprocessing.Event()
+
         def work(comm):
             if comm.rank == 1:
-                time.sleep(0.6)
-            return error_of(comm.barrier, timeout_ms=200)
+                ended.wait(60)
+            error = error_of(comm.barrier, timeout_ms=200)
+            ended.set()
+            return error
 
         error = weft.run(work, ranks=2, timeout=30)[0]
         self.assertIsInstance(error, weft.Timeout)

@@ -4,10 +4,10 @@
 import asyncio
 import concurrent.futures
 import gc
+import multiprocessing
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 import numpy
@@ -69,15 +69,19 @@ class Streams(unittest.TestCase):
             weft.run(work, ranks=ranks, timeout=60)
 
     def test_errors(self):
+        ended = multiprocessing.Event()
+
         def work(comm):
             if comm.rank == 1:
-                time.sleep(0.5)
+                ended.wait(60)
                 return comm.error()
             stream = weft.Stream()
             late = comm.barrier(stream=stream, timeout_ms=150)
             later = comm.all_reduce(numpy.ones(2), stream=stream)
             alone = weft.Communicator.all(1)[0].all_reduce(numpy.ones(2), stream=stream)
-            return late.exception(), later.exception(), alone.exception()
+            errors = late.exception(), later.exception(), alone.exception()
+            ended.set()
+            return errors
 
         late, later, alone = weft.run(work, ranks=2, timeout=30)[0]
         self.assertIsInstance(late, weft.Timeout)

@@ -3,7 +3,7 @@
 // place, stream and group, and every algorithm, against a serial reference, while another thread
 // asks for errors; some behind an event, before which there is no input. Nothing is drawn by chance. More than two ranks have to take turns on small
 // machines: of them, each case is called in one of its four ways, in turn, and algorithms get one of
-// the types. RANKS_TEST_ENUMERATED=1 takes all. A sanitizer's run takes every twentieth case, and
+// the types. RANKS_TEST_ENUMERATED=1 takes all. A sanitizer's run takes every fortieth case, and
 // one type for algorithms.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kInlined = 48;     // bytes that travel inside an arrival slot
 constexpr std::size_t kFarthest = 8192;  // bytes up to which limits are looked for
-constexpr std::size_t kStride = kSanitized ? 20 : 1;
+constexpr std::size_t kStride = kSanitized ? 40 : 1;
 constexpr std::uint64_t kBehindEvent = 50;  // one in so many calls, where it is on a stream
 
 // A width each, and both kinds of number where there are two.

@@ -133,13 +133,17 @@ void expectAll(const std::vector<std::string>& lines, const std::vector<int>& ra
 }
 
 TEST_P(Fields, OfALateRank) {
-  const auto lines = run(world(4), [](const Rank& r) -> std::string {
+  Shared<Arrivals> begun, ended;
+  const auto lines = run(world(4), [&](const Rank& r) -> std::string {
     if (const weftResult_t first = weftBarrier(r.comm, nullptr, nullptr); first != weftSuccess)
       return outcome(first, r.comm);
-    if (r.rank == 2) return sleepMs(2500 * kSlowdown), "";
+    if (!begun->meet(4)) return "they do not come";
+    if (r.rank == 2) return ended->await(3) ? "" : "they hear nothing";
     weftOpts_t opts = WEFT_OPTS_INITIALIZER;
-    opts.timeoutMs = 500 * kSlowdown;
-    return told(weftBarrier(r.comm, nullptr, &opts), r.comm);
+    opts.timeoutMs = 2000;
+    const std::string line = told(weftBarrier(r.comm, nullptr, &opts), r.comm);
+    ended->arrive();
+    return line;
   });
   expectAll(lines, {0, 1, 3}, "2|", "|barrier() #2|2 ");
 }

@@ -99,7 +99,6 @@ TEST(EveryOrder, OfRecordsAndWaits) {
 // ---- Deadlines ----------------------------------------------------------------------------------
 
 constexpr int kTimeoutMs = 100;
-constexpr double kPromptMs = 2000 * kSlowdown;
 
 enum class Way { Alone, OnB, InGroup, OnBInGroup, OnBothInGroup };
 constexpr std::array kWays{Way::Alone, Way::OnB, Way::InGroup, Way::OnBInGroup, Way::OnBothInGroup};

@@ -12,8 +12,6 @@
 namespace weft::testing {
 namespace {
 
-constexpr double kPromptMs = 2000 * kSlowdown;
-
 void raise(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
 void nap(void*) { sleepMs(2); }
 

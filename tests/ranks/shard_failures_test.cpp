@@ -16,7 +16,6 @@ namespace weft::testing {
 namespace {
 
 constexpr int kRanks = 4;
-constexpr double kPromptMs = 1000 * kSlowdown;
 
 struct Scheme {
   const char* name;
@@ -265,16 +264,18 @@ TEST_P(ShardEnd, DestroyUnderAPrefetchIsPrompt) {
 
 // A rank that never comes is named at the deadline.
 TEST_P(ShardEnd, LateRankIsNamedAtTheDeadline) {
-  const World world{GetParam(), 3, "auto", 500};
-  const std::vector<std::string> lines = run(world, [](const Rank& r) -> std::string {
+  const World world{GetParam(), 3, "auto", 2000};
+  Shared<Arrivals> told;
+  const std::vector<std::string> lines = run(world, [&](const Rank& r) -> std::string {
     Steps steps;
     Shard shard(steps, r, configOf(kZero1));
     if (!shard.start()) return steps.failed();
     if (r.rank == 1) {
-      sleepMs(500 + kPromptMs);
+      steps.expect(told->await(2), "they hear nothing");
       return steps.failed();
     }
     const weftResult_t result = trainUntilError(shard, shard, argsOf(kZero1), [](int) {});
+    told->arrive();
     const std::string text = weftGetLastError(nullptr);
     steps.gives(weftTimeout, result, "train");
     steps.expect(text.find("rank 1 did not call it") != std::string::npos, text);

@@ -5,7 +5,6 @@ namespace weft::testing {
 namespace {
 
 constexpr int kTimeoutMs = 40000 * kSlowdown;
-constexpr double kPromptMs = kTimeoutMs / 4.0;
 
 }  // namespace
 

@@ -235,4 +235,10 @@ void sleepMs(double ms) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
 }
 
+bool Arrivals::await(int ranks) const {
+  for (const double until = nowMs() + 60000; arrived_.load() < ranks; sleepMs(0.2))
+    if (nowMs() > until) return false;
+  return true;
+}
+
 }  // namespace weft::testing

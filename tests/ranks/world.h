@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <weft/weft.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -109,5 +110,25 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 inline constexpr int kSlowdown = kSanitized ? 4 : 1;
+
+// A second is promised, on a machine that is not busy. However busy it is, what ends sooner than this has not waited for the
+// deadline of a World, or of a test that waits longer.
+inline constexpr double kPromptMs = 10000;
+
+// Ranks, or others, that have come to a place in a test: in a Shared where they are processes.
+class Arrivals {
+ public:
+  void arrive() { ++arrived_; }
+  // Until so many have; false: they do not come.
+  bool await(int ranks) const;
+  // Until all of so many, of which the caller is one, are there.
+  bool meet(int ranks) {
+    arrive();
+    return await(ranks);
+  }
+
+ private:
+  std::atomic<int> arrived_{0};
+};
 
 }  // namespace weft::testing

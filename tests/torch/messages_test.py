@@ -5,7 +5,7 @@ import unittest
 
 import torch
 import torch.distributed as dist
-from world import equal, raises, run
+from world import await_rank, equal, raises, run
 
 
 def one(value):
@@ -107,9 +107,7 @@ def that_nobody_sends(rank, ranks):
         work = dist.irecv(torch.zeros(1), 0)
         with raises(RuntimeError, "has not finished within the 20 ms"):
             work.wait(__import__("datetime").timedelta(milliseconds=20))
-    dist.distributed_c10d._get_default_store().add("done", 1)
-    while int(dist.distributed_c10d._get_default_store().add("done", 0)) < ranks:
-        pass
+    await_rank(1, rank)
 
 
 def to_oneself(rank, ranks):

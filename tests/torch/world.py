@@ -66,6 +66,14 @@ def _rank(work, rank, ranks, timeout, backend, folder):
         os._exit(1)
 
 
+def await_rank(other, rank):
+    """Keeps this rank, and its end of all connections, until `other` has come here, too."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank == other:
+        store.set("come", "1")
+    store.wait(["come"], datetime.timedelta(seconds=60))
+
+
 def equal(got, wanted):
     """Of tensors or numbers, exactly."""
     wanted = torch.as_tensor(wanted, dtype=got.dtype) if isinstance(got, torch.Tensor) else wanted

@@ -56,7 +56,7 @@ TEST_F(Reference, WhateverIsShardedAdamWIsThatOfOneProcess) {
   const std::string flags = "--steps 30 --batch 2 --ranks 4 --shard ";
   const Curve right = serial(flags + "none");
   EXPECT_LT(right.losses.back(), right.losses.front() - 1);
-  for (const char* scheme : {"none", "zero1", "zero2", "mics"}) {
+  for (const char* scheme : {"none", "mics"}) {  // others have the bits of none: see runs_test.cpp
     expectToFollow(right, flags + scheme);
   }
 }

@@ -9,9 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
@@ -28,14 +32,16 @@ inline constexpr int kSlowdown = 10;
 inline constexpr int kSlowdown = 1;
 #endif
 
-// Promised is a second, on a machine that is not busy; deadlines of tests are much later.
-inline constexpr std::chrono::seconds kSoon{3};
+// Promised is a second, on a machine that is not busy. However busy it is, what comes sooner than this is not the work of
+// a deadline, which is three times as long where a test sets none.
+inline constexpr std::chrono::seconds kSoon{20};
+inline constexpr std::int64_t kDeadlineMs = 60000;
 
-// Times that keep the tests of failures short.
+// Times that keep the tests of failures short, and are long for ranks that wait for a core.
 inline RootOptions quickRoot() {
   RootOptions options;
-  options.handshakeMs = 300;
-  options.lingerMs = 300;
+  options.handshakeMs = 1000;
+  options.lingerMs = 1000;
   options.unusedMs = 5000;
   return options;
 }
@@ -59,13 +65,18 @@ inline net::Address loopbackV4() {
   return address;
 }
 
-// A port that was free a moment ago.
+// A port that was free a moment ago, and that the kernel gives to nobody who asks for any: other tests run beside.
 inline std::uint16_t freePort() {
-  net::Socket socket;
-  net::Address bound;
-  int error = 0;
-  EXPECT_TRUE(net::listenAt(loopbackV4(), &socket, &bound, &error).ok());
-  return bound.port;
+  static int next = ::getpid() * 16;
+  net::Address address = loopbackV4(), bound;
+  for (int tries = 0; tries < 1000; ++tries) {
+    net::Socket socket;
+    int error = 0;
+    address.port = static_cast<std::uint16_t>(10000 + next++ % 10000);
+    if (net::listenAt(address, &socket, &bound, &error).ok()) return bound.port;
+  }
+  ADD_FAILURE() << "no port is free";
+  return 0;
 }
 
 // Bound but not listening: it refuses, and nobody else can take it meanwhile.
@@ -96,7 +107,7 @@ struct Part {
   int rank = 0;
   int size = 1;
   std::string config = {};
-  std::int64_t timeoutMs = 10000;
+  std::int64_t timeoutMs = kDeadlineMs;
   std::int64_t delayMs = 0;
   JoinOptions options = {};
 };
@@ -165,6 +176,42 @@ inline int threadsNamed(const std::string& wanted) {
 }
 inline int rootThreads() { return threadsNamed("weft-root"); }
 
+// How many connections the root of that id has, whose process is on this host.
+inline int connectionsAt(const UniqueId& id) {
+  std::ifstream table("/proc/self/net/tcp");
+  std::ostringstream port;
+  port << ':' << std::uppercase << std::hex << contentOf(id).addresses.front().port;
+  int count = 0;
+  for (std::string line, number, local, remote, state; std::getline(table, line);)
+    if (std::istringstream(line) >> number >> local >> remote >> state)
+      count += local.ends_with(port.str()) && state == "01";
+  return count;
+}
+
+// The threads of these processes, but the one that asks: how often each has been woken. Empty if one of them is not asleep.
+inline std::map<std::string, std::string> sleepersOf(const std::vector<pid_t>& pids) {
+  std::map<std::string, std::string> sleepers;
+  for (const pid_t pid : pids) {
+    std::error_code gone;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+      if (task.path().filename() == std::to_string(::gettid())) continue;
+      std::ifstream file(task.path() / "status");
+      const std::string status(std::istreambuf_iterator<char>(file), {});
+      if (status.find("State:\tS") == std::string::npos) return {};
+      sleepers[task.path()] = status.substr(std::min(status.find("voluntary_ctxt"), status.size()));
+    }
+  }
+  return sleepers;
+}
+
+// Do all threads of these processes wait for something that has not come? However busy the machine is.
+inline bool areStill(const std::vector<pid_t>& pids) {
+  const auto before = sleepersOf(pids);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return !before.empty() && sleepersOf(pids) == before;
+}
+
 // True once `condition` holds, within `ms`.
 inline bool eventually(std::int64_t ms, const std::function<bool()>& condition) {
   for (const Deadline deadline = Deadline::in(ms); !deadline.expired();) {
@@ -172,6 +219,22 @@ inline bool eventually(std::int64_t ms, const std::function<bool()>& condition) 
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return condition();
+}
+
+// As joinAll, but part `last` comes when the others wait for it, and has a second then.
+inline std::vector<Joined> joinWithALastOne(std::vector<Part> parts, std::size_t last) {
+  const UniqueId id = newId();
+  parts[last].timeoutMs = 1000;
+  std::vector<Part> early = parts;
+  early.erase(early.begin() + static_cast<std::ptrdiff_t>(last));
+  std::vector<Joined> results;
+  std::thread others([&] { results = joinAll(id, early); });
+  EXPECT_TRUE(
+      eventually(kDeadlineMs / 2, [&] { return connectionsAt(id) > 0 && areStill({::getpid()}); }));
+  Joined late = join(id, parts[last]);
+  others.join();
+  results.push_back(std::move(late));
+  return results;
 }
 
 }  // namespace weft::test

@@ -27,7 +27,6 @@ int hubThreads() { return threadsNamed("weft-hub"); }
 Part onHost(Part part, int each) {
   part.options.root = quickRoot();
   part.options.hubFrom = 2;
-  part.options.hubPatienceMs = 400;
   part.options.host = "host" + std::to_string(part.rank / each);
   return part;
 }
@@ -35,18 +34,6 @@ Part onHost(Part part, int each) {
 std::vector<Part> onHosts(std::vector<Part> parts, int each) {
   for (Part& part : parts) part = onHost(part, each);
   return parts;
-}
-
-// How many connections the root of that id has.
-int connectionsAt(const UniqueId& id) {
-  std::ifstream table("/proc/self/net/tcp");
-  std::ostringstream port;
-  port << ':' << std::uppercase << std::hex << contentOf(id).addresses.front().port;
-  int count = 0;
-  for (std::string line, number, local, remote, state; std::getline(table, line);)
-    if (std::istringstream(line) >> number >> local >> remote >> state)
-      count += local.ends_with(port.str()) && state == "01";
-  return count;
 }
 
 std::string nameOfHub(const UniqueId& id, const std::string& host) {
@@ -157,10 +144,9 @@ TEST(Hub, OtherProtocolsAreToldToAll) {
 TEST(Hub, MissingRanksAreNamedToAllAtTheEarliestDeadline) {
   std::vector<Part> parts = onHosts(healthyParts(6), 3);
   parts.erase(parts.begin() + 4);
-  for (Part& part : parts) part.timeoutMs = part.rank == 1 ? 500 : 20000;
   const auto start = Deadline::Clock::now();
-  const std::string text = expectSameFailure(joinAll(newId(), parts), Code::Timeout);
-  EXPECT_LT(Deadline::Clock::now() - start, std::chrono::seconds(10));
+  const std::string text = expectSameFailure(joinWithALastOne(parts, 1), Code::Timeout);
+  EXPECT_LT(Deadline::Clock::now() - start, kSoon);
   expectHas(text, "waiting for 1 of 6 ranks: 4.");
 }
 
@@ -186,7 +172,9 @@ TEST(Hub, AStrangerWithItsNameKeepsNobodyOut) {
   const UniqueId id = newId();
   net::Socket mute;
   ASSERT_EQ(net::listenAtName(nameOfHub(id, "host0"), &mute), 0);
-  expectAllJoined(joinAll(id, onHosts(healthyParts(4), 2)));
+  std::vector<Part> parts = onHosts(healthyParts(4), 2);
+  for (Part& part : parts) part.options.hubPatienceMs = 400;
+  expectAllJoined(joinAll(id, parts));
 }
 
 // ---- as processes ----
@@ -203,7 +191,7 @@ std::string meetInChild(const UniqueId& id, const Part& part, Board& board, bool
   if (!mine.status.ok()) return mine.status.text();
   board.met.fetch_add(1);
   while (!board.go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (!round) sleep(20);
+  if (!round) sleep(60);
   std::vector<std::vector<std::byte>> all;
   return mine.bootstrap->allGather({}, &all, Deadline::in(800)).text();
 }
@@ -227,7 +215,7 @@ class HubOfProcesses : public ::testing::Test {
     root_ = std::make_unique<Child>([&] {
       const UniqueId mine = newId();
       if (write(fds[1], mine.bytes.data(), mine.bytes.size()) < 0) _exit(1);
-      sleep(30);
+      sleep(60);
       return std::string();
     });
     ::close(fds[1]);
@@ -252,7 +240,10 @@ class HubOfProcesses : public ::testing::Test {
     start(4, timeoutMs);
     ASSERT_TRUE(eventually(
         30000, [&] { return socketsAt(id_, "host0") == 4 && socketsAt(id_, "host1") == 2; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(kSlowdown * 50));
+    std::vector<pid_t> pids{root_->pid()};
+    for (const auto& rank : ranks_)
+      if (rank) pids.push_back(rank->pid());
+    ASSERT_TRUE(eventually(30000, [&] { return areStill(pids); }));
   }
   void expectAllSay(std::initializer_list<int> ranks, const std::string& what) {
     std::string first;
@@ -294,7 +285,7 @@ TEST_F(HubOfProcesses, AKilledHubIsNamedBeforeAllHaveMet) {
   const auto killed = Deadline::Clock::now();
   ranks_[1]->kill();
   expectAllSay({2, 3, 4}, named(1));
-  EXPECT_LT(Deadline::Clock::now() - killed, kSlowdown * std::chrono::seconds(1));
+  EXPECT_LT(Deadline::Clock::now() - killed, kSoon);
 }
 
 TEST_F(HubOfProcesses, AKilledHubIsNamedBetweenRounds) {

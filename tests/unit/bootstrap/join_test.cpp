@@ -127,7 +127,7 @@ std::string failedRound(std::vector<Joined>* results, int except, Code code,
 TEST(AllGather, MissingRankIsNamedAtTheDeadline) {
   std::vector<Joined> results = joinAll(newId(), healthyParts(3));
   expectAllJoined(results);
-  const std::string text = failedRound(&results, 1, Code::Timeout, 540);
+  const std::string text = failedRound(&results, 1, Code::Timeout, 1540);
   expectHas(text, "set-up round 1 timed out after ");
   expectHas(text, " s waiting for 1 of 3 ranks: 1");
 }
@@ -154,7 +154,7 @@ TEST(AllGather, AnAbandonIsHeardBetweenRounds) {
   EXPECT_TRUE(results[0].bootstrap->heard().ok());
   results[1].bootstrap->abandon(Status::error(Code::SystemError, "no memory left"));
   Status heard;
-  for (const Deadline soon = Deadline::in(3000); heard.ok() && !soon.expired(); ::usleep(100))
+  for (const Deadline soon = Deadline::in(20000); heard.ok() && !soon.expired(); ::usleep(100))
     heard = results[0].bootstrap->heard();
   EXPECT_NE(heard.text().find("no memory left"), std::string::npos) << heard.text();
   EXPECT_EQ(results[0].bootstrap->heard().text(), heard.text());
@@ -172,7 +172,7 @@ TEST(JoinFailure, WorldSizesDifferAndARankIsLate) {
   parts[0].size = 8;
   parts[2].delayMs = 400;  // after the first error
   RootOptions options = quickRoot();
-  options.lingerMs = 1500;
+  options.lingerMs = 20000;
   expectSameFailure(joinAll(newId(options), parts), Code::Mismatch);
 }
 
@@ -227,8 +227,7 @@ TEST(JoinFailure, MissingRanksAreNamedToAllAtTheEarliestDeadline) {
   std::vector<Part> parts = healthyParts(6);
   parts.erase(parts.begin() + 4);
   parts.erase(parts.begin() + 1);
-  parts[0].timeoutMs = 400;
-  const std::string text = expectSameFailure(joinAll(newId(), parts), Code::Timeout);
+  const std::string text = expectSameFailure(joinWithALastOne(parts, 0), Code::Timeout);
   expectHas(text, "waiting for 2 of 6 ranks: 1,4");
   expectHas(text, "fix:");
 }
@@ -247,7 +246,7 @@ TEST(JoinFailure, LocalArgumentErrorsAreImmediate) {
 TEST(JoinFailure, StaleIdIsSaidSoon) {
   const UniqueId id = newId();
   expectAllJoined(joinAll(id, healthyParts(1)));
-  ASSERT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
+  ASSERT_TRUE(eventually(20000, [] { return rootThreads() == 0; }));
   const auto start = Deadline::Clock::now();
   const Joined again = join(id, {.rank = 0, .size = 1});
   EXPECT_EQ(again.status.code(), Code::InvalidArgument);
@@ -413,13 +412,13 @@ TEST(Create, OnTheInterfaceOfTheKnob) {
 
 TEST(Leaks, RepeatedJoinsLeaveFdsAndThreadsWhereTheyWere) {
   expectAllJoined(joinAll(newId(), healthyParts(3)));  // libraries open their files now
-  ASSERT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
+  ASSERT_TRUE(eventually(20000, [] { return rootThreads() == 0; }));
   const std::size_t fds = openFds();
   for (int round = 0; round < 200; ++round) {
     std::vector<Joined> results = joinAll(newId(), healthyParts(3));
     expectAllJoined(results);
   }
-  EXPECT_TRUE(eventually(5000, [] { return rootThreads() == 0; })) << rootThreads();
+  EXPECT_TRUE(eventually(20000, [] { return rootThreads() == 0; })) << rootThreads();
   EXPECT_EQ(openFds(), fds);
 }
 
@@ -428,14 +427,14 @@ TEST(Leaks, AFailedRendezvousEndsToo) {
   std::vector<Part> parts = healthyParts(3);
   parts[1].size = 7;
   expectSameFailure(joinAll(newId(), parts), Code::Mismatch);
-  EXPECT_TRUE(eventually(5000, [&] { return rootThreads() == 0 && openFds() == fds; }));
+  EXPECT_TRUE(eventually(20000, [&] { return rootThreads() == 0 && openFds() <= fds; }));
 }
 
 TEST(Leaks, AnUnusedIdIsGivenUp) {
   RootOptions options = quickRoot();
   options.unusedMs = 50;
   newId(options);
-  EXPECT_TRUE(eventually(5000, [] { return rootThreads() == 0; }));
+  EXPECT_TRUE(eventually(20000, [] { return rootThreads() == 0; }));
 }
 
 }  // namespace

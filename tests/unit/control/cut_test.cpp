@@ -75,8 +75,6 @@ void stuck(Member& m) {
   m.reached(2);
 }
 
-constexpr double kMostMs = 5000 + 1000 * (kSlowdown - 1);
-
 TEST_F(NetworkCut, AHostThatIsCutOffIsNamedOnBothSides) {
   Hosts hosts(3, stuck);
   const Processes& p = hosts.ranks;
@@ -90,7 +88,7 @@ TEST_F(NetworkCut, AHostThatIsCutOffIsNamedOnBothSides) {
   expectHas(p.said(2), "host h0 of rank 0 unreachable from host h2 for ");
   expectHas(p.said(2), "its uplink or that of host h2 is down");
   for (std::uint32_t r = 0; r < 3; ++r) {
-    EXPECT_LT(p.common->at[r] - start, kMostMs) << "rank " << r;
+    EXPECT_LT(p.common->at[r] - start, kPromptMs) << "rank " << r;
     RecordProperty("latency_ms_" + std::to_string(r), static_cast<int>(p.common->at[r] - start));
   }
 }
@@ -102,7 +100,7 @@ TEST_F(NetworkCut, TheServersHostKnowsThatItIsTheCulprit) {
   const double start = nowMs();
   hosts.cut(0);
   ASSERT_TRUE(p.allReached(2));
-  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_LT(p.common->at[r] - start, kMostMs);
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_LT(p.common->at[r] - start, kPromptMs);
   for (std::uint32_t r : {1u, 2u})
     expectHas(p.said(r), text("host h0 of rank 0 unreachable from host h", r, " for "));
   expectHas(p.said(0), "unreachable");
@@ -127,7 +125,7 @@ TEST_F(NetworkCut, AFlapIsForgiven) {
   const Processes& p = hosts.ranks;
   ASSERT_TRUE(p.allReached(1));
   hosts.cut(2);
-  std::this_thread::sleep_for(milliseconds(1000));
+  std::this_thread::sleep_for(milliseconds(500));
   EXPECT_TRUE(shell("ip link set v2 master br0"));
   std::this_thread::sleep_for(milliseconds(4000));
   p.common->go.store(1);

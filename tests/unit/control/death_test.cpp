@@ -56,7 +56,7 @@ void expectKilledIsNamed(std::uint32_t victim) {
   expectHas(said, "during all_reduce(count=20, float, sum) #2");
   const double worst = worstMs(p, victim, start);
   ::testing::Test::RecordProperty("latency_ms", static_cast<int>(worst));
-  EXPECT_LT(worst, 1000.0 * kSlowdown);
+  EXPECT_LT(worst, kPromptMs);
 }
 
 TEST(FarDeath, AKilledRankIsNamedByAll) { expectKilledIsNamed(2); }
@@ -83,7 +83,6 @@ void expectStoppedIsSilent(std::uint32_t victim) {
   const Processes p(3, [&](Member& m) { stuck(m, victim, m.rank == victim ? 60000 : 4500); });
   ASSERT_TRUE(p.allReached(1));
   p.harm(victim, SIGSTOP);
-  EXPECT_FALSE(p.reached((victim + 1) % 3, 2, 3500));
   const std::string said = oneError(p, victim);
   expectHas(said, "timed out after 4500 ms");
   expectHas(said, text("rank ", victim, " (host h", victim, ", pid ", p.pids[victim],

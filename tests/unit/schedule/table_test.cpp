@@ -17,8 +17,9 @@ using namespace schedule;
 namespace {
 
 constexpr uint32_t kMaxRanks = kSlowBuild ? 9 : 64;  // flat algorithms
-constexpr uint32_t kMaxSide = kSlowBuild ? 3 : 16;   // two-level ones: local ranks and nodes
 constexpr uint32_t kMaxSideAllForms = kSlowBuild ? 3 : 5;
+// Two-level ones: local ranks and nodes.
+uint32_t mostSide() { return kSlowBuild ? 3 : sweepsAll() ? 16 : 12; }
 
 double cpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -54,10 +55,10 @@ std::vector<Shape> shapesOf(const Algorithm& a) {
   if (a.levels == Levels::One)
     for (uint32_t n = 1; n <= kMaxRanks; ++n) add(n, 1);
   else if (a.levels == Levels::Links)
-    for (uint32_t n = 1; n <= kMaxSide; ++n) add(n, 1);
+    for (uint32_t n = 1; n <= mostSide(); ++n) add(n, 1);
   else
-    for (uint32_t localRanks = 1; localRanks <= kMaxSide; ++localRanks)
-      for (uint32_t nodes = 1; nodes <= kMaxSide; ++nodes) add(localRanks * nodes, localRanks);
+    for (uint32_t localRanks = 1; localRanks <= mostSide(); ++localRanks)
+      for (uint32_t nodes = 1; nodes <= mostSide(); ++nodes) add(localRanks * nodes, localRanks);
   if (a.levels == Levels::Two)
     for (const std::vector<uint32_t>& nodeOf : unevenNodes())
       for (uint32_t root : rootsOf(a.collective, static_cast<uint32_t>(nodeOf.size())))
@@ -153,7 +154,7 @@ TEST(Schedule, Table) {
       "for all local ranks x nodes to %u x %u, all forms to %u x %u. CPU seconds are the "
       "verifier's\n"
       "own. Survivors are the mutants that it accepts, each shown to be harmless.\n\n",
-      kMaxRanks, kMaxSide, kMaxSide, kMaxSideAllForms, kMaxSideAllForms);
+      kMaxRanks, mostSide(), mostSide(), kMaxSideAllForms, kMaxSideAllForms);
   std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s | survivors: exchanged\n", "", "", "", "",
               "", "million", "CPU", "", "");
   std::printf("%-14s %-20s %6s %6s %5s %8s %6s | %7s %8s %8s %7s %6s %6s %6s\n", "collective",
@@ -177,7 +178,7 @@ TEST(Schedule, Table) {
 TEST(Schedule, TwoLevelToThousandsOfRanks) {
   std::vector<Shape> shapes{{4096, 0, 8}, {4096, 0, 64}};
   std::mt19937 random(7);
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < (sweepsAll() ? 6 : 3); ++i) {
     const auto localRanks = static_cast<uint32_t>(1 + random() % 16);
     const auto nodes = static_cast<uint32_t>(1 + random() % (1024 / localRanks));
     shapes.push_back({localRanks * nodes, 0, localRanks});

@@ -18,7 +18,7 @@ using namespace verify;
 namespace {
 
 // Of how many mutants of a kind one is tried.
-std::uint32_t every() { return kSlowBuild ? 307 : sweepsAll() ? 3 : 7; }
+std::uint32_t every() { return kSlowBuild ? 307 : sweepsAll() ? 3 : 11; }
 
 constexpr std::size_t kMutations = static_cast<std::size_t>(Mutation::kCount);
 constexpr std::size_t kReasons = static_cast<std::size_t>(Harmless::kCount);

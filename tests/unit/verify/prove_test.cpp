@@ -106,18 +106,18 @@ TEST(Prove, EveryFormOfEveryAlgorithm) {
   ProofCount total;
   std::printf("%-14s %-20s %6s %9s %7s\n", "collective", "algorithm", "proofs", "Mops", "CPU s");
   for (const schedule::Algorithm& a : schedule::algorithms())
-    proveAlgorithm(a, shapesOf(a, kSlowBuild ? 4 : 16), &total);
+    proveAlgorithm(a, shapesOf(a, kSlowBuild ? 4 : sweepsAll() ? 16 : 12), &total);
   std::printf("%" PRIu64 " proofs, %" PRIu64 " ops\n", total.proofs, total.ops);
 }
 
 // Chosen shapes, protocol slots of several lines, fewer lanes. Of the largest, one form of every
-// third algorithm: the clocks of a proof are ranks^2 words.
+// fifth algorithm, or of every second: the clocks of a proof are ranks^2 words.
 TEST(Prove, SamplesToSixtyFourRanks) {
   ProofCount count;
   const double start = cpuSeconds();
   std::size_t number = 0;
   for (const schedule::Algorithm& a : schedule::algorithms()) {
-    const bool large = number++ % 3 == 0;
+    const bool large = number++ % (sweepsAll() ? 2 : 5) == 0;
     std::vector<schedule::Shape> shapes{{.ranks = kSlowBuild ? 11u : 23u},
                                         {.ranks = large ? 64u : 33u}};
     if (a.levels != schedule::Levels::One)
