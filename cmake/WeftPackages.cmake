@@ -15,6 +15,7 @@ if(NOT PROJECT_IS_TOP_LEVEL)
 endif()
 find_package(CLI11 REQUIRED)           # CLI11::CLI11
 find_package(fmt REQUIRED)             # fmt::fmt
+pkg_check_modules(utf8proc QUIET IMPORTED_TARGET libutf8proc)  # of weft-train and weft-preprocess
 
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)         # GTest::gtest_main

@@ -59,6 +59,22 @@ TEST(Corpus, TokensOfMegatronAreNotTakenForText) {
   }
 }
 
+TEST(Corpus, SaysWhereItIsNotUtf8) {
+  const TemporaryFolder folder;
+  folder.write("a", "\xc3\xa9");
+  const std::string bad = folder.write("b", "one\ntwo\nna\xefve");
+  try {
+    readCorpus(folder.path(), TextIs::kUtf8);
+    FAIL();
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.what(), bad +
+                                  ", line 3, byte 10: 0xef is not UTF-8 there; iconv -t UTF-8 "
+                                  "converts other encodings");
+    EXPECT_EQ(failure.code(), 65);
+  }
+  EXPECT_EQ(text(readCorpus(folder / "a", TextIs::kUtf8)), "\xc3\xa9");
+}
+
 TEST(Corpus, WhatHasNoEndIsRefused) {
   EXPECT_THROW(readCorpus("/dev/zero"), Failure);
   EXPECT_THROW(requireFile("/dev/zero"), Failure);

@@ -36,16 +36,19 @@ TEST(Vocabulary, AWordIsItsLongestPieces) {
   EXPECT_EQ(encode(*pieces, "The unaffable"), (std::vector<int32_t>{10, 5, 6, 7}));
   EXPECT_EQ(encode(*pieces, " UNA!!\n"), (std::vector<int32_t>{5, 8, 9, 9}));
   EXPECT_EQ(encode(*pieces, "the unx the"), (std::vector<int32_t>{10, 1, 10}));
+  EXPECT_EQ(encode(*pieces, "THÉ Uñ—"), (std::vector<int32_t>{10, 5, 1}));
   EXPECT_EQ(encode(*pieces, " \t"), std::vector<int32_t>{});
 }
 
-// Looked for at each byte, in each length, such a line would take minutes.
-TEST(Vocabulary, ALineThatIsNoWordIsNotLookedFor) {
+// Looked for in each length at each byte, such a line would take minutes.
+TEST(Vocabulary, ATooLongWordIsNotLookedFor) {
   const TemporaryFolder folder;
   const std::string line(4000, 'a');
   const auto pieces = wordPieceVocabulary(
       folder.write("vocab", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n" + line + "\n"));
-  EXPECT_EQ(encode(*pieces, line).size(), line.size());
+  EXPECT_EQ(encode(*pieces, line), std::vector<int32_t>{1});
+  EXPECT_EQ(encode(*pieces, line.substr(0, 100)).size(), 100u);
+  EXPECT_EQ(encode(*pieces, line.substr(0, 101)).size(), 1u);
 }
 
 TEST(Vocabulary, AFingerprintTellsFilesApart) {

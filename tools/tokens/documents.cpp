@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/tokens/failures.h"
-#include "tools/tokens/utf8.h"
+#include "tools/train/utf8.h"
 
 namespace weft::tokens {
 namespace {
@@ -55,16 +55,6 @@ void forEachLine(const std::shared_ptr<const InputFile>& file,
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) take({line, true, file, number});
   }
-}
-
-void requireUtf8(const Piece& piece) {
-  const size_t at = firstNotUtf8(piece.text);
-  if (at == std::string_view::npos) return;
-  const auto offset = static_cast<size_t>(piece.text.data() - piece.file->bytes.text().data()) + at;
-  refuse(fmt::format("{}, line {}, byte {}", piece.file->name,
-                     piece.line + linesOf(piece.text.substr(0, at)), offset),
-         fmt::format("0x{:02x} is not UTF-8 there; iconv -t UTF-8 converts other encodings",
-                     static_cast<unsigned char>(piece.text[at])));
 }
 
 std::string textInJson(const Piece& piece, const std::string& key) {
@@ -114,7 +104,8 @@ void forEachPiece(const std::shared_ptr<const InputFile>& file, bool maySplit,
 }
 
 std::string textOf(const Piece& piece, const std::string& key) {
-  requireUtf8(piece);
+  const auto byte = static_cast<size_t>(piece.text.data() - piece.file->bytes.text().data());
+  train::requireUtf8(piece.text, piece.file->name, piece.line, byte);
   return piece.file->documents == Documents::kJson ? textInJson(piece, key)
                                                    : std::string(piece.text);
 }

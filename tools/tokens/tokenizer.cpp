@@ -7,7 +7,7 @@
 
 #include "tools/tokens/byte_letters.h"
 #include "tools/tokens/failures.h"
-#include "tools/tokens/utf8.h"
+#include "tools/train/utf8.h"
 
 namespace weft::tokens {
 namespace {
@@ -121,7 +121,7 @@ void Encoder::encode(std::string_view text, std::vector<int32_t>& tokens) {
       [&](std::string_view word) { tokens.push_back(tokenizer_.words_.at(std::string(word))); },
       [&](std::string_view rest) {
         if (tokenizer_.composes_)
-          encodeNormalized(composed(rest), tokens);
+          encodeNormalized(train::composed(rest), tokens);
         else
           encodeNormalized(rest, tokens);
       });

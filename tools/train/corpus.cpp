@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "tools/train/failure.h"
+#include "tools/train/utf8.h"
 
 namespace weft::train {
 namespace {
@@ -46,15 +47,18 @@ void refuseTokens(const fs::path& file) {
                   file.string(), index.string(), fs::path(file).replace_extension().string()));
 }
 
-void append(const fs::path& file, std::vector<uint8_t>& bytes) {
+void append(const fs::path& file, TextIs text, std::vector<uint8_t>& bytes) {
   refuseTokens(file);
   errno = 0;
+  const size_t before = bytes.size();
   std::ifstream stream(file, std::ios::binary);
   bytes.insert(bytes.end(), std::istreambuf_iterator<char>(stream), {});
   if (!stream.is_open() || stream.bad()) {
     throw Failure(Exit::kData,
                   fmt::format("cannot read {}: {}", file.string(), std::strerror(errno)));
   }
+  const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text == TextIs::kUtf8) requireUtf8(all.substr(before), file.string());
 }
 
 }  // namespace
@@ -67,14 +71,14 @@ void requireFile(const std::string& path) {
                                          error ? error.message() : "it is no regular file"));
 }
 
-std::vector<uint8_t> readCorpus(const std::string& path) {
+std::vector<uint8_t> readCorpus(const std::string& path, TextIs text) {
   std::vector<uint8_t> bytes;
   try {
     if (!fs::is_directory(path)) {
       requireFile(path);
-      append(path, bytes);
+      append(path, text, bytes);
     } else {
-      for (const fs::path& file : filesBelow(path)) append(file, bytes);
+      for (const fs::path& file : filesBelow(path)) append(file, text, bytes);
     }
   } catch (const fs::filesystem_error& error) {
     throw Failure(Exit::kData, fmt::format("cannot read the training text: {}", error.what()));

@@ -14,7 +14,8 @@ void requireFile(const std::string& path);
 
 // The bytes of a file, or of all regular files below a folder, one after the other in the order of
 // their paths; symbolic links inside the folder are skipped. Throws Failure if something cannot be
-// read.
-std::vector<uint8_t> readCorpus(const std::string& path);
+// read, or is not what it must be.
+enum class TextIs { kAnyBytes, kUtf8 };
+std::vector<uint8_t> readCorpus(const std::string& path, TextIs text = TextIs::kAnyBytes);
 
 }  // namespace weft::train

@@ -71,7 +71,8 @@ class MegatronSamples : public BatchSource {
 
 TrainingData::TrainingData(const Options& options) : options_(options) {
   if (options.megatron.empty())
-    text_ = readCorpus(options.data);
+    text_ =
+        readCorpus(options.data, options.vocabulary.empty() ? TextIs::kAnyBytes : TextIs::kUtf8);
   else
     tokens_ = std::make_unique<MegatronData>(options.megatron);
 }

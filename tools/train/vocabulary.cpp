@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "tools/train/bert_words.h"
 #include "tools/train/corpus.h"
 #include "tools/train/failure.h"
 #include "tools/train/fingerprint.h"
@@ -34,12 +34,8 @@ class Bytes : public Vocabulary {
   }
 };
 
-bool isSpace(unsigned char c) { return c < 0x80 && std::isspace(c) != 0; }
-bool isPunctuation(unsigned char c) { return c < 0x80 && std::ispunct(c) != 0; }
-
-// A longer line is never found: BERT's own tokenizer takes no longer word. A text without spaces would take the square of
-// the longest line's length for each of its bytes.
-constexpr size_t kLongestPiece = 100;
+// BERT's own tokenizer takes no longer word, so that a text without spaces does not take the square of its length.
+constexpr size_t kLongestWord = 100;  // characters
 
 class WordPiece : public Vocabulary {
  public:
@@ -50,7 +46,7 @@ class WordPiece : public Vocabulary {
     for (std::string line; std::getline(stream, line);) {
       const auto token = static_cast<int32_t>(pieces_.size());
       const bool mark = line.size() > 2 && line.front() == '[' && line.back() == ']';
-      longest_ = std::max(longest_, std::min(line.size(), kLongestPiece));
+      longest_ = std::max(longest_, line.size());
       fingerprint_ = mix(fingerprint_) ^ train::fingerprint(std::span<const char>(line));
       if (pieces_.emplace(std::move(line), token).second && !mark) words_.push_back(token);
     }
@@ -63,21 +59,13 @@ class WordPiece : public Vocabulary {
   }
 
   void encode(std::span<const uint8_t> text, std::vector<int32_t>& tokens) const override {
-    for (size_t i = 0; i < text.size();) {
-      std::string word;
-      if (isPunctuation(text[i])) {
-        word = static_cast<char>(text[i++]);
-      } else {
-        for (; i < text.size() && !isSpace(text[i]) && !isPunctuation(text[i]); ++i) {
-          word += static_cast<char>(text[i] < 0x80 ? std::tolower(text[i]) : text[i]);
-        }
-      }
-      if (word.empty()) {
-        ++i;  // a space
-      } else {
+    const std::string_view characters(reinterpret_cast<const char*>(text.data()), text.size());
+    forEachBertWord(characters, [&](std::string_view word, size_t length) {
+      if (length > kLongestWord)
+        tokens.push_back(unknown_);
+      else
         encodeWord(word, tokens);
-      }
-    }
+    });
   }
 
  private:

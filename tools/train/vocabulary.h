@@ -36,8 +36,8 @@ class Vocabulary {
 // A byte is the token of its value; the marks follow.
 std::unique_ptr<Vocabulary> byteVocabulary();
 
-// BERT's WordPiece: one piece a line, its number the token. Upper-case ASCII letters are folded;
-// other letters are taken as they are, with their accents, and ASCII punctuation splits words.
+// BERT's uncased WordPiece: one piece a line, its number the token. A word (bert_words.h) is the longest piece
+// that it begins with, then the longest that goes on, or unknown as a whole.
 // Throws Failure if the file cannot be read or lacks a mark.
 std::unique_ptr<Vocabulary> wordPieceVocabulary(const std::string& file);
 

@@ -3,7 +3,6 @@
 
 #include <random>
 
-#include "tools/tokens/utf8.h"
 #include "vocabulary.h"
 
 namespace weft::tokens {
@@ -253,15 +252,6 @@ TEST_F(TwoFiles, AreOfEachOther) {
                 "off, or of another vocabulary");
   EXPECT_EQ(refusalOf([&] { static_cast<void>(readVocabularyAndMerges(folder_ / "none", "")); }),
             "cannot read " + folder_ / "none" + ": No such file or directory");
-}
-
-TEST(Utf8, IsChecked) {
-  const auto npos = std::string_view::npos;
-  EXPECT_EQ(firstNotUtf8("aé日😀\0"), npos);
-  EXPECT_EQ(firstNotUtf8("a\xff"), 1u);
-  EXPECT_EQ(firstNotUtf8("ab\xe6\x97"), 2u) << "cut off";
-  EXPECT_EQ(firstNotUtf8("\xc0\x80"), 0u) << "too long";
-  EXPECT_EQ(firstNotUtf8("\xed\xa0\x80"), 0u) << "half of a pair";
 }
 
 }  // namespace

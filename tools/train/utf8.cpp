@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/tokens/utf8.h"
+#include "tools/train/utf8.h"
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <memory>
 #include <new>
 
-namespace weft::tokens {
+#include "tools/train/failure.h"
+
+namespace weft::train {
 namespace {
 
 bool isAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
@@ -34,6 +37,17 @@ size_t firstNotUtf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+void requireUtf8(std::string_view text, const std::string& file, size_t line, size_t byte) {
+  const size_t at = firstNotUtf8(text);
+  if (at == std::string_view::npos) return;
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+  throw Failure(Exit::kData,
+                fmt::format("{}, line {}, byte {}: 0x{:02x} is not UTF-8 there; iconv -t "
+                            "UTF-8 converts other encodings",
+                            file, line + static_cast<size_t>(lines), byte + at,
+                            static_cast<unsigned char>(text[at])));
+}
+
 std::string composed(std::string_view text) {
   if (std::all_of(text.begin(), text.end(), isAscii)) return std::string(text);
   utf8proc_uint8_t* made = nullptr;
@@ -45,4 +59,4 @@ std::string composed(std::string_view text) {
   return {reinterpret_cast<const char*>(made), static_cast<size_t>(length)};
 }
 
-}  // namespace weft::tokens
+}  // namespace weft::train
