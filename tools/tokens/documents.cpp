@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPart = size_t{1} << 18;  // bytes of a document that is cut
-
 bool isAsciiWord(char c) { return c > ' ' && c < 0x7f; }
 
 // Where a text may be cut at or behind `from`: behind a line's end between two characters that are no space.
@@ -33,12 +31,12 @@ size_t linesOf(std::string_view text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-void forEachPart(const std::shared_ptr<const InputFile>& file, bool maySplit,
+void forEachPart(const std::shared_ptr<const InputFile>& file, bool maySplit, size_t most,
                  const std::function<void(Piece)>& take) {
   std::string_view rest = file->bytes.text();
   size_t line = 1;
   while (!rest.empty()) {
-    const size_t end = maySplit && rest.size() > kPart ? cutBehind(rest, kPart) : rest.size();
+    const size_t end = maySplit && rest.size() > most ? cutBehind(rest, most) : rest.size();
     const std::string_view part = rest.substr(0, end);
     take({part, end == rest.size(), file, line});
     line += linesOf(part);
@@ -95,10 +93,10 @@ Documents documentsOf(const std::string& file, Documents asked) {
   return file.ends_with(".json") || file.ends_with(".jsonl") ? Documents::kJson : Documents::kFiles;
 }
 
-void forEachPiece(const std::shared_ptr<const InputFile>& file, bool maySplit,
+void forEachPiece(const std::shared_ptr<const InputFile>& file, bool maySplit, size_t most,
                   const std::function<void(Piece)>& take) {
   if (file->documents == Documents::kFiles)
-    forEachPart(file, maySplit, take);
+    forEachPart(file, maySplit, most, take);
   else
     forEachLine(file, take);
 }

@@ -33,9 +33,9 @@ struct Piece {
 std::vector<std::string> inputFiles(const std::vector<std::string>& inputs);
 Documents documentsOf(const std::string& file, Documents asked);
 
-// Calls `take` for the pieces of a file in their order. Long documents are cut where `maySplit` says that they may be,
-// between lines (Tokenizer::splitsAtLines).
-void forEachPiece(const std::shared_ptr<const InputFile>& file, bool maySplit,
+// Calls `take` for the pieces of a file in their order. Documents of more than `most` bytes are cut between lines, if
+// `maySplit` says that they may be (Tokenizer::splitsAtLines).
+void forEachPiece(const std::shared_ptr<const InputFile>& file, bool maySplit, size_t most,
                   const std::function<void(Piece)>& take);
 
 // The text of a piece: for JSON the value of `key`, else the piece itself. Throws train::Failure, with file and line,

@@ -2,6 +2,7 @@
 // The command line of weft-preprocess.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Options {
   bool appendEnd = false;
   std::string endToken = "<|endoftext|>";
 
-  int threads = 0;  // 0 = cores
+  int threads = 0;                  // 0 = cores
+  size_t bundle = size_t{1} << 18;  // bytes of text, about, that a thread encodes at a time
   bool quiet = false;
 };
 

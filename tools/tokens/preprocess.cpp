@@ -22,8 +22,6 @@
 namespace weft::tokens {
 namespace {
 
-constexpr size_t kBundle = size_t{1} << 18;  // bytes of text
-
 std::optional<int32_t> endOf(const Options& options, const Tokenizer& tokenizer) {
   if (!options.appendEnd) return {};
   const std::optional<int32_t> end = tokenizer.idOf(options.endToken);
@@ -47,7 +45,8 @@ class Pipeline {
  public:
   Pipeline(const Options& options, const Tokenizer& tokenizer, const std::string& prefix,
            uint64_t bytes)
-      : end_(endOf(options, tokenizer)),
+      : most_(options.bundle),
+        end_(endOf(options, tokenizer)),
         writer_(prefix, tokenizer.size()),
         encoding_(tokenizer, options.jsonKey, threadsOf(options)),
         progress_(bytes, options.quiet) {}
@@ -55,7 +54,7 @@ class Pipeline {
   void add(Piece piece) {
     next_.bytes += piece.text.size();
     next_.pieces.push_back(std::move(piece));
-    if (next_.bytes >= kBundle) give();
+    if (next_.bytes >= most_) give();
   }
 
   const train::MegatronWriter& finish() {
@@ -88,6 +87,7 @@ class Pipeline {
     progress_.show(done_, writer_.documents(), writer_.tokens());
   }
 
+  size_t most_;
   std::optional<int32_t> end_;
   train::MegatronWriter writer_;
   Encoding encoding_;
@@ -107,7 +107,7 @@ void encodeTexts(const Options& options, const Tokenizer& tokenizer) {
   for (const std::string& name : files) {
     const auto file = std::make_shared<const InputFile>(
         InputFile{name, documentsOf(name, options.documents), train::MappedFile(name)});
-    forEachPiece(file, tokenizer.splitsAtLines(),
+    forEachPiece(file, tokenizer.splitsAtLines(), options.bundle,
                  [&](Piece piece) { pipeline.add(std::move(piece)); });
   }
   const train::MegatronWriter& written = pipeline.finish();
