@@ -232,13 +232,17 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
   return {};
 }
 
-// Ranks that share no memory with others learn of them over a link of their own.
-Status openRemoteRanks(const transport::TransportSetup& setup, Core::Parts* parts) {
+// Ranks that share no memory with others learn of them over a control link: their parent's, if it has
+// one for them.
+Status openRemoteRanks(const transport::TransportSetup& setup, const Parent* parent,
+                       Core::Parts* parts) {
   transport::Transport& transport = *parts->transport;
-  for (std::uint32_t r = 0; r < setup.ranks; ++r)
-    if (transport.isMirrored(r))
-      return control::openControlLink(setup, transport, &parts->remoteRanks);
-  return {};
+  bool mirrored = false;
+  for (std::uint32_t r = 0; r < setup.ranks; ++r) mirrored = mirrored || transport.isMirrored(r);
+  if (!mirrored) return {};
+  if (parent == nullptr) return control::openControlLink(setup, transport, &parts->remoteRanks);
+  return control::branchControlLink(setup, transport, parent->parts.remoteRanks.get(),
+                                    parent->members, &parts->remoteRanks);
 }
 
 void announce(const Core::Parts& parts) {
@@ -359,7 +363,7 @@ Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadli
   WEFT_TRY(agreeOnLinks(setup, hosts, parts));
   WEFT_TRY(finishParts(setup, hosts, parts));
   setup.timeoutMs = deadline.pollTimeoutMs();
-  WEFT_TRY(openRemoteRanks(setup, parts));
+  WEFT_TRY(openRemoteRanks(setup, nullptr, parts));
   announce(*parts);
   return {};
 }
@@ -404,7 +408,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   if (isOneHost(hosts)) parts.tuning.costs.between.reset();
   WEFT_TRY(finishParts(setup, hosts, &parts));
   setup.timeoutMs = deadline.pollTimeoutMs();
-  WEFT_TRY(openRemoteRanks(setup, &parts));
+  WEFT_TRY(openRemoteRanks(setup, &parent, &parts));
   announce(parts);
   *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};

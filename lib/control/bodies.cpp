@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "control/groups.h"
+
 namespace weft::control {
 namespace {
 
@@ -72,6 +74,21 @@ bool decodeRelayed(net::ByteView bytes, std::size_t ranks, RankSet* set, net::Me
   const net::ByteView body = reader.rest();
   message->body.assign(body.begin(), body.end());
   return known && reader.done();
+}
+
+net::Bytes encodeGrouped(std::uint32_t group, net::MessageType type, const net::Bytes& body) {
+  net::ByteWriter writer;
+  writer.small(group).number(static_cast<std::uint8_t>(type));
+  return writer.raw(body).take();
+}
+
+bool decodeGrouped(net::ByteView bytes, std::uint32_t* group, net::Message* message) {
+  net::ByteReader reader(bytes);
+  *group = reader.small<std::uint32_t>();
+  message->type = static_cast<net::MessageType>(reader.number<std::uint8_t>());
+  const net::ByteView body = reader.rest();
+  message->body.assign(body.begin(), body.end());
+  return reader.done();
 }
 
 net::Bytes encode(const Loss& loss) {

@@ -29,11 +29,18 @@ namespace weft::control {
 //
 // A rank may have a relay between it and the server, one for all ranks of its host (relay.h), and
 // says and hears the same. Between the two, each message is in one of type Relayed, with the ranks
-// that say or get it, and there are two more:
+// that say or get it, and there are three more:
 //
 //   relay -> server Info     these have come to me
 //   relay -> server Ended    Loss: they have gone without a good-bye
+//   relay -> server Bye      by itself: all have gone; closes once it is read
 //   relay -> rank   Roster   unasked: I have passed on what you said, which tells that I am alive
+//
+// Communicators that were split off speak over the link of the first (groups.h), each message in one
+// of type Grouped. There are two more, of which the first says nothing of the others:
+//
+//   both            Bye      I leave this one; the server's: I have heard that
+//   rank -> server  Info     from now on I can hear of this one; what have I missed?
 //
 // A round of questions is at most a question and an answer each way: 200 bytes a connection where
 // all behind it do the same, of which 112 are frames. Ranks that do something else, or are late, add to each answer
@@ -74,9 +81,9 @@ struct Part {
 };
 
 // The longest message from the server: news with a group and a silence for each rank, or a part;
-// and for a relay the ranks that it is for.
+// for a relay the ranks that it is for, and which group.
 inline std::size_t maxMessageBytes(std::size_t ranks) {
-  return 32 + ranks * 129 + net::Channel::kMaxFrameAfter;
+  return 40 + ranks * 129 + net::Channel::kMaxFrameAfter;
 }
 
 // What a relay calls itself, in place of a configuration, in the Info of its handshake.

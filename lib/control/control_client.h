@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "control/bodies.h"
 #include "control/control_state.h"
-#include "net/service_threads.h"
-#include "net/stream.h"
+#include "control/link_end.h"
+#include "net/channel.h"
 #include "transports/transport.h"
 #include "watch/remote_ranks.h"
 
 namespace weft::control {
 
-// One rank's end of the control link: the connection to the server or to a relay (control_relay.h),
-// the thread that serves it, and what that thread has heard. The thread may live longer than the
-// communicator; detach() takes the pages away from it.
+// One communicator on a rank's end of a control link, and what has been heard of it. The link may live
+// longer; detach() takes the pages away from it.
 class ControlClient final : public watch::RemoteRanks {
  public:
-  // Connects to the server.
-  using Reach = std::function<Status(std::unique_ptr<net::Stream>*)>;
-  static constexpr std::int64_t kReachMs = 10'000;  // how long it may take
-
-  // `reach`: the stream is to the relay in the process of `leader`, and how to get past it. Is called
-  // by the client's thread.
+  // `members`: of the communicator that opened the link, of which this is `group`. `leader`: the
+  // rank in whose process the relay is that the link goes through.
   ControlClient(const transport::TransportSetup& setup, transport::Transport& transport,
-                std::unique_ptr<net::Stream> stream, std::uint32_t leader = 0, Reach reach = {});
+                std::shared_ptr<LinkEnd> link, Members members, std::uint32_t leader = 0,
+                std::uint32_t group = 0);
+
+  const std::shared_ptr<LinkEnd>& link() const { return link_; }
+  const Members& members() const { return members_; }
+  const std::vector<PeerName>& names() const { return names_; }
+  std::uint32_t group() const { return group_; }
 
   transport::FirstError& firstError() override { return firstError_; }
   void propose(const Status& cause) override;
@@ -46,25 +44,25 @@ class ControlClient final : public watch::RemoteRanks {
   void leave() override;
 
   void detach();
-  // The thread's life.
-  void run(const net::StopSignal& stop);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  friend class LinkEnd;
+  using Clock = LinkEnd::Clock;
 
-  void wake();
-  void wait(const net::StopSignal& stop);
-  void takeWishes(bool processEnds);
-  void receive();
-  void handle(const net::Message& message);
-  void takeNews(const News& news);
-  void lose();
-  void noteLossOfServer(const Loss& loss);
-  void noteOrphaned(std::uint32_t by);
-  Status passRelay();
-  bool passLostRelay();
-  void passStuckRelay();
+  // Of the link's thread, under its mutex.
+  // What there is to say. True: a word in answer is due.
+  bool speak(net::Channel* channel);
+  bool wantsToLeave() const { return wishes_.leave; }
+  void leaveGroup(net::Channel* channel);
+  void tellLast(net::Channel* channel) const;
+  void sayAgain();
+  void handle(const net::Message& message, net::Channel* channel);
   bool isRecovering() const;
+  void noteOrphaned();
+  void noteCutOff(const Loss& loss);
+
+  void send(net::Channel* channel, net::MessageType type, net::Bytes body) const;
+  void takeNews(const News& news);
   void takePart(Part part);
   void takeFirstError(const Status& cause);
   Status whyIncomplete() const;
@@ -72,36 +70,29 @@ class ControlClient final : public watch::RemoteRanks {
   PageReport ownPage(bool withCalls) const;
   PageReport reportOf(const News::Group& group) const;
 
-  const std::uint32_t rank_, leader_;  // leader_: 0 without a relay
+  std::uint32_t orphanedBy() const;
+
+  const std::uint32_t rank_, group_, leader_;  // leader_: 0 without a relay
+  const Members members_;
   const std::vector<PeerName> names_;
+  const std::shared_ptr<LinkEnd> link_;
+  LinkEnd::Shared& shared_;
   transport::FirstError firstError_;
-  net::Socket bell_;  // an eventfd: wishes_ has something
 
-  // The thread's own.
-  std::unique_ptr<net::Stream> stream_;
-  Reach reach_;                       // past the relay; empty once this is the server's stream
-  std::optional<Deadline> relayDue_;  // when to pass a relay that has shown no life until then
-  std::optional<Deadline> goodbye_;   // Bye is said: until when the server may take to close
-
-  mutable std::mutex mutex_;  // all that follows
-  std::condition_variable changed_;
+  // Under the link's mutex, all that follows.
   transport::ControlPage* own_;                   // null once detached
   std::vector<transport::ControlPage*> mirrors_;  // by rank; null where the page is mapped
   PageReport last_;                               // of one's own page, when it was detached
   struct {
+    bool introduction = false;
     bool query = false;
     bool leave = false;
     std::optional<Status> cause;
     std::vector<net::Bytes> parts;
   } wishes_;
-  std::optional<Status> proposed_;                  // and no first error heard since
-  bool gone_ = false;                               // nobody is there to ask any more
-  std::optional<Clock::time_point> orphanedSince_;  // the server died; or the relay, from when on
-                                                    // that counts if the server is not found
-  std::uint32_t orphanedBy_ = 0;                    // whose connection was the last
-  std::optional<Clock::time_point> relaySince_;     // a sign of life of the relay is due
-  std::chrono::milliseconds relayPatience_{0};      // for so long
-  std::optional<Clock::time_point> askedSince_;     // an answer of the server is due
+  std::optional<Status> proposed_;  // and no first error heard since
+  bool saidGoodbye_ = false;
+  std::optional<Clock::time_point> askedSince_;  // an answer of the server is due
   std::uint64_t answers_ = 0;
   std::vector<std::chrono::milliseconds> silence_;  // as the server told
   std::uint64_t parting_ = 0;                       // the first call that not all have made alike

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/control_link.h"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/deadline.h"
@@ -53,11 +58,13 @@ Status openDoor(bootstrap::IdScope scope, std::size_t comers, Door* door) {
   return net::randomBytes(door->content.secret);
 }
 
-Status openServer(const TransportSetup& setup, Deadline deadline, bootstrap::UniqueId* id) {
+Status openServer(const TransportSetup& setup, Deadline deadline,
+                  const std::shared_ptr<NewGroups>& newGroups, bootstrap::UniqueId* id) {
   Door door;
   WEFT_TRY(openDoor(bootstrap::IdScope::Network, setup.ranks, &door));
   *id = bootstrap::encodeId(door.content);
-  return startControlServer(std::move(door.listeners), door.content.secret, setup.names, deadline);
+  return startControlServer(std::move(door.listeners), door.content.secret, setup.names, deadline,
+                            newGroups);
 }
 
 bootstrap::Joiner joinerOf(const TransportSetup& setup, const bootstrap::IdContent& content,
@@ -131,22 +138,71 @@ Status findSeat(const TransportSetup& setup, const bootstrap::UniqueId* relay,
                         .fix = "see the log of that process"});
 }
 
+Status startEnd(const std::shared_ptr<LinkEnd>& end) {
+  const Status started = net::ServiceThreads::get().start(
+      "weft-control", [end](const net::StopSignal& stop) { end->run(stop); });
+  if (!started.ok()) end->dismiss();
+  return started;
+}
+
+Members allRanks(std::uint32_t ranks) {
+  Members all(ranks);
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
 Status connect(const TransportSetup& setup, transport::Transport& transport, std::uint32_t leader,
                const bootstrap::UniqueId* relay, const bootstrap::IdContent& server,
-               Deadline deadline, std::shared_ptr<ControlClient>* client) {
+               std::shared_ptr<NewGroups> newGroups, Deadline deadline,
+               std::shared_ptr<ControlClient>* client) {
   WEFT_TRY(net::reserveFds(kClientFds));
   std::unique_ptr<net::Stream> stream;
   bool relayed = false;
   WEFT_TRY(findSeat(setup, relay, server, deadline, &stream, &relayed));
-  ControlClient::Reach past;
+  LinkEnd::Reach past;
   if (relayed)
     past = [setup, server](std::unique_ptr<net::Stream>* out) {
-      return takeSeat(setup, server, Deadline::in(ControlClient::kReachMs), out);
+      return takeSeat(setup, server, Deadline::in(LinkEnd::kReachMs), out);
     };
-  *client =
-      std::make_shared<ControlClient>(setup, transport, std::move(stream), leader, std::move(past));
-  return net::ServiceThreads::get().start(
-      "weft-control", [keep = *client](const net::StopSignal& stop) { keep->run(stop); });
+  const auto end =
+      std::make_shared<LinkEnd>(std::move(stream), std::move(past), std::move(newGroups));
+  *client = std::make_shared<ControlClient>(setup, transport, end, allRanks(setup.ranks), leader);
+  end->add(*client);
+  return startEnd(end);
+}
+
+// Dropping it detaches the client; the link keeps it until it has said good-bye.
+std::shared_ptr<watch::RemoteRanks> held(const std::shared_ptr<ControlClient>& client) {
+  return {client.get(), [client](watch::RemoteRanks*) {
+            if (client) client->detach();
+          }};
+}
+
+// Relays are in the processes of those ranks that are the lowest of their host on the link. The parent
+// has them, or it had not been on it.
+bool mayShare(const TransportSetup& setup, const ControlClient& parent, const Members& members) {
+  if (members[0] != 0) return false;
+  std::map<std::string_view, std::uint32_t> leaders;
+  for (std::size_t r = 0; r < parent.members().size(); ++r) {
+    const std::uint32_t rank = parent.members()[r];
+    const auto [leader, isNew] = leaders.emplace(parent.names()[r].host, rank);
+    leader->second = std::min(leader->second, rank);
+  }
+  leaders.erase(setup.names[0].host);  // there is the server
+  const std::set<std::uint32_t> mine(members.begin(), members.end());
+  return std::ranges::all_of(setup.names, [&](const PeerName& name) {
+    const auto leader = leaders.find(name.host);
+    return leader == leaders.end() || mine.contains(leader->second);
+  });
+}
+
+// The rank in whose process the relay is, among these.
+std::uint32_t leaderOf(const TransportSetup& setup, const Members& members) {
+  std::uint32_t leader = setup.rank;
+  for (std::uint32_t r = 0; r < setup.ranks; ++r)
+    if (setup.names[r].host == setup.names[setup.rank].host && members[r] < members[leader])
+      leader = r;
+  return leader;
 }
 
 // The error of this rank, as all others should read it.
@@ -166,7 +222,8 @@ Status openControlLink(const TransportSetup& setup, transport::Transport& transp
   bootstrap::UniqueId mine{};
   Status opened;
   Door door;
-  if (setup.rank == 0) opened = openServer(setup, deadline, &mine);
+  const auto newGroups = setup.rank == 0 ? std::make_shared<NewGroups>() : nullptr;
+  if (setup.rank == 0) opened = openServer(setup, deadline, newGroups, &mine);
   // By loopback: for ranks of this host.
   if (leads && openDoor(bootstrap::IdScope::ThisProcess, relayed.ranks.size(), &door).ok())
     mine = bootstrap::encodeId(door.content);
@@ -179,16 +236,33 @@ Status openControlLink(const TransportSetup& setup, transport::Transport& transp
     connected = openRelay(setup, relayed, std::move(door), server, deadline);
   std::shared_ptr<ControlClient> client;
   if (connected.ok())
-    connected =
-        connect(setup, transport, relayed.leader(),
-                relayed.any() ? &ids[relayed.leader()] : nullptr, server, deadline, &client);
-  // Dropping this detaches the client; the thread keeps it until it has said good-bye.
-  std::shared_ptr<watch::RemoteRanks> held(client.get(), [client](watch::RemoteRanks*) {
-    if (client) client->detach();
-  });
+    connected = connect(setup, transport, relayed.leader(),
+                        relayed.any() ? &ids[relayed.leader()] : nullptr, server, newGroups,
+                        deadline, &client);
+  std::shared_ptr<watch::RemoteRanks> keep = held(client);
   std::vector<std::vector<std::byte>> none;
   WEFT_TRY(transport::gatherBytes(setup, named(setup, connected), {}, &none));
-  *out = std::move(held);
+  *out = std::move(keep);
+  return {};
+}
+
+Status branchControlLink(const TransportSetup& setup, transport::Transport& transport,
+                         watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
+                         std::shared_ptr<watch::RemoteRanks>* out) {
+  const auto* const of = dynamic_cast<ControlClient*>(parent);
+  Members onLink;
+  if (of != nullptr)
+    for (const std::uint32_t member : members) onLink.push_back(of->members()[member]);
+  if (of == nullptr || !mayShare(setup, *of, onLink)) return openControlLink(setup, transport, out);
+  std::uint32_t group = 0;
+  if (setup.rank == 0) group = of->link()->newGroups()->add(onLink);
+  std::vector<std::uint32_t> groups;
+  WEFT_TRY(transport::gather(setup, {}, group, &groups));
+  const std::uint32_t leader = leaderOf(setup, onLink);
+  const auto client =
+      std::make_shared<ControlClient>(setup, transport, of->link(), onLink, leader, groups[0]);
+  of->link()->add(client);
+  *out = held(client);
   return {};
 }
 

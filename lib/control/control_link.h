@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "transports/transport.h"
@@ -30,5 +32,13 @@ namespace weft::control {
 // The key of the link goes over the setup's exchange, so whoever could read that could join it.
 Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
                        std::shared_ptr<watch::RemoteRanks>* out);
+
+// The same for ranks of a communicator that has a control link already: `members` are their ranks
+// there, and `parent` is that communicator's, or null. They have that link, without a connection or a
+// thread more, if its rank 0 is theirs as well and, of each host of several ranks, the one with the
+// relay; else another. A parent may leave before or after them.
+Status branchControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
+                         watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
+                         std::shared_ptr<watch::RemoteRanks>* out);
 
 }  // namespace weft::control

@@ -7,6 +7,7 @@
 #include "bootstrap/host_relay.h"
 #include "control/bodies.h"
 #include "control/bundles.h"
+#include "control/groups.h"
 #include "control/link_socket.h"
 #include "net/service_threads.h"
 
@@ -14,6 +15,14 @@ namespace weft::control {
 namespace {
 
 constexpr std::int64_t kMemberHandshakeMs = 2000;
+
+bool expectsWord(const net::Message& message) {
+  std::uint32_t group = 0;
+  net::Message inner{};
+  if (message.type == net::MessageType::Grouped && decodeGrouped(message.body, &group, &inner))
+    return expectsWord(inner);
+  return message.type == net::MessageType::Query || message.type == net::MessageType::Failed;
+}
 
 // A rank's place is its number.
 class ControlRelay final : public bootstrap::HostRelay {
@@ -40,6 +49,7 @@ class ControlRelay final : public bootstrap::HostRelay {
   void deliver() override;
   Deadline soonest(Deadline limit) const override;
   void sayGoodbye();
+  void partFromServer();
 
   const Place leader_;
   const std::size_t members_, worldSize_;
@@ -55,6 +65,7 @@ void ControlRelay::run(const net::StopSignal& stop) {
   for (const Deadline limit = Deadline::in(kPartingMs);
        stop.raised() && !finished() && ranks_.contains(leader_) && !limit.expired();)
     turn(nullptr, limit);
+  if (up_ && ranks_.empty()) partFromServer();
 }
 
 bool ControlRelay::finished() const {
@@ -82,7 +93,7 @@ void ControlRelay::letIn(bootstrap::PendingConnections& pending) {
 // Who asks or proposes waits for an answer, and is told that it is under way.
 void ControlRelay::hear(Place rank, net::Message message) {
   using net::MessageType;
-  if (message.type == MessageType::Query || message.type == MessageType::Failed) {
+  if (expectsWord(message)) {
     ranks_.at(rank).channel().send(MessageType::Roster, net::Bytes());
     told_.insert(rank);
   }
@@ -136,6 +147,14 @@ void ControlRelay::sayGoodbye() {
     (void)stream.flush();
     close(rank);
   }
+}
+
+// The server closes, once it has read all. To close first would take back what it has not, if
+// something of its own is on its way here.
+void ControlRelay::partFromServer() {
+  const Deadline limit = Deadline::in(kPartingMs);
+  up_->channel().send(net::MessageType::Bye, net::Bytes());
+  while (up_->flush() && net::waitReadable(up_->socket(), limit) && up_->fill()) continue;
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include "bootstrap/pending_connections.h"
 #include "control/bodies.h"
 #include "control/bundles.h"
-#include "control/control_state.h"
 #include "control/link_socket.h"
+#include "control/server_groups.h"
 #include "net/ready_set.h"
 #include "net/service_threads.h"
 
@@ -28,14 +28,15 @@ constexpr std::int64_t kGoodbyeMs = 300;
 class ControlServer {
  public:
   ControlServer(std::vector<net::Socket> listeners, const net::Key& secret,
-                std::vector<PeerName> names, Deadline deadline)
+                std::vector<PeerName> names, Deadline deadline,
+                std::shared_ptr<NewGroups> newGroups)
       : opening_(deadline),
         pending_(std::in_place, std::move(listeners), secret, kHandshakeMs),
         ranks_(static_cast<std::uint32_t>(names.size())),
         streams_(2 * names.size()),
         home_(names.size()),
         relay_(names.size()),
-        state_(std::move(names)) {}
+        groups_(std::move(names), std::move(newGroups)) {}
 
   Status isOpen() const {
     WEFT_TRY(pending_->isOpen());
@@ -47,7 +48,7 @@ class ControlServer {
   }
 
  private:
-  using Clock = ControlState::Clock;
+  using Clock = ServerGroups::Clock;
   static constexpr std::int64_t kForeverMs = std::int64_t{24} * 3600 * 1000;
 
   // A connection: rank r's own is r, that of the relay in its process is r + ranks_.
@@ -68,6 +69,7 @@ class ControlServer {
   void close(Id id);
   void receive(Id id, const net::Message& message);
   void handle(std::uint32_t rank, const net::Message& message);
+  void bye(std::uint32_t rank);
   void lose(Id id);
   void loseRelay(Id id, const Loss& loss);
   void deliver();
@@ -84,12 +86,12 @@ class ControlServer {
   std::vector<std::optional<net::Stream>> streams_;
   std::vector<Id> home_;                  // by rank: over what it is reached
   std::vector<std::optional<Id>> relay_;  // by rank: the relay that has a connection of it
-  ControlState state_;
+  ServerGroups groups_;
 };
 
 bool ControlServer::finished() const {
-  if (state_.everybodyCame()) return state_.nobodyHere();
-  return opening_.expired() || state_.hasLeft(0);  // all ranks have given up
+  if (groups_.everybodyCame()) return groups_.nobodyHere();
+  return opening_.expired() || groups_.hasLeft(0);  // all ranks have given up
 }
 
 // `stop` is null once it has been raised.
@@ -97,7 +99,7 @@ void ControlServer::turn(const net::StopSignal* stop, Deadline limit) {
   wait(stop, limit);
   if (pending_) letIn();
   for (const std::uint64_t id : ready_.take()) serve(static_cast<Id>(id));
-  state_.tick(Clock::now());
+  groups_.tick(Clock::now());
   deliver();
 }
 
@@ -107,8 +109,8 @@ void ControlServer::wait(const net::StopSignal* stop, Deadline limit) {
                       {ready_.fd(), POLLIN, 0},
                       {pending_ ? pending_->fd() : -1, POLLIN, 0}};
   if (pending_) limit = limit.orSooner(pending_->nextWake());
-  if (!state_.everybodyCame()) limit = limit.orSooner(opening_);
-  if (const auto tick = state_.nextTick())
+  if (!groups_.everybodyCame()) limit = limit.orSooner(opening_);
+  if (const auto tick = groups_.nextTick())
     limit = limit.orSooner(Deadline::in(*tick - Clock::now()));
   (void)::poll(entries, std::size(entries), limit.pollTimeoutMs());
 }
@@ -123,7 +125,7 @@ void ControlServer::letIn() {
     relays_ = relays_ || relay;
     open(id, std::move(joined.stream));
   }
-  if (state_.everybodyCame() && !relays_) pending_.reset();
+  if (groups_.everybodyCame() && !relays_) pending_.reset();
 }
 
 void ControlServer::open(Id id, net::Stream stream) {
@@ -134,14 +136,14 @@ void ControlServer::open(Id id, net::Stream stream) {
 
 // False for who has come and is not expected again.
 bool ControlServer::seat(std::uint32_t rank, Id id) {
-  const bool back = state_.here(rank) && isRelay(home_[rank]) && !isRelay(id);
-  if (state_.hasCome(rank) && !back) return false;
+  const bool back = groups_.here(rank) && isRelay(home_[rank]) && !isRelay(id);
+  if (groups_.hasCome(rank) && !back) return false;
   home_[rank] = id;
   if (isRelay(id)) relay_[rank] = id;
   if (back)
-    state_.comeBack(rank);
+    groups_.comeBack(rank);
   else
-    state_.seat(rank, leaderOf(id));
+    groups_.seat(rank, leaderOf(id));
   return true;
 }
 
@@ -175,6 +177,7 @@ void ControlServer::close(Id id) {
 // A relay says nothing for ranks that have come themselves meanwhile.
 void ControlServer::receive(Id id, const net::Message& message) {
   if (!isRelay(id)) return handle(id, message);
+  if (message.type == net::MessageType::Bye) return lose(id);
   RankSet ranks;
   net::Message inner{};
   if (message.type != net::MessageType::Relayed ||
@@ -185,39 +188,34 @@ void ControlServer::receive(Id id, const net::Message& message) {
     if (parts && relay_[rank] == id) relay_[rank].reset();
     if (inner.type == net::MessageType::Info)
       (void)seat(rank, id);
-    else if (home_[rank] == id && state_.here(rank))
+    else if (home_[rank] == id && groups_.here(rank))
       handle(rank, inner);
   });
 }
 
 void ControlServer::handle(std::uint32_t rank, const net::Message& message) {
-  PageReport page;
-  Status cause;
   Loss loss;
-  if (message.type == net::MessageType::Query && decode(message.body, &page)) {
-    state_.query(rank, page, Clock::now());
-  } else if (message.type == net::MessageType::Report && decode(message.body, &page)) {
-    state_.report(rank, page);
-  } else if (message.type == net::MessageType::Failed && bootstrap::decode(message.body, &cause)) {
-    state_.propose(cause);
-  } else if (message.type == net::MessageType::Gather) {
-    state_.gather(rank, message.body);
-  } else if (message.type == net::MessageType::Ended && decode(message.body, &loss)) {
-    state_.lose(rank, loss, Clock::now());
-  } else if (message.type == net::MessageType::Bye) {
-    state_.bye(rank, Clock::now());
-    if (!isRelay(home_[rank])) close(rank);
-  }
+  if (message.type == net::MessageType::Ended && decode(message.body, &loss))
+    groups_.lose(rank, loss, Clock::now());
+  else if (message.type == net::MessageType::Bye)
+    bye(rank);
+  else
+    groups_.hear(rank, message, Clock::now());
+}
+
+void ControlServer::bye(std::uint32_t rank) {
+  groups_.bye(rank, Clock::now());
+  if (!isRelay(home_[rank])) close(rank);
 }
 
 void ControlServer::lose(Id id) {
   const Loss loss = lossOf(*streams_[id]);
   close(id);
   if (isRelay(id)) return loseRelay(id, loss);
-  if (!relay_[id] || !state_.here(id)) return state_.lose(id, loss, Clock::now());
+  if (!relay_[id] || !groups_.here(id)) return groups_.lose(id, loss, Clock::now());
   // It gave up to come itself, as it took too long, and still has the relay; or the relay will tell.
   home_[id] = *relay_[id];
-  state_.comeBack(id, leaderOf(home_[id]));
+  groups_.comeBack(id, leaderOf(home_[id]));
 }
 
 // A host that is cut off is so for all its ranks. Else it is one process that has ended, and the
@@ -225,18 +223,18 @@ void ControlServer::lose(Id id) {
 void ControlServer::loseRelay(Id id, const Loss& loss) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     if (relay_[rank] == id) relay_[rank].reset();
-    if (home_[rank] != id || !state_.here(rank)) continue;
+    if (home_[rank] != id || !groups_.here(rank)) continue;
     if (loss.kind == Loss::Cut || rank == id - ranks_)
-      state_.lose(rank, loss, Clock::now());
+      groups_.lose(rank, loss, Clock::now());
     else
-      state_.orphan(rank, Clock::now());
+      groups_.orphan(rank, Clock::now());
   }
 }
 
 void ControlServer::deliver() {
   std::set<Id> told;
   std::map<Id, Bundles> bundles;
-  while (const auto out = state_.take()) {
+  while (const auto out = groups_.take()) {
     const Id id = home_[out->rank];
     if (!streams_[id]) continue;
     if (isRelay(id))
@@ -278,10 +276,10 @@ void ControlServer::drain(Id id) {
 // they are told what it did last.
 void ControlServer::sayGoodbye() {
   const Deadline limit = Deadline::in(kGoodbyeMs);
-  state_.beginToLeave(Clock::now());
+  groups_.beginToLeave(Clock::now());
   deliver();
-  while (!state_.mayLeave() && !limit.expired()) turn(nullptr, limit);
-  state_.leave(Clock::now());
+  while (!groups_.mayLeave() && !limit.expired()) turn(nullptr, limit);
+  groups_.leave(Clock::now());
   deliver();
   pending_.reset();
   awaitClosed(limit);
@@ -290,9 +288,10 @@ void ControlServer::sayGoodbye() {
 }  // namespace
 
 Status startControlServer(std::vector<net::Socket> listeners, const net::Key& secret,
-                          std::vector<PeerName> names, Deadline deadline) {
-  auto server =
-      std::make_shared<ControlServer>(std::move(listeners), secret, std::move(names), deadline);
+                          std::vector<PeerName> names, Deadline deadline,
+                          std::shared_ptr<NewGroups> newGroups) {
+  auto server = std::make_shared<ControlServer>(std::move(listeners), secret, std::move(names),
+                                                deadline, std::move(newGroups));
   WEFT_TRY(server->isOpen());
   return net::ServiceThreads::get().start(
       "weft-ctl-server", [server](const net::StopSignal& stop) { server->run(stop); });

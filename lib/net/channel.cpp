@@ -55,7 +55,7 @@ Status Channel::parseHeader(ByteView bytes, FrameHeader* header) const {
   const auto flags = reader.number<std::uint8_t>();
   const auto zero = reader.number<std::uint8_t>();
   const bool known = type >= static_cast<std::uint8_t>(MessageType::Hello) &&
-                     type <= static_cast<std::uint8_t>(MessageType::Relayed);
+                     type <= static_cast<std::uint8_t>(MessageType::Grouped);
   if (!known || flags > kMore || zero != 0) return malformed("unknown type or flags");
   *header = {static_cast<MessageType>(type), flags == kMore, reader.number<std::uint32_t>()};
   if (header->payload > maxFrame())

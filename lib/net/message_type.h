@@ -6,7 +6,7 @@
 namespace weft::net {
 
 // The kinds of message that a channel carries. bootstrap/messages.h says who sends which when, and
-// control/bodies.h for the last four.
+// control/bodies.h for the last five.
 enum class MessageType : std::uint8_t {
   Hello = 1,
   Challenge,
@@ -25,6 +25,7 @@ enum class MessageType : std::uint8_t {
   Report,
   Ended,
   Relayed,
+  Grouped,
 };
 
 }  // namespace weft::net

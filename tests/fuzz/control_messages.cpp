@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "control/bodies.h"
+#include "control/groups.h"
 #include "fuzz.h"
 
 namespace weft::fuzz {
@@ -44,13 +45,23 @@ void tryRelayed(net::ByteView bytes, std::size_t ranks) {
           "what is relayed stays as it is");
 }
 
+void tryGrouped(net::ByteView bytes) {
+  std::uint32_t group = 0, sameGroup = 0;
+  net::Message inner{}, same{};
+  if (!control::decodeGrouped(bytes, &group, &inner)) return;
+  const net::Bytes again = control::encodeGrouped(group, inner.type, inner.body);
+  require(control::decodeGrouped(again, &sameGroup, &same) && sameGroup == group &&
+              same.type == inner.type && same.body == inner.body,
+          "what is said of a group stays as it is");
+}
+
 }  // namespace
 
 void tryInput(Input input) {
   if (input.empty()) return;
   const net::ByteView body = bytesOf(input.subspan(1));
   const std::size_t ranks = (input[0] & 128) != 0 ? kManyRanks : kFewRanks;
-  switch (input[0] % 6) {
+  switch (input[0] % 7) {
     case 0:
       return tryPage(body);
     case 1:
@@ -64,8 +75,10 @@ void tryInput(Input input) {
       (void)control::decode(body, &loss);
       return;
     }
-    default:
+    case 5:
       return tryBody<control::Part>(body, ranks);
+    default:
+      return tryGrouped(body);
   }
 }
 

@@ -54,6 +54,8 @@ struct Script {
   std::uint64_t epochsBefore = 0;
   int timeoutMs = 0;
   std::uint32_t perHost = 1;
+  // Of the communicator that the calls are of: whose control link it has.
+  enum class Parent : std::uint8_t { None, LeavesFirst, LeavesLast } parent = Parent::None;
   struct Step {
     const SimulatedCall* call = nullptr;
     std::uint64_t salt = 0;
@@ -80,6 +82,8 @@ Script writeScript(Random& random) {
       random.oneOf<std::uint64_t>({0, 0, (1u << 27) - 3, (1u << 28) - 2, 1ull << 40});
   script.timeoutMs = random.oneOf({600, 2000});
   script.perHost = random.oneOf<std::uint32_t>({1, 1, 2, 3});
+  script.parent = random.oneOf({Script::Parent::None, Script::Parent::None,
+                                Script::Parent::LeavesFirst, Script::Parent::LeavesLast});
   const std::uint64_t calls = 1 + random.below(4);
   for (std::uint64_t i = 0; i < calls; ++i)
     script.steps.push_back({&randomCall(script.setting, random), random.next() & 0xffffff});
@@ -151,6 +155,10 @@ class RemoteWorld {
   void openRelay(std::uint32_t leader, Deadline deadline);
   std::shared_ptr<control::ControlClient> openLink(std::uint32_t rank,
                                                    transport::Transport& transport);
+  control::Members allRanks() const;
+  std::shared_ptr<control::ControlClient> branch(std::uint32_t rank,
+                                                 transport::Transport& transport,
+                                                 const std::shared_ptr<control::LinkEnd>& link);
   void awaitOthers();
   void makeCalls(std::uint32_t rank, transport::Transport& transport, watch::RemoteRanks& remote);
   Status call(std::uint32_t rank, engine::Executor& executor, watch::Watch& watch,
@@ -184,6 +192,9 @@ class RemoteWorld {
   net::Key secret_{};
   std::vector<PeerName> names_;
   std::vector<Rank> ranks_;
+  const std::shared_ptr<control::NewGroups> newGroups_ = std::make_shared<control::NewGroups>();
+  std::uint32_t linked_ = 0;  // to the parent's link
+  std::uint32_t group_ = 0;   // of the branch, once it has one
   std::uint32_t ready_ = 0;
   std::set<int> harmed_;    // ranks that an error may name
   std::set<int> broken_;    // of these, those that did not only leave early
@@ -273,7 +284,7 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
   if (rank == 0) {
     std::vector<net::Socket> listeners;
     listeners.emplace_back(sockets_.listen(kPort));
-    (void)control::startControlServer(std::move(listeners), secret_, names_, deadline);
+    (void)control::startControlServer(std::move(listeners), secret_, names_, deadline, newGroups_);
   }
   const std::uint32_t leader = leaderOf(rank);
   if (relayed(rank) && leader == rank) openRelay(rank, deadline);
@@ -285,16 +296,40 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
     blame(text("rank ", rank, " gets no control link: ", status.text()));
     return nullptr;
   }
-  control::ControlClient::Reach past;
+  control::LinkEnd::Reach past;
   if (relayed(rank))
     past = [this, rank](std::unique_ptr<net::Stream>* out) {
       return reach(rank, contentAt(kPort, Origin::Created), false,
-                   Deadline::in(control::ControlClient::kReachMs), out);
+                   Deadline::in(control::LinkEnd::kReachMs), out);
     };
-  auto client = std::make_shared<control::ControlClient>(
-      setupOf(rank), transport, std::move(stream), leader, std::move(past));
-  (void)net::ServiceThreads::get().start(
-      "weft-control", [client](const net::StopSignal& stop) { client->run(stop); });
+  const auto end = std::make_shared<control::LinkEnd>(std::move(stream), std::move(past));
+  auto client =
+      std::make_shared<control::ControlClient>(setupOf(rank), transport, end, allRanks(), leader);
+  end->add(client);
+  (void)net::ServiceThreads::get().start("weft-control",
+                                         [end](const net::StopSignal& stop) { end->run(stop); });
+  return client;
+}
+
+control::Members RemoteWorld::allRanks() const {
+  control::Members all;
+  for (std::uint32_t r = 0; r < layout_.ranks; ++r) all.push_back(r);
+  return all;
+}
+
+// Of another communicator of the same ranks, on the same link.
+std::shared_ptr<control::ControlClient> RemoteWorld::branch(
+    std::uint32_t rank, transport::Transport& transport,
+    const std::shared_ptr<control::LinkEnd>& link) {
+  ++linked_;
+  if (rank == 0) {
+    while (linked_ < layout_.ranks) scheduler_.sleepUntil(scheduler_.now() + 50 * kMicrosecond);
+    group_ = newGroups_->add(allRanks());
+  }
+  while (group_ == 0) scheduler_.sleepUntil(scheduler_.now() + 50 * kMicrosecond);
+  auto client = std::make_shared<control::ControlClient>(setupOf(rank), transport, link, allRanks(),
+                                                         leaderOf(rank), group_);
+  link->add(client);
   return client;
 }
 
@@ -307,12 +342,17 @@ void RemoteWorld::awaitOthers() {
 
 void RemoteWorld::live(std::uint32_t rank) {
   const std::unique_ptr<wire::WireTransport> transport = makeTransport(rank);
-  const std::shared_ptr<control::ControlClient> client = openLink(rank, *transport);
+  std::shared_ptr<control::ControlClient> client = openLink(rank, *transport), parent;
   if (!client) return;
+  if (script_.parent != Script::Parent::None) {
+    parent = std::exchange(client, branch(rank, *transport, client->link()));
+    if (script_.parent == Script::Parent::LeavesFirst) parent->detach();
+  }
   awaitOthers();
   makeCalls(rank, *transport, *client);
   watch::leaveForGood(*transport, client.get());
   client->detach();
+  if (parent) parent->detach();
 }
 
 void RemoteWorld::makeCalls(std::uint32_t rank, transport::Transport& transport,

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -149,17 +150,29 @@ inline const plan::Plan& planOf(std::uint64_t count) {
 // One rank with its link, if `opened` is OK.
 struct Member {
   Member(std::shared_ptr<Common> shared, std::uint32_t myRank, std::uint32_t ranks,
-         const std::vector<PeerName>& names, transport::Exchange exchange = {},
+         std::vector<PeerName> theirNames, transport::Exchange exchange = {},
          int deadlineMs = 10000)
-      : common(std::move(shared)), rank(myRank), pages(myRank, ranks) {
-    transport::TransportSetup setup;
-    setup.rank = rank;
-    setup.ranks = ranks;
-    setup.names = names;
-    setup.exchange = exchange ? std::move(exchange) : exchangeOver(common, rank, ranks);
-    setup.timeoutMs = deadlineMs;
+      : common(std::move(shared)),
+        rank(myRank),
+        names(std::move(theirNames)),
+        pages(myRank, ranks) {
+    transport::TransportSetup setup = setupOf(deadlineMs);
+    if (exchange) setup.exchange = std::move(exchange);
     opened = openControlLink(setup, pages, &link);
-    if (opened.ok()) watch = std::make_unique<watch::Watch>(pages, rank, names, "w", link.get());
+    begin();
+  }
+  // Of a branch of `parent`, of those of its ranks, which meet elsewhere.
+  Member(const Member& parent, const std::vector<std::uint32_t>& members,
+         std::shared_ptr<Common> shared)
+      : common(std::move(shared)),
+        rank(static_cast<std::uint32_t>(std::ranges::find(members, parent.rank) - members.begin())),
+        pages(rank, static_cast<std::uint32_t>(members.size())) {
+    for (const std::uint32_t member : members) {
+      names.push_back(parent.names[member]);
+      names.back().rank = static_cast<int>(names.size() - 1);
+    }
+    opened = branchControlLink(setupOf(10000), pages, parent.link.get(), members, &link);
+    begin();
   }
   ~Member() { destroy(); }
   void destroy() {
@@ -200,8 +213,22 @@ struct Member {
     return eventually(20000, [&] { return common->go.load() >= go; });
   }
 
+  transport::TransportSetup setupOf(int deadlineMs) const {
+    transport::TransportSetup setup;
+    setup.rank = rank;
+    setup.ranks = static_cast<std::uint32_t>(names.size());
+    setup.names = names;
+    setup.exchange = exchangeOver(common, rank, setup.ranks);
+    setup.timeoutMs = deadlineMs;
+    return setup;
+  }
+  void begin() {
+    if (opened.ok()) watch = std::make_unique<watch::Watch>(pages, rank, names, "w", link.get());
+  }
+
   std::shared_ptr<Common> common;
   std::uint32_t rank;
+  std::vector<PeerName> names;
   PagesOnly pages;
   Status opened;
   std::shared_ptr<watch::RemoteRanks> link;
