@@ -210,12 +210,12 @@ TEST(KillWhileJoining, IsToldToAllSurvivors) {
 
 // A trainer has data loaders, which hold its sockets open, and memory that takes time to free.
 TEST(KillOfATrainer, WithAChildAndMuchMemory) {
-  Shared<Arrivals> ready, told;
+  Shared<Arrivals> grown, ready, told;
   Shared<std::atomic<pid_t>> child;
   Processes processes({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
     std::vector<char> memory;
     if (r.rank == 1) {
-      memory.assign(std::size_t{512} << 20, 1);
+      memory.assign((std::size_t{512} << 20) / kSlowdown, 1);
       const pid_t pid = ::fork();
       if (pid == 0) {
         ::pause();
@@ -223,6 +223,7 @@ TEST(KillOfATrainer, WithAChildAndMuchMemory) {
       }
       child->store(pid);
     }
+    if (!grown->meet(3)) return "they do not come";
     weftResult_t result = weftBarrier(r.comm, nullptr, nullptr);
     ready->arrive();
     while (result == weftSuccess) result = weftBarrier(r.comm, nullptr, nullptr);

@@ -312,7 +312,7 @@ TEST(Threads, AnyOneMayAskForErrorsWhileCallsRun) {
   });
   while (asked == 0) std::this_thread::yield();
   std::string failed;
-  for (int i = 0; i < 2000 && failed.empty(); ++i) failed = addUp(comms);
+  for (int i = 0; i < 2000 / kSlowdown && failed.empty(); ++i) failed = addUp(comms);
   over = true;
   asking.join();
   EXPECT_EQ(failed, "");

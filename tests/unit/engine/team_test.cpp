@@ -19,6 +19,7 @@
 #include "engine/caller_team.h"
 #include "engine/team_compute.h"
 #include "engine/thread_team.h"
+#include "tests/unit/slow_build.h"
 #include "tests/unit/still_transport.h"
 
 namespace weft::engine {
@@ -46,7 +47,7 @@ TEST_P(Teams, RunEachPieceOnce) {
   Counts counts;
   std::array<int, 32> expected{};
   std::mt19937 random(7);
-  for (int job = 0; job < 2000; ++job) {
+  for (int job = 0; job < (test::kSlowBuild ? 500 : 2000); ++job) {
     if (job % 100 == 0) team->stayAwake();
     if (job % 100 == 50) team->rest();
     const auto pieces = static_cast<std::uint32_t>(random() % (team->size() + 1));
