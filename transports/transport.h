@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -190,6 +191,9 @@ struct TransportSetup {
   int timeoutMs = 120000;
   std::vector<bool> peers;      // by rank: those to be reached by a wire; empty: all
   std::vector<PeerName> names;  // by rank, for errors
+  // Where a maker that fails names the pairs of ranks that no living cable joins, each once, the lower
+  // rank first: all of them, the same on all ranks. Null: nobody wants to know.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>* uncabled = nullptr;
   // The NUMA node of this rank's cores, where its memory is to be, whoever touches it first; -1: of
   // none.
   int node = -1;

@@ -43,7 +43,10 @@
  * call of each rank recovers the communicator: together, within that call's deadline, the ranks
  * choose another transport for the pair (shared memory inside a host; libfabric between hosts where
  * it was verbs), warn of it, and run the call; weftCommGetAsyncError says weftSuccess again,
- * weftCommEdges what carries bytes now. That holds for transports that were asked for by name, too.
+ * weftCommEdges what carries bytes now. That holds for transports that were asked for by name, too,
+ * and for cables that a mesh (verbs) lacks when a communicator is made. In a mesh, ranks then also
+ * forward for others along trees over the other cables where that is faster: sums have other bits,
+ * the same on all ranks, unless they are to be reproducible.
  *   The failed call keeps its place in the order: go on with the next one on every rank. A rank
  * that had finished it, and rooted calls after it, has no error, and may find it in the next, which
  * then fails on all; so a job that repeats what failed must agree on that, by a call. Messages that were sent and not received

@@ -13,6 +13,7 @@
 #include "base/knobs.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "comm/cables.h"
 #include "comm/layout.h"
 #include "comm/open_transport.h"
 #include "control/control_link.h"
@@ -102,7 +103,7 @@ Status hireTeam(std::uint32_t cores, CommConfig* config) {
 // same numbers.
 struct Offer {
   cpu_set_t cores;
-  std::uint64_t direct, polls, threads;
+  std::uint64_t direct, polls, threads, maxPut;
   std::int64_t node;  // NUMA, of the cores
   tune::KnownMachine known;
 };
@@ -112,6 +113,7 @@ Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* 
             transport.caps().direct,
             transport.caps().polls,
             static_cast<std::uint64_t>(mine->config.threads),
+            transport.caps().maxPut,
             topology::numaNodeOf(topology::allowedCores()),
             {}};
   WEFT_TRY(hireTeam(topology::usableCores(offer->cores), &mine->config));
@@ -177,6 +179,7 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
       std::ranges::all_of(offers, [](const Offer& offer) { return offer.direct != 0; });
   const bool polled = std::ranges::any_of(offers, [](const Offer& o) { return o.polls != 0; });
   parts->target.ring = polled ? 0 : setup.layout.ring;
+  parts->target.maxPut = std::ranges::min_element(offers, {}, &Offer::maxPut)->maxPut;
   std::uint32_t cores = 0;
   for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h) {
     const std::uint32_t ofHost = coresOf(offers, hosts, h);
@@ -269,15 +272,42 @@ Status setupOf(const Core::Basis& basis, const transport::Exchange& exchange, De
   return {};
 }
 
+void warnOfWaysAround(const Core::Basis& basis, const std::vector<RankPair>& pairs,
+                      const Status& why) {
+  if (basis.rank != 0) return;
+  std::string ways;
+  for (const RankPair& pair : pairs)
+    ways += text(basis.names[pair.first], " and ", basis.names[pair.second], ": ",
+                 carrierOf(basis.names, basis.selection, pair), "; ");
+  logWarn("communicator ", basis.config.name, " goes around a cable that is missing or dead; ",
+          ways, why.text());
+}
+
+// Opens the transport; pairs of a mesh whose cable is missing take another way, as those that lose
+// it later do (comm/recover.h).
+Status openAround(const transport::Exchange& exchange, Deadline deadline,
+                  transport::TransportSetup* setup, Core::Parts* parts) {
+  for (;;) {
+    settleTrees(*parts, &parts->tuning);
+    WEFT_TRY(setupOf(*parts, exchange, deadline, setup));
+    std::vector<RankPair> uncabled;
+    setup->uncabled = &uncabled;
+    const Status opened = openTransport(*setup, &parts->selection, &parts->transport);
+    setup->uncabled = nullptr;
+    if (opened.ok() || !goAround(parts->names, uncabled, &parts->selection)) return opened;
+    warnOfWaysAround(*parts, uncabled, opened);
+  }
+}
+
 // What one rank may send to another in one invocation is a put at most.
 Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) {
   plan::CostParameters& costs = parts->tuning.costs;
   std::int64_t stagingKb = 0;
   const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
-  WEFT_TRY(numberKnob(Knob::SegmentKb, costs.between ? most : stagingKbInHost(costs.machine),
+  WEFT_TRY(numberKnob(Knob::SegmentKb, costs.hasLinks() ? most : stagingKbInHost(costs.machine),
                       &stagingKb));
   costs.stagingBytes = static_cast<std::uint64_t>(stagingKb) << 10;
-  const std::size_t maxPut = parts->transport->caps().maxPut;
+  const std::size_t maxPut = parts->target.maxPut;
   if (maxPut < setup.layout.arenaBytes / setup.ranks) costs.arenaBytes = maxPut * setup.ranks;
   parts->target = {.rank = setup.rank,
                    .ranks = setup.ranks,
@@ -357,10 +387,10 @@ Status buildParts(Core::Basis basis, const transport::Exchange& exchange, Deadli
   static_cast<Core::Basis&>(*parts) = std::move(basis);
   const std::vector<std::uint32_t> hosts = hostsOf(parts->names);
   transport::TransportSetup setup;
-  WEFT_TRY(setupOf(*parts, exchange, deadline, &setup));
-  WEFT_TRY(openTransport(setup, &parts->selection, &parts->transport));
+  WEFT_TRY(openAround(exchange, deadline, &setup, parts));
   WEFT_TRY(agree(setup, hosts, parts));
   WEFT_TRY(agreeOnLinks(setup, hosts, parts));
+  WEFT_TRY(timeCables(setup, deadline, parts));
   WEFT_TRY(finishParts(setup, hosts, parts));
   setup.timeoutMs = deadline.pollTimeoutMs();
   WEFT_TRY(openRemoteRanks(setup, nullptr, parts));
@@ -398,6 +428,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
                       caps.direct,
                       caps.polls,
                       static_cast<std::uint64_t>(config.threads),
+                      parent.parts.target.maxPut,
                       topology::numaNodeOf(cores),
                       {}});
   offers[0].known = parent.parts.calibrated;

@@ -147,6 +147,12 @@ class Ways {
       for (std::uint32_t a = 0; a < b; ++a) pairs += isInside({a, b}) == inside;
     return lost != 0 && lost == pairs;
   }
+  // Is verbs wanted for every pair?
+  bool isMesh() const {
+    const bool oneHost = isOneHost(hostsOf(names_));
+    const bool oneEach = std::ranges::max(hostsOf(names_)) + 1 == names_.size();
+    return (oneEach || wish_.inside == "verbs") && (oneHost || wish_.between == "verbs");
+  }
   bool isLeft(const RankPair& pair) const { return lost(pair) < of(pair).size(); }
   std::string now(const RankPair& pair) const { return of(pair)[lost(pair)]; }
 
@@ -305,6 +311,27 @@ Status openTransport(const transport::TransportSetup& setup, TransportSelection*
   if (!oneHost && wish.all && !isWire(wish.inside)) return otherHost(setup.names, wish);
   WEFT_TRY(Opening(setup, wish, selection).run(out));
   return wish.faults.empty() ? Status() : faulty::makeFaulty(std::move(*out), wish.faults, out);
+}
+
+bool goAround(const std::vector<PeerName>& names, const std::vector<RankPair>& uncabled,
+              TransportSelection* selection) {
+  if (uncabled.empty() || !isMesh(names, *selection)) return false;
+  TransportSelection around = *selection;
+  for (const RankPair& pair : uncabled) ++around.lost[pair];
+  std::vector<std::uint32_t> reached{0};
+  for (std::size_t next = 0; next < reached.size(); ++next)
+    for (std::uint32_t r = 1; r < names.size(); ++r)
+      if (std::ranges::count(reached, r) == 0 &&
+          !around.lost.contains(std::minmax(r, reached[next])))
+        reached.push_back(r);
+  if (reached.size() != names.size()) return false;
+  *selection = std::move(around);
+  return true;
+}
+
+bool isMesh(const std::vector<PeerName>& names, const TransportSelection& selection) {
+  Wish wish;
+  return parse(selection.wanted, &wish).ok() && Ways(wish, names, selection).isMesh();
 }
 
 std::string carrierOf(const std::vector<PeerName>& names, const TransportSelection& selection,

@@ -26,6 +26,15 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts);
 Status openTransport(const transport::TransportSetup& setup, TransportSelection* selection,
                      std::unique_ptr<transport::Transport>* out);
 
+// Where it fails and names pairs without a living cable (TransportSetup::uncabled), these may take
+// the next way, as if they had lost a link: true if what is left of the mesh joins all ranks. What is
+// then in `selection` opens another time.
+bool goAround(const std::vector<PeerName>& names, const std::vector<RankPair>& uncabled,
+              TransportSelection* selection);
+
+// Is each pair of ranks to be joined by cables of its own, whatever it has lost since?
+bool isMesh(const std::vector<PeerName>& names, const TransportSelection& selection);
+
 // What carries bytes between two ranks, if anything is left: "verbs", "ofi" or "memory".
 std::string carrierOf(const std::vector<PeerName>& names, const TransportSelection& selection,
                       const RankPair& pair);

@@ -7,17 +7,24 @@
 namespace weft::forest {
 namespace {
 
+struct Arc {
+  std::uint32_t from = 0, to = 0, edge = 0;  // of the flow
+  Units capacity = 0;                        // of the whole graph
+};
+
 // A tree that does not reach all ranks yet.
 struct Sapling {
   Tree tree;
   std::vector<std::uint32_t> reached;
   std::vector<double> at;  // by rank: when a part comes there; < 0: not yet
+  std::vector<bool>
+      refused;  // by arc: for good, as a set of ranks that is short of capacity stays so
+  const Arc* next = nullptr;
 };
 
-struct Arc {
-  std::uint32_t from = 0, to = 0, edge = 0;  // of the flow
-  Units capacity = 0;                        // of the whole graph
-};
+// Up to so many ranks all trees grow at once, each by an edge in turn, so that none is left with what the
+// others did not want, and is deep. It takes flows among all trees instead of all ranks.
+constexpr std::uint32_t kTogether = 32;
 
 class Packer {
  public:
@@ -41,6 +48,7 @@ class Packer {
   }
 
   std::vector<Tree> run() {
+    if (ranks_ <= kTogether) return growTogether();
     for (const std::uint32_t root : demand_.roots) {
       std::vector<Sapling> saplings{seed(root)};
       left_ -= demand_.parts;
@@ -62,40 +70,78 @@ class Packer {
   Sapling seed(std::uint32_t root) const {
     Sapling one{{root, 0, static_cast<std::uint32_t>(demand_.parts), {}},
                 {root},
-                std::vector<double>(ranks_, -1)};
+                std::vector<double>(ranks_, -1),
+                std::vector<bool>(arcs_.size(), false)};
     one.at[root] = 0;
     return one;
   }
 
   // Where fewer parts than a tree has may take an edge, the others go on as a tree of their own.
   bool grow(Sapling one, std::vector<Sapling>* others) {
-    std::vector<bool> refused(arcs_.size(), false);
     while (one.reached.size() < ranks_) {
-      const Arc* const arc = nextArc(one, refused);
-      if (arc == nullptr) return false;
-      const Units most = std::min(flow_.capacity(arc->edge), static_cast<Units>(one.tree.parts));
-      const Units parts = mayTake(*arc, most, *others);
-      if (parts == 0) {
-        refused[static_cast<std::size_t>(arc - arcs_.data())] = true;
-        continue;
-      }
-      if (parts < static_cast<Units>(one.tree.parts)) others->push_back(cut(&one, parts));
-      take(*arc, &one);
+      one.next = nextArc(one);
+      if (one.next == nullptr) return false;
+      extend(&one, others);
     }
     trees_.push_back(std::move(one.tree));
     return true;
   }
 
+  // By its next arc, if the others leave that to it.
+  void extend(Sapling* one, std::vector<Sapling>* others) {
+    const Arc& arc = *std::exchange(one->next, nullptr);
+    const Units most = std::min(flow_.capacity(arc.edge), static_cast<Units>(one->tree.parts));
+    const Units parts = mayTake(arc, most, *others);
+    if (parts == 0) {
+      one->refused[static_cast<std::size_t>(&arc - arcs_.data())] = true;
+      return;
+    }
+    if (parts < static_cast<Units>(one->tree.parts)) others->push_back(cut(one, parts));
+    take(arc, one);
+  }
+
+  std::vector<Tree> growTogether() {
+    std::vector<Sapling> all;
+    for (const std::uint32_t root : demand_.roots) {
+      all.push_back(seed(root));
+      flow_.setCapacity(roots_[root], 0);
+    }
+    left_ = 0;
+    while (!all.empty()) {
+      for (Sapling& one : all) {
+        if (one.next == nullptr || flow_.capacity(one.next->edge) == 0) one.next = nextArc(one);
+        if (one.next == nullptr) return {};
+      }
+      const auto first = std::ranges::min_element(
+          all, {}, [](const Sapling& one) { return arrival(one, *one.next); });
+      Sapling one = std::move(*first);
+      *first = std::move(all.back());
+      all.pop_back();
+      extend(&one, &all);
+      if (one.reached.size() < ranks_)
+        all.push_back(std::move(one));
+      else
+        trees_.push_back(std::move(one.tree));
+    }
+    std::ranges::sort(trees_, {}, [](const Tree& t) { return std::pair(t.root, t.first); });
+    return std::move(trees_);
+  }
+
+  // When a part comes over it, in the time that a link of one unit takes.
+  static double arrival(const Sapling& one, const Arc& arc) {
+    return one.at[arc.from] + 1.0 / arc.capacity;
+  }
+
   // The one over which a part comes first somewhere; of those the least used.
-  const Arc* nextArc(const Sapling& one, const std::vector<bool>& refused) const {
+  const Arc* nextArc(const Sapling& one) const {
     const Arc* best = nullptr;
     double first = 0, least = 0;
     for (const std::uint32_t from : one.reached)
       for (const std::uint32_t number : arcsOf_[from]) {
         const Arc& arc = arcs_[number];
         const Units free = flow_.capacity(arc.edge);
-        if (one.at[arc.to] >= 0 || free == 0 || refused[number]) continue;
-        const double at = one.at[from] + 1.0 / arc.capacity;
+        if (one.at[arc.to] >= 0 || free == 0 || one.refused[number]) continue;
+        const double at = arrival(one, arc);
         const double used = 1 - static_cast<double>(free) / arc.capacity;
         if (best != nullptr && std::pair(at, used) >= std::pair(first, least)) continue;
         best = &arc;
@@ -144,7 +190,7 @@ class Packer {
 
   void take(const Arc& arc, Sapling* one) {
     flow_.setCapacity(arc.edge, flow_.capacity(arc.edge) - static_cast<Units>(one->tree.parts));
-    one->at[arc.to] = one->at[arc.from] + 1.0 / arc.capacity;
+    one->at[arc.to] = arrival(*one, arc);
     one->reached.push_back(arc.to);
     one->tree.edges.push_back({arc.from, arc.to});
   }

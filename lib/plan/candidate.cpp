@@ -35,6 +35,7 @@ bool mayCopyShared(const Call& call, const Tuning& tuning) {
 // nodes, and an order of additions of an algorithm's own is, but for a crowd, for those between hosts.
 bool isAutomatic(const schedule::Algorithm& algorithm, const Tuning& tuning) {
   if (tuning.ranks < algorithm.automaticFrom) return false;
+  if (algorithm.levels == schedule::Levels::Links) return tuning.costs.cables.has_value();
   return tuning.costs.between ||
          ((algorithm.levels == schedule::Levels::One || !tuning.costs.memoryNodes.empty()) &&
           (algorithm.order != schedule::SumOrder::Algorithm || isCrowdedHost(tuning)));

@@ -16,16 +16,14 @@ RoutedTransport::RoutedTransport(Parts parts)
     : parts_(std::move(parts)),
       rankOf_(parts_.transports.size()),
       lastError_(&parts_.transports[0]->lastError()) {
-  for (const auto& part : parts_.transports) {
-    caps_.polls = caps_.polls || part->caps().polls;
-    caps_.maxPut = std::min(caps_.maxPut, part->caps().maxPut);
-  }
+  for (const auto& part : parts_.transports) caps_.polls = caps_.polls || part->caps().polls;
   caps_.sleeps = caps_.polls && std::ranges::all_of(parts_.transports, [](const auto& part) {
                    return part->caps().sleeps || !part->caps().polls;
                  });
   for (std::uint32_t r = 0; r < parts_.routes.size(); ++r) {
     const Route& route = parts_.routes[r];
     std::vector<std::uint32_t>& ranks = rankOf_[route.part];
+    caps_.maxPut = std::min(caps_.maxPut, parts_.transports[route.part]->caps().maxPut);
     ranks.resize(std::max<std::size_t>(ranks.size(), route.peer + 1));
     ranks[route.peer] = r;
   }

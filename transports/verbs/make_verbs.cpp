@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/hash.h"
 #include "base/knobs.h"
@@ -43,6 +44,7 @@ class Maker {
   Status takeOpenings(const std::vector<Opening>& openings);
   Status findWiring();
   Status gatherHoles(std::vector<Holes>* all) const;
+  Status tellUncabled(std::vector<std::uint32_t> peers) const;
   void describeWiring() const;
   Status gatherHello(AllHeard* all);
   Status addDomains();
@@ -155,7 +157,22 @@ Status Maker::findWiring() {
     }
   }
   describeWiring();
-  return checkWhole(fabric_, holes, how);
+  const Status whole = checkWhole(fabric_, holes, how);
+  if (!whole.ok()) WEFT_TRY(tellUncabled(peersWithoutEdge(fabric_, setup_.rank, wiring_)));
+  return whole;
+}
+
+// Who makes something of the error may go around these pairs.
+Status Maker::tellUncabled(std::vector<std::uint32_t> peers) const {
+  if (setup_.uncabled == nullptr) return {};
+  std::vector<std::vector<std::uint32_t>> all;
+  WEFT_TRY(gatherLists(setup_, {}, std::move(peers), &all));
+  std::set<std::pair<std::uint32_t, std::uint32_t>> pairs;  // both ends may name one
+  for (std::uint32_t rank = 0; rank < all.size(); ++rank)
+    for (const std::uint32_t peer : all[rank])
+      if (peer < setup_.ranks && peer != rank) pairs.insert(std::minmax(rank, peer));
+  setup_.uncabled->assign(pairs.begin(), pairs.end());
+  return {};
 }
 
 Status Maker::gatherHoles(std::vector<Holes>* all) const {
@@ -265,7 +282,10 @@ Status Maker::verify() {
   std::vector<std::vector<char>> words;
   WEFT_TRY(gatherLists(setup_, {}, std::vector<char>(mine.begin(), mine.end()), &words));
   std::erase_if(words, [](const auto& theirs) { return theirs.empty(); });
-  if (words.empty()) return all;
+  if (words.empty()) {
+    WEFT_TRY(tellUncabled(wire_->silentPeers()));
+    return all;
+  }
   ErrorData data = all.data();
   data.what += "; " + joined(words, ", ", [](const auto& theirs) {
                  return std::string(theirs.begin(), theirs.end());

@@ -303,14 +303,19 @@ void wireByHello(const Fabric& fabric, std::uint32_t rank, const AllHeard& all, 
   sortEdges(wiring);
 }
 
-Holes holesOf(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring) {
+std::vector<std::uint32_t> peersWithoutEdge(const Fabric& fabric, std::uint32_t rank,
+                                            const Wiring& wiring) {
   const std::vector<bool> reached = reachedBy(fabric, rank, wiring);
-  Holes holes;
+  std::vector<std::uint32_t> peers;
   forPeers(fabric, rank, [&](std::uint32_t peer) {
-    if (peer < rank || reached[peer]) return;
-    if (holes.count++ == 0) holes.first = peer;
+    if (peer > rank && !reached[peer]) peers.push_back(peer);
   });
-  return holes;
+  return peers;
+}
+
+Holes holesOf(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring) {
+  const std::vector<std::uint32_t> peers = peersWithoutEdge(fabric, rank, wiring);
+  return {static_cast<std::uint32_t>(peers.size()), peers.empty() ? 0 : peers[0]};
 }
 
 bool isWhole(const std::vector<Holes>& holes) {

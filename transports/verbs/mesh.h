@@ -79,6 +79,9 @@ struct Holes {
   std::uint32_t first = 0;
 };
 Holes holesOf(const Fabric& fabric, std::uint32_t rank, const Wiring& wiring);
+// Which they are.
+std::vector<std::uint32_t> peersWithoutEdge(const Fabric& fabric, std::uint32_t rank,
+                                            const Wiring& wiring);
 // Of all ranks: has every pair that is to reach each other an edge?
 bool isWhole(const std::vector<Holes>& holes);
 // An error that names the first pair without an edge, with the reason.

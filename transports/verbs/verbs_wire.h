@@ -33,6 +33,8 @@ class VerbsWire final : public Wire, private Handshakes::Ends {
   std::uint32_t ping(Deadline deadline, bool wholly);
   // The error of the first that is, or of the first link that is down.
   Status silence(Code code) const;
+  // Those with such an edge.
+  std::vector<std::uint32_t> silentPeers() const;
   bool isAnyDown() const { return anyDown_; }
 
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }

@@ -35,6 +35,13 @@ std::uint32_t VerbsWire::ping(Deadline deadline, bool wholly) {
   return silent_;
 }
 
+std::vector<std::uint32_t> VerbsWire::silentPeers() const {
+  std::vector<std::uint32_t> peers;
+  for (const Rail& rail : rails_)
+    if (rail.silent() || links_[rail.way.peer].down()) peers.push_back(rail.way.peer);
+  return peers;
+}
+
 Status VerbsWire::silence(Code code) const {
   const auto isWrong = [&](const Rail& rail) {
     return anyDown_ ? links_[rail.way.peer].down() : rail.silent();

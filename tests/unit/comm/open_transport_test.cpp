@@ -36,6 +36,25 @@ TEST(Carriers, BetweenHostsOfiStandsInForVerbs) {
   EXPECT_EQ(carrier("auto", {0, 2}, 1, "ofi"), "");
 }
 
+TEST(Mesh, GoesAroundWhatLeavesAllJoined) {
+  TransportSelection mesh{"verbs", "", {}};
+  EXPECT_TRUE(isMesh(kNames, mesh));
+  EXPECT_FALSE(goAround(kNames, {}, &mesh));
+  EXPECT_FALSE(goAround(kNames, {{0, 1}, {0, 2}}, &mesh));
+  EXPECT_TRUE(mesh.lost.empty());
+  EXPECT_TRUE(goAround(kNames, {{0, 1}}, &mesh));
+  EXPECT_EQ(carrierOf(kNames, mesh, {0, 1}), "memory");
+  EXPECT_FALSE(goAround(kNames, {{0, 2}}, &mesh));
+}
+
+TEST(Mesh, IsNoneWhereMemoryOrASwitchJoinsSome) {
+  for (const char* wanted : {"auto", "shm+verbs", "ofi", "verbs+ofi"}) {
+    TransportSelection other{wanted, "", {}};
+    EXPECT_FALSE(isMesh(kNames, other)) << wanted;
+    EXPECT_FALSE(goAround(kNames, {{0, 1}}, &other)) << wanted;
+  }
+}
+
 transport::TransportSetup setupOf(std::uint32_t rank) {
   transport::TransportSetup setup;
   setup.rank = rank;
