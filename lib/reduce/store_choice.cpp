@@ -70,12 +70,11 @@ void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  StorePreference& preferred = preference(bytes);
   const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
-  const Try now = preferred.due(to, bytes, 2 * piece);
+  const Try now = preference_.due(to, bytes, 2 * piece);
   const std::size_t done = now == Try::None ? 0 : 2 * piece;
-  if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preferred : nullptr);
-  if (preferred.isPastCaches())
+  if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
+  if (preference_.isPastCaches())
     copyPast(target + done, source + done, bytes - done);
   else
     copyBytes(target + done, source + done, bytes - done);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -44,14 +43,14 @@ class StoreChoice {
   // The memory must not overlap. Whoever is told afterwards by a release store sees all of it.
   void copy(void* to, const void* from, std::size_t bytes);
 
-  // Of copies of so many bytes.
-  StorePreference& preference(std::size_t bytes) { return preferences_[bytes >= kLarge ? 1 : 0]; }
+  StorePreference& preference() { return preference_; }
 
-  static constexpr std::size_t kLeast = 2048;      // shorter copies go through the caches
-  static constexpr std::size_t kLarge = 16 << 10;  // those in between stay in the nearest cache
+  // Shorter copies go through the caches: their reader's first miss decides, and a try would take
+  // longer than they do.
+  static constexpr std::size_t kLeast = 8 << 10;
 
  private:
-  std::array<StorePreference, 2> preferences_;
+  StorePreference preference_;
 };
 
 }  // namespace weft::reduce
