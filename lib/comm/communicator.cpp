@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/mark.h"
+#include "base/now.h"
 #include "base/rank_list.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -16,7 +17,6 @@
 #include "comm/recover.h"
 #include "plan/plan_hash.h"
 #include "transports/mapping.h"
-#include "tune/stopwatch.h"
 
 namespace weft::comm {
 
@@ -124,9 +124,9 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
 Status Communicator::runObserved(Core& core, const engine::Launch& launch) const {
   const bool isForeseen = launch.plan->expected.leastNs > 0;
   if (rank_ != 0 || !isForeseen || !core.expectation.isDue()) return core.executor.run(launch);
-  const double start = tune::nowNs();
+  const double start = nowNs();
   WEFT_TRY(core.executor.run(launch));
-  if (core.expectation.disagrees(launch.plan->expected, tune::nowNs() - start))
+  if (core.expectation.disagrees(launch.plan->expected, nowNs() - start))
     tune::doubt(core.parts.calibrated);
   return {};
 }

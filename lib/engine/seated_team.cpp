@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "base/now.h"
 #include "engine/futex.h"
 #include "engine/waiter.h"
-#include "tune/stopwatch.h"
 
 namespace weft::engine {
 namespace {
@@ -51,10 +51,10 @@ void SeatedTeam::measure() {
 // How long until all members have had a piece.
 double SeatedTeam::measureOnce() {
   if (!awake_.load(std::memory_order_relaxed)) awaitAllAsleep();
-  const double start = tune::nowNs();
+  const double start = nowNs();
   publish(
       size(), [](void*, int) {}, nullptr, kWakes | kOwnOnly);
-  const auto sinceStart = [start] { return tune::nowNs() - start; };
+  const auto sinceStart = [start] { return nowNs() - start; };
   for (Patience patience(kSpins); !allDone(job_.load()) && sinceStart() < kLatestNs;)
     patience.pause();
   const double ns = sinceStart();
@@ -63,10 +63,9 @@ double SeatedTeam::measureOnce() {
 }
 
 void SeatedTeam::awaitAllAsleep() const {
-  const double start = tune::nowNs();
+  const double start = nowNs();
   const auto isAwake = [](const Seat& seat) { return seat.asleep.load() == 0; };
-  while (std::any_of(seats_.begin() + 1, seats_.end(), isAwake) &&
-         tune::nowNs() - start < kLatestNs)
+  while (std::any_of(seats_.begin() + 1, seats_.end(), isAwake) && nowNs() - start < kLatestNs)
     sched_yield();
 }
 

@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
-#include "tune/stopwatch.h"
+#include "base/now.h"
 
 namespace weft::engine {
 
 PoolTeam::PoolTeam(std::uint32_t size, const Pool& pool) : Team(size), pool_(pool) {
   constexpr int kRuns = 5;
   for (int i = 0; i < kRuns; ++i) {
-    const double start = tune::nowNs();
+    const double start = nowNs();
     run(
         size, [](void*, int) {}, nullptr, true);
-    const double ns = tune::nowNs() - start;
+    const double ns = nowNs() - start;
     costs_.awakeNs = i == 0 ? ns : std::min(ns, costs_.awakeNs);
   }
   costs_.asleepNs = costs_.awakeNs;

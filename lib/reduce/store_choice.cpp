@@ -2,9 +2,9 @@
 #include "reduce/store_choice.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/copy.h"
+#include "base/now.h"
 #include "reduce/reduce.h"
 
 namespace weft::reduce {
@@ -18,11 +18,6 @@ void copyPast(void* to, const void* from, std::size_t bytes) { copyStream(&to, 1
 void drainStores() {
   std::atomic<int> any;
   any.exchange(1, std::memory_order_seq_cst);
-}
-
-double nowNs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::nano>(now).count();
 }
 
 }  // namespace

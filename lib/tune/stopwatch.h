@@ -4,15 +4,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
-namespace weft::tune {
+#include "base/now.h"
 
-inline double nowNs() {
-  using namespace std::chrono;
-  return duration<double, std::nano>(steady_clock::now().time_since_epoch()).count();
-}
+namespace weft::tune {
 
 // How often this thread had to leave its core to somebody else; each sched_yield counts, too.
 inline long evictions() {

@@ -93,7 +93,7 @@ check_trouble() {
 # messages go by the provider's reads, which their target makes.
 away() {
   local rank pid pids=() code=0 port=$((20000 + RANDOM % 10000)) signs
-  signs=$(mktemp -d "$work/away.XXX")
+  signs=$(mktemp -d -p "$work")
   for rank in 1 0; do
     WEFT_RANK=$rank WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:$port WEFT_SECRET=rig WEFT_TRANSPORT=ofi \
       FI_EFA_INTER_MIN_READ_MESSAGE_SIZE=32768 \
