@@ -255,7 +255,7 @@ TEST(Fork, MayComeWhileAnotherThreadStartsTheLibrary) {
 
 TEST(Fork, OfAProcessRankHarmsNeitherSide) {
   const std::string failed = failures({Kind::Processes, 2}, [](const Rank& r) -> std::string {
-    const pid_t child = ::fork();
+    const pid_t child = forkAtRest();
     if (child == 0) {
       const bool told = weftBarrier(r.comm, nullptr, nullptr) == weftInvalidUsage;
       // Past ThreadSanitizer, which would miss the parent's threads in the child.

@@ -223,7 +223,7 @@ TEST(RegistrationBetweenProcesses, AChildHasItsOwn) {
     constexpr std::size_t kCount = 300000;
     Registered buffer(steps, r.comm, kCount, 7);
     buffer.fill(r.rank + 1);
-    const pid_t child = ::fork();
+    const pid_t child = forkAtRest();
     if (child == 0) {
       const bool seen = buffer.all(r.rank + 1, 0, kCount);
       buffer.fill(99);

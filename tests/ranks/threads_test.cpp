@@ -257,7 +257,7 @@ TEST(ThreadsConfig, ProcessesForkAndExitWithATeam) {
     if (weftAllReduce(data.data(), data.data(), data.size(), weftFloat, weftSum, alone.comm,
                       nullptr, nullptr) != weftSuccess)
       return "the call failed";
-    const pid_t child = ::fork();
+    const pid_t child = forkAtRest();
     if (child == 0) {
       weftCommDestroy(alone.comm);
       std::exit(0);

@@ -95,8 +95,6 @@ bool sleeps(const std::filesystem::path& thread) {
   return name == std::string::npos || stat.compare(name, 3, ") S") == 0;
 }
 
-// What another thread holds at a fork, the allocator of a sanitizer for one, a child would wait for
-// in vain: so all others should be at rest.
 void awaitOtherThreadsAsleep() {
   const std::string self = std::to_string(::gettid());
   const auto isBusy = [&](const std::filesystem::directory_entry& thread) {
@@ -132,12 +130,16 @@ std::string outcome(weftResult_t result, weftComm_t comm) {
   return std::string(weftGetErrorString(result)) + ": " + weftGetLastError(comm);
 }
 
+pid_t forkAtRest() {
+  awaitOtherThreadsAsleep();
+  return ::fork();
+}
+
 Processes::Processes(int n, const std::function<std::string(int)>& body) {
   for (int r = 0; r < n; ++r) {
     const Pipe report;
     std::fflush(nullptr);
-    awaitOtherThreadsAsleep();
-    const pid_t pid = ::fork();
+    const pid_t pid = forkAtRest();
     if (pid == 0) {
       for (const int fd : reports_) ::close(fd);
       ::close(report.ends[0]);
