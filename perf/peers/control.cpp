@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -50,15 +51,20 @@ Page& openPage(const std::string& path) {
   return *static_cast<Page*>(memory);
 }
 
-PageOwner::PageOwner(int ranks) : fd_(memfd_create("weft-peers", MFD_CLOEXEC)) {
+bool haveOwnCores(const Page& page) {
+  return static_cast<std::size_t>(page.ranks * page.coresPerRank) <= page.coreCount;
+}
+
+PageOwner::PageOwner(int ranks, int coresPerRank) : fd_(memfd_create("weft-peers", MFD_CLOEXEC)) {
   if (fd_ < 0) fail("cannot create the control page");
   if (ftruncate(fd_, sizeof(Page)) != 0) fail("cannot size the control page");
   page_ = new (mapPage(fd_)) Page;
   page_->driver = getpid();
   page_->ranks = ranks;
+  page_->coresPerRank = coresPerRank;
   const std::vector<int> cores = allowedCores();
-  for (std::size_t rank = 0; rank < kMaxRanks; ++rank)
-    page_->cores[rank] = cores[rank % cores.size()];
+  page_->coreCount = std::min(cores.size(), page_->cores.size());
+  std::copy_n(cores.begin(), page_->coreCount, page_->cores.begin());
 }
 
 PageOwner::~PageOwner() {

@@ -19,6 +19,7 @@ namespace weft::peers {
 
 inline constexpr int kMaxRanks = 16;
 inline constexpr int kMaxGroups = 24;
+inline constexpr int kMostCores = 1024;
 
 enum class Mode : std::uint32_t { Steady, Fresh, Quit };
 
@@ -60,9 +61,14 @@ struct Group {
 struct Page {
   pid_t driver = 0;
   int ranks = 0;
-  std::array<int, kMaxRanks> cores{};  // where rank r is pinned
+  int coresPerRank = 1;                 // of each rank's threads
+  std::size_t coreCount = 0;            // of this machine, that we may use
+  std::array<int, kMostCores> cores{};  // these; rank r has those from r x coresPerRank on
   std::array<Group, kMaxGroups> groups;
 };
+
+// Is there a core for each thread of each rank?
+bool haveOwnCores(const Page& page);
 
 // Opens the page at `path` (made by PageOwner). Throws std::system_error.
 Page& openPage(const std::string& path);
@@ -70,7 +76,7 @@ Page& openPage(const std::string& path);
 // Creates the page as a memfd. Ranks reach it through /proc, so it has no name to clean up.
 class PageOwner {
  public:
-  explicit PageOwner(int ranks);
+  PageOwner(int ranks, int coresPerRank);
   ~PageOwner();
   PageOwner(const PageOwner&) = delete;
   PageOwner& operator=(const PageOwner&) = delete;

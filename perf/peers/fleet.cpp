@@ -129,8 +129,11 @@ void Fleet::launch(const Contender& contender, Member& member) {
   line.push_back(std::to_string(member.group));
   line.insert(line.end(), contender.arguments.begin(), contender.arguments.end());
 
+  std::vector<std::string> knobs = contender.environment;
+  if (const int threads = owner_.page().coresPerRank; threads > 1)
+    knobs.insert(knobs.begin(), fmt::format("WEFT_THREADS={}", threads));
   if (contender.threads || !contender.launcher.empty()) {
-    member.processes = {spawn(line, contender.environment)};
+    member.processes = {spawn(line, knobs)};
     return;
   }
   const std::string root =
@@ -139,7 +142,7 @@ void Fleet::launch(const Contender& contender, Member& member) {
   const int ranks = owner_.page().ranks;
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> environment = weftEnvironment(root, secret, rank, ranks);
-    append(environment, contender.environment);
+    append(environment, knobs);
     Words whole;
     if (hosts_.given()) {
       whole = {hosts_.shell, hosts_.of(rank, ranks)};

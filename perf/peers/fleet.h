@@ -50,7 +50,8 @@ Contender weftVariant(const std::string& text);
 
 class Fleet {
  public:
-  explicit Fleet(int ranks, Hosts hosts = {}) : owner_(ranks), hosts_(std::move(hosts)) {}
+  // Each rank has `threads` cores; weft and the floor use as many threads.
+  Fleet(int ranks, int threads, Hosts hosts) : owner_(ranks, threads), hosts_(std::move(hosts)) {}
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;

@@ -12,9 +12,10 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "rank.h"
 
@@ -52,76 +53,51 @@ struct Floor {
   std::array<Call, kMaxRanks> calls;
 };
 
-// Ranks that share a core yield at once.
-int spinsFor(const Page& page) {
-  const auto first = page.cores.begin();
-  const std::set<int> cores(first, first + page.ranks);
-  return static_cast<int>(cores.size()) < page.ranks ? 0 : 1000;
-}
-
-class FloorRank : public Library {
+// One thread's part of a rank's work.
+class Part {
  public:
-  FloorRank(Floor& floor, const Seat& seat)
-      : floor_(floor), rank_(static_cast<std::size_t>(seat.rank)), spins_(spinsFor(*seat.page)) {}
+  Part(const Floor& floor, std::size_t rank, std::size_t part, std::size_t parts)
+      : floor_(floor), rank_(rank), part_(part), parts_(parts) {}
 
-  void prepare(const Call& call) override {
-    floor_.calls[rank_] = call;
-    exchange();
-  }
-
-  void run(const Call& call) override {
-    exchange();
+  void run(const Call& call) const {
     if (floor_.form == Form::Pull) {
       pull(call);
     } else {
       push(call);
     }
     if (floor_.form == Form::NonTemporal) hwy::FlushStream();
-    exchange();
   }
 
  private:
-  void exchange() {
-    floor_.flags[rank_].value.store(++turn_, std::memory_order_release);
-    for (std::size_t rank = 0; rank < count(); ++rank) await(floor_.flags[rank].value);
-  }
-
-  void await(const std::atomic<std::uint32_t>& flag) const {
-    for (int spin = 0; static_cast<std::int32_t>(flag.load(std::memory_order_acquire) - turn_) < 0;
-         ++spin) {
-      if (spin < spins_) {
-        hwy::Pause();
-      } else {
-        sched_yield();
-      }
-    }
-  }
-
   // My share of the sum, or my block, to every output.
-  void push(const Call& call) {
+  void push(const Call& call) const {
     const std::size_t mine = rank_ * call.block;
     switch (call.collective) {
       case Collective::AllReduce:
         return reduceToAll(share(call.total));
       case Collective::AllGather:
         for (std::size_t to = 0; to < count(); ++to) {
-          copy(call.in, floor_.calls[to].out + mine, call.block);
+          copyPart(call.in, floor_.calls[to].out + mine, call.block);
         }
         return;
       case Collective::ReduceScatter:
-        return reduce({mine, mine + call.block}, mine, outputs(1));
+        return reduceBlock(mine, cut(call.block, part_, parts_));
       case Collective::Broadcast:
         return broadcast(share(call.total));
       case Collective::AllToAll:
         for (std::size_t to = 0; to < count(); ++to) {
-          copy(call.in + to * call.block, floor_.calls[to].out + mine, call.block);
+          copyPart(call.in + to * call.block, floor_.calls[to].out + mine, call.block);
         }
         return;
     }
   }
 
+  void reduceBlock(std::size_t block, Span span) const {
+    reduce({block + span.begin, block + span.end}, block, outputs(1));
+  }
+
   // The root's buffer goes out from all cores.
-  void broadcast(Span span) {
+  void broadcast(Span span) const {
     for (std::size_t to = 1; to < count(); ++to) {
       copy(floor_.calls[0].out + span.begin, floor_.calls[to].out + span.begin,
            span.end - span.begin);
@@ -129,24 +105,24 @@ class FloorRank : public Library {
   }
 
   // All of my output.
-  void pull(const Call& call) {
+  void pull(const Call& call) const {
     const std::size_t mine = rank_ * call.block;
     switch (call.collective) {
       case Collective::AllReduce:
-        return reduce({0, call.total}, 0, outputs(1));
+        return reduce(cut(call.total, part_, parts_), 0, outputs(1));
       case Collective::AllGather:
         for (std::size_t from = 0; from < count(); ++from) {
-          copy(floor_.calls[from].in, call.out + from * call.block, call.block);
+          copyPart(floor_.calls[from].in, call.out + from * call.block, call.block);
         }
         return;
       case Collective::ReduceScatter:
         return push(call);
       case Collective::Broadcast:
-        if (rank_ > 0) copy(floor_.calls[0].out, call.out, call.total);
+        if (rank_ > 0) copyPart(floor_.calls[0].out, call.out, call.total);
         return;
       case Collective::AllToAll:
         for (std::size_t from = 0; from < count(); ++from) {
-          copy(floor_.calls[from].in + mine, call.out + from * call.block, call.block);
+          copyPart(floor_.calls[from].in + mine, call.out + from * call.block, call.block);
         }
         return;
     }
@@ -214,6 +190,11 @@ class FloorRank : public Library {
     hn::StoreU(value, tag, to);
   }
 
+  void copyPart(const float* from, float* to, std::size_t elements) const {
+    const Span span = cut(elements, part_, parts_);
+    copy(from + span.begin, to + span.begin, span.end - span.begin);
+  }
+
   void copy(const float* from, float* to, std::size_t elements) const {
     if (floor_.form != Form::NonTemporal) {
       std::memcpy(to, from, elements * sizeof(float));
@@ -227,21 +208,132 @@ class FloorRank : public Library {
     for (; i < elements; ++i) to[i] = from[i];
   }
 
-  // This thread's share of a vector, cut at cache lines.
+  // This thread's share of a vector that all ranks work on.
   Span share(std::size_t total) const {
+    return cut(total, rank_ * parts_ + part_, count() * parts_);
+  }
+
+  // Piece `which` of so many, cut at cache lines.
+  static Span cut(std::size_t total, std::size_t which, std::size_t pieces) {
     const std::size_t line = 16;
     const std::size_t lines = (total + line - 1) / line;
-    const std::size_t begin = lines * rank_ / count() * line;
-    const std::size_t end = lines * (rank_ + 1) / count() * line;
+    const std::size_t begin = lines * which / pieces * line;
+    const std::size_t end = lines * (which + 1) / pieces * line;
     return {std::min(begin, total), std::min(end, total)};
   }
 
   std::size_t count() const { return static_cast<std::size_t>(floor_.ranks); }
 
+  const Floor& floor_;
+  const std::size_t rank_;
+  const std::size_t part_;
+  const std::size_t parts_;
+};
+
+// The further threads of a rank. They spin while calls follow each other, and sleep else.
+class Team {
+ public:
+  explicit Team(std::vector<Part> parts) : parts_(std::move(parts)) {
+    for (const Part& part : parts_) threads_.emplace_back([this, &part] { serve(part); });
+  }
+
+  ~Team() {
+    call_ = nullptr;
+    next();
+  }
+
+  void begin(const Call& call) {
+    call_ = &call;
+    done_.store(0, std::memory_order_relaxed);
+    next();
+  }
+
+  void await() const {
+    while (done_.load(std::memory_order_acquire) < parts_.size()) hwy::Pause();
+  }
+
+ private:
+  void next() {
+    turn_.fetch_add(1);
+    turn_.notify_all();
+  }
+
+  void serve(const Part& part) {
+    for (std::uint32_t seen = 0;;) {
+      for (int spin = 0; spin < 20000 && turn_.load(std::memory_order_acquire) == seen; ++spin)
+        hwy::Pause();
+      turn_.wait(seen);
+      ++seen;
+      if (call_ == nullptr) return;
+      part.run(*call_);
+      done_.fetch_add(1, std::memory_order_release);
+    }
+  }
+
+  const std::vector<Part> parts_;
+  const Call* call_ = nullptr;
+  alignas(64) std::atomic<std::uint32_t> turn_{0};
+  alignas(64) std::atomic<std::size_t> done_{0};
+  std::vector<std::jthread> threads_;
+};
+
+std::vector<Part> furtherParts(const Floor& floor, std::size_t rank, std::size_t parts) {
+  std::vector<Part> further;
+  for (std::size_t part = 1; part < parts; ++part) further.emplace_back(floor, rank, part, parts);
+  return further;
+}
+
+class FloorRank : public Library {
+ public:
+  FloorRank(Floor& floor, const Seat& seat)
+      : floor_(floor),
+        rank_(static_cast<std::size_t>(seat.rank)),
+        spins_(haveOwnCores(*seat.page) ? 1000 : 0),
+        mine_(floor, rank_, 0, threadsOf(*seat.page)),
+        team_(furtherParts(floor, rank_, threadsOf(*seat.page))) {}
+
+  void prepare(const Call& call) override {
+    floor_.calls[rank_] = call;
+    exchange();
+  }
+
+  void run(const Call& call) override {
+    exchange();
+    team_.begin(call);
+    mine_.run(call);
+    team_.await();
+    exchange();
+  }
+
+ private:
+  static std::size_t threadsOf(const Page& page) {
+    return haveOwnCores(page) ? static_cast<std::size_t>(page.coresPerRank) : 1;
+  }
+
+  void exchange() {
+    floor_.flags[rank_].value.store(++turn_, std::memory_order_release);
+    for (int rank = 0; rank < floor_.ranks; ++rank)
+      await(floor_.flags[static_cast<std::size_t>(rank)].value);
+  }
+
+  // Ranks that share a core yield at once.
+  void await(const std::atomic<std::uint32_t>& flag) const {
+    for (int spin = 0; static_cast<std::int32_t>(flag.load(std::memory_order_acquire) - turn_) < 0;
+         ++spin) {
+      if (spin < spins_) {
+        hwy::Pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
   Floor& floor_;
   const std::size_t rank_;
   const int spins_;
   std::uint32_t turn_ = 0;
+  const Part mine_;
+  Team team_;
 };
 
 }  // namespace

@@ -37,9 +37,13 @@ int rankFromEnvironment() {
 }
 
 void pinThread(const Seat& seat) {
+  const Page& page = *seat.page;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(seat.page->cores[static_cast<std::size_t>(seat.rank)]), &set);
+  for (int core = 0; core < page.coresPerRank; ++core) {
+    const auto which = static_cast<std::size_t>(seat.rank * page.coresPerRank + core);
+    CPU_SET(static_cast<std::size_t>(page.cores[which % page.coreCount]), &set);
+  }
   if (sched_setaffinity(0, sizeof(set), &set) != 0) throw std::runtime_error("cannot pin a rank");
 }
 

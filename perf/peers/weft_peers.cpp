@@ -29,6 +29,7 @@ namespace {
 
 struct Settings {
   std::vector<int> ranks = {2};
+  int threads = 1;
   int rounds = 4;
   std::vector<std::string> sizes = {"8",    "64", "512", "1K",  "4K",  "16K", "64K",
                                     "256K", "1M", "4M",  "16M", "64M", "256M"};
@@ -162,7 +163,7 @@ bool startAll(const Settings& settings, const std::vector<Contender>& wanted, Fl
 // False if a contender did not start or failed on the way; the others are measured all the same.
 bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
   const ScratchFolder folder;
-  Fleet fleet(ranks, settings.hosts);
+  Fleet fleet(ranks, settings.threads, settings.hosts);
   bool isComplete = startAll(settings, contenders(ranks, folder.path(), settings.hosts), fleet);
   std::vector<Stop> stops;
   for (const Job& job : jobsOf(settings, ranks)) stops.push_back({job, {}});
@@ -183,6 +184,11 @@ void addOptions(CLI::App& app, Settings& settings) {
   app.add_option("--ranks", settings.ranks, "ranks, one or more values")
       ->delimiter(',')
       ->check(CLI::Range(1, kMaxRanks))
+      ->capture_default_str();
+  app.add_option(
+         "--threads", settings.threads,
+         "cores of each rank, on which weft (WEFT_THREADS) and the floor have a thread each")
+      ->check(CLI::Range(1, kMostCores))
       ->capture_default_str();
   app.add_option("--rounds", settings.rounds)->check(tools::positive())->capture_default_str();
   app.add_option("--sizes", settings.sizes, "bytes, K or M")->delimiter(',')->capture_default_str();
