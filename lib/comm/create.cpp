@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -104,19 +105,25 @@ Status hireTeam(std::uint32_t cores, CommConfig* config) {
 struct Offer {
   cpu_set_t cores;
   std::uint64_t direct, polls, threads, maxPut;
-  std::int64_t node;  // NUMA, of the cores
+  double shareNs, wakeNs;  // of the threads
+  std::int64_t node;       // NUMA, of the cores
   tune::KnownMachine known;
 };
 
 Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* offer) {
-  *offer = {topology::allowedCores(),
+  const cpu_set_t cores = topology::allowedCores();
+  WEFT_TRY(hireTeam(topology::usableCores(cores), &mine->config));
+  const std::shared_ptr<engine::Team>& team = mine->config.team;
+  const engine::Team::Costs costs = team ? team->costs() : engine::Team::Costs();
+  *offer = {cores,
             transport.caps().direct,
             transport.caps().polls,
             static_cast<std::uint64_t>(mine->config.threads),
             transport.caps().maxPut,
-            topology::numaNodeOf(topology::allowedCores()),
+            costs.awakeNs,
+            costs.asleepNs,
+            topology::numaNodeOf(cores),
             {}};
-  WEFT_TRY(hireTeam(topology::usableCores(offer->cores), &mine->config));
   if (mine->rank != 0) return {};
   WEFT_TRY(tune::thisMachine(&offer->known));
   if (!tune::isSane(tune::estimated(offer->known.calibration.machine())))
@@ -136,14 +143,30 @@ std::uint32_t coresOf(const std::vector<Offer>& offers, const std::vector<std::u
   return topology::usableCores(together);
 }
 
-// A rank's part of them, by how many threads it has.
-std::uint32_t coresOfRank(const std::vector<Offer>& offers, const std::vector<std::uint32_t>& hosts,
-                          const Core::Parts& mine) {
-  std::uint64_t threads = 0;
-  for (std::size_t r = 0; r < offers.size(); ++r)
-    if (hosts[r] == hosts[mine.rank]) threads += offers[r].threads;
-  const std::uint64_t cores = mine.coresHere * offers[mine.rank].threads / threads;
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(1, cores));
+// By rank: its part of its host's, by how many threads it has.
+std::vector<std::uint32_t> coresByRank(const std::vector<Offer>& offers,
+                                       const std::vector<std::uint32_t>& hosts,
+                                       const std::vector<std::uint32_t>& coresByHost) {
+  std::vector<std::uint64_t> threads(coresByHost.size(), 0);
+  for (std::size_t r = 0; r < offers.size(); ++r) threads[hosts[r]] += offers[r].threads;
+  std::vector<std::uint32_t> cores;
+  for (std::size_t r = 0; r < offers.size(); ++r) {
+    const std::uint64_t part = coresByHost[hosts[r]] * offers[r].threads / threads[hosts[r]];
+    cores.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>(1, part)));
+  }
+  return cores;
+}
+
+plan::TeamCosts teamCostsOf(const std::vector<Offer>& offers,
+                            const std::vector<std::uint32_t>& cores) {
+  plan::TeamCosts costs{.threads = cores[0]};
+  for (std::size_t r = 0; r < offers.size(); ++r) {
+    const auto threads = static_cast<std::uint32_t>(offers[r].threads);
+    costs.threads = std::min({costs.threads, cores[r], threads});
+    costs.shareNs = std::max(costs.shareNs, offers[r].shareNs);
+    costs.wakeNs = std::max(costs.wakeNs, offers[r].wakeNs);
+  }
+  return costs;
 }
 
 // Which ranks are far from each other. On one host the two levels are its NUMA nodes, if those need no
@@ -180,15 +203,15 @@ Status settle(const transport::TransportSetup& setup, const std::vector<std::uin
   const bool polled = std::ranges::any_of(offers, [](const Offer& o) { return o.polls != 0; });
   parts->target.ring = polled ? 0 : setup.layout.ring;
   parts->target.maxPut = std::ranges::min_element(offers, {}, &Offer::maxPut)->maxPut;
-  std::uint32_t cores = 0;
-  for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h) {
-    const std::uint32_t ofHost = coresOf(offers, hosts, h);
-    if (h == hosts[setup.rank]) parts->coresHere = ofHost;
-    cores += ofHost;
-  }
-  parts->crew = {parts->config.team, coresOfRank(offers, hosts, *parts), 1 / machine.copy.near()};
+  std::vector<std::uint32_t> ofHosts;
+  for (std::uint32_t h = 0; h <= *std::ranges::max_element(hosts); ++h)
+    ofHosts.push_back(coresOf(offers, hosts, h));
+  const std::vector<std::uint32_t> ofRanks = coresByRank(offers, hosts, ofHosts);
+  parts->coresHere = ofHosts[hosts[setup.rank]];
+  parts->crew = {parts->config.team, ofRanks[setup.rank], 1 / machine.copy.near()};
   parts->tuning.costs = {.machine = machine,
-                         .cores = cores,
+                         .cores = std::accumulate(ofHosts.begin(), ofHosts.end(), 0u),
+                         .team = teamCostsOf(offers, ofRanks),
                          .oneProcess = parts->transport->caps().sharesAll,
                          .arenaBytes = setup.layout.arenaBytes,
                          .between = {}};
@@ -422,6 +445,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   WEFT_TRY(parent.parts.transport->branch(setup, parent.members, &parts.transport));
   if (!parts.transport) return {};
   const transport::Caps caps = parts.transport->caps();
+  const plan::TeamCosts& team = parent.parts.tuning.costs.team;
   std::vector<Offer> offers;
   for (const cpu_set_t& cores : parent.cores)
     offers.push_back({cores,
@@ -429,6 +453,8 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
                       caps.polls,
                       static_cast<std::uint64_t>(config.threads),
                       parent.parts.target.maxPut,
+                      team.shareNs,
+                      team.wakeNs,
                       topology::numaNodeOf(cores),
                       {}});
   offers[0].known = parent.parts.calibrated;

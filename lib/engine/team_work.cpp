@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/team_work.h"
 
+#include "plan/costs.h"
+
 namespace weft::engine {
 namespace {
 
-// A piece takes at least twice what sharing costs, so two threads gain a quarter of the time or more.
-constexpr double kWorth = 2;
+using plan::kWorthSharing;
+
 // A thread that shares its core may lose it for a scheduler's slice, while the others wait for its
 // piece. Then only what is so long is worth it that this is the smaller part.
 constexpr double kSliceNs = 4e6, kMostLoss = 0.05;
@@ -15,7 +17,8 @@ constexpr double kSliceNs = 4e6, kMostLoss = 0.05;
 void TeamWork::begin(double ns) {
   leftNs_ = ns;
   const Team::Costs& costs = crew_.team->costs();
-  hasTeam_ = leftNs_ >= kWorth * std::min(costs.awakeNs, costs.asleepNs) && crew_.team->take();
+  hasTeam_ =
+      leftNs_ >= kWorthSharing * std::min(costs.awakeNs, costs.asleepNs) && crew_.team->take();
   if (hasTeam_ && crew_.cores > 1) crew_.team->stayAwake();
 }
 
@@ -30,11 +33,12 @@ void TeamWork::end() {
 std::uint32_t TeamWork::piecesOf(double ns) {
   const Team::Costs& costs = crew_.team->costs();
   const std::uint32_t members = crew_.team->size(), seated = std::min(members, crew_.cores);
-  wakes_ = leftNs_ >= kWorth * costs.asleepNs;
+  wakes_ = leftNs_ >= kWorthSharing * costs.asleepNs;
   leftNs_ -= ns;
   if (ns * kMostLoss >= kSliceNs) return members;
   if (seated < 2 || !(wakes_ || crew_.team->isAwake())) return 1;
-  return static_cast<std::uint32_t>(std::clamp(ns / (kWorth * costs.awakeNs), 1.0, double(seated)));
+  return static_cast<std::uint32_t>(
+      std::clamp(ns / (kWorthSharing * costs.awakeNs), 1.0, double(seated)));
 }
 
 }  // namespace weft::engine

@@ -37,10 +37,23 @@ struct Cables {
 // How a message comes to a peer.
 enum class Medium : std::uint8_t { Memory, Cable, Rails };
 
+// Whoever shares a step with other threads of the rank cuts it into pieces that take so many times
+// what sharing costs at least: two threads gain a quarter of the time then, or more.
+inline constexpr double kWorthSharing = 2;
+
+// The threads of each rank that have a core of their own, of the rank that has fewest, and what they
+// cost the one that costs most.
+struct TeamCosts {
+  std::uint32_t threads = 1;
+  double shareNs = 0;  // a step among those that are awake
+  double wakeNs = 0;   // once a call
+};
+
 // Where schedules run: what the ranks agreed on.
 struct CostParameters {
   tune::Machine machine;
   std::uint32_t cores = 1;  // that the ranks have together
+  TeamCosts team = {};
   bool oneProcess = false;  // writing to a peer's buffer is a plain store, not a CMA copy
   std::uint64_t arenaBytes = 0;
   std::uint64_t stagingBytes = 0;

@@ -48,15 +48,16 @@ inline double acrossOf(std::uint32_t ranks, const CostParameters& costs) {
   return ranks > 1 ? (ranks - shareOf(ranks, costs)) / (ranks - 1) : 0;
 }
 
-// Two cores have been measured, and more of them may share the last cache.
-inline double crowdOf(const CostParameters& costs) {
-  return std::max(1.0, std::min<double>(costs.cores, costs.machine.sharers) / 2);
+// Two cores have been measured, and more of them, if the ranks use so many, may share the last cache.
+inline double crowdOf(std::uint32_t ranks, const CostParameters& costs) {
+  const double used = std::min<double>(costs.cores, double(ranks) * costs.team.threads);
+  return std::max(1.0, std::min<double>(used, costs.machine.sharers) / 2);
 }
 
 // The footprint at which the two met what these cores meet.
-inline double crowded(double footprint, const CostParameters& costs) {
+inline double crowded(double footprint, std::uint32_t ranks, const CostParameters& costs) {
   const double own = costs.machine.cacheBytes;
-  return footprint <= own ? footprint : std::max(own, footprint * crowdOf(costs));
+  return footprint <= own ? footprint : std::max(own, footprint * crowdOf(ranks, costs));
 }
 
 }  // namespace weft::plan

@@ -15,6 +15,7 @@ namespace {
 struct Work {
   double ns = 0;       // on its core
   double further = 0;  // of that, because peers are of other NUMA nodes
+  double kernel = 0;   // of that, in the kernel, writing to peers' processes
   double rounds = 0;
 };
 
@@ -31,7 +32,7 @@ class Model {
     if (costs_.hasLinks() && !isRooted) return LinkTimes(prices_).alikeNs();
     const Work root = workOf(schedule_.root);
     const Work other = otherWork(root);
-    const double core = coreNs(root.ns, other.ns);
+    const double core = std::max(coreNs(root.ns, other.ns), queueNs(other));
     const double rounds = std::max({root.rounds, other.rounds, prices_.hops()});
     const double meeting = costs_.cables ? 0 : rounds * roundNs(schedule_.ranks, costs_);
     return meeting + (costs_.hasLinks() ? LinkTimes(prices_).rootedNs(core) : core);
@@ -48,19 +49,34 @@ class Model {
     return first / segments + busiest * (segments - 1) / segments;
   }
 
+  // Who writes to one process by the kernel waits for each other, as long as its buffer is too small
+  // to hold huge pages (docs/performance.md).
+  double queueNs(const Work& other) const {
+    constexpr double kHugePage = 2 << 20;
+    const bool isRooted = schedule::isRooted(schedule_.collective);
+    if (!isRooted || prices_.bufferBytes() >= 2 * kHugePage) return 0;
+    return (schedule_.ranks - 1) * other.kernel;
+  }
+
   Work workOf(std::uint32_t rank) {
     const schedule::Program& ops = prices_.look(rank);
     Work work;
+    double byTeam = 0;
     Rounds rounds{.sent = schedule_.ranks > 1};  // who waits first waits for who sends first
     bool fetches = false;
     for (const schedule::Op& op : ops.ops) {
       const double further = prices_.furtherNs(op, ops);
-      work.ns += prices_.ns(op, ops) + further;
+      const double ns = prices_.ns(op, ops) + further;
+      work.ns += ns;
+      byTeam += prices_.byTeamNs(ns);
       work.further += further;
+      work.kernel += prices_.kernelNs(op);
       fetches = fetches || (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine);
       if (op.kind == schedule::OpKind::Wait) rounds.end();
       if (op.kind == schedule::OpKind::Put) rounds.sent = true;
     }
+    if (work.ns >= kWorthSharing * costs_.team.wakeNs)
+      work.ns = std::min(work.ns, byTeam + costs_.team.wakeNs);
     // A copy waits for its first line; a sum has other operands to begin with.
     if (fetches) work.ns += costs_.machine.exchangeNs;
     rounds.end();
@@ -101,7 +117,7 @@ double roundNs(std::uint32_t ranks, const CostParameters& costs) {
 
 std::uint64_t streamMin(std::uint32_t ranks, const CostParameters& costs) {
   const auto footprint = static_cast<double>(tune::streamFootprint(costs.machine));
-  return static_cast<std::uint64_t>(footprint / crowdOf(costs) / shareOf(ranks, costs));
+  return static_cast<std::uint64_t>(footprint / crowdOf(ranks, costs) / shareOf(ranks, costs));
 }
 
 double estimateNs(const schedule::Schedule& schedule, const Call& call, const CostParameters& costs,

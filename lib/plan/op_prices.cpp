@@ -25,9 +25,9 @@ OpPrices::OpPrices(const schedule::Schedule& schedule, const Call& call,
       layout_(schedule, call, {regionBytes(), costs.stagingBytes, slotsPerRegion()}) {
   share_ = shareOf(schedule.ranks, costs);
   across_ = acrossOf(schedule.ranks, costs);
-  footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), costs);
+  footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), schedule.ranks, costs);
   user_ = MemoryCosts(machine_, footprint_, across_);
-  tmp_ = MemoryCosts(machine_, crowded(share_ * stagingBytes(), costs), across_);
+  tmp_ = MemoryCosts(machine_, crowded(share_ * stagingBytes(), schedule.ranks, costs), across_);
   near_ = MemoryCosts(machine_, 0, across_);
   streams_ = layout_.bufferBytes() >= streamMin(schedule.ranks, costs);
   fits_ = slotsPerRegion() * layout_.stride() <= regionBytes();
@@ -79,6 +79,19 @@ double OpPrices::ns(const schedule::Op& op, const schedule::Program& program) co
     default:
       return 0;  // a Finish goes along with its sum
   }
+}
+
+double OpPrices::kernelNs(const schedule::Op& op) const {
+  const bool isDirect = op.kind == schedule::OpKind::Put && op.dst.buf == schedule::Buf::Out;
+  return isDirect && !schedule_.shared && !costs_.oneProcess && !op.isSignal() ? putNs(op) : 0;
+}
+
+// As engine/team_work.h shares it.
+double OpPrices::byTeamNs(double ns) const {
+  const TeamCosts& team = costs_.team;
+  const double worth = ns / segments() / (kWorthSharing * team.shareNs);
+  if (team.threads < 2 || !(worth >= 2)) return ns;
+  return ns / std::floor(std::min<double>(worth, team.threads)) + segments() * team.shareNs;
 }
 
 double OpPrices::putNs(const schedule::Op& op) const {

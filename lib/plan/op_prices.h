@@ -34,6 +34,10 @@ class OpPrices {
   double ns(const schedule::Op& op, const schedule::Program& program) const;
   // What it costs more because its bytes cross from one NUMA node to another.
   double furtherNs(const schedule::Op& op, const schedule::Program& program) const;
+  // What takes one thread `ns` in all segments together, by the threads of the rank.
+  double byTeamNs(double ns) const;
+  // Of that, what the kernel does to a peer's process.
+  double kernelNs(const schedule::Op& op) const;
   double bytes(const schedule::Op& op) const;
   // Of one segment: blocks of several travel one by one.
   double messages(const schedule::Op& op) const {
@@ -41,6 +45,7 @@ class OpPrices {
   }
   FarBytes farBytes(std::uint32_t rank);
 
+  double bufferBytes() const { return static_cast<double>(layout_.bufferBytes()); }
   double segments() const { return static_cast<double>(layout_.segments()); }
   double share() const { return share_; }  // ranks of a core
   bool fits() const { return fits_; }      // into staging memory

@@ -34,8 +34,8 @@ Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const Groups& group
   const std::uint32_t ranks = groups.size == 0 ? network.ranks() : groups.size;
   const double share = plan::shareOf(ranks, costs);
   across_ = plan::acrossOf(ranks, costs);
-  footprint_ = plan::crowded(share * static_cast<double>(bufferBytes()), costs);
-  const double staging = plan::crowded(share * static_cast<double>(stagingBytes()), costs);
+  footprint_ = plan::crowded(share * static_cast<double>(bufferBytes()), ranks, costs);
+  const double staging = plan::crowded(share * static_cast<double>(stagingBytes()), ranks, costs);
   user_ = plan::MemoryCosts(machine_, footprint_, across_);
   staged_ = plan::MemoryCosts(machine_, staging, across_);
   near_ = plan::MemoryCosts(machine_, 0, across_);

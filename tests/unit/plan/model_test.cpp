@@ -71,6 +71,39 @@ TEST(Model, RanksThatShareACoreTakeLonger) {
   }
 }
 
+// Two ranks of a host of 16 cores have its last cache for themselves.
+TEST(Model, CoresThatNoRankUsesCrowdNobody) {
+  Tuning few = tuningOf(2, 2), many = tuningOf(2, 16);
+  few.costs.machine.sharers = many.costs.machine.sharers = 16;
+  EXPECT_EQ(streamMin(2, many.costs), streamMin(2, few.costs));
+  EXPECT_LT(streamMin(16, many.costs), streamMin(2, many.costs));
+  const Call call = callOf(schedule::Collective::AllReduce, 1 << 20);
+  EXPECT_EQ(priceOf("mesh", call, many), priceOf("mesh", call, few));
+  many.costs.team.threads = 8;
+  EXPECT_LT(streamMin(2, many.costs), streamMin(2, few.costs));
+}
+
+// As the engine does: pieces that pay for what sharing costs, and helpers that are worth waking.
+TEST(Model, ATeamSharesLongSteps) {
+  Tuning alone = tuningOf(2, 16), team = alone;
+  team.costs.team = {.threads = 8, .shareNs = 1000, .wakeNs = 20000};
+  const auto price = [](std::uint64_t count, const Tuning& t) {
+    return priceOf("shared:direct", callOf(schedule::Collective::ReduceScatter, count), t);
+  };
+  EXPECT_EQ(price(256, team), price(256, alone));
+  EXPECT_LT(price(8 << 20, team), price(8 << 20, alone) / 3);
+  team.costs.team.wakeNs = 1e12;
+  EXPECT_LT(price(4096, team), 1.001 * price(4096, alone));
+}
+
+// The kernel lets one write to a process at a time.
+TEST(Model, KernelCopiesIntoOneProcessTakeTurns) {
+  const Call gather = callOf(schedule::Collective::Gather, 512);
+  const Tuning many = tuningOf(16, 16);
+  EXPECT_GE(priceOf("direct:direct", gather, many), 15 * many.costs.machine.cmaCallNs);
+  EXPECT_LT(priceOf("direct:staged", gather, many), priceOf("direct:direct", gather, many));
+}
+
 TEST(Model, OneShotForFewBytesMeshForMany) {
   for (const std::uint32_t ranks : {4u, 8u, 16u}) {
     const Tuning t = tuningOf(ranks, ranks);
