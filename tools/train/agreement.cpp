@@ -20,4 +20,17 @@ void agree(Communicator& team, const std::string& what, uint64_t value, Exit cod
   }
 }
 
+void onRankZero(Communicator& team, const std::function<void()>& work) {
+  int32_t code = 0;
+  std::string why;
+  try {
+    if (team.rank() == 0) work();
+  } catch (const Failure& failure) {
+    code = failure.code();
+    why = failure.what();
+  }
+  team.broadcast(&code, &code, 1);
+  if (code != 0) throw SharedFailure(static_cast<Exit>(code), why);
+}
+
 }  // namespace weft::train

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "tools/train/failure.h"
@@ -19,5 +20,8 @@ class SharedFailure : public Failure {
 // Collective: throws SharedFailure unless `value`, a fingerprint of `what`, is rank 0's on every
 // rank.
 void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData);
+
+// Collective: rank 0 does it for all. Its Failure is a SharedFailure on every rank.
+void onRankZero(Communicator& team, const std::function<void()>& work);
 
 }  // namespace weft::train

@@ -9,6 +9,7 @@
 #include "perf/common/report_file.h"
 #include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
+#include "tools/train/weights/initial_weights.h"
 
 namespace weft::train {
 namespace {
@@ -72,6 +73,7 @@ void checkFiles(const Options& options) {
     throw Failure(Exit::kCannotWrite, error.what());
   }
   checkResume(options);
+  if (!options.initFrom.empty()) static_cast<void>(InitialWeights(options.initFrom, options.shape));
 }
 
 }  // namespace weft::train

@@ -8,7 +8,8 @@
 namespace weft::train {
 
 // Finds before the first step what would be found after the last: files of the options that cannot
-// be written, and a checkpoint to go on from that is not there. Throws Failure.
+// be written, a checkpoint to go on from that is not there, and weights to begin with that are of
+// another model. Throws Failure.
 void checkFiles(const Options& options);
 
 // Whether a folder holds a checkpoint.

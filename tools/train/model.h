@@ -52,6 +52,8 @@ class Model {
   void draw(uint64_t seed, const std::function<void(size_t parameter, const float*)>& take) const;
   // Fills the weights with those, rounded to nearest.
   void initialize(uint64_t seed);
+  // Fills those of one parameter, rounded to nearest.
+  void set(size_t parameter, const float* weights);
 
   // Called in backward as soon as a parameter's gradient is complete, on the thread of backward.
   void onGradient(std::function<void(size_t parameter)> hook);

@@ -163,7 +163,14 @@ void addOutput(CLI::App& app, Options& options) {
       "--resume", options.resume,
       "Go on from the last checkpoint of this folder; if it is --save's, begin where there "
       "is none yet");
-  app.add_option("--export", options.exportTo, "At the end, write one .safetensors file of fp32");
+  app.add_option(
+      "--init-from", options.initFrom,
+      "Begin with the weights of this file (.safetensors, .pt, .bin or their .index.json), or of "
+      "this folder of Hugging Face's, in place of drawn ones");
+  app.add_option(
+      "--export", options.exportTo,
+      "At the end, write the weights in fp32 by Hugging Face's names: as torch.save does "
+      "to FILE.pt, FILE.pth or FILE.bin, else as safetensors");
   app.add_option("--scaling", options.scaling,
                  "Print a scaling table for these numbers of local ranks")
       ->delimiter(',')
@@ -250,8 +257,11 @@ void validate(const Options& options) {
   if (options.saveEvery > 0 && options.save.empty()) {
     throw Failure(Exit::kUsage, "--save-every needs a folder, --save DIR");
   }
-  if (options.independent && !(options.save.empty() && options.resume.empty())) {
-    throw Failure(Exit::kUsage, "--independent ranks would overwrite each other's --save");
+  if (options.independent &&
+      !(options.save.empty() && options.resume.empty() && options.exportTo.empty())) {
+    throw Failure(Exit::kUsage,
+                  "--independent ranks would overwrite each other's files; leave out "
+                  "--save, --resume and --export");
   }
   if (options.stochastic && options.params == Params::kFloat32) {
     throw Failure(Exit::kUsage, "--rounding stochastic is for --params bf16 or bf16-only");

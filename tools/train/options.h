@@ -75,6 +75,7 @@ struct Options {
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone
   std::string resume;
+  std::string initFrom;  // a file or a folder of weights
   std::string exportTo;
 
   // The scaling table.

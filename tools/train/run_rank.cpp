@@ -107,20 +107,6 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   return summary;
 }
 
-// Rank 0 looks at the files, for all.
-void checkFilesOfAll(const Options& options, Communicator& world) {
-  int32_t code = 0;
-  std::string why;
-  try {
-    if (world.rank() == 0) checkFiles(options);
-  } catch (const Failure& failure) {
-    code = failure.code();
-    why = failure.what();
-  }
-  world.broadcast(&code, &code, 1);
-  if (code != 0) throw SharedFailure(static_cast<Exit>(code), why);
-}
-
 bool isThereToResume(const std::string& folder, Communicator& team) {
   int32_t has = hasCheckpoint(folder);
   team.broadcast(&has, &has, 1);
@@ -186,7 +172,7 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
 
 // Returns the exit code.
 int train(const Options& options, Communicator& world, Communicator& team) {
-  checkFilesOfAll(options, world);
+  onRankZero(world, [&] { checkFiles(options); });
   const TrainingData data(options);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);

@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,6 +18,8 @@
 #include "tools/train/agreement.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
+#include "tools/train/weights/export.h"
+#include "tools/train/weights/initial_weights.h"
 
 namespace weft::train {
 namespace {
@@ -38,6 +41,12 @@ Element elementOf(const Options& options) {
 size_t elementBytes(const Options& options) {
   return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
+
+// A file that goes at the end of a scope.
+struct Removed {
+  const std::string& file;
+  ~Removed() { std::remove(file.c_str()); }
+};
 
 }  // namespace
 
@@ -69,8 +78,16 @@ Trainer::Trainer(const Options& options, Communicator& team, const TrainingData&
   gatherLayersInTime();
 }
 
+// In fp32, one parameter after the other: those of a file, or drawn ones.
+void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)>& take) const {
+  if (options_.initFrom.empty()) return model_.draw(options_.seed, take);
+  const InitialWeights stored(options_.initFrom, options_.shape);
+  for (size_t i = 0; i < specification_.size(); ++i) take(i, stored.of(i).data());
+}
+
 void Trainer::shareInitialWeights() {
-  if (team_.rank() == 0) model_.initialize(options_.seed);
+  if (team_.rank() == 0)
+    visitInitialWeights([this](size_t i, const float* weights) { model_.set(i, weights); });
   check(weftShardStart(shard_, 0));
   agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
   if (options_.params == Params::kBfloat16) shareFp32Weights();
@@ -84,7 +101,7 @@ void Trainer::shareFp32Weights() {
     team_.broadcast(drawn, weights.data(), weights.size());
     check(weftShardSetWeights(shard_, parameter, weights.data()));
   };
-  if (team_.rank() == 0) return model_.draw(options_.seed, share);
+  if (team_.rank() == 0) return visitInitialWeights(share);
   for (size_t i = 0; i < specification_.size(); ++i) share(i, nullptr);
 }
 
@@ -266,10 +283,15 @@ void Trainer::resume(const std::string& folder) {
   ahead_.startAt(static_cast<uint64_t>(ended_ * options_.accumulate));
 }
 
-// Rank 0 writes it.
+// Rank 0 writes it, of what all have written aside under the names that the shard knows.
 void Trainer::exportTo(const std::string& file) {
-  const std::string target = team_.rank() == 0 ? tools::ReportFile(file).target() : file;
-  check(weftShardExport(shard_, target.c_str(), 1));
+  const std::string target = team_.rank() == 0 ? tools::ReportFile(file).target() : file,
+                    aside = target + ".weft";
+  check(weftShardExport(shard_, aside.c_str(), 1));
+  onRankZero(team_, [&] {
+    const Removed afterwards{aside};
+    exportWeights(aside, target, options_.shape);
+  });
 }
 
 size_t Trainer::parameters() const {

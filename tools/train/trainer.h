@@ -56,6 +56,7 @@ class Trainer {
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch.
   void resume(const std::string& folder);
+  // Collective. Writes the weights by Hugging Face's names.
   void exportTo(const std::string& file);
 
   size_t parameters() const;
@@ -66,6 +67,7 @@ class Trainer {
   uint64_t weightsFingerprint();
 
  private:
+  void visitInitialWeights(const std::function<void(size_t, const float*)>& take) const;
   void shareInitialWeights();
   void shareFp32Weights();
   void gatherLayersInTime();

@@ -105,11 +105,13 @@ void Model::draw(uint64_t seed, const std::function<void(size_t, const float*)>&
 }
 
 void Model::initialize(uint64_t seed) {
+  draw(seed, [this](size_t i, const float* drawn) { set(i, drawn); });
+}
+
+void Model::set(size_t parameter, const float* weights) {
   const at::NoGradGuard noGradient;
-  draw(seed, [this](size_t i, const float* drawn) {
-    torch_->weights[i].copy_(
-        viewOf(const_cast<float*>(drawn), Element::kFloat32, torch_->weights[i].sizes()));
-  });
+  Tensor& target = torch_->weights[parameter];
+  target.copy_(viewOf(const_cast<float*>(weights), Element::kFloat32, target.sizes()));
 }
 
 void Model::onGradient(std::function<void(size_t parameter)> hook) {
