@@ -37,10 +37,16 @@ std::exception_ptr errorOf(const std::string& text) {
 
 }  // namespace
 
+void Mail::checkOpen() const {
+  if (closing_)
+    throw std::runtime_error("this process group has been destroyed; fix: make a new one");
+}
+
 // ---- Sending
 
 Work Mail::send(const at::Tensor& tensor, int to, int tag) {
   const Elements from = elementsOf("send", tensor);
+  checkOpen();
   std::shared_ptr<Queue> queue;
   {
     const std::lock_guard lock(mutex_);
@@ -78,7 +84,8 @@ void Mail::transmit(int to, const Elements& from, int tag) {
 
 Work Mail::receive(const at::Tensor& tensor, std::optional<int> from, int tag) {
   const Tensors tensors = {tensor};
-  Receive wanted{{}, elementsOf("recv", tensor), from, tag, Clock::now() + who_.timeout};
+  Receive wanted{{}, elementsOf("recv", tensor), from, tag, Clock::now() + timeout_.load()};
+  checkOpen();
   const auto call = c10::make_intrusive<Call>(who_.rank, titleOf(from), tensors, tensors,
                                               shared_from_this(), nullptr);
   wanted.call = call;
@@ -143,7 +150,7 @@ void Mail::expire(Call& call) {
   const std::string text =
       std::string(call.title().range) +
       " Timed out waiting for a message: nobody has sent it to rank " + std::to_string(who_.rank) +
-      " of " + who_.name + " within " + std::to_string(who_.timeout.count()) + " ms" + ended +
+      " of " + who_.name + " within " + std::to_string(timeout_.load().count()) + " ms" + ended +
       "; fix: see what keeps the sender, or give init_process_group a longer timeout";
   failReceives(text, [&](const Receive& receive) { return receive.call.get() == &call; });
 }

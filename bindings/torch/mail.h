@@ -25,10 +25,13 @@ namespace weft::pytorch {
 // comes before its receive, and no limit to how many of those wait.
 class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
  public:
-  explicit Mail(const Identity& who) : who_(who), ways_(static_cast<std::size_t>(who.size)) {}
+  explicit Mail(const Identity& who)
+      : who_(who), timeout_(who.timeout), ways_(static_cast<std::size_t>(who.size)) {}
 
   Work send(const at::Tensor& tensor, int to, int tag);
   Work receive(const at::Tensor& tensor, std::optional<int> from, int tag);
+  // Of receives from now on.
+  void setTimeout(Milliseconds timeout) { timeout_ = timeout; }
   // What was sent gets until then to leave; receives that nobody has answered fail.
   void close(std::chrono::steady_clock::time_point until);
 
@@ -82,7 +85,10 @@ class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
   void noteEnd(int from, const std::string& why);
   bool allEnded() const;
 
+  void checkOpen() const;
+
   const Identity who_;
+  std::atomic<Milliseconds> timeout_;
   std::vector<Way> ways_;
   mutable std::mutex mutex_;  // of what follows, and of the ways
   std::condition_variable ended_;

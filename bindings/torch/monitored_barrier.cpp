@@ -76,7 +76,7 @@ void MonitoredBarrier::follow(Milliseconds timeout) {
   const auto deadline = Clock::now() + std::max(timeout, Milliseconds(1));
   const std::string came = keyOf("came", who_.rank);
   const std::string answered = keyOf("answer", who_.rank);
-  who_.store->set(came, {1});
+  who_.store->set(came, std::vector<std::uint8_t>{1});
   const bool heard = await(answered, deadline);
   who_.store->deleteKey(came);
   const std::string reached = "Rank " + std::to_string(who_.rank) +

@@ -65,8 +65,10 @@ struct ProcessGroupWeft::Shared {
 };
 
 ProcessGroupWeft::ProcessGroupWeft(const Identity& who)
-    : Base(who.rank, who.size), who_(who), shared_(std::make_shared<Shared>(who)) {
-  sequenceNum_ = c10d::SequenceNum(0);
+    : Base(who.rank, who.size),
+      who_(who),
+      shared_(std::make_shared<Shared>(who)),
+      timeoutMs_(who.timeoutMs()) {
   init();
 }
 
@@ -76,23 +78,29 @@ ProcessGroupWeft::~ProcessGroupWeft() {
     static_cast<void>(new std::shared_ptr<Shared>(std::move(shared_)));
     return;
   }
+  close(kFarewell);
   const WithoutPythonLock unlocked;
-  const auto until = std::chrono::steady_clock::now() + std::min(who_.timeout, kFarewell);
+  shared_.reset();
+}
+
+// Once more does nothing.
+void ProcessGroupWeft::close(Milliseconds patience) {
+  if (getpid() != shared_->process) return;
+  const WithoutPythonLock unlocked;
+  const auto until = std::chrono::steady_clock::now() + std::min(who_.timeout, patience);
   shared_->queue->close(until, [this] {
     shared_->comm.abort();
     return true;
   });
   shared_->mail->close(until);
-  shared_.reset();
 }
 
 // The inputs are kept by the body until the call has run, the outputs by the call.
 Work ProcessGroupWeft::submit(const Title& title, const Tensors& inputs, Tensors outputs,
                               Milliseconds timeout, std::size_t bytes,
                               std::function<void(const Way&)> call) {
-  sequenceNum_->increment();
-  const int timeoutMs =
-      timeout == c10d::kUnsetTimeout ? WEFT_UNDEF_INT : static_cast<int>(timeout.count());
+  ++sequence_;
+  const int timeoutMs = timeout == c10d::kUnsetTimeout ? timeoutMs_.load() : inWeft(timeout);
   auto work = c10::make_intrusive<Call>(
       getRank(), title, inputs, std::move(outputs), shared_->queue,
       [shared = shared_.get(), title, timeoutMs, inputs, call = std::move(call)](Call&) {
@@ -142,17 +150,48 @@ void ProcessGroupWeft::monitoredBarrier(const c10d::BarrierOptions& options, boo
 
 void ProcessGroupWeft::setSequenceNumberForGroup() try {
   if (getRank() == 0) {
-    const std::uint64_t first = std::random_device()();
-    who_.store->set(c10d::kSeqNumStoreKey, c10d::toVec<std::uint8_t>(first, 8));
-    sequenceNum_ = c10d::SequenceNum(first);
+    sequence_ = std::random_device()();
+    const std::string digits = std::to_string(sequence_.load());
+    who_.store->set(c10d::kSeqNumStoreKey, std::vector<std::uint8_t>(digits.begin(), digits.end()));
   } else {
-    sequenceNum_ =
-        c10d::SequenceNum(c10d::fromVec<std::uint8_t>(who_.store->get(c10d::kSeqNumStoreKey)));
+    const std::vector<std::uint8_t> digits = who_.store->get(c10d::kSeqNumStoreKey);
+    sequence_ = std::stoull(std::string(digits.begin(), digits.end()));
   }
 } catch (const std::exception& error) {
   blameStore(who_, "the sequence number", error);
 }
 
-std::uint64_t ProcessGroupWeft::getSequenceNumberForGroup() { return sequenceNum_->get(); }
+std::uint64_t ProcessGroupWeft::getSequenceNumberForGroup() { return sequence_; }
+
+void ProcessGroupWeft::setTimeout(Milliseconds timeout) {
+  timeoutMs_ = inWeft(timeout);
+  shared_->mail->setTimeout(timeout);
+}
+
+c10::intrusive_ptr<Base> ProcessGroupWeft::split(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const std::vector<int>& ranks,
+                                                 const c10::intrusive_ptr<Options>& options) {
+  const auto mine = std::find(ranks.begin(), ranks.end(), getRank());
+  if (mine == ranks.end()) return {};
+  Identity who = who_;
+  who.store = store;
+  who.rank = static_cast<int>(mine - ranks.begin());
+  who.size = static_cast<int>(ranks.size());
+  if (options) who.timeout = options->timeout;
+  who.name = "a part of " + who_.name;
+  return c10::make_intrusive<ProcessGroupWeft>(who);
+}
+
+c10::intrusive_ptr<Base::Options> ProcessGroupWeft::getBackendOptions() {
+  return c10::make_intrusive<Options>(getBackendName(), Milliseconds(timeoutMs_.load()));
+}
+
+void ProcessGroupWeft::shutdown() { close(kFarewell); }
+
+void ProcessGroupWeft::abort() {
+  if (getpid() != shared_->process) return;
+  shared_->comm.abort();
+  close(Milliseconds(0));
+}
 
 }  // namespace weft::pytorch

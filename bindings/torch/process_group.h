@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <weft/weft.hpp>
 
 #include "mail.h"
@@ -63,11 +64,24 @@ class ProcessGroupWeft final : public Base {
   void setSequenceNumberForGroup() override;
   std::uint64_t getSequenceNumberForGroup() override;
 
-  // The forms that functional collectives of PyTorch 2 use; there they override.
+  // ---- What only PyTorch 2 knows, some of it only later releases; where they do, these override.
+
+  // The forms that functional collectives use.
   virtual Work allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                const c10d::AllgatherOptions&);
   virtual Work reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                const c10d::ReduceScatterOptions&);
+  // Of calls and messages from now on that have none of their own.
+  virtual void setTimeout(Milliseconds timeout);
+  // The group of these of this one's ranks, which all of them make; nothing on the others. They meet through `store`.
+  virtual bool supportsSplitting() const { return true; }
+  virtual c10::intrusive_ptr<Base> split(const c10::intrusive_ptr<c10d::Store>& store,
+                                         const std::vector<int>& ranks,
+                                         const c10::intrusive_ptr<Options>& options);
+  virtual c10::intrusive_ptr<Options> getBackendOptions();
+  // What destroy_process_group() calls: the group ends, whoever still holds it. abort() does not wait for calls in flight.
+  virtual void shutdown();
+  virtual void abort();
 
  private:
   // What a call of weft needs beside its tensors.
@@ -81,9 +95,12 @@ class ProcessGroupWeft final : public Base {
   Work submit(const Title& title, const Tensors& inputs, Tensors outputs, Milliseconds timeout,
               std::size_t bytes, std::function<void(const Way&)> call);
   int peer(const char* call, int rank) const;
+  void close(Milliseconds patience);
 
   const Identity who_;
   std::shared_ptr<Shared> shared_;
+  std::atomic<int> timeoutMs_;
+  std::atomic<std::uint64_t> sequence_ = 0;
 };
 
 }  // namespace weft::pytorch

@@ -67,9 +67,10 @@ double factorOf(const char* call, const c10d::ReduceOp& op) {
   const auto* given = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
   if (given == nullptr)
     refuse(call, "PREMUL_SUM has no factor", "make it by torch.distributed._make_nccl_premul_sum");
-  if (given->tensor_factors.empty()) return given->double_factor;
-  const at::Tensor& factor = given->tensor_factors.front();
-  if (given->tensor_factors.size() != 1 || factor.numel() != 1 || !factor.device().is_cpu())
+  const Tensors factors = factorsOf(*given);
+  if (factors.empty()) return given->double_factor;
+  const at::Tensor& factor = factors.front();
+  if (factors.size() != 1 || factor.numel() != 1 || !factor.device().is_cpu())
     refuse(call, "PREMUL_SUM takes one factor", "pass a number, or a CPU tensor of one element");
   return factor.item<double>();
 }

@@ -64,7 +64,7 @@ void forget(const Identity& who, const std::string& key) {
 
 }  // namespace
 
-int Identity::timeoutMs() const {
+int inWeft(Milliseconds timeout) {
   return static_cast<int>(std::clamp<std::int64_t>(timeout.count(), 1, INT_MAX));
 }
 

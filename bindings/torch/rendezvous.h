@@ -10,14 +10,17 @@
 
 namespace weft::pytorch {
 
+// A timeout as weft takes it.
+int inWeft(Milliseconds timeout);
+
 // Who a process group is: what torch gives to whoever makes one.
 struct Identity {
   c10::intrusive_ptr<c10d::Store> store;  // of this group alone, by its prefix
   int rank = 0;
   int size = 1;
   Milliseconds timeout{};
-  std::string name;       // in messages
-  int timeoutMs() const;  // as weft takes it
+  std::string name;  // in messages
+  int timeoutMs() const { return inWeft(timeout); }
 };
 
 // Ranks meet by a unique id of weft that the first of them leaves in the store under `key`, and takes away when all have

@@ -2,34 +2,27 @@
 #include "shared_tensors.h"
 
 #include <c10/core/CPUAllocator.h>
-#include <torch/version.h>
 #include <weft/weft.h>
 
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
 
+#include "base.h"
+
 namespace weft::pytorch {
 namespace {
 
-class SharedAllocator final : public c10::Allocator {
+class SharedAllocator final : public Allocator {
  public:
   explicit SharedAllocator(c10::Allocator* otherwise) : otherwise_(otherwise) {}
 
-#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)
-  c10::DataPtr allocate(std::size_t bytes) override { return make(bytes); }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-#else
-  c10::DataPtr allocate(std::size_t bytes) const override { return make(bytes); }
-#endif
   c10::DeleterFnPtr raw_deleter() const override { return &SharedAllocator::free; }
 
   std::atomic<std::size_t> leastBytes{0};
 
  private:
-  c10::DataPtr make(std::size_t bytes) const;
+  c10::DataPtr make(std::size_t bytes) const override;
   static void free(void* memory);
 
   c10::Allocator* const otherwise_;

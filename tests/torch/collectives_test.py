@@ -28,7 +28,7 @@ def total(ranks):
 
 def all_reduce(rank, ranks):
     for dtype in [*INTEGERS, *FLOATS]:
-        wanted = {"SUM": total(ranks), "MIN": 1, "MAX": ranks, "PRODUCT": [1, 1, 2, 6][ranks]}
+        wanted = {"SUM": total(ranks), "MIN": 1, "MAX": ranks, "PRODUCT": [1, 1, 2, 6, 24][ranks]}
         for op, result in wanted.items():
             tensor = value(rank, dtype)
             dist.all_reduce(tensor, getattr(dist.ReduceOp, op))
