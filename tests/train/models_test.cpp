@@ -54,12 +54,15 @@ std::vector<ModelShape> allShapes() {
   shapes.back().rotary = Rotary::kZeroFrequency;
   shapes.push_back(shapes[2]);
   shapes.back().preNorm = false;
+  for (const char* name : {"gptj", "gptneo", "roberta"}) shapes.push_back(optionsOf(name).shape);
   return shapes;
 }
 
 Batch batchFor(const ModelShape& shape, uint64_t first, size_t count) {
   static const std::string text = textOfSquares();
-  Options options = optionsOf(shape.family == Family::kBert ? "bert" : "gpt");
+  Options options = optionsOf("gpt");
+  options.shape.family = shape.family;
+  if (fillsMasks(shape.family)) options.shape.vocabulary = kBytesAndMarks;
   return makeBatchSource(options, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, 64)
       ->batch(0, first, count);
 }

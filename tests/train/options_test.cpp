@@ -53,6 +53,15 @@ TEST(Options, RefusesModelsThatCannotBe) {
   EXPECT_EQ(
       refusal({"--model", "neox", "--heads", "64"}),
       "--hidden 256 / --heads 64 is not a multiple of 8: a quarter of each head turns in pairs");
+  EXPECT_EQ(
+      refusal({"--model", "gptj", "--heads", "64"}),
+      "--hidden 256 / --heads 64 is not a multiple of 8: a quarter of each head turns in pairs");
+  EXPECT_EQ(refusal({"--model", "roberta", "--vocab", "x"}),
+            "--vocab is for BERT, not for roberta");
+  EXPECT_EQ(
+      refusal({"--independent", "--export", "x"}),
+      "--independent ranks would overwrite each other's files; leave out --save, --resume and "
+      "--export");
   EXPECT_EQ(refusal({"--rotary", "zero-frequency"}), "--rotary is for NeoX, not for gpt");
   EXPECT_EQ(refusal({"--vocab", "x"}), "--vocab is for BERT, not for gpt");
   EXPECT_EQ(refusal({"--model", "gpt5"}).find("there is no model gpt5"), 0u);

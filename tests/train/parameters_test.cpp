@@ -29,6 +29,19 @@ TEST(Parameters, AreAsManyAsPublished) {
   }
 }
 
+// As counted from the shapes of Hugging Face's GPTJForCausalLM, GPTNeoForCausalLM and RobertaForMaskedLM.
+TEST(Parameters, AreAsManyAsThoseOfTransformers) {
+  const struct {
+    const char* model;
+    size_t parameters;
+  } models[] = {
+      {"gptj-6b", 6'050'882'784},     {"gptneo-125m", 125'198'592},  {"gptneo-1.3b", 1'315'575'808},
+      {"gptneo-2.7b", 2'651'307'520}, {"roberta-base", 124'697'433}, {"roberta-large", 355'412'057},
+  };
+  for (const auto& [model, parameters] : models)
+    EXPECT_EQ(parametersOf(namedShape(model)).size(), parameters) << model;
+}
+
 TEST(Parameters, APaddedVocabularyIsCounted) {
   ModelShape shape = namedShape("bert-large");
   shape.vocabulary = 30528;

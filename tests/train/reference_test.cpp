@@ -102,6 +102,18 @@ TEST_F(Reference, LambWithoutItsTrustRatioIsLibtorchsAdamW) {
   EXPECT_LT(distance(adamW.norms, lamb.norms), kNorm);
 }
 
+TEST_F(Reference, GptjGptNeoAndRobertaAreThoseOfOneProcess) {
+  for (const char* model : {"gptj", "gptneo", "roberta"}) {
+    const std::string flags =
+        fmt::format("--steps 5 --batch 4 --lr 0.01 --ranks 2 --shard zero3 --model {}", model);
+    const Curve ours = expectToFollow(serial(flags), flags);
+    Options other = optionsOf(flags);
+    other.shape.window = 32;  // all of a sample
+    if (other.shape.family == Family::kGptNeo)
+      expectDeparted(ours, serialCurve(other, {}), "every block looks back on all");
+  }
+}
+
 // At rates where training is stable: others double a rounding error every other step.
 TEST_F(Reference, SgdIsThatOfOneProcess) {
   const std::string flags =

@@ -200,5 +200,13 @@ TEST(SentencePairs, TheShortestTextsWork) {
   }
 }
 
+TEST(SentencePairs, WithoutNextSentencesEachFollowsInOneSegment) {
+  const SentencePairs pairs(byteVocabulary(), bytes(someText()), kLength, 8, 3, false);
+  const Batch batch = pairs.batch(0, 0, 64), both = pairsOf(someText()).batch(0, 0, 64);
+  EXPECT_EQ(std::ranges::count(batch.labels, 1), 0);
+  EXPECT_GT(std::ranges::count(both.labels, 1), 10);
+  EXPECT_EQ(std::ranges::count(batch.segments, 1), 0);
+}
+
 }  // namespace
 }  // namespace weft::train

@@ -174,14 +174,135 @@ struct Neox : SerialModel {
   }
 };
 
+// Queries, keys and values of [length, samples, width], by head.
+std::vector<Tensor> byHead(const Tensor& qkv, int64_t heads) {
+  std::vector<Tensor> parts;
+  for (const Tensor& part : qkv.chunk(3, -1))
+    parts.push_back(part.unflatten(-1, {heads, -1}).permute({1, 2, 0, 3}));
+  return parts;
+}
+
+Tensor mixed(const Tensor& scores, const Tensor& values) {
+  return torch::matmul(scores.softmax(-1), values).permute({2, 0, 1, 3}).flatten(2);
+}
+
+// GPT-J's: neighbouring rows of a quarter of a head are a complex number.
+struct GptjBlock : nn::Module {
+  int64_t heads;
+  nn::LayerNorm norm;
+  nn::Linear qkv, output, expand, contract;
+
+  explicit GptjBlock(const ModelShape& shape)
+      : heads(shape.heads),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-5))),
+        qkv(register_module("qkv", linearWithoutBias(shape.hidden, 3 * shape.hidden))),
+        output(register_module("output", linearWithoutBias(shape.hidden, shape.hidden))),
+        expand(register_module("expand", nn::Linear(shape.hidden, 4 * shape.hidden))),
+        contract(register_module("contract", nn::Linear(4 * shape.hidden, shape.hidden))) {}
+
+  Tensor forward(const Tensor& x, const Tensor& future) {
+    const Tensor normed = norm(x);
+    const std::vector<Tensor> parts = byHead(qkv(normed), heads);
+    const Tensor queries = turn(parts[0]), keys = turn(parts[1]);
+    const Tensor scores =
+        torch::matmul(queries, keys.transpose(2, 3)) / std::sqrt(queries.size(3)) + future;
+    return x + output(mixed(scores, parts[2])) + contract(torch::gelu(expand(normed), "tanh"));
+  }
+
+  // Of [samples, heads, length, width].
+  static Tensor turn(const Tensor& rows) {
+    const int64_t rotary = rows.size(3) / 4, pairs = rotary / 2;
+    const Tensor speeds = torch::pow(10000.0, -torch::arange(pairs) / static_cast<double>(pairs));
+    const Tensor angles = torch::outer(torch::arange(rows.size(2)), speeds);
+    const Tensor numbers =
+        torch::view_as_complex(rows.narrow(3, 0, rotary).contiguous().unflatten(3, {pairs, 2})) *
+        torch::polar(torch::ones_like(angles), angles);
+    return torch::cat(
+        {torch::view_as_real(numbers).flatten(3), rows.narrow(3, rotary, rows.size(3) - rotary)},
+        3);
+  }
+};
+
+struct Gptj : SerialModel {
+  nn::Embedding words;
+  std::vector<std::shared_ptr<GptjBlock>> blocks;
+  nn::LayerNorm norm;
+  nn::Linear output;
+
+  explicit Gptj(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        norm(nullptr),
+        output(nullptr) {
+    for (int64_t i = 0; i < shape.layers; ++i)
+      blocks.push_back(
+          register_module("block" + std::to_string(i), std::make_shared<GptjBlock>(shape)));
+    norm = register_module("norm", layerNorm(shape.hidden, 1e-5));
+    output = register_module("output", nn::Linear(shape.hidden, shape.vocabulary));
+  }
+
+  Tensor loss(const Batch& batch) override {
+    Tensor x = words(turned(batch.tokens, batch));
+    for (const auto& block : blocks) x = block->forward(x, futureMask(batch));
+    return nextByteLoss(output(norm(x)), batch);
+  }
+};
+
+// GPT-Neo's, whose scores are not scaled.
+struct UnscaledAttention : nn::Module {
+  int64_t heads;
+  nn::Linear qkv, output;
+
+  explicit UnscaledAttention(const ModelShape& shape)
+      : heads(shape.heads),
+        qkv(register_module("qkv", linearWithoutBias(shape.hidden, 3 * shape.hidden))),
+        output(register_module("output", nn::Linear(shape.hidden, shape.hidden))) {}
+
+  Tensor forward(const Tensor& x, const Masks& masks) {
+    const std::vector<Tensor> parts = byHead(qkv(x), heads);
+    const Tensor scores = torch::einsum("bhqd,bhkd->bhqk", {parts[0], parts[1]}) + masks.future;
+    return output(mixed(scores, parts[2]));
+  }
+};
+
+struct GptNeo : SerialModel {
+  int64_t window;
+  nn::Embedding words, positions;
+  Blocks<UnscaledAttention> blocks;
+  nn::LayerNorm norm;
+
+  explicit GptNeo(const ModelShape& shape)
+      : window(shape.window),
+        words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
+        blocks(makeBlocks<UnscaledAttention>(*this, shape, 1e-5, "tanh")),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-5))) {}
+
+  Tensor loss(const Batch& batch) override {
+    const Tensor places = torch::arange(static_cast<int64_t>(batch.length));
+    const Tensor back = places.unsqueeze(1) - places;  // from a query to a key
+    Tensor x = words(turned(batch.tokens, batch)) + positions(places.unsqueeze(1));
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const Tensor seen =
+          back.ge(0) & (i % 2 == 0 ? torch::ones_like(back).to(torch::kBool) : back.lt(window));
+      const Tensor mask = torch::where(seen, 0.0, -INFINITY).to(torch::kFloat);
+      x = blocks[i]->afterEachOther(x, {mask, {}});
+    }
+    return nextByteLoss(torch::matmul(norm(x), words->weight.t()), batch);
+  }
+
+  bool decays(const std::string& name, const Tensor& parameter) const override {
+    return name != "positions.weight" && SerialModel::decays(name, parameter);
+  }
+};
+
 // BERT's head for masked words, but for its matrix, which is the embedding.
 struct MaskedWords : nn::Module {
   nn::Linear transform;
   nn::LayerNorm norm;
 
-  explicit MaskedWords(int64_t width)
+  explicit MaskedWords(int64_t width, double epsilon = 1e-12)
       : transform(register_module("transform", nn::Linear(width, width))),
-        norm(register_module("norm", layerNorm(width, 1e-12))) {}
+        norm(register_module("norm", layerNorm(width, epsilon))) {}
 
   Tensor forward(const Tensor& x) { return norm(torch::gelu(transform(x))); }
 };
@@ -190,6 +311,15 @@ struct Bias : nn::Module {
   Tensor values;
   explicit Bias(int64_t width) : values(register_parameter("values", torch::zeros(width))) {}
 };
+
+// The mean over the samples of each one's mean.
+Tensor meanOfMeans(const Tensor& logits, const Tensor& targets) {
+  const auto each =
+      functional::CrossEntropyFuncOptions().reduction(torch::kNone).ignore_index(Batch::kNoTarget);
+  const Tensor losses =
+      functional::cross_entropy(logits.flatten(0, 1), targets.flatten(), each).view_as(targets);
+  return (losses.sum(0) / targets.ne(Batch::kNoTarget).sum(0)).mean();
+}
 
 struct Bert : SerialModel {
   nn::Embedding words, positions, segments;
@@ -221,16 +351,44 @@ struct Bert : SerialModel {
            functional::cross_entropy(follows, torch::tensor(batch.labels));
   }
 
-  // The mean over the samples of each one's mean.
   Tensor maskedWordsLoss(const Tensor& x, const Tensor& targets) {
     const Tensor logits =
         torch::matmul(maskedWords->forward(x), words->weight.t()) + output->values;
-    const auto each = functional::CrossEntropyFuncOptions()
-                          .reduction(torch::kNone)
-                          .ignore_index(Batch::kNoTarget);
-    const Tensor losses =
-        functional::cross_entropy(logits.flatten(0, 1), targets.flatten(), each).view_as(targets);
-    return (losses.sum(0) / targets.ne(Batch::kNoTarget).sum(0)).mean();
+    return meanOfMeans(logits, targets);
+  }
+};
+
+// After each sum a norm, and places that count from 2 up to the padding, whose place is 1.
+struct Roberta : SerialModel {
+  nn::Embedding words, positions, segments;
+  nn::LayerNorm norm;
+  Blocks<SelfAttention> blocks;
+  std::shared_ptr<MaskedWords> maskedWords;
+  std::shared_ptr<Bias> output;
+
+  explicit Roberta(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        positions(register_module("positions", nn::Embedding(shape.positions + 2, shape.hidden))),
+        segments(register_module("segments", nn::Embedding(1, shape.hidden))),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-5))),
+        blocks(makeBlocks<SelfAttention>(*this, shape, 1e-5)),
+        maskedWords(
+            register_module("masked_words", std::make_shared<MaskedWords>(shape.hidden, 1e-5))),
+        output(register_module("output", std::make_shared<Bias>(shape.vocabulary))) {}
+
+  Tensor loss(const Batch& batch) override {
+    const auto length = static_cast<int64_t>(batch.length);
+    const Tensor isWord =
+        torch::arange(length).unsqueeze(1).lt(torch::tensor(batch.used)).to(torch::kLong);
+    Tensor x = norm(words(turned(batch.tokens, batch)) + positions(isWord.cumsum(0) * isWord + 1) +
+                    segments(torch::zeros_like(isWord)));
+    for (const auto& block : blocks) {
+      x = block->norm1(x + block->attention->forward(x, {{}, isWord.t().eq(0)}));
+      x = block->norm2(x + block->mlp->forward(x));
+    }
+    const Tensor logits =
+        torch::matmul(maskedWords->forward(x), words->weight.t()) + output->values;
+    return meanOfMeans(logits, turned(batch.targets, batch));
   }
 };
 
@@ -239,6 +397,12 @@ struct Bert : SerialModel {
 std::shared_ptr<SerialModel> makeSerialModel(const ModelShape& shape) {
   TORCH_CHECK(shape.rotary == Rotary::kPartial, "only partial rotary has a reference");
   switch (shape.family) {
+    case Family::kGptj:
+      return std::make_shared<Gptj>(shape);
+    case Family::kGptNeo:
+      return std::make_shared<GptNeo>(shape);
+    case Family::kRoberta:
+      return std::make_shared<Roberta>(shape);
     case Family::kNeox:
       return std::make_shared<Neox>(shape);
     case Family::kBert:

@@ -24,7 +24,7 @@ class SerialModel : public torch::nn::Module {
 };
 
 // Its parameters are in the order and of the shapes of parametersOf(shape). Untied GPTs, pre-LN
-// BERTs and partial rotary alone.
+// BERTs and partial rotary of NeoX alone.
 std::shared_ptr<SerialModel> makeSerialModel(const ModelShape& shape);
 
 }  // namespace weft::train

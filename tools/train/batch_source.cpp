@@ -49,10 +49,10 @@ std::unique_ptr<Vocabulary> vocabularyOf(const Options& options) {
 
 std::unique_ptr<BatchSource> makeBatchSource(const Options& options, std::span<const uint8_t> text,
                                              size_t samplesPerStep) {
-  if (options.shape.family == Family::kBert) {
+  if (fillsMasks(options.shape.family)) {
     return std::make_unique<SentencePairs>(vocabularyOf(options), text,
                                            static_cast<size_t>(options.length), samplesPerStep,
-                                           options.seed);
+                                           options.seed, options.shape.family == Family::kBert);
   }
   return std::make_unique<NextBytes>(options, text, samplesPerStep);
 }

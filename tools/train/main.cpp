@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-train: GPT, BERT or NeoX, data-parallel over weft, on the bytes of any text. This program
+// weft-train: GPTs, BERTs and NeoX, data-parallel over weft, on the bytes of any text. This program
 // starts ranks, or becomes one.
 #include <fmt/format.h>
 

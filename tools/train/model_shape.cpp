@@ -26,6 +26,15 @@ Named pythia(const std::string& name, int64_t layers, int64_t hidden, int64_t he
   return {name, {Family::kNeox, layers, hidden, heads, vocabulary, 0}};
 }
 
+Named gptNeo(const std::string& name, int64_t layers, int64_t hidden, int64_t heads) {
+  return {name, {Family::kGptNeo, layers, hidden, heads, 50257, 2048, true}};
+}
+
+// Its table of positions has two rows more, for places that count from 2.
+Named roberta(const std::string& name, int64_t layers, int64_t hidden, int64_t heads) {
+  return {name, {Family::kRoberta, layers, hidden, heads, 50265, 512, true, false}};
+}
+
 Named bert(const std::string& name, int64_t layers, int64_t hidden, int64_t heads, bool preNorm) {
   return {name, {Family::kBert, layers, hidden, heads, kBertVocabulary, 512, true, preNorm}};
 }
@@ -35,6 +44,9 @@ const std::vector<Named>& shapes() {
       tiny("gpt", Family::kGpt, kBytes),
       tiny("neox", Family::kNeox, kBytes),
       tiny("bert", Family::kBert, kBytesAndMarks),
+      tiny("gptj", Family::kGptj, kBytes),
+      {"gptneo", {Family::kGptNeo, 4, 256, 4, kBytes, 0, true, true, Rotary::kPartial, 16}},
+      {"roberta", {Family::kRoberta, 4, 256, 4, kBytesAndMarks, 0, true, false}},
       gpt2("gpt2-small", 12, 768),
       gpt2("gpt2-medium", 24, 1024),
       gpt2("gpt2-large", 36, 1280),
@@ -48,6 +60,12 @@ const std::vector<Named>& shapes() {
       pythia("pythia-6.9b", 32, 4096, 32, 50432),
       pythia("pythia-12b", 36, 5120, 40, 50688),
       pythia("neox-20b", 44, 6144, 64, 50432),
+      {"gptj-6b", {Family::kGptj, 28, 4096, 16, 50400, 0}},
+      gptNeo("gptneo-125m", 12, 768, 12),
+      gptNeo("gptneo-1.3b", 24, 2048, 16),
+      gptNeo("gptneo-2.7b", 32, 2560, 20),
+      roberta("roberta-base", 12, 768, 12),
+      roberta("roberta-large", 24, 1024, 16),
       bert("bert-large", 24, 1024, 16, false),
       bert("bert-1.5b", 48, 1600, 25, true),
   };

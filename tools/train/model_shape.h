@@ -8,7 +8,12 @@
 
 namespace weft::train {
 
-enum class Family { kGpt, kNeox, kBert };
+enum class Family { kGpt, kGptj, kGptNeo, kNeox, kBert, kRoberta };
+
+// Whether it learns words that are hidden from it, not the next one.
+constexpr bool fillsMasks(Family family) {
+  return family == Family::kBert || family == Family::kRoberta;
+}
 
 // How positions turn queries and keys in NeoX blocks. Both forms are the same model: the second one
 // turns whole heads, most pairs by an angle of zero, and has the rows of its projections in another
@@ -21,11 +26,13 @@ struct ModelShape {
   int64_t layers;
   int64_t hidden;  // a multiple of heads
   int64_t heads;
-  int64_t vocabulary;   // rows of the embedding; tokens may use fewer
-  int64_t positions;    // the most tokens of a sample; 0 = as many as it has
-  bool tied = false;    // GPT: the embedding is the output matrix as well. BERT's always is
+  int64_t vocabulary;  // rows of the embedding; tokens may use fewer
+  int64_t positions;   // the most tokens of a sample; 0 = as many as it has
+  bool tied =
+      false;  // GPT: the embedding is the output matrix as well. GPT-Neo's and BERT's always are
   bool preNorm = true;  // BERT: LayerNorm before attention and MLP, not after the sum
   Rotary rotary = Rotary::kPartial;
+  int64_t window = 256;  // GPT-Neo: tokens that every second block looks back on, its own included
 
   bool operator==(const ModelShape&) const = default;
 };

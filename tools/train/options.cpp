@@ -20,7 +20,8 @@ namespace weft::train {
 namespace {
 
 constexpr const char* kAbout =
-    "Trains GPT, BERT or GPT-NeoX on the bytes of any text, data-parallel over weft.\n"
+    "Trains GPT, GPT-J, GPT-Neo, GPT-NeoX, BERT or RoBERTa on the bytes of any text, data-parallel "
+    "over weft.\n"
     "The ranks are those that a launcher started (mpirun, srun, torchrun, WEFT_RANK and friends), "
     "or\n"
     "--ranks N local ones, or this process alone.";
@@ -201,10 +202,10 @@ void validateData(const Options& options) {
     throw Failure(Exit::kUsage,
                   "what is to be learned? Name a text, --data FILE, or tokens, "
                   "--megatron PREFIX, and not both (--help lists the options)");
-  if (options.shape.family == Family::kBert && !options.megatron.empty())
+  if (fillsMasks(options.shape.family) && !options.megatron.empty())
     throw Failure(Exit::kUsage,
-                  "--megatron has tokens for GPT and NeoX, not for BERT, which learns "
-                  "pairs of sentences; name a text as --data");
+                  "--megatron has tokens for GPT and NeoX, not for BERT and RoBERTa, which learn "
+                  "sentences; name a text as --data");
   if (options.megatron.empty() && options.shape.vocabulary < kBytes)
     throw Failure(Exit::kUsage, fmt::format("--vocab-size {} is less than the {} bytes that a text "
                                             "is made of",
@@ -233,7 +234,8 @@ void validate(const Options& options) {
     throw Failure(Exit::kUsage,
                   fmt::format("--heads {} does not divide --hidden {}", shape.heads, shape.hidden));
   }
-  if (shape.family == Family::kNeox && shape.hidden / shape.heads % 8 != 0) {
+  const bool turns = shape.family == Family::kNeox || shape.family == Family::kGptj;
+  if (turns && shape.hidden / shape.heads % 8 != 0) {
     throw Failure(Exit::kUsage,
                   fmt::format("--hidden {} / --heads {} is not a multiple of 8: a quarter of each "
                               "head turns in pairs",

@@ -6,6 +6,8 @@
 
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/gpt_layers.h"
+#include "tools/train/models/gptj_layers.h"
+#include "tools/train/models/gptneo_layers.h"
 #include "tools/train/models/neox_layers.h"
 
 namespace weft::train {
@@ -26,10 +28,17 @@ Parameters parametersOf(const ModelShape& shape) {
     case Family::kGpt:
       GptLayers(shape, declaration);
       break;
+    case Family::kGptj:
+      GptjLayers(shape, declaration);
+      break;
+    case Family::kGptNeo:
+      GptNeoLayers(shape, declaration);
+      break;
     case Family::kNeox:
       NeoxLayers(shape, declaration);
       break;
     case Family::kBert:
+    case Family::kRoberta:
       BertLayers(shape, declaration);
       break;
   }

@@ -107,14 +107,14 @@ void Report::head(const std::string& line) const {
 std::string Report::columnsOf(std::optional<double> evaluation) const {
   if (options_.evalEvery == 0) return {};
   if (!evaluation) return ",,";
-  const bool predicts = options_.shape.family != Family::kBert;
+  const bool predicts = !fillsMasks(options_.shape.family);
   return fmt::format(",{:.17g},{}", *evaluation,
                      predicts ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
 }
 
 void Report::addEvaluation(int64_t step, double loss) {
   evaluations_.points.push_back({static_cast<double>(step), loss});
-  const bool predicts = options_.shape.family != Family::kBert;
+  const bool predicts = !fillsMasks(options_.shape.family);
   head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
                    predicts ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
 }

@@ -49,11 +49,12 @@ std::vector<std::span<const uint8_t>> splitSentences(std::span<const uint8_t> te
 }
 
 SentencePairs::SentencePairs(std::unique_ptr<Vocabulary> vocabulary, std::span<const uint8_t> text,
-                             size_t length, size_t samplesPerStep, uint64_t seed)
+                             size_t length, size_t samplesPerStep, uint64_t seed, bool nextSentence)
     : vocabulary_(std::move(vocabulary)),
       length_(length),
       samplesPerStep_(samplesPerStep),
-      seed_(seed) {
+      seed_(seed),
+      nextSentence_(nextSentence) {
   if (length < kShortest) {
     throw Failure(Exit::kUsage, fmt::format("--seq {} is too short for a pair of sentences; it "
                                             "needs at least {}",
@@ -108,7 +109,7 @@ SentencePairs::Pair SentencePairs::choosePair(size_t sentence, Random& random) c
   const size_t cut = from + 1 + random.below(to - from - 1);
   Pair pair{run(from, cut), run(cut, to), 0};
   const size_t others = sentences() - (to - from);
-  if (random.below(2) == 1 && others > 0) {
+  if (nextSentence_ && random.below(2) == 1 && others > 0) {
     const size_t elsewhere = (to + random.below(others)) % sentences();
     const size_t rest = target - std::min(target - 1, pair.first.size());
     pair = {pair.first, run(elsewhere, endOfRun(elsewhere, rest)), 1};
@@ -134,7 +135,8 @@ void SentencePairs::append(const Pair& pair, Random& random, Batch& batch) const
   tokens.insert(tokens.end(), second.begin(), second.end());
   tokens.push_back(marks.separator);
   std::vector<int64_t> targets(length_, Batch::kNoTarget), segments(length_, 0);
-  std::fill_n(segments.begin() + static_cast<ptrdiff_t>(separator) + 1, second.size() + 1, 1);
+  if (nextSentence_)
+    std::fill_n(segments.begin() + static_cast<ptrdiff_t>(separator) + 1, second.size() + 1, 1);
   mask(tokens, targets, separator, random);
   batch.used.push_back(static_cast<int64_t>(tokens.size()));
   batch.labels.push_back(label);

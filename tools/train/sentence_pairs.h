@@ -20,13 +20,13 @@ std::vector<std::span<const uint8_t>> splitSentences(std::span<const uint8_t> te
 
 // A sample is [CLS] first [SEP] second [SEP]. It starts at a sentence, and an epoch starts at each
 // sentence once, in a shuffled order, so a token is seen several times with other masks. The second
-// run follows the first or, in half of the samples, starts at a random sentence (label 1). One
-// sample in ten is shorter than it could be.
+// run follows the first or, in half of the samples, starts at a random sentence (label 1), unless
+// there is nothing to be learned of that: then it always follows, and all is one segment. One sample in ten is shorter than it could be.
 class SentencePairs : public BatchSource {
  public:
   // Throws Failure if the text has too few sentences.
   SentencePairs(std::unique_ptr<Vocabulary> vocabulary, std::span<const uint8_t> text,
-                size_t length, size_t samplesPerStep, uint64_t seed);
+                size_t length, size_t samplesPerStep, uint64_t seed, bool nextSentence = true);
 
   Batch batch(uint64_t step, uint64_t first, size_t count) const override;
   uint64_t vocabularyFingerprint() const override { return vocabulary_->fingerprint(); }
@@ -54,6 +54,7 @@ class SentencePairs : public BatchSource {
   size_t length_;
   size_t samplesPerStep_;
   uint64_t seed_;
+  bool nextSentence_;
 };
 
 }  // namespace weft::train

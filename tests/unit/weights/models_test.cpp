@@ -16,7 +16,8 @@ namespace {
 // A small one of each way to put a model together.
 std::vector<ModelShape> smallShapes() {
   std::vector<ModelShape> shapes;
-  for (const char* name : {"gpt", "gpt2-small", "neox", "bert", "bert-large"}) {
+  for (const char* name :
+       {"gpt", "gpt2-small", "neox", "bert", "bert-large", "gptj", "gptneo", "roberta"}) {
     shapes.push_back(namedShape(name));
     shapes.back().layers = 2;
     shapes.back().hidden = 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT: blocks of bidirectional attention and an exact gelu MLP, post-LN or pre-LN, with the heads
-// for masked words and for the next sentence. Without dropout, so that a step depends on the
+// for masked words and for the next sentence; and RoBERTa, which has the first of them. Without dropout, so that a step depends on the
 // weights and the batch alone.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -9,6 +9,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
 
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/network.h"
@@ -33,29 +34,38 @@ class Bert : public Network {
       });
     }
     return stage({layers_.embeddings, layers_.head}, [&] {
-      return maskedWordsLoss(x, tensorOf(batch.targets, {samples, length})) +
-             nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
+      const Tensor words = maskedWordsLoss(x, tensorOf(batch.targets, {samples, length}));
+      return isRoberta() ? words : words + nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
     });
   }
 
  private:
-  static constexpr double kEpsilon = 1e-12;
+  bool isRoberta() const { return shape().family == Family::kRoberta; }
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
     const Tensor sum = at::embedding(at(layers_.words), tensorOf(batch.tokens, size)) +
                        at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
-                       at(layers_.positions).narrow(0, 0, size[1]);
-    return norm(sum, layers_.embeddingNorm, kEpsilon);
+                       places(batch, size);
+    return norm(sum, layers_.embeddingNorm, epsilon_);
+  }
+
+  Tensor places(const Batch& batch, at::IntArrayRef size) const {
+    const Tensor& table = at(layers_.positions);
+    if (!isRoberta()) return table.narrow(0, 0, size[1]);
+    const Tensor counted = at::arange(size[1], at::kLong);
+    const Tensor place = at::where(counted < tensorOf(batch.used, {size[0], 1}),
+                                   counted + BertLayers::kFirstPlace, BertLayers::kPlaceOfPadding);
+    return at::embedding(table, place);
   }
 
   Tensor preNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
-    const Tensor y = x + attention(norm(x, block.norm1, kEpsilon), block, padding);
-    return y + mlp(norm(y, block.norm2, kEpsilon), block);
+    const Tensor y = x + attention(norm(x, block.norm1, epsilon_), block, padding);
+    return y + mlp(norm(y, block.norm2, epsilon_), block);
   }
 
   Tensor postNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
-    const Tensor y = norm(x + attention(x, block, padding), block.norm1, kEpsilon);
-    return norm(y + mlp(y, block), block.norm2, kEpsilon);
+    const Tensor y = norm(x + attention(x, block, padding), block.norm1, epsilon_);
+    return norm(y + mlp(y, block), block.norm2, epsilon_);
   }
 
   // The mean of the samples' mean losses; only masked places reach the large output matrix.
@@ -65,7 +75,7 @@ class Bert : public Network {
     const Tensor places = at::nonzero(masked.flatten()).squeeze(1);
     const Tensor seen = x.flatten(0, 1).index_select(0, places);
     const Tensor transformed =
-        norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, kEpsilon);
+        norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
     const Tensor logits = linear(transformed, {layers_.words, layers_.outputBias}).to(at::kFloat);
     const Tensor losses = at::cross_entropy_loss(logits, targets.flatten().index_select(0, places),
                                                  {}, at::Reduction::None);
@@ -78,6 +88,7 @@ class Bert : public Network {
   }
 
   BertLayers layers_;
+  const double epsilon_ = isRoberta() ? 1e-5 : 1e-12;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -17,7 +19,11 @@ struct NormAt {
   size_t gain, bias;
 };
 struct LinearAt {
-  size_t weight, bias;
+  static constexpr size_t kNone = SIZE_MAX;
+
+  size_t weight, bias;  // the bias may be kNone
+
+  bool hasBias() const { return bias != kNone; }
 };
 
 class Declaration {
@@ -40,9 +46,10 @@ class Declaration {
     return {gain, bias(name, width)};
   }
 
-  LinearAt linear(const std::string& name, int64_t outputs, int64_t inputs, double deviation) {
+  LinearAt linear(const std::string& name, int64_t outputs, int64_t inputs, double deviation,
+                  bool withBias = true) {
     const size_t weight = add(name + ".weight", {outputs, inputs}, deviation, true);
-    return {weight, bias(name, outputs)};
+    return {weight, withBias ? bias(name, outputs) : LinearAt::kNone};
   }
 
   size_t bias(const std::string& name, int64_t width) {
@@ -57,7 +64,13 @@ class Declaration {
   Parameters result_;
 };
 
-// What every block of the three families has.
+// What a block of some families lacks.
+struct BlockParts {
+  bool qkvBias = true, attentionBias = true;
+  bool secondNorm = true;  // without, norm2 is norm1
+};
+
+// What every block has.
 struct BlockAt {
   size_t layer;
   NormAt norm1;
@@ -67,14 +80,14 @@ struct BlockAt {
 
   // Deviations of matrices, and of the two that add to the residual stream.
   BlockAt(const ModelShape& shape, int64_t index, double inner, double residual,
-          Declaration& declare)
+          Declaration& declare, BlockParts parts = {})
       : layer(declare.layer()) {
     const std::string block = fmt::format("block{}.", index);
     const int64_t width = shape.hidden;
     norm1 = declare.norm(block + "norm1", width);
-    qkv = declare.linear(block + "qkv", 3 * width, width, inner);
-    attention = declare.linear(block + "attention", width, width, residual);
-    norm2 = declare.norm(block + "norm2", width);
+    qkv = declare.linear(block + "qkv", 3 * width, width, inner, parts.qkvBias);
+    attention = declare.linear(block + "attention", width, width, residual, parts.attentionBias);
+    norm2 = parts.secondNorm ? declare.norm(block + "norm2", width) : norm1;
     expand = declare.linear(block + "expand", 4 * width, width, inner);
     contract = declare.linear(block + "contract", width, 4 * width, residual);
   }

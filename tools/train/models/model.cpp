@@ -54,9 +54,14 @@ Tensor viewOf(void* data, Element element, at::IntArrayRef shape) {
 
 std::unique_ptr<Network> makeNetwork(const ModelShape& shape, std::vector<Tensor> weights) {
   switch (shape.family) {
+    case Family::kGptj:
+      return makeGptj(shape, std::move(weights));
+    case Family::kGptNeo:
+      return makeGptNeo(shape, std::move(weights));
     case Family::kNeox:
       return makeNeox(shape, std::move(weights));
     case Family::kBert:
+    case Family::kRoberta:
       return makeBert(shape, std::move(weights));
     case Family::kGpt:
       break;

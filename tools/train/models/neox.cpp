@@ -53,8 +53,6 @@ class Neox : public Network {
  private:
   static constexpr double kEpsilon = 1e-5;
 
-  int64_t headWidth() const { return shape().hidden / shape().heads; }
-
   Tensor rotaryAttention(const Tensor& x, const BlockAt& block, const Rotation& turn,
                          const Tensor& future) const {
     const Tensor qkv = linear(x, block.qkv)

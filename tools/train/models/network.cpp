@@ -18,6 +18,7 @@ namespace weft::train {
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }
 
 Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
+  if (!where.hasBias()) return at::linear(x, at(where.weight));
   return at::linear(x, at(where.weight), at(where.bias));
 }
 
@@ -26,12 +27,16 @@ Tensor Network::norm(const Tensor& x, const NormAt& where, double epsilon) const
   return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, at(where.bias), epsilon);
 }
 
-Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden) const {
-  const Tensor qkv =
-      linear(x, block.qkv)
-          .view({x.size(0), x.size(1), 3, shape_.heads, shape_.hidden / shape_.heads})
-          .permute({2, 0, 3, 1, 4});  // [3, batch, heads, length, width]
-  return linear(attend(qkv[0], qkv[1], qkv[2], hidden), block.attention);
+Tensor Network::projections(const Tensor& x, const LinearAt& where) const {
+  return linear(x, where)
+      .view({x.size(0), x.size(1), 3, shape_.heads, headWidth()})
+      .permute({2, 0, 3, 1, 4});
+}
+
+Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
+                          Scores scores) const {
+  const Tensor qkv = projections(x, block.qkv);
+  return linear(attend(qkv[0], qkv[1], qkv[2], hidden, scores), block.attention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
@@ -56,11 +61,13 @@ Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape) {
 
 Tensor futureMask(int64_t length) { return at::ones({length, length}, at::kBool).triu(1); }
 
-Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden) {
-  const Tensor scaled = query * (1.0 / std::sqrt(static_cast<double>(query.size(-1))));
-  const Tensor scores = at::matmul(scaled, key.transpose(-2, -1))
-                            .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  const Tensor mixed = at::matmul(at::softmax(scores, -1), value);
+Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden,
+              Scores scores) {
+  const double scale =
+      scores == Scores::kScaled ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : 1.0;
+  const Tensor products = at::matmul(query * scale, key.transpose(-2, -1))
+                              .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  const Tensor mixed = at::matmul(at::softmax(products, -1), value);
   return mixed.transpose(1, 2).reshape({query.size(0), query.size(2), -1});
 }
 

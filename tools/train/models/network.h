@@ -18,6 +18,9 @@ namespace weft::train {
 
 using at::Tensor;
 
+// Whether products of queries and keys are divided by the root of their width.
+enum class Scores { kScaled, kAsTheyAre };
+
 // Where the parameters of a family are.
 template <class Layers>
 Layers layersOf(const ModelShape& shape) {
@@ -45,11 +48,15 @@ class Network {
   const ModelShape& shape() const { return shape_; }
   const Tensor& at(size_t parameter) const { return weights_[parameter]; }
 
+  int64_t headWidth() const { return shape_.hidden / shape_.heads; }
+  // Fused projections [3, heads, width] of a sequence: [3, batch, heads, length, width].
+  Tensor projections(const Tensor& x, const LinearAt& where) const;
   Tensor linear(const Tensor& x, const LinearAt& where) const;
   Tensor norm(const Tensor& x, const NormAt& where, double epsilon) const;
   // A block's attention with fused projections [3, heads, width], and its MLP. `gelu` is "none" for
   // the exact one or "tanh".
-  Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden) const;
+  Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
+                   Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
 
   // Runs `compute`, which reads the parameters of these layers and of no others, between the hooks.
@@ -80,7 +87,10 @@ class Network {
 };
 
 std::unique_ptr<Network> makeGpt(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeGptj(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeGptNeo(const ModelShape& shape, std::vector<Tensor> weights);
 std::unique_ptr<Network> makeNeox(const ModelShape& shape, std::vector<Tensor> weights);
+// BERT and RoBERTa.
 std::unique_ptr<Network> makeBert(const ModelShape& shape, std::vector<Tensor> weights);
 
 // Of a batch.
@@ -91,7 +101,8 @@ Tensor futureMask(int64_t length);
 
 // Softmax attention. Queries, keys and values are [batch, heads, length, width], `hidden` is true
 // where a query must not look. Returns [batch, length, heads * width].
-Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden);
+Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden,
+              Scores scores = Scores::kScaled);
 
 // The mean loss of predicting the targets of a batch at every token. logits: [.., vocabulary].
 Tensor nextTokenLoss(const Tensor& logits, const Batch& batch);

@@ -5,6 +5,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include "tools/train/models/rotary.h"
@@ -27,7 +28,7 @@ Tensor frequencies(int64_t headWidth, Rotary form) {
 
 }  // namespace
 
-Rotation::Rotation(int64_t length, int64_t headWidth, Rotary form) {
+Rotation::Rotation(int64_t length, int64_t headWidth, Rotary form, Pairs pairs) : pairs_(pairs) {
   const Tensor perPosition = frequencies(headWidth, form);
   const Tensor angles = at::arange(length, at::kDouble).unsqueeze(1) * perPosition;
   turned_ = 2 * perPosition.size(0);
@@ -37,11 +38,15 @@ Rotation::Rotation(int64_t length, int64_t headWidth, Rotary form) {
 
 Tensor Rotation::operator()(const Tensor& x) const {
   const int64_t half = turned_ / 2;
-  const Tensor first = x.narrow(-1, 0, half), second = x.narrow(-1, half, half);
+  const bool neighbours = pairs_ == Pairs::kNeighbours;
+  const Tensor first = neighbours ? x.slice(-1, 0, turned_, 2) : x.narrow(-1, 0, half);
+  const Tensor second = neighbours ? x.slice(-1, 1, turned_, 2) : x.narrow(-1, half, half);
   const Tensor rest = x.narrow(-1, turned_, x.size(-1) - turned_);
   const Tensor turnedFirst = first * cosine_ - second * sine_;  // in fp32
   const Tensor turnedSecond = second * cosine_ + first * sine_;
-  return at::cat({turnedFirst.to(x.scalar_type()), turnedSecond.to(x.scalar_type()), rest}, -1);
+  const Tensor a = turnedFirst.to(x.scalar_type()), b = turnedSecond.to(x.scalar_type());
+  if (neighbours) return at::cat({at::stack({a, b}, -1).flatten(-2), rest}, -1);
+  return at::cat({a, b, rest}, -1);
 }
 
 }  // namespace weft::train

@@ -8,13 +8,17 @@
 
 namespace weft::train {
 
+// Which rows turn together: (i, i + half of those that turn), or (2i, 2i + 1).
+enum class Pairs { kHalves, kNeighbours };
+
 // Turns the rows of queries or keys, [batch, heads, length, headWidth], by their positions.
 class Rotation {
  public:
-  Rotation(int64_t length, int64_t headWidth, Rotary form);
+  Rotation(int64_t length, int64_t headWidth, Rotary form, Pairs pairs = Pairs::kHalves);
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
+  Pairs pairs_;
   int64_t turned_;            // rows of a head that take part
   at::Tensor cosine_, sine_;  // [length, turned_ / 2]
 };

@@ -9,6 +9,8 @@
 
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/gpt_layers.h"
+#include "tools/train/models/gptj_layers.h"
+#include "tools/train/models/gptneo_layers.h"
 #include "tools/train/models/neox_layers.h"
 #include "tools/train/models/rotary.h"
 
@@ -35,12 +37,12 @@ class Names {
   }
   void linear(const LinearAt& at, const std::string& name, bool transposed = false) {
     one(at.weight, name + ".weight", transposed);
-    one(at.bias, name + ".bias");
+    if (at.hasBias()) one(at.bias, name + ".bias");
   }
   // Of a fused projection.
   void linears(const LinearAt& at, const std::vector<std::string>& names) {
     several(at.weight, withEnding(names, ".weight"));
-    several(at.bias, withEnding(names, ".bias"));
+    if (at.hasBias()) several(at.bias, withEnding(names, ".bias"));
   }
   void copy(const std::string& name, const std::string& of) {
     result_.copies.push_back({name, of});
@@ -80,6 +82,47 @@ HuggingFaceNames gptNames(const ModelShape& shape) {
   return names.take();
 }
 
+HuggingFaceNames gptjNames(const ModelShape& shape) {
+  Declaration declaration;
+  const GptjLayers at(shape, declaration);
+  Names names("transformer.");
+  names.one(at.words, "transformer.wte.weight");
+  for (size_t i = 0; i < at.blocks.size(); ++i) {
+    const std::string block = fmt::format("transformer.h.{}.", i), attention = block + "attn.";
+    names.norm(at.blocks[i].norm1, block + "ln_1");
+    names.linears(at.blocks[i].qkv,
+                  {attention + "q_proj", attention + "k_proj", attention + "v_proj"});
+    names.linear(at.blocks[i].attention, attention + "out_proj");
+    names.linear(at.blocks[i].expand, block + "mlp.fc_in");
+    names.linear(at.blocks[i].contract, block + "mlp.fc_out");
+  }
+  names.norm(at.norm, "transformer.ln_f");
+  names.linear(at.output, "lm_head");
+  return names.take();
+}
+
+HuggingFaceNames gptNeoNames(const ModelShape& shape) {
+  Declaration declaration;
+  const GptNeoLayers at(shape, declaration);
+  Names names("transformer.");
+  names.one(at.words, "transformer.wte.weight");
+  names.one(at.positions, "transformer.wpe.weight");
+  for (size_t i = 0; i < at.blocks.size(); ++i) {
+    const std::string block = fmt::format("transformer.h.{}.", i),
+                      attention = block + "attn.attention.";
+    names.norm(at.blocks[i].norm1, block + "ln_1");
+    names.linears(at.blocks[i].qkv,
+                  {attention + "q_proj", attention + "k_proj", attention + "v_proj"});
+    names.linear(at.blocks[i].attention, attention + "out_proj");
+    names.norm(at.blocks[i].norm2, block + "ln_2");
+    names.linear(at.blocks[i].expand, block + "mlp.c_fc");
+    names.linear(at.blocks[i].contract, block + "mlp.c_proj");
+  }
+  names.norm(at.norm, "transformer.ln_f");
+  names.copy("lm_head.weight", "transformer.wte.weight");
+  return names.take();
+}
+
 HuggingFaceNames neoxNames(const ModelShape& shape) {
   Declaration declaration;
   const NeoxLayers at(shape, declaration);
@@ -115,16 +158,34 @@ void bertBlock(const BlockAt& at, const std::string& name, Names& names) {
   names.linear(at.contract, name + "output.dense");
 }
 
+// All but the heads.
+void bertBody(const BertLayers& at, const std::string& model, Names& names) {
+  names.one(at.words, model + "embeddings.word_embeddings.weight");
+  names.one(at.positions, model + "embeddings.position_embeddings.weight");
+  names.one(at.segments, model + "embeddings.token_type_embeddings.weight");
+  names.norm(at.embeddingNorm, model + "embeddings.LayerNorm");
+  for (size_t i = 0; i < at.blocks.size(); ++i)
+    bertBlock(at.blocks[i], fmt::format("{}encoder.layer.{}.", model, i), names);
+}
+
+HuggingFaceNames robertaNames(const ModelShape& shape) {
+  Declaration declaration;
+  const BertLayers at(shape, declaration);
+  Names names("roberta.");
+  bertBody(at, "roberta.", names);
+  names.linear(at.transform, "lm_head.dense");
+  names.norm(at.transformNorm, "lm_head.layer_norm");
+  names.one(at.outputBias, "lm_head.bias");
+  names.copy("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight");
+  names.copy("lm_head.decoder.bias", "lm_head.bias");
+  return names.take();
+}
+
 HuggingFaceNames bertNames(const ModelShape& shape) {
   Declaration declaration;
   const BertLayers at(shape, declaration);
   Names names("bert.");
-  names.one(at.words, "bert.embeddings.word_embeddings.weight");
-  names.one(at.positions, "bert.embeddings.position_embeddings.weight");
-  names.one(at.segments, "bert.embeddings.token_type_embeddings.weight");
-  names.norm(at.embeddingNorm, "bert.embeddings.LayerNorm");
-  for (size_t i = 0; i < at.blocks.size(); ++i)
-    bertBlock(at.blocks[i], fmt::format("bert.encoder.layer.{}.", i), names);
+  bertBody(at, "bert.", names);
   names.linear(at.pooler, "bert.pooler.dense");
   names.linear(at.nextSentence, "cls.seq_relationship");
   names.linear(at.transform, "cls.predictions.transform.dense");
@@ -139,8 +200,14 @@ HuggingFaceNames bertNames(const ModelShape& shape) {
 
 HuggingFaceNames huggingFaceNames(const ModelShape& shape) {
   switch (shape.family) {
+    case Family::kGptj:
+      return gptjNames(shape);
+    case Family::kGptNeo:
+      return gptNeoNames(shape);
     case Family::kNeox:
       return neoxNames(shape);
+    case Family::kRoberta:
+      return robertaNames(shape);
     case Family::kBert:
       return bertNames(shape);
     case Family::kGpt:
@@ -150,9 +217,14 @@ HuggingFaceNames huggingFaceNames(const ModelShape& shape) {
 }
 
 bool isNoParameter(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kEndings{
-      ".attn.bias",           ".attn.masked_bias",      ".attention.bias", ".attention.masked_bias",
-      ".rotary_emb.inv_freq", "embeddings.position_ids"};
+  constexpr std::array<std::string_view, 8> kEndings{".attn.bias",
+                                                     ".attn.masked_bias",
+                                                     ".attention.bias",
+                                                     ".attention.masked_bias",
+                                                     ".rotary_emb.inv_freq",
+                                                     "embeddings.position_ids",
+                                                     "roberta.pooler.dense.weight",
+                                                     "roberta.pooler.dense.bias"};
   return std::ranges::any_of(kEndings, [&](std::string_view each) { return name.ends_with(each); });
 }
 

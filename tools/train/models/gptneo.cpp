@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-Neo: GPT-2's blocks, but for scores that are not scaled, projections without biases, and every second block that
+// looks back on a window alone.
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+
+#include "tools/train/models/gptneo_layers.h"
+#include "tools/train/models/network.h"
+
+namespace weft::train {
+namespace {
+
+class GptNeo : public Network {
+ public:
+  GptNeo(const ModelShape& shape, std::vector<Tensor> weights)
+      : Network(shape, std::move(weights)), layers_(layersOf<GptNeoLayers>(shape)) {}
+
+  Tensor loss(const Batch& batch) override {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
+    const Tensor tokens = tensorOf(batch.tokens, {samples, length});
+    const Tensor future = futureMask(length);
+    const Tensor beyond = future | at::ones({length, length}, at::kBool).tril(-shape().window);
+    Tensor x = stage({layers_.embeddings}, [&] {
+      return at::embedding(at(layers_.words), tokens) + at(layers_.positions).narrow(0, 0, length);
+    });
+    for (size_t i = 0; i < layers_.blocks.size(); ++i) {
+      const BlockAt& block = layers_.blocks[i];
+      const Tensor& hidden = i % 2 == 0 ? future : beyond;
+      x = stage({block.layer}, [&] {
+        const Tensor y =
+            x + attention(norm(x, block.norm1, kEpsilon), block, hidden, Scores::kAsTheyAre);
+        return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
+      });
+    }
+    return stage({layers_.embeddings, layers_.head}, [&] {
+      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.words));
+      return nextTokenLoss(logits, batch);
+    });
+  }
+
+ private:
+  static constexpr double kEpsilon = 1e-5;
+
+  GptNeoLayers layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Network> makeGptNeo(const ModelShape& shape, std::vector<Tensor> weights) {
+  return std::make_unique<GptNeo>(shape, std::move(weights));
+}
+
+}  // namespace weft::train
