@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "chart.h"
-#include "machine.h"
 #include "overview.h"
+#include "perf/common/machine.h"
 #include "report.h"
 #include "workload.h"
 
@@ -176,15 +176,15 @@ TEST(Overview, TellsTheMeanTheWorstSizeAndHowManyAreAboveTheLimit) {
 }
 
 TEST(Machine, IsNamedByItsProcessorsNumbers) {
-  const Processor intel = parseProcessor(
+  const tools::Processor intel = tools::parseProcessor(
       "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
       "model name\t: Intel(R) Xeon(R) Processor\n\nprocessor\t: 1\nmodel\t\t: 7\n");
-  EXPECT_EQ(kindOf(intel), "intel-family-6-model-143");
+  EXPECT_EQ(tools::kindOf(intel), "intel-family-6-model-143");
   EXPECT_EQ(intel.name, "Intel(R) Xeon(R) Processor");
-  const Processor arm = parseProcessor(
+  const tools::Processor arm = tools::parseProcessor(
       "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\nflags\t:\n:\n");
-  EXPECT_EQ(kindOf(arm), "0x41-family-8-model-0xd40");
-  EXPECT_EQ(kindOf(parseProcessor("")), "unknown-family--model-");
+  EXPECT_EQ(tools::kindOf(arm), "0x41-family-8-model-0xd40");
+  EXPECT_EQ(tools::kindOf(tools::parseProcessor("")), "unknown-family--model-");
 }
 
 TEST(Report, WhatWasNotMeasuredIsADash) {

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "machine.h"
+#include "perf/common/machine.h"
 
 namespace weft::peers {
 namespace {
@@ -125,8 +125,8 @@ void writeJson(std::ostream& out, const std::vector<Measurement>& measurements) 
   }
   nlohmann::json points = nlohmann::json::array();
   for (const Measurement& m : measurements) points.push_back(measurementJson(m));
-  const nlohmann::json machine = {{"cpu", processorName()},
-                                  {"kind", processorKind()},
+  const nlohmann::json machine = {{"cpu", tools::processorName()},
+                                  {"kind", tools::processorKind()},
                                   {"cores", sysconf(_SC_NPROCESSORS_ONLN)}};
   out << nlohmann::json{{"machine", machine}, {"summary", summaries}, {"measurements", points}}
              .dump(1)

@@ -18,9 +18,9 @@
 
 #include "chart.h"
 #include "fleet.h"
-#include "machine.h"
 #include "overview.h"
 #include "perf/common/command_line.h"
+#include "perf/common/machine.h"
 #include "perf/common/report_file.h"
 #include "report.h"
 
@@ -260,7 +260,7 @@ void writeDocument(std::ostream& out, int argc, char** argv,
                    const std::vector<Measurement>& measurements) {
   out << "# Weft and its peers, measured\n\nWritten by `./dev peers";
   for (int i = 1; i < argc; ++i) out << ' ' << argv[i];
-  out << "` on " << machineText()
+  out << "` on " << tools::machineText()
       << ". Microseconds, medians over the rounds; ratios are taken within each round, and shown "
          "as "
          "their median and range. `any`: weft with malloc'ed buffers; `own`: with weftMemAlloc's; "
@@ -273,7 +273,8 @@ void writeDocument(std::ostream& out, int argc, char** argv,
 // In a folder, a file for each kind of processor.
 std::string fileOf(const std::string& path, const char* suffix) {
   const bool isFolder = !path.empty() && std::filesystem::is_directory(path);
-  return isFolder ? (std::filesystem::path(path) / (processorKind() + suffix)).string() : path;
+  return isFolder ? (std::filesystem::path(path) / (tools::processorKind() + suffix)).string()
+                  : path;
 }
 
 int run(int argc, char** argv) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "machine.h"
+#include "perf/common/machine.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,9 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "report.h"
-
-namespace weft::peers {
+namespace weft::tools {
 namespace {
 
 Processor processorHere() {
@@ -90,4 +88,4 @@ std::string machineText() {
   return text;
 }
 
-}  // namespace weft::peers
+}  // namespace weft::tools

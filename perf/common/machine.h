@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace weft::peers {
+namespace weft::tools {
 
 // What /proc/cpuinfo says; empty where it does not.
 struct Processor {
@@ -24,4 +24,4 @@ std::string processorName();  // of this machine; "unknown processor" without on
 // "AMD EPYC (amd-family-26-model-2), 2 cores, L2 1024K, L3 32768K"
 std::string machineText();
 
-}  // namespace weft::peers
+}  // namespace weft::tools

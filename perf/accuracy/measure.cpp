@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/accuracy/measure.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <weft/weft.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+
+#include "api/entry.h"
+#include "perf/accuracy/buffers.h"
+#include "perf/accuracy/predict.h"
+#include "perf/common/median.h"
+#include "plan/plan_hash.h"
+#include "tune/this_machine.h"
+
+namespace weft::accuracy {
+namespace {
+
+constexpr double kSteadyNs = 300e3;  // that a turn's calls last at least, if they are short
+constexpr double kFreshNs = 200e3;
+constexpr std::uint32_t kMostCalls = 4096, kMostFresh = 12;
+constexpr double kHopeless =
+    3;  // times as long as the best in the first calls: not measured further
+constexpr double kCheapNs = 60e6;  // a visit that lasts no longer takes more turns
+constexpr std::size_t kTurns = 3, kTurnsOfCheap = 6;
+
+double nowNs() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::nano>(now).count();
+}
+
+void check(weftResult_t result, weftComm_t comm) {
+  if (result != weftSuccess) throw std::runtime_error(weftGetLastError(comm));
+}
+void check(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.text());
+}
+
+class Comm {
+ public:
+  explicit Comm(weftComm_t comm) : comm_(comm) {}
+  ~Comm() { weftCommDestroy(comm_); }
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  weftComm_t get() const { return comm_; }
+  int rank() const {
+    int rank = 0;
+    check(weftCommUserRank(comm_, &rank), comm_);
+    return rank;
+  }
+  int size() const {
+    int size = 0;
+    check(weftCommCount(comm_, &size), comm_);
+    return size;
+  }
+  std::unique_ptr<Comm> copy() const {
+    weftComm_t made = nullptr;
+    check(weftCommSplit(comm_, 0, rank(), &made, nullptr), comm_);
+    return std::make_unique<Comm>(made);
+  }
+  void barrier() const { check(weftBarrier(comm_, nullptr, nullptr), comm_); }
+  // Of all ranks, one after the other.
+  std::vector<double> gather(const std::vector<double>& mine) const {
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(size()));
+    check(weftAllGather(mine.data(), all.data(), mine.size(), weftFloat64, comm_, nullptr, nullptr),
+          comm_);
+    return all;
+  }
+
+ private:
+  weftComm_t comm_;
+};
+
+std::unique_ptr<Comm> join() {
+  weftComm_t comm = nullptr;
+  check(weftCommInitFromEnv(&comm, nullptr), nullptr);
+  return std::make_unique<Comm>(comm);
+}
+
+// One rank a core, as far as there are some.
+void pin(int rank) {
+  cpu_set_t allowed, one;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  int skip = rank % std::max(1, CPU_COUNT(&allowed));
+  CPU_ZERO(&one);
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed) && skip-- == 0) CPU_SET(core, &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("cannot pin a rank");
+}
+
+// A call of one rank alone, which waits for nobody and moves next to nothing.
+double entryOf() {
+  weftComm_t made = nullptr;
+  check(weftCommInitAll(&made, 1, nullptr), nullptr);
+  const Comm alone(made);
+  float in = 1, out = 0;
+  double best = std::numeric_limits<double>::max();
+  for (int batch = 0; batch < 10; ++batch) {
+    constexpr int kCalls = 2000;
+    const double begin = nowNs();
+    for (int i = 0; i < kCalls; ++i)
+      check(weftAllReduce(&in, &out, 1, weftFloat32, weftSum, made, nullptr, nullptr), made);
+    best = std::min(best, (nowNs() - begin) / kCalls);
+  }
+  return best;
+}
+
+// A form while it is measured.
+struct Contender {
+  Form form;
+  weftOpts_t options = WEFT_OPTS_INITIALIZER;
+  std::uint32_t calls = 1;  // of a turn
+  bool isMeasured = true;
+
+  explicit Contender(std::string name) : form{std::move(name), {}, 0} {}
+  const weftOpts_t* opts() {
+    options.algorithm = form.name.empty() ? nullptr : form.name.c_str();
+    return &options;
+  }
+};
+
+struct Spot {
+  Point point;
+  perf::Problem problem;
+  std::vector<Contender> contenders;
+  bool isKnown = false;  // the first calls have been made
+  std::size_t turns = kTurns;
+};
+
+// What this rank has measured and the others are to hear: begin and end, one pair after the other.
+using Times = std::vector<double>;
+
+// All ranks do the same, as what they decide by is what all have gathered.
+class Visitor {
+ public:
+  Visitor(const Task& task, double begin)
+      : task_(task),
+        begin_(begin),
+        control_(join()),
+        any_(control_->copy()),
+        own_(control_->copy()) {
+    rank_ = control_->rank();
+    ranks_ = static_cast<std::uint32_t>(control_->size());
+    world_.ranks = ranks_;
+    learn();
+    pin(rank_);
+    const std::size_t most = std::ranges::max(task.sweep.sizes);
+    const std::size_t room = std::max(most, sizeof(float) * ranks_);
+    for (const bool own : task.sweep.own)
+      (own ? ownBuffers_ : anyBuffers_) = std::make_unique<Buffers>(room, own);
+    if (rank_ == 0) world_.entryNs = entryOf();
+    check(Predictor::make(world_, &predictor_));
+    for (const Point& point : inOrder(task.sweep)) spots_.push_back(spotOf(point));
+  }
+
+  World run() {
+    control_->barrier();
+    world_.planned = spots_.size();
+    for (bool goesOn = true; goesOn;)
+      for (Spot& spot : spots_)
+        if (goesOn) goesOn = visit(spot);
+    for (Spot& spot : spots_)
+      if (spot.isKnown && !spot.contenders[0].form.turns.empty()) tell(spot);
+    world_.seconds = (nowNs() - begin_) / 1e9;
+    control_->barrier();
+    return std::move(world_);
+  }
+
+ private:
+  // What the ranks have agreed on.
+  void learn() {
+    std::shared_ptr<comm::Communicator> shared;
+    check(api::shareComm(any_->get(), &shared));
+    const comm::Core::Parts& parts = shared->core()->parts;
+    world_.tuning = parts.tuning;
+    world_.calibration = tune::describe(parts.calibrated);
+    for (const tune::Machine& round : parts.calibrated.calibration.measured())
+      world_.rounds.push_back(round);
+  }
+
+  Spot spotOf(const Point& point) const {
+    Spot spot{point, problemOf(point, rank_, static_cast<int>(ranks_)), {}};
+    spot.contenders.emplace_back("");
+    std::vector<std::string> names;
+    check(formsOf(predictor_->job(), point, task_.all, &names));
+    for (std::string& name : names) spot.contenders.emplace_back(std::move(name));
+    return spot;
+  }
+
+  weftComm_t commOf(const Spot& spot) const { return (spot.point.own ? own_ : any_)->get(); }
+  Buffers& buffersOf(const Spot& spot) const {
+    return spot.point.own ? *ownBuffers_ : *anyBuffers_;
+  }
+
+  void call(const Spot& spot, Contender& contender) const {
+    const Buffers& buffers = buffersOf(spot);
+    const perf::Call call{buffers.in(), buffers.out(), weftSum,
+                          commOf(spot), nullptr,       contender.opts()};
+    check(spot.point.collective->call(spot.problem, call), commOf(spot));
+  }
+
+  // So many calls back to back.
+  void timeSteady(const Spot& spot, Contender& contender, std::uint32_t calls, Times* times) const {
+    control_->barrier();
+    times->push_back(nowNs());
+    for (std::uint32_t i = 0; i < calls; ++i) call(spot, contender);
+    times->push_back(nowNs());
+  }
+
+  void timeFresh(const Spot& spot, Contender& contender, std::uint32_t calls, Times* times) const {
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      buffersOf(spot).use(spot.problem);
+      timeSteady(spot, contender, 1, times);
+    }
+  }
+
+  bool isFresh(const Spot& spot) const { return spot.point.mode == Mode::Fresh; }
+  // The pairs of times that a turn of it makes, and the calls of each.
+  std::size_t pairsOf(const Spot& spot, std::uint32_t calls) const {
+    return isFresh(spot) ? calls : 1;
+  }
+  void time(const Spot& spot, Contender& contender, std::uint32_t calls, Times* times) const {
+    isFresh(spot) ? timeFresh(spot, contender, calls, times)
+                  : timeSteady(spot, contender, calls, times);
+  }
+
+  // The nanoseconds a call of the pairs from `first` on, from the earliest begin to the latest end over
+  // all ranks.
+  double summed(const Times& all, const Spot& spot, std::size_t first, std::uint32_t calls) const {
+    std::vector<double> spans;
+    const std::size_t stride = all.size() / ranks_;
+    for (std::size_t pair = 0; pair < pairsOf(spot, calls); ++pair) {
+      double begin = std::numeric_limits<double>::max(), end = 0;
+      for (std::size_t rank = 0; rank < ranks_; ++rank) {
+        begin = std::min(begin, all[rank * stride + first + 2 * pair]);
+        end = std::max(end, all[rank * stride + first + 2 * pair + 1]);
+      }
+      spans.push_back((end - begin) / (isFresh(spot) ? 1 : calls));
+    }
+    return tools::median(spans);
+  }
+
+  // The first calls: they make the plans, find out whose buffers are shared, and tell how many calls
+  // make a turn and which forms are hopeless.
+  void probe(Spot& spot) {
+    constexpr std::size_t kShort = 64 << 10, kLong = 4 << 20;
+    const std::uint32_t calls = spot.point.bytes <= kShort ? 12 : 1;
+    const std::size_t probes = spot.point.bytes <= kLong ? 2 : 1;
+    Times times;
+    for (Contender& contender : spot.contenders) {
+      call(spot, contender);
+      for (std::size_t i = 0; i < probes; ++i) time(spot, contender, calls, &times);
+    }
+    const Times all = control_->gather(times);
+    std::size_t at = 0;
+    double best = std::numeric_limits<double>::max();
+    for (Contender& contender : spot.contenders) {
+      contender.form.probeNs = std::numeric_limits<double>::max();
+      for (std::size_t i = 0; i < probes; ++i, at += 2 * pairsOf(spot, calls))
+        contender.form.probeNs = std::min(contender.form.probeNs, summed(all, spot, at, calls));
+      best = std::min(best, contender.form.probeNs);
+    }
+    settle(spot, best);
+  }
+
+  void settle(Spot& spot, double best) const {
+    double visit = 0;
+    for (Contender& contender : spot.contenders) {
+      const double ns = contender.form.probeNs;
+      const double wanted = (isFresh(spot) ? kFreshNs : kSteadyNs) / std::max(ns, 1.0);
+      const std::uint32_t most = isFresh(spot) ? kMostFresh : kMostCalls;
+      contender.calls = static_cast<std::uint32_t>(std::clamp<double>(wanted, 1, most));
+      contender.isMeasured = contender.form.name.empty() || ns <= kHopeless * best;
+      if (contender.isMeasured) visit += ns * contender.calls * kTurnsOfCheap;
+    }
+    spot.turns = visit <= kCheapNs ? kTurnsOfCheap : kTurns;
+    spot.isKnown = true;
+  }
+
+  // False: the time is over.
+  bool visit(Spot& spot) {
+    if (!spot.isKnown) probe(spot);
+    Times times{nowNs() - begin_};
+    std::vector<std::pair<Contender*, std::size_t>> order;  // and where its times begin
+    for (std::size_t turn = 0; turn < spot.turns; ++turn)
+      for (std::size_t i = 0; i < spot.contenders.size(); ++i) {
+        Contender& contender = spot.contenders[(i + visits_ + turn) % spot.contenders.size()];
+        if (!contender.isMeasured) continue;
+        order.emplace_back(&contender, times.size());
+        time(spot, contender, contender.calls, &times);
+      }
+    ++visits_;
+    const Times all = control_->gather(times);
+    for (const auto& [contender, at] : order)
+      contender->form.turns.push_back(summed(all, spot, at, contender->calls));
+    return all[0] < task_.seconds * 1e9;
+  }
+
+  void tell(Spot& spot) {
+    if (rank_ != 0) return;
+    std::shared_ptr<comm::Communicator> shared;
+    check(api::shareComm(commOf(spot), &shared));
+    const comm::Core::Parts& parts = shared->core()->parts;
+    const plan::Call call = callOf(spot.point, ranks_);
+    plan::Decision decision;
+    std::unique_ptr<plan::Plan> plan;
+    check(plan::decide(call, parts.tuning, &decision));
+    check(plan::bindDecision(decision, call, parts.tuning, parts.target, &plan));
+    const plan::Plan& runs = plan->otherwise && !spot.point.own ? *plan->otherwise : *plan;
+    Measured measured{spot.point, runs.algorithm, plan::hashOf(runs), {}};
+    for (Contender& contender : spot.contenders) measured.forms.push_back(contender.form);
+    world_.points.push_back(std::move(measured));
+  }
+
+  const Task& task_;
+  const double begin_;
+  const std::unique_ptr<Comm> control_, any_, own_;
+  int rank_ = 0;
+  std::uint32_t ranks_ = 1;
+  World world_;
+  std::unique_ptr<const Predictor> predictor_;
+  std::unique_ptr<Buffers> anyBuffers_, ownBuffers_;
+  std::vector<Spot> spots_;
+  std::size_t visits_ = 0;
+};
+
+}  // namespace
+
+World measureAsRank(const Task& task) {
+  const double begin = nowNs();
+  return Visitor(task, begin).run();
+}
+
+}  // namespace weft::accuracy

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "perf/accuracy/predict.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/candidate.h"
+#include "plan/plan_hash.h"
+#include "schedule/registry.h"
+#include "sim/job.h"
+
+namespace weft::accuracy {
+namespace {
+
+schedule::Collective collectiveOf(const perf::Collective& wanted) {
+  for (int c = 0; c < static_cast<int>(schedule::Collective::Barrier); ++c)
+    if (plan::collectiveName(static_cast<schedule::Collective>(c)) == wanted.name)
+      return static_cast<schedule::Collective>(c);
+  return schedule::Collective::Barrier;
+}
+
+// One host, whose ranks share memory. Its rates are the machine's, not those of a file.
+topology::Fabric hostOf(std::uint32_t ranks) {
+  topology::Fabric host;
+  host.name = "this host";
+  host.nodes = {{"host", ranks}};
+  host.memory = topology::LinkSpeed{1000, 0};
+  return host;
+}
+
+// Each rank enters the call and makes it, so often.
+std::vector<sim::Phase> callsOf(std::size_t calls, double entryNs) {
+  std::vector<sim::Phase> phases;
+  for (std::size_t i = 0; i < calls; ++i) {
+    phases.push_back({.name = "entry", .ns = entryNs});
+    phases.push_back({.name = "call", .call = 0});
+  }
+  return phases;
+}
+
+}  // namespace
+
+plan::Call callOf(const Point& point, std::uint32_t ranks) {
+  const perf::Problem problem = problemOf(point, 0, static_cast<int>(ranks));
+  plan::Call call;
+  call.collective = collectiveOf(*point.collective);
+  call.type = reduce::DType::F32;
+  call.count = problem.count;
+  return call;
+}
+
+Status formsOf(const tools::Job& job, const Point& point, bool all,
+               std::vector<std::string>* names) {
+  const plan::Call call = callOf(point, job.ranks());
+  plan::Decision decision;
+  WEFT_TRY(job.decide(call, &decision));
+  names->clear();
+  for (const plan::Estimate& way : decision.estimates)
+    if (!way.onlyShared || point.own) names->push_back(way.name);
+  if (!all) return {};
+  for (const plan::Candidate& way : plan::candidatesOf(call, job.tuning())) {
+    const std::string name = plan::nameOf(way, call, job.tuning());
+    const bool runs = !way.algorithm->shared || way.direct || point.own;
+    if (runs && std::ranges::find(*names, name) == names->end()) names->push_back(name);
+  }
+  return {};
+}
+
+Status Predictor::make(const World& world, std::unique_ptr<const Predictor>* out) {
+  auto made = std::unique_ptr<Predictor>(new Predictor(world));
+  WEFT_TRY(made->job_.fits());
+  WEFT_TRY(sim::Network::make(hostOf(world.ranks), {}, 0, &made->network_));
+  *out = std::move(made);
+  return {};
+}
+
+// With buffers that are not shared the other plan runs, unless this one copies.
+Status Predictor::bind(const Point& point, const plan::Call& call, const plan::Decision& decision,
+                       std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) const {
+  std::unique_ptr<plan::Plan> plan;
+  WEFT_TRY(job_.plan(call, decision, rank, &plan));
+  if (plan->otherwise && !point.own)
+    *out = std::move(plan->otherwise);
+  else
+    *out = std::move(plan);
+  return {};
+}
+
+// Steady: what one call more costs where some are under way.
+Status Predictor::simulate(const Point& point, const plan::Call& call,
+                           const plan::Decision& decision, const tune::Machine& machine,
+                           double* ns) const {
+  plan::CostParameters costs = job_.tuning().costs;
+  costs.machine = machine;
+  sim::Workload workload;
+  workload.calls.push_back({.plan =
+                                [&](std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) {
+                                  return bind(point, call, decision, rank, out);
+                                },
+                            .regions = [this](bool inRing) { return job_.regionsOf(inRing); },
+                            .costs = &costs,
+                            .sharesBuffers = point.own});
+  sim::Setting setting;
+  setting.network = &network_;
+  setting.coresOfNode = costs.cores < world_.ranks ? costs.cores : 0;
+  setting.computesOnCores = setting.coresOfNode != 0;
+  constexpr std::size_t kShort = 64 << 10;
+  const std::size_t first = point.mode == Mode::Fresh ? 1 : point.bytes <= kShort ? 4 : 1;
+  const std::size_t more = point.mode == Mode::Fresh ? 0 : point.bytes <= kShort ? 8 : 2;
+  sim::Result begun, result;
+  workload.roles = {callsOf(first, world_.entryNs)};
+  WEFT_TRY(sim::simulate(workload, setting, &begun));
+  *ns = begun.ns;
+  if (more == 0) return {};
+  workload.roles = {callsOf(first + more, world_.entryNs)};
+  WEFT_TRY(sim::simulate(workload, setting, &result));
+  *ns = (result.ns - begun.ns) / static_cast<double>(more);
+  return {};
+}
+
+Status Predictor::forecast(const Point& point, const std::string& form, Forecast* out) const {
+  plan::Call call = callOf(point, world_.ranks);
+  call.algorithm = form;
+  plan::Decision decision;
+  WEFT_TRY(job_.decide(call, &decision));
+  std::unique_ptr<const plan::Plan> plan;
+  WEFT_TRY(bind(point, call, decision, 0, &plan));
+  *out = {plan->algorithm, plan::hashOf(*plan), 0, 0, 0, 0};
+  for (const plan::Estimate& way : decision.estimates)
+    if (way.name == form) out->modelNs = way.ns;
+  WEFT_TRY(simulate(point, call, decision, job_.tuning().costs.machine, &out->ns));
+  out->lowNs = out->highNs = out->ns;
+  for (const tune::Machine& round : world_.rounds) {
+    double ns = 0;
+    WEFT_TRY(simulate(point, call, decision, tune::estimated(round), &ns));
+    out->lowNs = std::min(out->lowNs, ns);
+    out->highNs = std::max(out->highNs, ns);
+  }
+  return {};
+}
+
+}  // namespace weft::accuracy
