@@ -66,6 +66,11 @@ def _rank(work, rank, ranks, timeout, backend, folder):
         os._exit(1)
 
 
+def backend_of(group):
+    """What weft has made: since torch 2 a group holds a back end for each kind of device."""
+    return group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+
+
 def await_rank(other, rank):
     """Keeps this rank, and its end of all connections, until `other` has come here, too."""
     store = dist.distributed_c10d._get_default_store()
