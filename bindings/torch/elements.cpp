@@ -3,7 +3,6 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <sstream>
 #include <stdexcept>
 
 namespace weft::pytorch {
@@ -62,10 +61,12 @@ void refuse(const char* call, const std::string& what, const std::string& fix) {
   throw std::invalid_argument("weft:" + std::string(call) + ": " + what + "; fix: " + fix);
 }
 
+// Without a stream: beside the parts of another libstdc++ that a wheel of torch 2.11 has, it ended in SIGSEGV.
 std::string describe(const at::Tensor& tensor) {
-  std::ostringstream out;
-  out << c10::toString(tensor.scalar_type()) << " tensor of shape " << tensor.sizes();
-  return out.str();
+  std::string shape;
+  for (const std::int64_t size : tensor.sizes())
+    shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+  return std::string(c10::toString(tensor.scalar_type())) + " tensor of shape [" + shape + "]";
 }
 
 Elements elementsOf(const char* call, const at::Tensor& tensor) {

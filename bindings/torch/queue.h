@@ -3,8 +3,11 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "call.h"
 
@@ -16,7 +19,9 @@ namespace weft::pytorch {
 //   To wake the thread for a call that its caller is about to run anyway costs both of them a core. So while callers
 // have waited for their last small calls at once, the thread looks by itself, each kTick, for calls older than
 // kPatience; once it found one it is woken for each, as large ones always are.
-class Queue final : public Executor {
+//   A future's callbacks run on the thread that has run the call, and may wait for the future of a later one. So while
+// all threads of the queue are in callbacks, the next call brings another one: as many as callbacks wait in each other.
+class Queue final : public Executor, public std::enable_shared_from_this<Queue> {
  public:
   // With its thread, which lives until close().
   static std::shared_ptr<Queue> make(const std::string& threadName);
@@ -46,19 +51,24 @@ class Queue final : public Executor {
   };
 
   void serve();
-  void runNext(std::unique_lock<std::mutex>& lock);
+  void runNext(std::unique_lock<std::mutex>& lock, bool isOwn);
+  void addThread();
+  void reinforce();
+  bool nobodyLooks() const { return sleeping_ + inCallbacks_ == threads_.size(); }
   bool mayRun() const { return !busy_ && !items_.empty(); }
 
   mutable std::mutex mutex_;
   std::condition_variable forThread_;  // something to do
   std::condition_variable idle_;       // nobody runs a call any more
   std::deque<Item> items_;
-  bool busy_ = false;    // somebody runs one
-  bool eager_ = true;    // wake the thread for each call
-  bool asleep_ = false;  // it does not look by itself
+  bool busy_ = false;  // somebody runs one
+  bool eager_ = true;  // wake the thread for each call
   bool closed_ = false;
   Clock::time_point lastPush_;
-  std::thread thread_;
+  std::string name_;
+  std::vector<std::thread> threads_;
+  std::size_t sleeping_ = 0;     // of them, do not look by themselves
+  std::size_t inCallbacks_ = 0;  // and run callbacks
 };
 
 }  // namespace weft::pytorch

@@ -190,6 +190,16 @@ def asynchronous(rank, ranks):
     future = dist.all_reduce(tensor, async_op=True).get_future().then(then)
     equal(future.wait(), 2 * total(ranks))
     equal(more, total(ranks))
+    # Nor need it be work that a callback waits for: the future of a later call, whose callback does the same.
+    values = [value(rank, torch.float32) for _ in range(4)]
+
+    def then_next(future):
+        equal(future.value()[0], total(ranks))
+        if values:
+            dist.all_reduce(values.pop(), async_op=True).get_future().then(then_next).wait()
+
+    dist.all_reduce(values.pop(), async_op=True).get_future().then(then_next).wait()
+    equal(len(values), 0)
     # Another thread may wait, and this one work meanwhile.
     tensor = value(rank, torch.float32)
     work = dist.all_reduce(tensor, async_op=True)

@@ -83,10 +83,11 @@ dist.destroy_process_group()
 """
         self.assertEqual(python(code), "[1.0, 1.0] weft\n")
 
+    @unittest.skipIf(re.match("[2-9].*debian", torch.__version__), "Debian's torch 2 has no libuv, which its launcher asks for")
     def test_the_commands_of_the_readme_work(self):
         text = re.search("^## PyTorch$(.*?)^## ", (ROOT / "README.md").read_text(), re.M | re.S)[1]
         (commands,) = re.findall("^```sh\n(.*?)^```$", text, re.M | re.S)
-        commands = re.sub("^export PYTHONPATH=.*", "", commands, flags=re.M)
+        commands = re.sub("^export PYTHONPATH=.*", "", commands, flags=re.M).replace("/usr/bin/python3", sys.executable)
         said = subprocess.run(["sh", "-ec", commands], cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"},
                               capture_output=True, text=True)
         self.assertEqual(said.returncode, 0, said.stderr)
