@@ -61,7 +61,7 @@ void refuse(const char* call, const std::string& what, const std::string& fix) {
   throw std::invalid_argument("weft:" + std::string(call) + ": " + what + "; fix: " + fix);
 }
 
-// Without a stream: beside the parts of another libstdc++ that a wheel of torch 2.11 has, it ended in SIGSEGV.
+// Without a stream: under a wheel of torch 2.11 one ended in SIGSEGV, probably of the other libstdc++ that it has parts of.
 std::string describe(const at::Tensor& tensor) {
   std::string shape;
   for (const std::int64_t size : tensor.sizes())

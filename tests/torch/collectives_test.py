@@ -225,7 +225,7 @@ def profiled(rank, ranks):
 
 def sequence(rank, ranks):
     group = backend_of(dist.distributed_c10d._get_default_group())
-    if hasattr(group, "_set_sequence_number_for_group"):  # until 2.13; since then all begin at 0
+    if hasattr(group, "_set_sequence_number_for_group"):  # torch 2.14 has none: all begin at 0
         group._set_sequence_number_for_group()
     first = group._get_sequence_number_for_group()
     dist.all_reduce(torch.ones(1))
