@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a folder of weft becomes a target.
 
-# weft_warnings(<target>): every warning that we can keep silent is an error, unless WEFT_WERROR is off.
+# weft_warnings(<target>): every warning that we can keep silent is an error where WEFT_WERROR says so.
 function(weft_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion $<$<BOOL:${WEFT_WERROR}>:-Werror>)

@@ -7,7 +7,7 @@ set(WEFT_BUILD_TRAIN AUTO CACHE STRING "Build weft-train: ON, OFF or AUTO (if li
 set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
 option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
 
-option(WEFT_WERROR "Warnings are errors; off for packages, which other compilers and flags build" ON)
+option(WEFT_WERROR "Warnings are errors; the presets say so, for other compilers warn of other things" OFF)
 option(WEFT_STATIC "Build and install libweft.a beside libweft.so" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)
