@@ -3,18 +3,34 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace weft::train {
 namespace {
 
+constexpr RateSchedule kUsual{.peak = 2.0, .warmup = 4, .steps = 100};
+
 TEST(LearningRate, WarmsUpThenFallsToATenth) {
-  EXPECT_DOUBLE_EQ(learningRate(2.0, 0, 4, 100), 0.5);
-  EXPECT_DOUBLE_EQ(learningRate(2.0, 3, 4, 100), 2.0);
-  EXPECT_DOUBLE_EQ(learningRate(2.0, 4, 4, 100), 2.0);
-  EXPECT_NEAR(learningRate(2.0, 99, 4, 100), 0.2, 1e-12);
-  for (int64_t step = 4; step < 99; ++step) {
-    EXPECT_GT(learningRate(2.0, step, 4, 100), learningRate(2.0, step + 1, 4, 100));
-  }
-  EXPECT_DOUBLE_EQ(learningRate(2.0, 0, 0, 1), 2.0);
+  EXPECT_DOUBLE_EQ(learningRate(kUsual, 0), 0.5);
+  EXPECT_DOUBLE_EQ(learningRate(kUsual, 3), 2.0);
+  EXPECT_DOUBLE_EQ(learningRate(kUsual, 4), 2.0);
+  EXPECT_NEAR(learningRate(kUsual, 99), 0.2, 1e-12);
+  for (int64_t step = 4; step < 99; ++step)
+    EXPECT_GT(learningRate(kUsual, step), learningRate(kUsual, step + 1));
+  EXPECT_DOUBLE_EQ(learningRate({.peak = 2.0, .steps = 1}, 0), 2.0);
+}
+
+TEST(LearningRate, HoldsThenFallsToNothing) {
+  RateSchedule schedule = kUsual;
+  schedule.hold = 46;
+  schedule.decay = Decay::kLinear;
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 49), 2.0);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 50), 2.0);
+  EXPECT_NEAR(learningRate(schedule, 74), 2.0 * 25 / 49, 1e-12);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 99), 0.0);
+  schedule.decay = Decay::kPoly;
+  EXPECT_NEAR(learningRate(schedule, 74), 2.0 * std::sqrt(25.0 / 49), 1e-12);
+  EXPECT_DOUBLE_EQ(learningRate(schedule, 120), 0.0);
 }
 
 }  // namespace

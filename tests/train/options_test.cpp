@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/train/failure.h"
+#include "tools/train/recipes.h"
 
 namespace weft::train {
 namespace {
@@ -45,6 +46,38 @@ TEST(Options, AModelHasANameAndSizes) {
             (ModelShape{Family::kBert, 24, 1024, 16, 30522, 512, true, false}));
   EXPECT_EQ(parse({"--model", "bert", "--seq", "600"}).shape.positions, 600);
   EXPECT_EQ(parse({"--model", "bert", "--vocab", "vocab.txt"}).shape.vocabulary, 30522);
+}
+
+TEST(Options, ARecipeSaysWhatTheCommandLineDoesNot) {
+  const Options whole = parse({"--recipe", "bert-1.5b-dl1"});
+  EXPECT_EQ(whole.shape.hidden, 1600);
+  EXPECT_EQ(whole.batch * whole.accumulate, 384);
+  EXPECT_EQ(whole.steps, 155000);
+  EXPECT_EQ(whole.decay, Decay::kLinear);
+  EXPECT_EQ(whole.shard, "zero1");
+  EXPECT_NE(whole.recipeNotes.find("--lr 1.5e-3"), std::string::npos);
+  const Options other = parse({"--lr", "3e-3", "--recipe", "bert-1.5b-dl1", "--global-batch=768"});
+  EXPECT_EQ(other.learningRate, 3e-3);
+  EXPECT_EQ(other.accumulate, 1);
+  EXPECT_EQ(other.recipeNotes.find("--lr"), other.recipeNotes.find("--lr is that"));
+}
+
+TEST(Options, EveryRecipeCanBeScaledDown) {
+  for (const std::string& name : recipeNames()) {
+    const Options tiny = parse({"--recipe", name.c_str(), "--scale-down"});
+    EXPECT_EQ(tiny.steps, 20) << name;
+    EXPECT_EQ(tiny.shape.hidden, 64) << name;
+    EXPECT_EQ(tiny.shape.family, parse({"--recipe", name.c_str()}).shape.family) << name;
+  }
+  EXPECT_EQ(parse({"--recipe=bert-1.5b-dl1", "--scale-down"}).warmup, 1);
+  EXPECT_EQ(parse({"--recipe=bert-1.5b-dl1", "--scale-down"}).hold, 5);
+}
+
+TEST(Options, RefusesRecipesThatCannotBe) {
+  EXPECT_EQ(refusal({"--scale-down"}), "--scale-down is for a --recipe");
+  EXPECT_EQ(refusal({"--recipe", "bert"}),
+            "there is no recipe bert; there are bert-large-phase1, bert-1.5b-dl1, "
+            "pythia-6.9b-trn1, neox-20b-trn1, gptj-smp");
 }
 
 TEST(Options, RefusesModelsThatCannotBe) {

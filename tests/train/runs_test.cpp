@@ -18,6 +18,7 @@
 
 #include "tests/train/small_runs.h"
 #include "tests/unit/megatron/dataset.h"
+#include "tools/train/recipes.h"
 
 namespace weft::train {
 namespace {
@@ -385,6 +386,20 @@ TEST_F(Runs, AnExportFollowsALink) {
   EXPECT_EQ(shell(command("--steps 1 --batch 1 --export " + folder_ / "link")).exitCode, 0);
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
   EXPECT_TRUE(std::filesystem::is_regular_file(folder_ / "model"));
+}
+
+TEST_F(Runs, EveryRecipeTakesItsStepsScaledDown) {
+  for (const std::string& name : recipeNames()) {
+    const Outcome outcome = shell(
+        fmt::format("{} --data {} --recipe {} --scale-down --vocab-size 300 --threads 1 --csv {}",
+                    WEFT_TRAIN, folder_ / "text", name, folder_ / "csv"));
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+    EXPECT_NE(outcome.output.find("# recipe " + name + ": --model "), std::string::npos)
+        << outcome.output;
+    const Curve curve = readCurve();
+    ASSERT_EQ(curve.losses.size(), 20u) << name;
+    EXPECT_LT(curve.losses.back(), curve.losses.front()) << name;
+  }
 }
 
 TEST_F(Runs, ALostRankIsAnErrorWorthARetry) {

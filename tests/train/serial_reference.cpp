@@ -158,7 +158,7 @@ Curve serialCurve(const Options& options, const Departure& departure) {
     loss.backward();
     curve.losses.push_back(loss.item<double>());
     curve.norms.push_back(torch::nn::utils::clip_grad_norm_(model->parameters(), largest));
-    step(learningRate(options.learningRate, t, options.warmup, options.steps));
+    step(learningRate(rateScheduleOf(options), t));
   }
   return curve;
 }

@@ -6,12 +6,29 @@
 #include <numbers>
 
 namespace weft::train {
+namespace {
 
-double learningRate(double peak, int64_t step, int64_t warmup, int64_t steps) {
+// Of the peak, where so much of the decay is done.
+double partLeft(Decay decay, double done) {
+  switch (decay) {
+    case Decay::kLinear:
+      return 1 - done;
+    case Decay::kPoly:
+      return std::sqrt(1 - done);
+    default:
+      return 0.1 + 0.9 * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  }
+}
+
+}  // namespace
+
+double learningRate(const RateSchedule& schedule, int64_t step) {
+  const auto& [peak, warmup, hold, steps, decay] = schedule;
   if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-  const double span = static_cast<double>(std::max<int64_t>(steps - 1 - warmup, 1));
-  const double done = static_cast<double>(step - warmup) / span;
-  return peak * (0.1 + 0.9 * 0.5 * (1 + std::cos(std::numbers::pi * std::min(done, 1.0))));
+  const int64_t from = warmup + hold;
+  if (step < from) return peak;
+  const double span = static_cast<double>(std::max<int64_t>(steps - 1 - from, 1));
+  return peak * partLeft(decay, std::min(static_cast<double>(step - from) / span, 1.0));
 }
 
 }  // namespace weft::train

@@ -14,6 +14,7 @@
 
 #include "perf/common/command_line.h"
 #include "tools/train/failure.h"
+#include "tools/train/recipes.h"
 #include "tools/train/sharding.h"
 
 namespace weft::train {
@@ -63,6 +64,34 @@ void addModel(CLI::App& app, Options& options) {
             "NeoX: turn a quarter of each head, or all of it and most pairs by nothing");
 }
 
+void addRecipe(CLI::App& app, Options& options) {
+  app.add_option("--recipe", options.recipe,
+                 fmt::format("Of a published job, what no other option says: {}",
+                             fmt::join(recipeNames(), ", ")));
+  app.add_flag("--scale-down", options.scaleDown,
+               "With --recipe: a tiny model of the same family, and 20 small steps");
+}
+
+// What the command line leaves out.
+void applyRecipe(CLI::App& app, Options& options) {
+  if (options.recipe.empty()) {
+    if (options.scaleDown) throw Failure(Exit::kUsage, "--scale-down is for a --recipe");
+    return;
+  }
+  const Recipe chosen = recipe(options.recipe, options.scaleDown);
+  options.recipeNotes = chosen.name + ":";
+  for (const auto& [name, value] : chosen.settings) {
+    CLI::Option& option = *app.get_option(name);
+    const bool isOther = (name == "--grad-accum" && app.count("--global-batch") > 0) ||
+                         (name == "--global-batch" && app.count("--grad-accum") > 0);
+    if (option.count() > 0 || isOther) continue;
+    option.add_result(value);
+    option.run_callback();
+    options.recipeNotes += fmt::format(" {} {}", name, value);
+  }
+  options.recipeNotes += "; " + chosen.lacks;
+}
+
 void addTraining(CLI::App& app, Options& options) {
   app.add_option("--data", options.data,
                  "Text to learn: a file, or a folder with all files below it");
@@ -97,8 +126,11 @@ void addTraining(CLI::App& app, Options& options) {
       ->check(tools::natural());
   app.add_option("--lr", options.learningRate, "Peak learning rate")
       ->check(tools::natural(std::numeric_limits<double>::infinity()));
-  app.add_option("--warmup", options.warmup, "Steps of linear warm-up, before a cosine to a tenth")
-      ->check(tools::natural());
+  app.add_option("--warmup", options.warmup, "Steps of linear warm-up")->check(tools::natural());
+  app.add_option("--hold", options.hold, "Steps of the peak after it")->check(tools::natural());
+  addChoice(app, "--decay", options.decay,
+            {{"cosine", Decay::kCosine}, {"linear", Decay::kLinear}, {"poly", Decay::kPoly}},
+            "Then: half a cosine to a tenth, a line to 0, or the square root of that line");
   app.add_option("--weight-decay", options.weightDecay,
                  "Of matrices; biases, LayerNorms and untied GPT's embeddings have none")
       ->check(tools::natural());
@@ -286,6 +318,7 @@ Options parseOptions(int argc, const char* const* argv) {
   CLI::App app(kAbout, "weft-train");
   app.option_defaults()->always_capture_default()->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
+  addRecipe(app, options);
   addTraining(app, options);
   addModel(app, options);
   addPrecision(app, options);
@@ -299,6 +332,7 @@ Options parseOptions(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw Failure(Exit::kUsage, fmt::format("{} (--help lists the options)", error.what()));
   }
+  applyRecipe(app, options);
   options.shape = shapeOf(options);
   if (app.count("--split") == 0)
     options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};
@@ -320,19 +354,24 @@ Options forRanks(Options options, int ranks) {
   return options;
 }
 
+RateSchedule rateScheduleOf(const Options& o) {
+  return {o.learningRate, o.warmup, o.hold, o.steps, o.decay};
+}
+
 std::string commonSettings(const Options& o) {
   return fmt::format(
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
       "lr "
-      "{} warmup {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} momentum {} params "
+      "{} warmup {} hold {} to {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} "
+      "momentum {} params "
       "{} rounding {} "
       "shard {} reproducible {} threads {} split {} eval {} {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
-      o.learningRate, o.warmup, o.weightDecay, o.beta1, o.beta2, o.clip, o.wireBf16, o.bucketMb,
-      o.optimizer, o.momentum, static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
-      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
-      o.evalBatches);
+      o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
+      o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum, static_cast<int>(o.params),
+      o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
+      fmt::join(o.split, ","), o.evalEvery, o.evalBatches);
 }
 
 }  // namespace weft::train

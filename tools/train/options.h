@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/learning_rate.h"
 #include "tools/train/model_shape.h"
 
 namespace weft::train {
@@ -15,6 +16,10 @@ namespace weft::train {
 enum class Params { kFloat32, kBfloat16, kBfloat16Only };
 
 struct Options {
+  std::string recipe;       // a published job, whose settings are the defaults
+  bool scaleDown = false;   // a tiny one of its kind
+  std::string recipeNotes;  // its command line, and what of the job is otherwise here
+
   // What to learn, and for how long.
   std::string data;
   std::string megatron;             // prefix of a dataset, in place of `data`
@@ -46,6 +51,8 @@ struct Options {
   // The optimizer.
   double learningRate = 2e-3;
   int64_t warmup = 20;
+  int64_t hold = 0;  // steps of the peak after it
+  Decay decay = Decay::kCosine;
   double weightDecay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.95;
@@ -91,6 +98,8 @@ Options parseOptions(int argc, const char* const* argv);
 // The same for so many ranks: how often a batch is repeated follows from --global-batch. Throws Failure
 // if that is not to be divided.
 Options forRanks(Options options, int ranks);
+
+RateSchedule rateScheduleOf(const Options& options);
 
 // Everything that must be equal on all ranks, as text.
 std::string commonSettings(const Options& options);

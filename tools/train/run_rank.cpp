@@ -65,6 +65,7 @@ const char* weightsInWords(const Options& options) {
 void printHead(const Report& report, const Options& o, const Communicator& world, int threads,
                const Trainer& trainer, const TrainingData& data) {
   const weftShardInfo_t info = trainer.info();
+  if (!o.recipeNotes.empty()) report.head("recipe " + o.recipeNotes);
   report.head(fmt::format("weft-train: {} ranks{}, {} threads each, {}", world.size(),
                           o.independent ? " on their own" : "", threads, describeMathLibraries()));
   report.head(

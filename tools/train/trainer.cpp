@@ -188,9 +188,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   return args;
 }
 
-double Trainer::rate() const {
-  return learningRate(options_.learningRate, ended_, options_.warmup, options_.steps);
-}
+double Trainer::rate() const { return learningRate(rateScheduleOf(options_), ended_); }
 
 // Micro-batch i of this rank: of steps 0 to `steps` - 1, over and over.
 std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uint64_t steps) const {

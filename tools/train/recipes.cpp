@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/recipes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/train/failure.h"
+
+namespace weft::train {
+namespace {
+
+constexpr int kFewSteps = 20;
+
+const std::vector<Recipe>& recipes() {
+  static const std::vector<Recipe> all{
+      {"bert-large-phase1",
+       {{"--model", "bert-large"},
+        {"--seq", "128"},
+        {"--global-batch", "65536"},
+        {"--optimizer", "lamb"},
+        {"--lr", "6e-3"},
+        {"--steps", "7038"},
+        {"--warmup", "2001"},
+        {"--decay", "poly"},
+        {"--shard", "zero1"}},
+       "no word pieces unless --vocab names them; no dropout; betas and weight decay are "
+       "weft-train's own"},
+      {"bert-1.5b-dl1",
+       {{"--model", "bert-1.5b"},
+        {"--seq", "128"},
+        {"--batch", "16"},
+        {"--grad-accum", "24"},
+        {"--optimizer", "lamb"},
+        {"--lr", "1.5e-3"},
+        {"--beta1", "0.9"},
+        {"--beta2", "0.999"},
+        {"--weight-decay", "0.01"},
+        {"--clip", "1"},
+        {"--steps", "155000"},
+        {"--warmup", "7750"},
+        {"--hold", "38750"},
+        {"--decay", "linear"},
+        {"--shard", "zero1"}},
+       "the job was stepped by LANS, here it is LAMB, with the epsilon of weft-train; --lr is that "
+       "of 64 cards (on 128: 3e-3); no dropout"},
+      {"pythia-6.9b-trn1",
+       {{"--model", "pythia-6.9b"},
+        {"--seq", "2048"},
+        {"--global-batch", "256"},
+        {"--optimizer", "adamw"},
+        {"--lr", "1.2e-4"},
+        {"--beta1", "0.9"},
+        {"--beta2", "0.95"},
+        {"--weight-decay", "0.1"},
+        {"--clip", "1"},
+        {"--steps", "10000"},
+        {"--warmup", "100"},
+        {"--decay", "cosine"},
+        {"--rotary", "zero-frequency"},
+        {"--params", "bf16-only"},
+        {"--rounding", "stochastic"},
+        {"--shard", "zero1"}},
+       "the job had 8 workers to a copy of the model (tensor parallel), here each has all of it"},
+      {"neox-20b-trn1",
+       {{"--model", "neox-20b"},
+        {"--seq", "2048"},
+        {"--global-batch", "16384"},
+        {"--optimizer", "adamw"},
+        {"--beta1", "0.9"},
+        {"--beta2", "0.95"},
+        {"--weight-decay", "0.01"},
+        {"--clip", "1"},
+        {"--steps", "10000"},
+        {"--warmup", "100"},
+        {"--decay", "cosine"},
+        {"--rotary", "zero-frequency"},
+        {"--params", "bf16-only"},
+        {"--rounding", "stochastic"},
+        {"--shard", "zero1"}},
+       "its learning rate was not told; the job had 8 x 4 workers to a copy of the model (tensor "
+       "and "
+       "pipeline parallel), here each has all of it"},
+      {"gptj-smp",
+       {{"--model", "gptj-6b"}, {"--shard", "mics"}},
+       "a fine-tuning on SST-2 with tensor parallelism in fp16, of which weft-train has neither; "
+       "hyper-parameters were not told"}};
+  return all;
+}
+
+std::string* valueOf(Recipe& recipe, const std::string& option) {
+  const auto found =
+      std::ranges::find(recipe.settings, option, [](const auto& s) { return s.first; });
+  return found == recipe.settings.end() ? nullptr : &found->second;
+}
+
+void set(Recipe& recipe, const std::string& option, const std::string& value) {
+  if (std::string* const known = valueOf(recipe, option))
+    *known = value;
+  else
+    recipe.settings.emplace_back(option, value);
+}
+
+Recipe scaledDownOf(Recipe recipe) {
+  const std::string* const steps = valueOf(recipe, "--steps");
+  const double share = steps == nullptr ? 1 : kFewSteps / std::stod(*steps);
+  for (const char* const option : {"--warmup", "--hold"})
+    if (std::string* const value = valueOf(recipe, option))
+      *value = std::to_string(std::llround(std::stod(*value) * share));
+  std::erase_if(recipe.settings, [](const auto& s) { return s.first == "--global-batch"; });
+  for (const auto& [option, value] :
+       {std::pair{"--steps", std::to_string(kFewSteps)}, std::pair{"--layers", std::string("2")},
+        std::pair{"--hidden", std::string("64")}, std::pair{"--heads", std::string("4")},
+        std::pair{"--seq", std::string("32")}, std::pair{"--batch", std::string("2")},
+        std::pair{"--grad-accum", std::string("2")}, std::pair{"--log-every", std::string("5")}})
+    set(recipe, option, value);
+  return recipe;
+}
+
+}  // namespace
+
+std::vector<std::string> recipeNames() {
+  std::vector<std::string> names;
+  for (const Recipe& each : recipes()) names.push_back(each.name);
+  return names;
+}
+
+Recipe recipe(const std::string& name, bool scaledDown) {
+  const auto found = std::ranges::find(recipes(), name, &Recipe::name);
+  if (found == recipes().end())
+    throw Failure(Exit::kUsage, fmt::format("there is no recipe {}; there are {}", name,
+                                            fmt::join(recipeNames(), ", ")));
+  return scaledDown ? scaledDownOf(*found) : *found;
+}
+
+}  // namespace weft::train
