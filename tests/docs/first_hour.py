@@ -3,6 +3,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,11 @@ def shown_in(line, output):
     return re.search(f"^{pattern}$", output, re.M)
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 def main(root, cmake, build):
     with tempfile.TemporaryDirectory() as folder:
         weft = os.path.join(folder, "weft")
@@ -34,6 +40,7 @@ def main(root, cmake, build):
             all_blocks = blocks(page.read())
         # One shell for all, as variables are exported.
         script = "\n".join(text for language, text in all_blocks if language == "sh")
+        script = script.replace("29600", str(free_port()))  # others test as well
         ran = subprocess.run(["bash", "-e", "-c", script], cwd=folder, env=env, text=True, timeout=100,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         shown = [text for language, text in all_blocks if language == "text"]
