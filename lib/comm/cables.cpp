@@ -15,7 +15,6 @@
 namespace weft::comm {
 namespace {
 
-constexpr int kTimingMs = 5000;
 // Trees of few hops need no more; what a message costs its rank is not told apart from its latency.
 constexpr std::uint32_t kTreeRounds = 2;
 constexpr WayTimes kUnmeasured{.latencyNs = 5e3, .bytesPerNs = 12.5};  // 100 Gbit/s
@@ -102,7 +101,7 @@ void settleTrees(const Core::Basis& basis, plan::Tuning* tuning) {
 Status timeCables(const transport::TransportSetup& setup, Deadline deadline, Core::Parts* parts) {
   plan::Tuning& tuning = parts->tuning;
   if (tuning.links == nullptr) return {};
-  const Deadline enough = Deadline::in(std::min(kTimingMs, deadline.pollTimeoutMs() / 4));
+  const Deadline enough = Deadline::in(deadline.pollTimeoutMs() / 4);
   AllTimes times;
   WEFT_TRY(transport::gatherLists(
       setup, {}, timeWays(*parts->transport, setup.rank, setup.ranks, enough), &times));
