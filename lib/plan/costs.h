@@ -41,8 +41,8 @@ enum class Medium : std::uint8_t { Memory, Cable, Rails };
 // what sharing costs at least: two threads gain a quarter of the time then, or more.
 inline constexpr double kWorthSharing = 2;
 
-// The threads of each rank that have a core of their own, of the rank that has fewest, and what they
-// cost the one that costs most.
+// The threads of each rank that have a core of their own, of the rank that has fewest, and what
+// they cost the one that costs most.
 struct TeamCosts {
   std::uint32_t threads = 1;
   double shareNs = 0;  // a step among those that are awake

@@ -48,7 +48,8 @@ inline double acrossOf(std::uint32_t ranks, const CostParameters& costs) {
   return ranks > 1 ? (ranks - shareOf(ranks, costs)) / (ranks - 1) : 0;
 }
 
-// Two cores have been measured, and more of them, if the ranks use so many, may share the last cache.
+// Two cores have been measured, and more of them, if the ranks use so many, may share the last
+// cache.
 inline double crowdOf(std::uint32_t ranks, const CostParameters& costs) {
   const double used = std::min<double>(costs.cores, double(ranks) * costs.team.threads);
   return std::max(1.0, std::min<double>(used, costs.machine.sharers) / 2);

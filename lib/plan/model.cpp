@@ -49,8 +49,8 @@ class Model {
     return first / segments + busiest * (segments - 1) / segments;
   }
 
-  // Who writes to one process by the kernel waits for each other, as long as its buffer is too small
-  // to hold huge pages (docs/performance.md).
+  // Who writes to one process by the kernel waits for each other, as long as its buffer is too
+  // small to hold huge pages (docs/performance.md).
   double queueNs(const Work& other) const {
     constexpr double kHugePage = 2 << 20;
     const bool isRooted = schedule::isRooted(schedule_.collective);

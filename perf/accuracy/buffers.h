@@ -8,8 +8,8 @@
 
 namespace weft::accuracy {
 
-// Room for the input and the output of a rank's calls, malloc'ed or of weftMemAlloc, whose pages all
-// are there. Throws std::runtime_error.
+// Room for the input and the output of a rank's calls, malloc'ed or of weftMemAlloc, whose pages
+// all are there. Throws std::runtime_error.
 class Buffers {
  public:
   Buffers(std::size_t bytes, bool own);

@@ -25,8 +25,9 @@ double ratioOf(const Turns& one, const Turns& other);
 
 // How much longer the chosen form takes than the best one. The best of several equal forms always
 // looks a little better than it is, as noise has chosen it: so what is best is found out by the one
-// half of the turns, how much better it is by the other half, and the other way round; the geometric
-// mean of both. It may come out below 1. With one turn the best is what was quickest in it.
+// half of the turns, how much better it is by the other half, and the other way round; the
+// geometric mean of both. It may come out below 1. With one turn the best is what was quickest in
+// it.
 struct Regret {
   double factor = 1;
   std::size_t best = 0;  // by all turns; 0: the chosen form

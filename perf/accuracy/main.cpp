@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-accuracy: how well weft predicts its own collectives on this machine, and what its choices cost.
+// weft-accuracy: how well weft predicts its own collectives on this machine, and what its choices
+// cost.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a rank is told by: where rank 0 is to leave what it has measured, and how long that may take.
+// What a rank is told by: where rank 0 is to leave what it has measured, and how long that may
+// take.
 constexpr const char* kFile = "ACCURACY_FILE";
 constexpr const char* kSeconds = "ACCURACY_SECONDS";
 
@@ -63,8 +65,8 @@ int serveAsRank(Options options, const char* file) {
   return tools::kExitHealthy;
 }
 
-// Rounds until they agree, as those of a few communicators one after the other; its ranks find them in the
-// file.
+// Rounds until they agree, as those of a few communicators one after the other; its ranks find them
+// in the file.
 void calibrate(const std::string& file) {
   constexpr std::uint32_t kMostRounds = 8;
   tune::Calibrator calibrator;
@@ -74,8 +76,8 @@ void calibrate(const std::string& file) {
   tune::saveCalibration(file, tune::machineKey(), calibration);
 }
 
-// Jobs one after the other; each has its part of the time that is left, and a calibration of its own unless
-// the user names one.
+// Jobs one after the other; each has its part of the time that is left, and a calibration of its
+// own unless the user names one.
 int measureAll(const Options& options, char** argv, std::vector<World>* worlds) {
   const Scratch scratch;
   const bool calibrates = std::getenv("WEFT_TUNE_FILE") == nullptr;

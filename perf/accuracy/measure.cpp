@@ -231,8 +231,8 @@ class Visitor {
                   : timeSteady(spot, contender, calls, times);
   }
 
-  // The nanoseconds a call of the pairs from `first` on, from the earliest begin to the latest end over
-  // all ranks.
+  // The nanoseconds a call of the pairs from `first` on, from the earliest begin to the latest end
+  // over all ranks.
   double summed(const Times& all, const Spot& spot, std::size_t first, std::uint32_t calls) const {
     std::vector<double> spans;
     const std::size_t stride = all.size() / ranks_;
@@ -247,8 +247,8 @@ class Visitor {
     return tools::median(spans);
   }
 
-  // The first calls: they make the plans, find out whose buffers are shared, and tell how many calls
-  // make a turn and which forms are hopeless.
+  // The first calls: they make the plans, find out whose buffers are shared, and tell how many
+  // calls make a turn and which forms are hopeless.
   void probe(Spot& spot) {
     constexpr std::size_t kShort = 64 << 10, kLong = 4 << 20;
     const std::uint32_t calls = spot.point.bytes <= kShort ? 12 : 1;

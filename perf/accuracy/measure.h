@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of one job: they visit the points of a sweep, round after round, until their time is over.
+// The ranks of one job: they visit the points of a sweep, round after round, until their time is
+// over.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ struct Task {
   bool all = false;  // also forms that are never chosen
 };
 
-// This process is a rank, as weftCommInitFromEnv finds it. Rank 0 gives what was measured, the others
-// nothing. Throws std::exception.
+// This process is a rank, as weftCommInitFromEnv finds it. Rank 0 gives what was measured, the
+// others nothing. Throws std::exception.
 World measureAsRank(const Task& task);
 
 }  // namespace weft::accuracy

@@ -10,8 +10,8 @@
 
 namespace weft::accuracy {
 
-// Steady: calls back to back. Fresh: one call, before which each rank has written its input anew and
-// read its output, as applications do.
+// Steady: calls back to back. Fresh: one call, before which each rank has written its input anew
+// and read its output, as applications do.
 enum class Mode { Steady, Fresh };
 const char* nameOf(Mode mode);
 // Throws std::invalid_argument that lists the names.
@@ -41,8 +41,9 @@ struct Sweep {
   std::vector<Mode> modes;
 };
 
-// All points of the sweep in such an order that whoever comes to half of them has seen each collective,
-// and sizes of each that are far apart. Those over 4 MiB come last, as one takes as long as many others.
+// All points of the sweep in such an order that whoever comes to half of them has seen each
+// collective, and sizes of each that are far apart. Those over 4 MiB come last, as one takes as
+// long as many others.
 std::vector<Point> inOrder(const Sweep& sweep);
 
 }  // namespace weft::accuracy

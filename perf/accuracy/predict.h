@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What weft thinks of its own calls: the forms that a point may take, and the time of each by the model
-// that chooses and by the simulator. Nothing of it comes from a measured collective.
+// What weft thinks of its own calls: the forms that a point may take, and the time of each by the
+// model that chooses and by the simulator. Nothing of it comes from a measured collective.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace weft::accuracy {
 // The call of a point, with the choice of its form left to the library.
 plan::Call callOf(const Point& point, std::uint32_t ranks);
 
-// The names by which the forms of a point can be forced: those among which the model chooses, or, with
-// `all`, those that it never chooses, too.
+// The names by which the forms of a point can be forced: those among which the model chooses, or,
+// with `all`, those that it never chooses, too.
 Status formsOf(const tools::Job& job, const Point& point, bool all,
                std::vector<std::string>* names);
 

@@ -14,8 +14,8 @@ struct Head {
   std::string command, machine, kind, date;
 };
 
-// Markdown, also on a terminal: by number of ranks and size, by mode and buffers, by collective, and the
-// `worst` costliest choices.
+// Markdown, also on a terminal: by number of ranks and size, by mode and buffers, by collective,
+// and the `worst` costliest choices.
 std::string tablesOf(const Head& head, const std::vector<World>& worlds,
                      const std::vector<Verdict>& verdicts, std::size_t worst);
 

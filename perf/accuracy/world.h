@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one job has measured, and all that its predictions follow from, so that they can be made again.
+// What one job has measured, and all that its predictions follow from, so that they can be made
+// again.
 #pragma once
 
 #include <cstdint>

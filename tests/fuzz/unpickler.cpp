@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pickles of torch.save: as they come, or between the beginning and the end that every state dict has.
+// The pickles of torch.save: as they come, or between the beginning and the end that every state
+// dict has.
 #include "tools/train/weights/unpickler.h"
 
 #include <set>

@@ -46,8 +46,8 @@ std::string failuresIn(const std::vector<std::string>& texts);
 // How a rank that calls something ended: "" for success, else the result's name and the last error.
 std::string outcome(weftResult_t result, weftComm_t comm);
 
-// fork() when all other threads are asleep: what one of them holds, the allocator of a sanitizer for
-// one, the child would wait for in vain.
+// fork() when all other threads are asleep: what one of them holds, the allocator of a sanitizer
+// for one, the child would wait for in vain.
 pid_t forkAtRest();
 
 // Processes while they run, for tests that do them harm. The destructor kills who is left.

@@ -29,7 +29,8 @@ TEST(Parameters, AreAsManyAsPublished) {
   }
 }
 
-// As counted from the shapes of Hugging Face's GPTJForCausalLM, GPTNeoForCausalLM and RobertaForMaskedLM.
+// As counted from the shapes of Hugging Face's GPTJForCausalLM, GPTNeoForCausalLM and
+// RobertaForMaskedLM.
 TEST(Parameters, AreAsManyAsThoseOfTransformers) {
   const struct {
     const char* model;

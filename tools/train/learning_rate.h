@@ -5,8 +5,8 @@
 
 namespace weft::train {
 
-// How the learning rate falls to the last step: half a cosine to a tenth of the peak, a line to 0, or the
-// square root of that line (poly of power 0.5, as BERT's LAMB recipe has it).
+// How the learning rate falls to the last step: half a cosine to a tenth of the peak, a line to 0,
+// or the square root of that line (poly of power 0.5, as BERT's LAMB recipe has it).
 enum class Decay { kCosine, kLinear, kPoly };
 
 // A linear warm-up to `peak`, `hold` steps of it, then the decay.

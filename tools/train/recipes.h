@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published training jobs as command lines of weft-train, with what their authors have told and no more. docs/recipes.md
-// says for each what was published, what runs here and what is predicted.
+// Published training jobs as command lines of weft-train, with what their authors have told and no
+// more. docs/recipes.md says for each what was published, what runs here and what is predicted.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct Recipe {
 
 std::vector<std::string> recipeNames();
 
-// Throws Failure, which lists the names. `scaledDown`: a tiny model of the same family, few steps of few sequences with
-// the same shares of warm-up and hold, everything else as it is.
+// Throws Failure, which lists the names. `scaledDown`: a tiny model of the same family, few steps
+// of few sequences with the same shares of warm-up and hold, everything else as it is.
 Recipe recipe(const std::string& name, bool scaledDown);
 
 }  // namespace weft::train

@@ -21,7 +21,8 @@ std::vector<std::span<const uint8_t>> splitSentences(std::span<const uint8_t> te
 // A sample is [CLS] first [SEP] second [SEP]. It starts at a sentence, and an epoch starts at each
 // sentence once, in a shuffled order, so a token is seen several times with other masks. The second
 // run follows the first or, in half of the samples, starts at a random sentence (label 1), unless
-// there is nothing to be learned of that: then it always follows, and all is one segment. One sample in ten is shorter than it could be.
+// there is nothing to be learned of that: then it always follows, and all is one segment. One
+// sample in ten is shorter than it could be.
 class SentencePairs : public BatchSource {
  public:
   // Throws Failure if the text has too few sentences.

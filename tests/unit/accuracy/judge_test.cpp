@@ -44,8 +44,8 @@ TEST(Judge, AWorseChoiceCostsTheRatio) {
   EXPECT_DOUBLE_EQ(regretOf({{30}, {20}}).factor, 1.5);
 }
 
-// Forms that are equal but for noise: what is quickest in the one half is no quicker in the other, so the
-// noise that makes it the best does not count as regret.
+// Forms that are equal but for noise: what is quickest in the one half is no quicker in the other,
+// so the noise that makes it the best does not count as regret.
 TEST(Judge, NoiseIsNoRegret) {
   const Regret regret = regretOf({{10, 10, 10, 10}, {8, 12, 8, 12}});
   EXPECT_DOUBLE_EQ(regret.factor, std::sqrt(10.0 / 12.0));

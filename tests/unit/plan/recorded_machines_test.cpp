@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// On machines of which there is a record (tests/machines), forms were measured beside each other. At
-// nine of ten of these points, with more than 2 ranks nearly, the model takes the one that was quickest there, or one within 10 %.
+// On machines of which there is a record (tests/machines), forms were measured beside each other.
+// At nine of ten of these points, with more than 2 ranks nearly, the model takes the one that was
+// quickest there, or one within 10 %.
 #include <gtest/gtest.h>
 
 #include <fstream>

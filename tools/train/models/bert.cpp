@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT: blocks of bidirectional attention and an exact gelu MLP, post-LN or pre-LN, with the heads
-// for masked words and for the next sentence; and RoBERTa, which has the first of them. Without dropout, so that a step depends on the
-// weights and the batch alone.
+// for masked words and for the next sentence; and RoBERTa, which has the first of them. Without
+// dropout, so that a step depends on the weights and the batch alone.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>

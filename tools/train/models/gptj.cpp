@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-J: y = x + rotaryAttention(norm x) + mlp(norm x) with one norm, neighbouring rows of a quarter of each
-// head turned as pairs, projections without biases, a gelu (tanh), an output matrix of its own with a bias.
+// GPT-J: y = x + rotaryAttention(norm x) + mlp(norm x) with one norm, neighbouring rows of a
+// quarter of each head turned as pairs, projections without biases, a gelu (tanh), an output matrix
+// of its own with a bias.
 #include <ATen/ops/embedding.h>
 
 #include "tools/train/models/gptj_layers.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPT-Neo: GPT-2's blocks, but for scores that are not scaled, projections without biases, and every second block that
-// looks back on a window alone.
+// GPT-Neo: GPT-2's blocks, but for scores that are not scaled, projections without biases, and
+// every second block that looks back on a window alone.
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>

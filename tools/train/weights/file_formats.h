@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors of one mapped file, none of which is read yet. `name` is that of the file, for errors. They lie in the file, in
-// full. Throws Failure with the offset of what is wrong.
+// The tensors of one mapped file, none of which is read yet. `name` is that of the file, for
+// errors. They lie in the file, in full. Throws Failure with the offset of what is wrong.
 #pragma once
 
 #include <cstdint>

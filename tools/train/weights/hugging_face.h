@@ -31,7 +31,8 @@ struct HuggingFaceNames {
 
 HuggingFaceNames huggingFaceNames(const ModelShape& shape);
 
-// Whether files have a tensor of this name that is no parameter: masks, tables of angles, parts that no head of ours uses.
+// Whether files have a tensor of this name that is no parameter: masks, tables of angles, parts
+// that no head of ours uses.
 bool isNoParameter(const std::string& name);
 
 }  // namespace weft::train

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::string_view kNormWeight = "LayerNorm.weight", kOfCopies = "module.";
 
-// The names that a tensor may have in a file: with or without what a model without head leaves out, and with what
-// DistributedDataParallel puts before; the first BERTs' norms have a gamma and a beta.
+// The names that a tensor may have in a file: with or without what a model without head leaves out,
+// and with what DistributedDataParallel puts before; the first BERTs' norms have a gamma and a
+// beta.
 std::vector<std::string> spellings(const std::string& name, const std::string& prefix) {
   std::vector<std::string> all{name};
   if (name.starts_with(prefix)) all.push_back(name.substr(prefix.size()));

@@ -15,8 +15,8 @@ namespace weft::train {
 
 class InitialWeights {
  public:
-  // Finds every parameter of the model, and nothing that it has no place for. Throws Failure, naming the
-  // tensor, its shapes and the file.
+  // Finds every parameter of the model, and nothing that it has no place for. Throws Failure,
+  // naming the tensor, its shapes and the file.
   InitialWeights(const std::string& path, const ModelShape& shape);
 
   // A parameter, in the order and layout of parametersOf(shape), whatever the file has it in.

@@ -12,7 +12,8 @@
 
 namespace weft::train {
 
-// Integers and truth values are none of a model's weights, though files hold some: masks, positions.
+// Integers and truth values are none of a model's weights, though files hold some: masks,
+// positions.
 enum class StoredType { kFloat64, kFloat32, kFloat16, kBfloat16, kNoFloat };
 
 struct StoredTensor {
@@ -33,8 +34,8 @@ std::vector<int64_t> rowMajor(const std::vector<int64_t>& shape);
 // A matrix with its rows as columns.
 StoredTensor transposed(StoredTensor matrix);
 
-// All elements, the last extent innermost, as float32: rounded to nearest from float64, exact from the
-// others. Of floating point alone.
+// All elements, the last extent innermost, as float32: rounded to nearest from float64, exact from
+// the others. Of floating point alone.
 std::vector<float> floatsOf(const StoredTensor& tensor);
 
 // A matrix, or a vector as one of a column, whose row i is row order[i] of this one.

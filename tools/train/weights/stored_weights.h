@@ -14,8 +14,8 @@ namespace weft::train {
 
 class StoredWeights {
  public:
-  // A .safetensors, .pt or .bin file, its index (*.index.json), or a folder with one of them under the name
-  // that Hugging Face gives it. Throws Failure with what is wrong, and where.
+  // A .safetensors, .pt or .bin file, its index (*.index.json), or a folder with one of them under
+  // the name that Hugging Face gives it. Throws Failure with what is wrong, and where.
   explicit StoredWeights(const std::string& path);
 
   struct Place {

@@ -121,7 +121,8 @@ class TorchWriter : public WeightsWriter {
     return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
   }
 
-  // What a local header and a line of the directory have in common: from the version that it needs to the length of the name.
+  // What a local header and a line of the directory have in common: from the version that it needs
+  // to the length of the name.
   static std::string commonFields(const std::string& name, std::span<const uint8_t> content) {
     std::string fields;
     for (const int field : {45, 0, 0, 0, 0})

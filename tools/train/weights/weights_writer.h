@@ -35,8 +35,8 @@ struct SharedTensor {
 // Throw Failure if they cannot write, as their calls do.
 std::unique_ptr<WeightsWriter> safetensorsWriter(const std::string& file,
                                                  const std::vector<NamedShape>& tensors);
-// As torch.save writes a state dict. An archive whose parts begin beyond `narrow` takes zip64 fields; tests
-// have small files.
+// As torch.save writes a state dict. An archive whose parts begin beyond `narrow` takes zip64
+// fields; tests have small files.
 std::unique_ptr<WeightsWriter> torchWriter(const std::string& file,
                                            const std::vector<NamedShape>& tensors,
                                            const std::vector<SharedTensor>& shared,
