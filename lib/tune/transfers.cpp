@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 
 #include "base/copy.h"
 #include "base/threads.h"
@@ -144,7 +143,6 @@ class Side {
     otherStep_ = &meeting->steps[alone_ ? side : 1 - side];
     if (!alone_) meeting->patience.meet();
     const Walk walk(kFootprints[number]);
-    stores_.emplace();
     for (std::size_t turn = 0; turn < walk.turns && !meeting_->patience.isOver(); ++turn) {
       awaitOther();
       copyAll(walk, turn, notes);
@@ -187,8 +185,6 @@ class Side {
       reduce::copyStream(targets, 1, from, bytes);
     else if (kind == kCmaPut || kind == kCmaTake)
       (void)cmaCopy(kind == kCmaPut, to, from, bytes);
-    else if (kind == kPut)
-      stores_->copy(to, from, bytes);
     else
       copyBytes(to, from, bytes);
   }
@@ -203,7 +199,6 @@ class Side {
 
   const Transfers::Buffers mine_, theirs_;
   const bool alone_, cma_;
-  std::optional<reduce::StoreChoice> stores_;  // of this footprint's puts
   Meeting* meeting_ = nullptr;
   std::atomic<std::uint32_t>*step_ = nullptr, *otherStep_ = nullptr;
   volatile bool read_ = false;  // so that the reading is not optimised away
@@ -226,13 +221,14 @@ void fillIn(std::size_t i, const Notes& notes, Machine* m) {
   const auto cmaNs = [&](Kind kind) {
     return copyNs(kind) > 0 ? std::max(1.0, copyNs(kind) - m->cmaCallNs) : 0;
   };
-  // Puts may have gone past the caches, too; the kernel's never do.
-  const double usual = readNs(copyNs(kCmaPut) > 0 ? kCmaPut : copyNs(kPut) > 0 ? kPut : kCopy);
+  const double usual = readNs(copyNs(kPut) > 0 ? kPut : kCopy);
   m->load.at[i] = rateOf(bytes, readNs(kCopy));
   m->copy.at[i] = rateOf(bytes, copyNs(kCopy));
-  m->put.at[i] = rateOf(bytes, copyNs(kPut));
   m->take.at[i] = rateOf(bytes, copyNs(kTake));
   m->stream.at[i] = rateOf(bytes, copyNs(kStream) + std::max(0.0, readNs(kStream) - usual));
+  // As calls store that have made their choice.
+  const bool past = copyNs(kPut) > reduce::StorePreference::kMargin * copyNs(kStream);
+  m->put.at[i] = past ? m->stream.at[i] : rateOf(bytes, copyNs(kPut));
   m->cmaPut.at[i] = rateOf(bytes, cmaNs(kCmaPut));
   m->cmaTake.at[i] = rateOf(bytes, cmaNs(kCmaTake));
 }
