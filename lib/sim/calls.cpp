@@ -125,6 +125,7 @@ void Calls::advance(std::uint32_t number) {
     if (run.closed == segments) return finish(number);
     if (!std::exchange(run.moved, false)) {
       run.idle = !receive(number);
+      if (run.idle) cores_.pause(run.worker);
       return;
     }
     run.looksAt = run.closed;
@@ -140,7 +141,7 @@ bool Calls::turnTo(std::uint32_t number) {
   run.looksAt = run.closed;
   if (!setting_.sharesCores()) return true;
   run.turnsTo = run.busy = true;
-  cores_.work(run.worker, jobOf(number).costs->machine.handOverNs, 0);
+  cores_.resume(run.worker);
   return false;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cores.h"
 
+#include <algorithm>
+
 namespace weft::sim {
 
 // Cores matter where something shares them, and where their work is slower when memory is.
@@ -20,19 +22,23 @@ std::vector<double> Cores::ratesOf(const Setting& setting, std::uint32_t streams
 }
 
 Cores::Cores(const Setting& setting, const Symmetry& symmetry, Clock& clock, Sharing& sharing,
-             std::uint32_t ranks, std::uint32_t streams)
+             std::uint32_t ranks, std::uint32_t streams, double handOverNs)
     : setting_(setting),
       network_(*setting.network),
       symmetry_(symmetry),
       clock_(clock),
       sharing_(sharing),
       streams_(streams),
+      handOverNs_(handOverNs),
       slowness_(ranks, 1),
       began_(std::size_t{ranks} * streams, 0) {
   for (const Straggler& straggler : setting.stragglers)
     if (straggler.rank < ranks) slowness_[straggler.rank] *= straggler.factor;
   if (coresOf(setting, streams) == 0) return;
   for (std::size_t i = 0; i < began_.size(); ++i) channels_.push_back(sharing_.addChannel({}));
+  const std::uint32_t cores = setting.coresOfNode;
+  const bool few = cores != 0 && cores < network_.fabric().mostRanksOfANode();
+  if (streams == 1 && few) turns_.resize(std::size_t{network_.nodes()} * cores);
 }
 
 std::uint32_t Cores::coreOf(std::uint32_t worker) const {
@@ -43,8 +49,68 @@ std::uint32_t Cores::coreOf(std::uint32_t worker) const {
 }
 
 void Cores::work(std::uint32_t worker, double ns, double memoryBytes) {
+  if (turns_.empty())
+    start(worker, ns, memoryBytes);
+  else
+    ask({worker, ns, memoryBytes});
+}
+
+void Cores::resume(std::uint32_t worker) {
+  if (turns_.empty())
+    start(worker, handOverNs_, 0);
+  else
+    ask({worker, 0, 0});
+}
+
+void Cores::ask(const Request& request) {
+  Turns& turns = turns_[coreOf(request.worker) - network_.resources()];
+  if (turns.holder == request.worker)
+    start(request.worker, request.ns, request.memoryBytes);
+  else if (turns.holder == kNobody)  // at first, or some other looks for its work just now
+    give(&turns, request, turns.begun ? (ranksOfCoreOf(request.worker) - 1) / 2.0 : 0);
+  else
+    turns.waiting.push_back(request);
+}
+
+void Cores::give(Turns* turns, const Request& request, double handOvers) {
+  turns->begun = true;
+  turns->holder = request.worker;
+  start(request.worker, request.ns + handOvers * handOverNs_, request.memoryBytes);
+}
+
+void Cores::pause(std::uint32_t worker) {
+  if (turns_.empty()) return;
+  Turns& turns = turns_[coreOf(worker) - network_.resources()];
+  if (turns.holder != worker) return;
+  turns.holder = kNobody;
+  if (turns.waiting.empty()) return;
+  const auto next = std::ranges::min_element(turns.waiting, {}, [&](const Request& request) {
+    return turnsBetween(worker, request.worker);
+  });
+  const Request request = *next;
+  turns.waiting.erase(next);
+  give(&turns, request, turnsBetween(worker, request.worker));
+}
+
+// The ranks of a core get it one after the other, also those that find nothing to do.
+std::uint32_t Cores::turnsBetween(std::uint32_t one, std::uint32_t other) const {
+  const std::uint32_t ranks = ranksOfCoreOf(one);
+  return (placeOf(other) + ranks - placeOf(one) - 1) % ranks + 1;
+}
+
+std::uint32_t Cores::placeOf(std::uint32_t rank) const {
+  return network_.localRankOf(rank) / setting_.coresOfNode;
+}
+
+std::uint32_t Cores::ranksOfCoreOf(std::uint32_t rank) const {
+  const std::uint32_t ranks = network_.ranksOfNode(network_.nodeOf(rank));
+  const std::uint32_t core = network_.localRankOf(rank) % setting_.coresOfNode;
+  return (ranks - core + setting_.coresOfNode - 1) / setting_.coresOfNode;
+}
+
+void Cores::start(std::uint32_t worker, double ns, double memoryBytes) {
   began_[worker] = clock_.now();
-  if (channels_.empty()) {
+  if (channels_.empty() || ns <= 0) {
     clock_.post(clock_.now() + timeOf(ns), Event::Kind::Worked, worker);
     return;
   }

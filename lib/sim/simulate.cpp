@@ -23,13 +23,19 @@ struct Prepared {
   std::uint32_t streams = 1;
 };
 
+// All calls of a workload are of one machine.
+double handOverNsOf(const Prepared& prepared) {
+  return prepared.kinds.empty() ? 0 : prepared.kinds[0].job->costs->machine.handOverNs;
+}
+
 class Simulation {
  public:
   Simulation(const Setting& setting, const Prepared& prepared)
       : network_(*setting.network),
         symmetry_(prepared.symmetry),
         sharing_(Cores::ratesOf(setting, prepared.streams)),
-        cores_(setting, symmetry_, clock_, sharing_, symmetry_.classes(), prepared.streams),
+        cores_(setting, symmetry_, clock_, sharing_, symmetry_.classes(), prepared.streams,
+               handOverNsOf(prepared)),
         calls_(setting, symmetry_, prepared.kinds, prepared.calls, clock_, sharing_, cores_),
         timeline_(setting, prepared.roles, prepared.roleOf, cores_, clock_, calls_) {}
 

@@ -121,7 +121,9 @@ void Timeline::start(std::uint32_t rank, std::uint32_t phase) {
 
 void Timeline::end(std::uint32_t rank, std::uint32_t phase) {
   times_[rank][phase].end = clock_.now();
-  at_[cores_.workerOf(rank, phaseOf(rank, phase).stream)] = kNoPhase;
+  const std::uint32_t worker = cores_.workerOf(rank, phaseOf(rank, phase).stream);
+  at_[worker] = kNoPhase;
+  if (roleOf(rank).before[phase].empty()) cores_.pause(worker);
   for (const std::uint32_t next : roleOf(rank).before[phase])
     if (--left_[rank][next] == 0) ready_.push_back({rank, next});
 }

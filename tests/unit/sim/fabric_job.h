@@ -52,7 +52,8 @@ class FabricJob {
   plan::Tuning& tuning() { return tuning_; }
   const Network& network() const { return network_; }
 
-  Status run(const plan::Call& call, Result* result, const Mutate& mutate = nullptr) {
+  Status run(const plan::Call& call, Result* result, const Mutate& mutate = nullptr,
+             std::size_t times = 1) {
     plan::Decision decision;
     WEFT_TRY(plan::decide(call, tuning_, &decision));
     Job job;
@@ -65,11 +66,14 @@ class FabricJob {
     };
     job.regions = [&](bool inRing) { return plan::targetOf(tuning_).regions(inRing); };
     job.costs = &tuning_.costs;
-    return simulate(job, setting_, result);
+    Workload workload;
+    workload.calls.push_back(std::move(job));
+    workload.roles = {std::vector<Phase>(times, {.name = "call", .call = 0})};
+    return simulate(workload, setting_, result);
   }
-  double ns(const plan::Call& call) {
+  double ns(const plan::Call& call, std::size_t times = 1) {
     Result result;
-    const Status done = run(call, &result);
+    const Status done = run(call, &result, nullptr, times);
     EXPECT_TRUE(done.ok()) << done.text();
     return result.ns;
   }

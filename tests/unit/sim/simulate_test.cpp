@@ -93,7 +93,7 @@ TEST(Simulate, MemoryIsAResource) {
   EXPECT_NEAR(wide.ns(call), quick, 1);
 }
 
-// Two ranks on one core take their turns, and each turn costs.
+// Ranks of a core take turns, and each turn costs, also that of a rank that finds nothing to do.
 TEST(Simulate, RanksShareACore) {
   tune::Machine machine = idealMachine();
   machine.messageNs = 1000;
@@ -101,8 +101,23 @@ TEST(Simulate, RanksShareACore) {
   FabricJob two(networkOf("nodes 1 ranks 2\nmemory gbit 100 us 1\n"), machine);
   EXPECT_NEAR(two.ns(callOf(Barrier, 0, "direct")), 1000, 0.01);
   two.setting().coresOfNode = 1;
-  // Both at half the rate: a turn and a message each. When these are through, both have come.
-  EXPECT_NEAR(two.ns(callOf(Barrier, 0, "direct")), 2 * 500 + 2 * 1000, 0.01);
+  // The first has the core, and gets it again when the second has been told and has told it.
+  EXPECT_NEAR(two.ns(callOf(Barrier, 0, "direct")), 1000 + 500 + 1000 + 500, 0.01);
+  FabricJob four(networkOf("nodes 1 ranks 4\nmemory gbit 100 us 1\n"), machine);
+  four.setting().coresOfNode = 2;
+  EXPECT_NEAR(four.ns(callOf(Barrier, 0, "direct")), 3000 + 500 + 3000 + 500, 0.01);
+}
+
+// The root of short broadcasts runs ahead as long as it has slots, so that ranks which share its core
+// cost it no turn a call.
+TEST(Simulate, ARootRunsAheadOfThoseWhoShareItsCore) {
+  tune::Machine machine = idealMachine();
+  machine.messageNs = 100;
+  machine.handOverNs = 1500;
+  FabricJob job(networkOf("nodes 1 ranks 4\nmemory gbit 100 us 1\n"), machine);
+  job.setting().coresOfNode = 2;
+  const plan::Call call = callOf(Broadcast, 2, "direct");
+  EXPECT_LT((job.ns(call, 20) - job.ns(call, 4)) / 16, machine.handOverNs / 2);
 }
 
 TEST(Simulate, AStragglerHoldsAllUp) {
