@@ -201,8 +201,9 @@ ReportStream::ReportStream(std::string path, Start start) : path_(std::move(path
   file.release();
 }
 
-void ReportStream::write(const std::string& line) const {
-  if (std::fputs(line.c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) failErrno(path_);
+void ReportStream::write(const std::string& part) const {
+  const bool isTaken = std::fwrite(part.data(), 1, part.size(), file_.get()) == part.size();
+  if (!isTaken || std::fflush(file_.get()) != 0) failErrno(path_);
 }
 
 std::FILE* besides(std::initializer_list<std::string> reports) {

@@ -44,7 +44,7 @@ class ReportStream {
  public:
   enum class Start { kEmpty, kAtItsEnd };
   explicit ReportStream(std::string path, Start start = Start::kEmpty);  // throws CannotWrite
-  void write(const std::string& line) const;  // to the reader at once; throws CannotWrite
+  void write(const std::string& part) const;  // to the reader at once; throws CannotWrite
 
  private:
   struct Close {

@@ -339,6 +339,8 @@ TEST_F(Runs, BadInputIsOneSentence) {
       {"--csv /nowhere/curve --steps 1", 73,
        "cannot write '/nowhere/curve': No such file or directory; "},
       {"--json /nowhere/report --ranks 2", 73, "cannot write '/nowhere/report': "},
+      {"--tensorboard /proc/nowhere --ranks 2", 73,
+       "cannot make the folder --tensorboard /proc/nowhere: "},
       {"--export /nowhere/model --ranks 2", 73, "cannot write '/nowhere/model': "},
       {"--save /proc/nowhere --ranks 2", 73, "cannot make the folder --save /proc/nowhere: "},
       {"--init-from /nowhere --ranks 2", 65,
@@ -360,16 +362,19 @@ TEST_F(Runs, BadInputIsOneSentence) {
   }
 }
 
-TEST_F(Runs, AFullDiskUnderTheCurveIsToldAndCostsNothingElse) {
+TEST_F(Runs, AFullDiskIsToldOncePerFileAndCostsNothingElse) {
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=8k") != 0) GTEST_SKIP() << "only root mounts";
   const Outcome outcome = shell(
-      command(fmt::format("--steps 200 --batch 1 --csv {}/csv --json {}", disk, folder_ / "json")));
+      command(fmt::format("--steps 200 --batch 1 --csv {}/csv --tensorboard {}/events --json {}",
+                          disk, disk, folder_ / "json")));
   ::umount(disk.c_str());
   EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
   EXPECT_NE(outcome.output.find("disk/csv': No space left on device"), std::string::npos)
       << outcome.output;
+  EXPECT_NE(outcome.output.find(".0': No space left on device"), std::string::npos);
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 2) << outcome.output;
   EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("steps"), 200);
 }
 

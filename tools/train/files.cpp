@@ -9,6 +9,7 @@
 #include "perf/common/report_file.h"
 #include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
+#include "tools/train/reports/event_file.h"
 #include "tools/train/weights/initial_weights.h"
 
 namespace weft::train {
@@ -22,6 +23,7 @@ void checkReports(const Options& options) {
         curveBefore(options.csv, std::numeric_limits<int64_t>::max(), options.evalEvery > 0));
   for (const std::string& path : {options.csv, options.json, options.svg})
     if (!path.empty()) tools::ReportFile tried(path);
+  if (!options.tensorboard.empty()) checkEventFolder(options.tensorboard);
 }
 
 void checkExport(const std::string& path) {

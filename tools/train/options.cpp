@@ -187,6 +187,8 @@ void addOutput(CLI::App& app, Options& options) {
   app.add_option("--json", options.json, "Write a summary of the run to this file, or -");
   app.add_option("--svg", options.svg,
                  "Draw the loss, or with --scaling the table, to this file, or -");
+  app.add_option("--tensorboard", options.tensorboard,
+                 "Folder for an event file of TensorBoard, which has each step at once");
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
   app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
   app.add_option("--save-every", options.saveEvery,
@@ -306,8 +308,10 @@ void validate(const Options& options) {
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");
   }
-  if (!options.scaling.empty() && !(options.csv.empty() && options.json.empty())) {
-    throw Failure(Exit::kUsage, "--csv and --json are for one run, and --scaling does several");
+  if (!options.scaling.empty() &&
+      !(options.csv.empty() && options.json.empty() && options.tensorboard.empty())) {
+    throw Failure(Exit::kUsage,
+                  "--csv, --json and --tensorboard are for one run, and --scaling does several");
   }
 }
 

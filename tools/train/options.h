@@ -78,6 +78,7 @@ struct Options {
   std::string csv;
   std::string json;
   std::string svg;
+  std::string tensorboard;  // a folder
   bool quiet = false;
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone

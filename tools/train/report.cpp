@@ -72,7 +72,8 @@ Report::Report(const Options& options, int ranks)
       tokensPerStep_(
           static_cast<double>(options.batch * options.accumulate * options.length * ranks)) {}
 
-void Report::openCurve(int64_t firstStep) {
+void Report::open(int64_t firstStep) {
+  if (!options_.tensorboard.empty()) events_.emplace(options_.tensorboard, firstStep);
   if (options_.csv.empty()) return;
   const std::string before = curveBefore(options_.csv, firstStep, options_.evalEvery > 0);
   if (before.empty()) {
@@ -90,12 +91,15 @@ void Report::print(const std::string& text) const {
   std::fflush(out_);
 }
 
-void Report::keep(const std::function<void()>& writing) {
+// Whether it was written; that it was not is told, and the training goes on.
+bool Report::keep(const std::function<void()>& writing) {
   try {
     writing();
+    return true;
   } catch (const tools::CannotWrite& error) {
     fmt::print(stderr, "weft-train: {}\n", error.what());
     isComplete_ = false;
+    return false;
   }
 }
 
@@ -103,36 +107,54 @@ void Report::head(const std::string& line) const {
   if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
-// The perplexity of a model that predicts the next token; BERT's loss is of two tasks.
+// A model that predicts the next token has one; BERT's loss is of two tasks.
+bool Report::hasPerplexity() const { return !fillsMasks(options_.shape.family); }
+
 std::string Report::columnsOf(std::optional<double> evaluation) const {
   if (options_.evalEvery == 0) return {};
   if (!evaluation) return ",,";
-  const bool predicts = !fillsMasks(options_.shape.family);
   return fmt::format(",{:.17g},{}", *evaluation,
-                     predicts ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+                     hasPerplexity() ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+}
+
+std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double> evaluation) const {
+  std::vector<Scalar> scalars{{"train/loss", r.loss},
+                              {"train/grad_norm", r.gradientNorm},
+                              {"train/lr", r.learningRate},
+                              {"perf/tokens_per_s", tokensPerStep_ / r.seconds},
+                              {"perf/step_ms", r.seconds * 1e3},
+                              {"comm/exposed_ms", r.exposedSeconds * 1e3}};
+  if (!evaluation) return scalars;
+  scalars.push_back({"valid/loss", *evaluation});
+  if (hasPerplexity()) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
+  return scalars;
 }
 
 void Report::addEvaluation(int64_t step, double loss) {
   evaluations_.points.push_back({static_cast<double>(step), loss});
-  const bool predicts = !fillsMasks(options_.shape.family);
   head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
-                   predicts ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
+                   hasPerplexity() ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
 }
 
 void Report::add(const StepReport& r, std::optional<double> evaluation) {
   if (losses_.empty()) firstStep_ = r.step;
   losses_.push_back(r.loss);
-  const double tokensPerSecond = tokensPerStep_ / r.seconds;
-  const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
-  if (csv_ && isComplete_) {
-    keep([&]() {
-      csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
-                              r.loss, r.gradientNorm, r.learningRate, tokensPerSecond, stepMs,
-                              exposedMs, r.wireBytes, columnsOf(evaluation)));
-    });
-  }
+  addToFiles(r, evaluation);
   addLine(r);
   if (evaluation) addEvaluation(r.step, *evaluation);
+}
+
+// What cannot be written any more is told once, and closed.
+void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
+  const auto writeLine = [&]() {
+    csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
+                            r.loss, r.gradientNorm, r.learningRate, tokensPerStep_ / r.seconds,
+                            r.seconds * 1e3, r.exposedSeconds * 1e3, r.wireBytes,
+                            columnsOf(evaluation)));
+  };
+  if (csv_ && !keep(writeLine)) csv_.reset();
+  const auto writeScalars = [&]() { events_->write(r.step, scalarsOf(r, evaluation)); };
+  if (events_ && !keep(writeScalars)) events_.reset();
 }
 
 void Report::addLine(const StepReport& r) const {

@@ -12,6 +12,7 @@
 #include "perf/common/report_file.h"
 #include "tools/train/options.h"
 #include "tools/train/plot.h"
+#include "tools/train/reports/event_file.h"
 #include "tools/train/trainer.h"
 
 namespace weft::train {
@@ -59,9 +60,10 @@ class Report {
  public:
   Report(const Options& options, int ranks);
 
-  // Opens the CSV file, and keeps in it what an earlier run has written of the steps before this
-  // one. Throws tools::CannotWrite, and Failure if another file is there.
-  void openCurve(int64_t firstStep);
+  // Opens what is written step by step: the CSV file, in which what an earlier run has written of the
+  // steps before this one is kept, and TensorBoard's, a new one. Throws tools::CannotWrite, and
+  // Failure if another file is there.
+  void open(int64_t firstStep);
   void head(const std::string& line) const;  // one line of comment
   // `evaluation`: the loss of validation after it, if there was one.
   void add(const StepReport& report, std::optional<double> evaluation = {});
@@ -72,16 +74,20 @@ class Report {
 
  private:
   void print(const std::string& text) const;
-  void keep(const std::function<void()>& writing);
+  bool keep(const std::function<void()>& writing);
+  void addToFiles(const StepReport& report, std::optional<double> evaluation);
   void addLine(const StepReport& report) const;
   void addEvaluation(int64_t step, double loss);
+  bool hasPerplexity() const;
   std::string columnsOf(std::optional<double> evaluation) const;
+  std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
   void drawLoss(int ranks) const;
 
   const Options& options_;
   std::FILE* out_;
   double tokensPerStep_;
   std::optional<tools::ReportStream> csv_;
+  std::optional<EventFile> events_;
   bool isComplete_ = true;
   std::vector<double> losses_;
   Line evaluations_{"validation", {}};

@@ -195,7 +195,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
   }
-  if (report) report->openCurve(trainer.begun());
+  if (report) report->open(trainer.begun());
   world.barrier();
 
   const DeferSigterm whileThereIsWork;
