@@ -14,15 +14,17 @@ import tempfile
 import unittest
 
 FLAGS = "--layers 2 --hidden 32 --heads 2 --seq 16 --batch 1 --threads 1 --eval-every 2 --eval-batches 1 --quiet"
-COLUMNS = {  # by tag, and what the CSV file rounds away
-    "train/loss": ("loss", 0),
-    "train/grad_norm": ("grad_norm", 0),
-    "train/lr": ("lr", 0),
-    "perf/tokens_per_s": ("tokens_per_s", 0.051),
-    "perf/step_ms": ("step_ms", 0.00051),
-    "comm/exposed_ms": ("exposed_ms", 0.00051),
-    "valid/loss": ("valid_loss", 0),
-    "valid/perplexity": ("valid_perplexity", 0),
+COLUMNS = {  # by tag: of the CSV file, what it rounds away, and what it is to be multiplied with
+    "train/loss": ("loss", 0, 1),
+    "train/grad_norm": ("grad_norm", 0, 1),
+    "train/lr": ("lr", 0, 1),
+    "perf/tokens_per_s": ("tokens_per_s", 0.051, 1),
+    "perf/samples_per_s": ("tokens_per_s", 0.0032, 1 / 16),
+    "perf/teraflop_per_s": ("tokens_per_s", 2e-8, None),
+    "perf/step_ms": ("step_ms", 0.00051, 1),
+    "comm/exposed_ms": ("exposed_ms", 0.00051, 1),
+    "valid/loss": ("valid_loss", 0, 1),
+    "valid/perplexity": ("valid_perplexity", 0, 1),
 }
 
 
@@ -110,8 +112,11 @@ class EventFileTest(unittest.TestCase):
 
     def compare(self, scalars, rows):
         self.assertEqual(set(scalars), set(COLUMNS))
-        for tag, (column, rounding) in COLUMNS.items():
-            wanted = {int(row["step"]): float(row[column]) for row in rows if row[column]}
+        layer, embeddings = 12 * 32 * 32 + 13 * 32, (256 + 16 + 256) * 32 + 2 * 32
+        flops_per_token = 6 * (2 * layer + embeddings) + 12 * 2 * 32 * 16
+        for tag, (column, rounding, factor) in COLUMNS.items():
+            factor = factor or flops_per_token / 1e12
+            wanted = {int(row["step"]): float(row[column]) * factor for row in rows if row[column]}
             self.assertEqual(list(scalars[tag]), list(wanted), tag)
             for step, value in wanted.items():
                 close = math.isclose(scalars[tag][step], value, rel_tol=1e-7, abs_tol=rounding)

@@ -189,6 +189,10 @@ void addOutput(CLI::App& app, Options& options) {
                  "Draw the loss, or with --scaling the table, to this file, or -");
   app.add_option("--tensorboard", options.tensorboard,
                  "Folder for an event file of TensorBoard, which has each step at once");
+  app.add_option("--peak-tflops", options.peakTeraflops,
+                 "Peak of the processor of one rank: then MFU is told, model FLOPs (6 for each "
+                 "parameter, and attention) beside it; 0 = not told")
+      ->check(tools::natural(std::numeric_limits<double>::infinity()));
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
   app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
   app.add_option("--save-every", options.saveEvery,

@@ -78,7 +78,8 @@ struct Options {
   std::string csv;
   std::string json;
   std::string svg;
-  std::string tensorboard;  // a folder
+  std::string tensorboard;   // a folder
+  double peakTeraflops = 0;  // of a rank, for its utilization; 0 = not told
   bool quiet = false;
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone

@@ -2,6 +2,7 @@
 #include "tools/train/report.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "tools/train/curve_file.h"
 #include "tools/train/plot.h"
+#include "tools/train/reports/model_flops.h"
 
 namespace weft::train {
 namespace {
@@ -23,10 +25,27 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double meanOfLastTenth(const std::vector<double>& values) {
-  const size_t count = std::max<size_t>(values.size() / 10, 1);
-  const auto first = values.end() - static_cast<std::ptrdiff_t>(std::min(count, values.size()));
-  return std::accumulate(first, values.end(), 0.0) / static_cast<double>(count);
+double meanLossOfLastTenth(const std::vector<StepRecord>& steps) {
+  const size_t count = std::max<size_t>(steps.size() / 10, 1);
+  return std::accumulate(steps.end() - static_cast<std::ptrdiff_t>(count), steps.end(), 0.0,
+                         [](double sum, const StepRecord& step) { return sum + step.loss; }) /
+         static_cast<double>(count);
+}
+
+RunRecord emptyRecord(const Options& o, int ranks) {
+  RunRecord run;
+  run.ranks = ranks;
+  run.sequencesPerStep = static_cast<double>(o.batch * o.accumulate * ranks);
+  run.tokensPerStep = run.sequencesPerStep * static_cast<double>(o.length);
+  run.flopsPerToken = flopsPerToken(o.shape, o.length);
+  run.peakTeraflops = o.peakTeraflops;
+  run.hasPerplexity = !fillsMasks(o.shape.family);
+  return run;
+}
+
+std::string teraflopsText(const Summary& s) {
+  return fmt::format("{:.3g} TFLOP/s{}", s.teraflops,
+                     s.utilization ? fmt::format(", MFU {:.1f} %", 100 * *s.utilization) : "");
 }
 
 std::string jsonOf(const Summary& s) {
@@ -38,6 +57,7 @@ std::string jsonOf(const Summary& s) {
       {"last_loss", s.lastLoss},
       {"sequences_per_s", s.sequencesPerSecond},
       {"tokens_per_s", s.tokensPerSecond},
+      {"teraflop_per_s", s.teraflops},
       {"step_ms", s.stepMs},
       {"exposed_ms", s.exposedMs},
       {"wire_bytes_per_parameter", s.wireBytes},
@@ -46,6 +66,7 @@ std::string jsonOf(const Summary& s) {
       {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
+  if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
   return json.dump(2) + '\n';
 }
@@ -69,10 +90,11 @@ Pace PaceMeter::pace() const {
 Report::Report(const Options& options, int ranks)
     : options_(options),
       out_(tools::besides({options.csv, options.json, options.svg})),
-      tokensPerStep_(
-          static_cast<double>(options.batch * options.accumulate * options.length * ranks)) {}
+      progress_(!options.quiet, STDERR_FILENO),
+      run_(emptyRecord(options, ranks)) {}
 
 void Report::open(int64_t firstStep) {
+  begun_ = std::chrono::steady_clock::now();
   if (!options_.tensorboard.empty()) events_.emplace(options_.tensorboard, firstStep);
   if (options_.csv.empty()) return;
   const std::string before = curveBefore(options_.csv, firstStep, options_.evalEvery > 0);
@@ -86,7 +108,8 @@ void Report::open(int64_t firstStep) {
 }
 
 // main() finds out whether it arrived.
-void Report::print(const std::string& text) const {
+void Report::print(const std::string& text) {
+  progress_.clear();
   std::fputs(text.c_str(), out_);
   std::fflush(out_);
 }
@@ -97,58 +120,69 @@ bool Report::keep(const std::function<void()>& writing) {
     writing();
     return true;
   } catch (const tools::CannotWrite& error) {
+    progress_.clear();
     fmt::print(stderr, "weft-train: {}\n", error.what());
     isComplete_ = false;
     return false;
   }
 }
 
-void Report::head(const std::string& line) const {
-  if (!options_.quiet) print(fmt::format("# {}\n", line));
+double Report::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
 }
 
-// A model that predicts the next token has one; BERT's loss is of two tasks.
-bool Report::hasPerplexity() const { return !fillsMasks(options_.shape.family); }
+void Report::head(const std::string& line) {
+  if (!options_.quiet) print(fmt::format("# {}\n", line));
+}
 
 std::string Report::columnsOf(std::optional<double> evaluation) const {
   if (options_.evalEvery == 0) return {};
   if (!evaluation) return ",,";
   return fmt::format(",{:.17g},{}", *evaluation,
-                     hasPerplexity() ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+                     run_.hasPerplexity ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
 }
 
 std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double> evaluation) const {
+  const double tokensPerSecond = run_.tokensPerStep / r.seconds;
   std::vector<Scalar> scalars{{"train/loss", r.loss},
                               {"train/grad_norm", r.gradientNorm},
                               {"train/lr", r.learningRate},
-                              {"perf/tokens_per_s", tokensPerStep_ / r.seconds},
+                              {"perf/tokens_per_s", tokensPerSecond},
+                              {"perf/samples_per_s", run_.sequencesPerStep / r.seconds},
+                              {"perf/teraflop_per_s", run_.teraflops(tokensPerSecond)},
                               {"perf/step_ms", r.seconds * 1e3},
                               {"comm/exposed_ms", r.exposedSeconds * 1e3}};
+  if (run_.peakTeraflops > 0) scalars.push_back({"perf/mfu", run_.utilization(tokensPerSecond)});
   if (!evaluation) return scalars;
   scalars.push_back({"valid/loss", *evaluation});
-  if (hasPerplexity()) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
+  if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
   return scalars;
 }
 
 void Report::addEvaluation(int64_t step, double loss) {
-  evaluations_.points.push_back({static_cast<double>(step), loss});
   head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
-                   hasPerplexity() ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
+                   run_.hasPerplexity ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
 }
 
 void Report::add(const StepReport& r, std::optional<double> evaluation) {
-  if (losses_.empty()) firstStep_ = r.step;
-  losses_.push_back(r.loss);
+  addToRecord(r, evaluation);
   addToFiles(r, evaluation);
   addLine(r);
   if (evaluation) addEvaluation(r.step, *evaluation);
+  progress_.show(progressOf(run_, options_.steps, options_.seconds));
+}
+
+void Report::addToRecord(const StepReport& r, std::optional<double> evaluation) {
+  run_.steps.push_back(
+      {r.step, r.loss, r.gradientNorm, r.learningRate, r.seconds, r.exposedSeconds, elapsed()});
+  if (evaluation) run_.evaluations.push_back({r.step, *evaluation, elapsed()});
 }
 
 // What cannot be written any more is told once, and closed.
 void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
   const auto writeLine = [&]() {
     csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
-                            r.loss, r.gradientNorm, r.learningRate, tokensPerStep_ / r.seconds,
+                            r.loss, r.gradientNorm, r.learningRate, run_.tokensPerStep / r.seconds,
                             r.seconds * 1e3, r.exposedSeconds * 1e3, r.wireBytes,
                             columnsOf(evaluation)));
   };
@@ -157,11 +191,11 @@ void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
   if (events_ && !keep(writeScalars)) events_.reset();
 }
 
-void Report::addLine(const StepReport& r) const {
-  const double tokensPerSecond = tokensPerStep_ / r.seconds;
+void Report::addLine(const StepReport& r) {
+  const double tokensPerSecond = run_.tokensPerStep / r.seconds;
   const double stepMs = r.seconds * 1e3, exposedMs = r.exposedSeconds * 1e3;
   if (options_.quiet) return;
-  if (losses_.size() == 1) {
+  if (run_.steps.size() == 1) {
     print(fmt::format("{:>8} {:>9} {:>10} {:>10} {:>10} {:>9} {:>11} {:>8}\n", "step", "loss",
                       "grad_norm", "lr", "tokens/s", "step(ms)", "exposed(ms)", "wire B/p"));
   }
@@ -173,28 +207,35 @@ void Report::addLine(const StepReport& r) const {
 }
 
 void Report::finish(Summary summary) {
-  summary.firstLoss = losses_.front();
-  summary.lastLoss = meanOfLastTenth(losses_);
-  if (!evaluations_.points.empty()) summary.validationLoss = evaluations_.points.back().y;
+  summary.firstLoss = run_.steps.front().loss;
+  summary.lastLoss = meanLossOfLastTenth(run_.steps);
+  summary.teraflops = run_.teraflops(summary.tokensPerSecond);
+  if (run_.peakTeraflops > 0) summary.utilization = run_.utilization(summary.tokensPerSecond);
+  if (!run_.evaluations.empty()) summary.validationLoss = run_.evaluations.back().loss;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
-  if (options_.quiet) return;
+  if (!options_.quiet) printSummary(summary);
+}
+
+void Report::printSummary(const Summary& summary) {
   print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
                     summary.loadMs, summary.loadWaitMs));
-  print(
-      fmt::format("# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s, "
-                  "communication exposed {:.1f} %, weights {:016x}\n",
-                  summary.firstLoss, summary.lastLoss, summary.steps, summary.tokensPerSecond,
-                  100 * summary.exposedMs / summary.stepMs, summary.weights));
+  print(fmt::format(
+      "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
+      "communication exposed {:.1f} %, weights {:016x}\n",
+      summary.firstLoss, summary.lastLoss, summary.steps, summary.tokensPerSecond,
+      teraflopsText(summary), 100 * summary.exposedMs / summary.stepMs, summary.weights));
 }
 
 void Report::drawLoss(int ranks) const {
   Line curve{"loss", {}};
-  for (size_t i = 0; i < losses_.size(); ++i)
-    curve.points.push_back({static_cast<double>(firstStep_) + static_cast<double>(i), losses_[i]});
+  for (const StepRecord& each : run_.steps)
+    curve.points.push_back({static_cast<double>(each.step), each.loss});
   std::vector<Line> lines{std::move(curve)};
-  if (!evaluations_.points.empty()) lines.push_back(evaluations_);
+  if (!run_.evaluations.empty()) lines.push_back({"validation", {}});
+  for (const EvaluationRecord& each : run_.evaluations)
+    lines.back().points.push_back({static_cast<double>(each.step), each.loss});
   writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
                           "step", "nats a token", std::move(lines)});
 }

@@ -2,6 +2,7 @@
 // What a run prints and writes. Only rank 0 has one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -13,6 +14,8 @@
 #include "tools/train/options.h"
 #include "tools/train/plot.h"
 #include "tools/train/reports/event_file.h"
+#include "tools/train/reports/progress_line.h"
+#include "tools/train/reports/run_record.h"
 #include "tools/train/trainer.h"
 
 namespace weft::train {
@@ -46,6 +49,8 @@ struct Summary {
   double lastLoss = 0;            // mean of the last tenth of the steps
   double sequencesPerSecond = 0;  // of all ranks together, from the median step
   double tokensPerSecond = 0;
+  double teraflops = 0;                    // per second, of all ranks together
+  std::optional<double> utilization = {};  // of the peak, if that was told
   double stepMs = 0;
   double exposedMs = 0;
   double wireBytes = 0;    // that a rank moves in a step, for each parameter
@@ -64,7 +69,7 @@ class Report {
   // steps before this one is kept, and TensorBoard's, a new one. Throws tools::CannotWrite, and
   // Failure if another file is there.
   void open(int64_t firstStep);
-  void head(const std::string& line) const;  // one line of comment
+  void head(const std::string& line);  // one line of comment
   // `evaluation`: the loss of validation after it, if there was one.
   void add(const StepReport& report, std::optional<double> evaluation = {});
   // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.
@@ -73,25 +78,26 @@ class Report {
   bool isComplete() const { return isComplete_; }
 
  private:
-  void print(const std::string& text) const;
+  void print(const std::string& text);
+  double elapsed() const;
   bool keep(const std::function<void()>& writing);
   void addToFiles(const StepReport& report, std::optional<double> evaluation);
-  void addLine(const StepReport& report) const;
+  void addToRecord(const StepReport& report, std::optional<double> evaluation);
+  void addLine(const StepReport& report);
   void addEvaluation(int64_t step, double loss);
-  bool hasPerplexity() const;
+  void printSummary(const Summary& summary);
   std::string columnsOf(std::optional<double> evaluation) const;
   std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
   void drawLoss(int ranks) const;
 
   const Options& options_;
   std::FILE* out_;
-  double tokensPerStep_;
+  ProgressLine progress_;
+  RunRecord run_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<tools::ReportStream> csv_;
   std::optional<EventFile> events_;
   bool isComplete_ = true;
-  std::vector<double> losses_;
-  Line evaluations_{"validation", {}};
-  int64_t firstStep_ = 0;
 };
 
 }  // namespace weft::train

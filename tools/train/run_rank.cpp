@@ -62,7 +62,7 @@ const char* weightsInWords(const Options& options) {
   }
 }
 
-void printHead(const Report& report, const Options& o, const Communicator& world, int threads,
+void printHead(Report& report, const Options& o, const Communicator& world, int threads,
                const Trainer& trainer, const TrainingData& data) {
   const weftShardInfo_t info = trainer.info();
   if (!o.recipeNotes.empty()) report.head("recipe " + o.recipeNotes);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run has done so far, for those who draw it or say how far it is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weft::train {
+
+struct StepRecord {
+  int64_t step = 0;
+  double loss = 0, gradientNorm = 0, learningRate = 0;
+  double seconds = 0, exposedSeconds = 0;
+  double elapsedSeconds = 0;  // since the run began, evaluations and checkpoints included
+};
+
+struct EvaluationRecord {
+  int64_t step = 0;  // after which it was made
+  double loss = 0;
+  double elapsedSeconds = 0;
+};
+
+struct RunRecord {
+  int ranks = 1;
+  double sequencesPerStep = 1, tokensPerStep = 1;  // of all ranks together
+  double flopsPerToken = 0;
+  double peakTeraflops = 0;  // of a rank; 0 = nobody told
+  bool hasPerplexity =
+      false;  // of a model that predicts the next token: BERT's loss is of two tasks
+  std::vector<StepRecord> steps;
+  std::vector<EvaluationRecord> evaluations;
+
+  double teraflops(double tokensPerSecond) const { return tokensPerSecond * flopsPerToken / 1e12; }
+  // Model FLOPs utilization; only where the peak is known.
+  double utilization(double tokensPerSecond) const {
+    return teraflops(tokensPerSecond) / (ranks * peakTeraflops);
+  }
+};
+
+}  // namespace weft::train

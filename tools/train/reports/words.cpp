@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/reports/words.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+namespace weft::train {
+
+std::string durationText(double seconds) {
+  const int64_t all = std::llround(seconds);
+  const auto [hours, minutes, rest] = std::array{all / 3600, all / 60 % 60, all % 60};
+  if (hours >= 24) return fmt::format("{} d {:02}:{:02} h", hours / 24, hours % 24, minutes);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, rest);
+  return fmt::format("{}:{:02}", minutes, rest);
+}
+
+std::string quantityText(double value) {
+  constexpr std::array<std::pair<double, char>, 4> kPrefixes{
+      {{1e12, 'T'}, {1e9, 'G'}, {1e6, 'M'}, {1e4, 'k'}}};
+  for (const auto& [least, prefix] : kPrefixes)
+    if (std::abs(value) >= least)
+      return fmt::format("{:.4g}{}", value / (prefix == 'k' ? 1e3 : least), prefix);
+  return fmt::format("{:.4g}", value);
+}
+
+}  // namespace weft::train
