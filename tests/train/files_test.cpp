@@ -26,8 +26,8 @@ int refusalOf(const Options& options) {
 
 TEST(Files, WhatCannotBeWrittenIsFoundBefore) {
   const TemporaryFolder folder;
-  for (std::string Options::*file :
-       {&Options::csv, &Options::json, &Options::svg, &Options::exportTo, &Options::save}) {
+  for (std::string Options::*file : {&Options::csv, &Options::json, &Options::svg, &Options::report,
+                                     &Options::exportTo, &Options::save}) {
     Options options;
     options.*file = folder / "new";
     EXPECT_EQ(refusalOf(options), 0);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tools/train/failure.h"
 #include "tools/train/recipes.h"
 
@@ -71,6 +73,34 @@ TEST(Options, EveryRecipeCanBeScaledDown) {
   }
   EXPECT_EQ(parse({"--recipe=bert-1.5b-dl1", "--scale-down"}).warmup, 1);
   EXPECT_EQ(parse({"--recipe=bert-1.5b-dl1", "--scale-down"}).hold, 5);
+}
+
+TEST(Options, SettingsAreWhatWasTypedAndTheDefaults) {
+  const Options options = parse({"--recipe", "bert-1.5b-dl1", "--wire=bf16", "--split", "9,1",
+                                 "--steps", "5", "--steps", "7", "--quiet"});
+  const auto setting = [&](const std::string& name) {
+    const auto found = std::ranges::find(options.settings, name, &Setting::name);
+    return found == options.settings.end() ? "none" : found->value + (found->isGiven ? "!" : "");
+  };
+  EXPECT_EQ(setting("--wire"), "bf16!");
+  EXPECT_EQ(setting("--dtype"), "fp32");
+  EXPECT_EQ(setting("--split"), "9,1!");
+  EXPECT_EQ(setting("--steps"), "7!");
+  EXPECT_EQ(setting("--shard"), "zero1!") << "of the recipe";
+  EXPECT_EQ(setting("--quiet"), "yes!");
+  EXPECT_EQ(setting("--independent"), "no");
+  EXPECT_EQ(setting("--help"), "none");
+}
+
+TEST(Options, APriceIsToldInAPage) {
+  EXPECT_EQ(parse({"--report", "x", "--price", "trn1.32xlarge"}).price, "trn1.32xlarge");
+  EXPECT_EQ(refusal({"--price", "7"}),
+            "--price and --target-loss are told in a --report FILE.html");
+  EXPECT_EQ(refusal({"--report", "x", "--price", "p9"}).find("--price p9 is neither dollars"), 0u);
+  EXPECT_EQ(refusal({"--report", "x", "--target-loss", "2", "--scaling", "1"}),
+            "--price and --target-loss are for one run, and --scaling does several");
+  EXPECT_EQ(refusal({"--tensorboard", "x", "--scaling", "1"}),
+            "--tensorboard is for one run, and --scaling does several");
 }
 
 TEST(Options, RefusesRecipesThatCannotBe) {

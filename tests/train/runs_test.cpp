@@ -384,6 +384,9 @@ TEST_F(Runs, ReportsMayGoToStandardOutput) {
   EXPECT_EQ(outcome.output.find("step,loss,"), 0u) << outcome.output;
   const auto json = nlohmann::json::parse(outcome.output.substr(outcome.output.find('{')));
   EXPECT_EQ(json.at("steps"), 2);
+  EXPECT_EQ(json.at("hosts"), 1);
+  EXPECT_GT(json.at("teraflop_per_s"), 0);
+  EXPECT_EQ(json.at("settings").at("--batch"), "1");
 }
 
 TEST_F(Runs, AnExportFollowsALink) {
@@ -429,9 +432,11 @@ TEST_F(Runs, ThePictureHasThePointOfEachStep) {
 
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
   const Outcome outcome =
-      shell(command("--scaling 1,2 --scaling-seconds 0.3 --scaling-rounds 2 --batch 2 --svg " +
-                    folder_ / "scaling.svg"));
+      shell(command(fmt::format("--scaling 1,2 --scaling-seconds 0.3 --scaling-rounds 2 --batch 2 "
+                                "--svg {} --json {}",
+                                folder_ / "scaling.svg", folder_ / "json")));
   EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("scaling").size(), 2u);
   const std::string points = firstLineOf(folder_ / "scaling.svg");
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 2) << points;
   std::istringstream lines(outcome.output);

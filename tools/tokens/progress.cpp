@@ -16,12 +16,6 @@ constexpr auto kOnTerminal = std::chrono::milliseconds(200),
 
 }  // namespace
 
-std::string grouped(uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
-  return digits;
-}
-
 std::string progressLine(uint64_t bytes, uint64_t all, uint64_t documents, uint64_t tokens,
                          double seconds) {
   const double done = static_cast<double>(bytes), whole = static_cast<double>(std::max(all, bytes));

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "tools/train/reports/words.h"
+
 namespace weft::tokens {
 
 // On standard error: on a terminal in place, several times a second; elsewhere a line every ten seconds.
@@ -33,7 +35,6 @@ class Progress {
 std::string progressLine(uint64_t bytes, uint64_t all, uint64_t documents, uint64_t tokens,
                          double seconds);
 
-// 1234567 as "1,234,567".
-std::string grouped(uint64_t number);
+using train::grouped;
 
 }  // namespace weft::tokens

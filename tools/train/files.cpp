@@ -21,7 +21,7 @@ void checkReports(const Options& options) {
   if (!options.resume.empty())
     static_cast<void>(
         curveBefore(options.csv, std::numeric_limits<int64_t>::max(), options.evalEvery > 0));
-  for (const std::string& path : {options.csv, options.json, options.svg})
+  for (const std::string& path : {options.csv, options.json, options.svg, options.report})
     if (!path.empty()) tools::ReportFile tried(path);
   if (!options.tensorboard.empty()) checkEventFolder(options.tensorboard);
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "perf/common/command_line.h"
 #include "tools/train/failure.h"
 #include "tools/train/recipes.h"
+#include "tools/train/reports/price.h"
 #include "tools/train/sharding.h"
 
 namespace weft::train {
@@ -26,6 +28,12 @@ constexpr const char* kAbout =
     "The ranks are those that a launcher started (mpirun, srun, torchrun, WEFT_RANK and friends), "
     "or\n"
     "--ranks N local ones, or this process alone.";
+
+std::vector<std::string> instanceNames() {
+  std::vector<std::string> names;
+  for (const Price& each : instancePrices()) names.push_back(each.name);
+  return names;
+}
 
 template <class T>
 using Choices = std::vector<std::pair<std::string, T>>;
@@ -39,8 +47,14 @@ void addChoice(CLI::App& app, const char* name, T& value, const Choices<T>& choi
     words += (words.empty() ? "" : ",") + word;
     if (meaning == value) chosen = word;
   }
-  app.add_option(name, value, help)
-      ->transform(CLI::CheckedTransformer(choices).description(""))
+  const auto take = [&value, choices](const std::string& word) {
+    for (const auto& [each, meaning] : choices)
+      if (each == word) value = meaning;
+  };
+  std::vector<std::string> all;
+  for (const auto& choice : choices) all.push_back(choice.first);
+  app.add_option_function<std::string>(name, take, help)
+      ->check(CLI::IsMember(all).description(""))
       ->type_name("{" + words + "}")
       ->default_str(chosen);
 }
@@ -183,8 +197,11 @@ void addCommunication(CLI::App& app, Options& options) {
 void addOutput(CLI::App& app, Options& options) {
   app.add_option("--log-every", options.logEvery, "Print every so many steps")
       ->check(tools::positive());
-  app.add_option("--csv", options.csv, "Write every step to this file; - is standard output");
-  app.add_option("--json", options.json, "Write a summary of the run to this file, or -");
+  app.add_option(
+      "--csv", options.csv,
+      "Write every step to this file, or with --scaling the table; - is standard output");
+  app.add_option("--json", options.json,
+                 "Write a summary of the run to this file, or the table, or -");
   app.add_option("--svg", options.svg,
                  "Draw the loss, or with --scaling the table, to this file, or -");
   app.add_option("--tensorboard", options.tensorboard,
@@ -193,6 +210,17 @@ void addOutput(CLI::App& app, Options& options) {
                  "Peak of the processor of one rank: then MFU is told, model FLOPs (6 for each "
                  "parameter, and attention) beside it; 0 = not told")
       ->check(tools::natural(std::numeric_limits<double>::infinity()));
+  app.add_option(
+      "--report", options.report,
+      "Write a page to this file, FILE.html, or with --scaling one of the table: charts, "
+      "figures, what was published of the --recipe, settings; it needs no other file");
+  app.add_option("--price", options.price,
+                 fmt::format("For the --report: dollars an hour and host, or an instance of {}",
+                             fmt::join(instanceNames(), ", ")));
+  app.add_option(
+         "--target-loss", options.targetLoss,
+         "For the --report: when was it reached, in validation or else in training? 0 = none")
+      ->check(tools::natural());
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
   app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
   app.add_option("--save-every", options.saveEvery,
@@ -221,6 +249,20 @@ void addOutput(CLI::App& app, Options& options) {
   app.add_option("--scaling-rounds", options.scalingRounds,
                  "How often each is made, all numbers of ranks in turn")
       ->check(tools::positive());
+}
+
+// All options as they were typed, whatever they are.
+std::vector<Setting> settingsOf(const CLI::App& app) {
+  std::vector<Setting> settings;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_configurable() || option == app.get_help_ptr()) continue;
+    const bool isGiven = option->count() > 0, isFlag = option->get_items_expected_max() == 0;
+    std::string value = isGiven ? fmt::format("{}", fmt::join(option->reduced_results(), ","))
+                                : option->get_default_str();
+    if (isFlag) value = isGiven ? "yes" : "no";
+    settings.push_back({"--" + option->get_lnames().front(), value, isGiven});
+  }
+  return settings;
 }
 
 ModelShape shapeOf(const Options& o) {
@@ -266,6 +308,17 @@ void validateData(const Options& options) {
                   "ranks; leave one out");
 }
 
+void validateReport(const Options& options) {
+  if (options.report.empty() && (!options.price.empty() || options.targetLoss > 0))
+    throw Failure(Exit::kUsage, "--price and --target-loss are told in a --report FILE.html");
+  if (options.price.empty()) return;
+  try {
+    static_cast<void>(priceOf(options.price));
+  } catch (const std::invalid_argument& error) {
+    throw Failure(Exit::kUsage, fmt::format("--price {}", error.what()));
+  }
+}
+
 void validate(const Options& options) {
   const ModelShape& shape = options.shape;
   if (shape.hidden % shape.heads != 0) {
@@ -290,6 +343,7 @@ void validate(const Options& options) {
                                             options.length, shape.positions, options.model));
   }
   validateData(options);
+  validateReport(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
   if (options.reproducible && options.wireBf16) {
     throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
@@ -312,11 +366,11 @@ void validate(const Options& options) {
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");
   }
-  if (!options.scaling.empty() &&
-      !(options.csv.empty() && options.json.empty() && options.tensorboard.empty())) {
+  if (!options.scaling.empty() && !options.tensorboard.empty())
+    throw Failure(Exit::kUsage, "--tensorboard is for one run, and --scaling does several");
+  if (!options.scaling.empty() && !(options.price.empty() && options.targetLoss == 0))
     throw Failure(Exit::kUsage,
-                  "--csv, --json and --tensorboard are for one run, and --scaling does several");
-  }
+                  "--price and --target-loss are for one run, and --scaling does several");
 }
 
 }  // namespace
@@ -341,6 +395,7 @@ Options parseOptions(int argc, const char* const* argv) {
     throw Failure(Exit::kUsage, fmt::format("{} (--help lists the options)", error.what()));
   }
   applyRecipe(app, options);
+  options.settings = settingsOf(app);
   options.shape = shapeOf(options);
   if (app.count("--split") == 0)
     options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};

@@ -8,6 +8,7 @@
 
 #include "tools/train/learning_rate.h"
 #include "tools/train/model_shape.h"
+#include "tools/train/reports/summary.h"
 
 namespace weft::train {
 
@@ -80,6 +81,9 @@ struct Options {
   std::string svg;
   std::string tensorboard;   // a folder
   double peakTeraflops = 0;  // of a rank, for its utilization; 0 = not told
+  std::string report;        // the page
+  std::string price;         // an hour of an instance: dollars, or its name
+  double targetLoss = 0;     // 0 = none
   bool quiet = false;
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone
@@ -91,6 +95,8 @@ struct Options {
   std::vector<int> scaling;
   double scalingSeconds = 3;
   int64_t scalingRounds = 3;
+
+  std::vector<Setting> settings;  // all options, as they were typed
 };
 
 // Reads and checks the command line. --help prints and exits with 0. Throws Failure with a

@@ -9,9 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "perf/common/machine.h"
+#include "perf/common/program.h"
 #include "tools/train/curve_file.h"
-#include "tools/train/plot.h"
 #include "tools/train/reports/model_flops.h"
+#include "tools/train/reports/plot.h"
+#include "tools/train/reports/run_page.h"
+#include "tools/train/reports/words.h"
 
 namespace weft::train {
 namespace {
@@ -48,11 +52,15 @@ std::string teraflopsText(const Summary& s) {
                      s.utilization ? fmt::format(", MFU {:.1f} %", 100 * *s.utilization) : "");
 }
 
-std::string jsonOf(const Summary& s) {
+std::string jsonOf(const Summary& s, const Options& options) {
   nlohmann::ordered_json json = {
+      {"model", options.model},
+      {"parameters", s.parameters},
       {"ranks", s.ranks},
+      {"hosts", s.hosts},
       {"threads", s.threads},
       {"steps", s.steps},
+      {"elapsed_s", s.elapsedSeconds},
       {"first_loss", s.firstLoss},
       {"last_loss", s.lastLoss},
       {"sequences_per_s", s.sequencesPerSecond},
@@ -68,7 +76,9 @@ std::string jsonOf(const Summary& s) {
   };
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
-  return json.dump(2) + '\n';
+  for (const Setting& each : options.settings) json["settings"][each.name] = each.value;
+  // A file's name need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace
@@ -89,7 +99,7 @@ Pace PaceMeter::pace() const {
 
 Report::Report(const Options& options, int ranks)
     : options_(options),
-      out_(tools::besides({options.csv, options.json, options.svg})),
+      out_(tools::besides({options.csv, options.json, options.svg, options.report})),
       progress_(!options.quiet, STDERR_FILENO),
       run_(emptyRecord(options, ranks)) {}
 
@@ -209,12 +219,14 @@ void Report::addLine(const StepReport& r) {
 void Report::finish(Summary summary) {
   summary.firstLoss = run_.steps.front().loss;
   summary.lastLoss = meanLossOfLastTenth(run_.steps);
+  summary.elapsedSeconds = run_.steps.back().elapsedSeconds;
   summary.teraflops = run_.teraflops(summary.tokensPerSecond);
   if (run_.peakTeraflops > 0) summary.utilization = run_.utilization(summary.tokensPerSecond);
   if (!run_.evaluations.empty()) summary.validationLoss = run_.evaluations.back().loss;
   if (!options_.json.empty())
-    keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary)); });
+    keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary, options_)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
+  if (!options_.report.empty()) keep([&]() { writePage(summary); });
   if (!options_.quiet) printSummary(summary);
 }
 
@@ -238,6 +250,19 @@ void Report::drawLoss(int ranks) const {
     lines.back().points.push_back({static_cast<double>(each.step), each.loss});
   writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
                           "step", "nats a token", std::move(lines)});
+}
+
+void Report::writePage(const Summary& summary) const {
+  const Options& o = options_;
+  RunPage page{
+      fmt::format("weft-train: {} on {} rank{}", o.model, summary.ranks,
+                  summary.ranks == 1 ? "" : "s"),
+      fmt::format("{}, {}, {}", nowText(), tools::machineText(), tools::versionOf("weft-train")),
+      run_, summary, o.settings};
+  if (!o.price.empty()) page.price = priceOf(o.price);
+  if (o.targetLoss > 0) page.targetLoss = o.targetLoss;
+  page.published = publishedJob(o.recipe);
+  tools::ReportFile(o.report).write(htmlOf(page));
 }
 
 }  // namespace weft::train

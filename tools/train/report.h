@@ -12,10 +12,10 @@
 
 #include "perf/common/report_file.h"
 #include "tools/train/options.h"
-#include "tools/train/plot.h"
 #include "tools/train/reports/event_file.h"
 #include "tools/train/reports/progress_line.h"
 #include "tools/train/reports/run_record.h"
+#include "tools/train/reports/summary.h"
 #include "tools/train/trainer.h"
 
 namespace weft::train {
@@ -40,27 +40,6 @@ class PaceMeter {
   std::vector<double> wire_;
 };
 
-// The figures of a whole run.
-struct Summary {
-  int ranks = 1;
-  int threads = 1;
-  int64_t steps = 0;
-  double firstLoss = 0;
-  double lastLoss = 0;            // mean of the last tenth of the steps
-  double sequencesPerSecond = 0;  // of all ranks together, from the median step
-  double tokensPerSecond = 0;
-  double teraflops = 0;                    // per second, of all ranks together
-  std::optional<double> utilization = {};  // of the peak, if that was told
-  double stepMs = 0;
-  double exposedMs = 0;
-  double wireBytes = 0;    // that a rank moves in a step, for each parameter
-  double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
-  double loadMs = 0;       // that preparing the batches of a step took rank 0's thread
-  double loadWaitMs = 0;   // of it, what the step waited for
-  uint64_t weights = 0;    // fingerprint
-  std::optional<double> validationLoss = {};  // the last one
-};
-
 class Report {
  public:
   Report(const Options& options, int ranks);
@@ -72,7 +51,8 @@ class Report {
   void head(const std::string& line);  // one line of comment
   // `evaluation`: the loss of validation after it, if there was one.
   void add(const StepReport& report, std::optional<double> evaluation = {});
-  // Completes `summary` with the losses, prints it, writes the JSON file and draws the curve.
+  // Completes `summary` with what was added, prints it, writes the JSON file and the page, and draws
+  // the curve.
   void finish(Summary summary);
   // Was everything written? A full disk is reported at once, but does not end the training.
   bool isComplete() const { return isComplete_; }
@@ -89,6 +69,7 @@ class Report {
   std::string columnsOf(std::optional<double> evaluation) const;
   std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
   void drawLoss(int ranks) const;
+  void writePage(const Summary& summary) const;
 
   const Options& options_;
   std::FILE* out_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <thread>
 
@@ -94,6 +95,16 @@ std::vector<Pace> gatherPaces(Communicator& world, const Pace& mine) {
   return paces;
 }
 
+// Hosts that ranks of the job are on.
+int countHosts(Communicator& world) {
+  int localRank = 0, localRanks = 1;
+  check(weftCommLocalRank(world, &localRank, &localRanks), world);
+  const int32_t leads = localRank == 0;
+  std::vector<int32_t> all(static_cast<size_t>(world.size()));
+  world.allGather(&leads, all.data(), 1);
+  return std::accumulate(all.begin(), all.end(), 0);
+}
+
 Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   Summary summary;
   summary.ranks = static_cast<int>(paces.size());
@@ -157,16 +168,19 @@ int endEarly(const Options& options, const Trainer& trainer, const Communicator&
 void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
                   const PaceMeter& meter, int64_t steps, int threads, Report* report) {
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
+  const int hosts = countHosts(world);
   if (!options.independent)
     agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
   if (report == nullptr) return;
   Summary summary = summarize(options, paces);
+  summary.hosts = hosts;
   summary.threads = threads;
   summary.steps = steps;
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
   summary.loadMs = trainer.loading().made * msOfStep;
   summary.loadWaitMs = trainer.loading().waited * msOfStep;
   summary.weights = trainer.weightsFingerprint();
+  summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
 }

@@ -6,23 +6,33 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "perf/common/local_ranks.h"
+#include "perf/common/machine.h"
 #include "perf/common/median.h"
+#include "perf/common/program.h"
 #include "perf/common/report_file.h"
 #include "tools/train/failure.h"
-#include "tools/train/plot.h"
-#include "tools/train/scaling_table.h"
+#include "tools/train/reports/plot.h"
+#include "tools/train/reports/scaling_page.h"
+#include "tools/train/reports/scaling_table.h"
+#include "tools/train/reports/words.h"
 
 namespace weft::train {
 namespace {
+
+// Those of the table; the runs that it measures have the others.
+constexpr std::array<std::string_view, 5> kOwnOptions{"--scaling", "--svg", "--report", "--json",
+                                                      "--csv"};
 
 struct Figures {
   double sequencesPerSecond;
@@ -43,7 +53,7 @@ class ResultFile {
 
   std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
   std::string content() const {
-    std::string text(4096, '\0');
+    std::string text(size_t{1} << 20, '\0');
     const ssize_t length = pread(descriptor_, text.data(), text.size(), 0);
     text.resize(static_cast<size_t>(std::max<ssize_t>(length, 0)));
     return text;
@@ -57,15 +67,14 @@ class ScalingTable {
  public:
   ScalingTable(const Options& options, char** argv)
       : options_(options),
-        out_(tools::besides({options.svg})),
+        published_(publishedJob(options.recipe)),
+        out_(tools::besides({options.svg, options.report, options.json, options.csv})),
         threads_(std::max(options.threads, 1)) {
     for (char** word = argv; *word != nullptr; ++word) {
-      const std::string text = *word;
-      if ((text == "--scaling" || text == "--svg") && word[1] != nullptr) {
-        ++word;
-      } else if (!text.starts_with("--scaling=") && !text.starts_with("--svg=")) {
-        arguments_.push_back(text);
-      }
+      const std::string text = *word, name = text.substr(0, text.find('='));
+      const bool isOurs = std::ranges::find(kOwnOptions, name) != kOwnOptions.end();
+      if (!isOurs) arguments_.push_back(text);
+      if (isOurs && name == text && word[1] != nullptr) ++word;
     }
   }
 
@@ -77,17 +86,26 @@ class ScalingTable {
     for (int64_t round = 0; round < options_.scalingRounds; ++round) measureRound(round);
     printTable();
     if (!options_.svg.empty()) draw();
+    if (!options_.report.empty()) writePage();
+    if (!options_.json.empty())
+      tools::ReportFile(options_.json).write(scalingJson(measured_, published_));
+    if (!options_.csv.empty())
+      tools::ReportFile(options_.csv).write(scalingCsv(measured_, published_));
   }
 
  private:
+  std::string what() const {
+    return fmt::format(
+        "{} sequences of {} tokens per rank and step (weak scaling), {} thread(s) per rank in "
+        "every "
+        "row, {} cores, medians of {} rounds of {} s",
+        options_.batch * options_.accumulate, options_.length, threads_,
+        std::thread::hardware_concurrency(), options_.scalingRounds, options_.scalingSeconds);
+  }
+
   void printHead() const {
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
-    fmt::print(
-        out_,
-        "# weft-train scaling: {} sequences of {} tokens per rank and step (weak scaling), {} "
-        "thread(s) per rank in every row, {} cores, medians of {} rounds of {} s\n",
-        options_.batch * options_.accumulate, options_.length, threads_, cores,
-        options_.scalingRounds, options_.scalingSeconds);
+    fmt::print(out_, "# weft-train scaling: {}\n", what());
     const int most = *std::max_element(options_.scaling.begin(), options_.scaling.end());
     if (most * threads_ > cores) {
       fmt::print(out_,
@@ -119,19 +137,18 @@ class ScalingTable {
   }
 
   void printTable() {
-    fmt::print(out_, "{}", scalingHead());
+    fmt::print(out_, "{}", scalingHead(published_));
     const ScalingRounds& one = rows_.at(1);
     const double single = tools::median(one.together);
-    std::vector<ScalingRounds> measured;
-    for (const auto& [ranks, row] : rows_) measured.push_back(row);
+    for (const auto& [ranks, row] : rows_) measured_.push_back(row);
     for (const int ranks : options_.scaling) {
       const ScalingRounds& row = rows_.at(ranks);
-      fmt::print(out_, "{}", scalingRow(row, one));
+      fmt::print(out_, "{}", scalingRow(row, one, published_));
       linear_.points.push_back({1.0 * ranks, single * ranks});
       independent_.points.push_back({1.0 * ranks, tools::median(row.independent)});
       together_.points.push_back({1.0 * ranks, tools::median(row.together)});
     }
-    fmt::print(out_, "{}", scalingNoise(measured));
+    fmt::print(out_, "{}", scalingNoise(measured_));
     std::fflush(out_);
   }
 
@@ -141,6 +158,17 @@ class ScalingTable {
               "ranks",
               "sequences/s",
               {together_, independent_, linear_}});
+  }
+
+  void writePage() const {
+    const ScalingPage page{
+        fmt::format("weft-train: {} on up to {} ranks", options_.model, measured_.back().ranks),
+        fmt::format("{}, {}, {}", nowText(), tools::machineText(), tools::versionOf("weft-train")),
+        what(),
+        measured_,
+        options_.settings,
+        published_};
+    tools::ReportFile(options_.report).write(htmlOf(page));
   }
 
   Figures measure(int ranks, bool independent) const {
@@ -165,10 +193,12 @@ class ScalingTable {
   }
 
   const Options& options_;
+  const PublishedJob* published_;
   std::FILE* out_;
   int threads_;
   std::vector<std::string> arguments_;
   std::map<int, ScalingRounds> rows_;
+  std::vector<ScalingRounds> measured_;  // the same, when all is measured
   Line together_{"one training", {}}, independent_{"without exchange", {}},
       linear_{"times one rank", {}};
 };

@@ -16,8 +16,8 @@ namespace weft::train {
 // Independent ranks share the machine but exchange nothing, so comm efficiency, seq/s over theirs, is
 // the loss to communication alone, and the rest is lost to memory bandwidth, caches and clocks. Every
 // rank of every row has the same number of threads (--threads, else 1). `argv` is the command line;
-// all but its --scaling and --svg is used. options.svg is the picture of seq/s over ranks. Returns the
-// exit code.
+// all of it that is not the table's own is used. options.svg is the picture of seq/s over ranks,
+// options.report the page; --json and --csv have the table. Returns the exit code.
 int printScalingTable(const Options& options, char** argv);
 
 }  // namespace weft::train

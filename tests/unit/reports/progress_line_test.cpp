@@ -119,6 +119,7 @@ TEST(Words, DurationsAndQuantities) {
   EXPECT_EQ(quantityText(-15680), "-15.68k");
   EXPECT_EQ(quantityText(1.5e-5), "1.5e-05");
   EXPECT_EQ(quantityText(0), "0");
+  EXPECT_EQ(nowText().size(), 16u);
 }
 
 // The published jobs at 6 for each parameter, and with attention: TFLOP/s of each of 128 workers.

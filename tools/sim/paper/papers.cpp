@@ -3,11 +3,20 @@
 
 #include <algorithm>
 
+#include "tools/train/reports/published.h"
+
 namespace weft::simulator {
 namespace {
 
 using reduce::DType;
 using schedule::Collective;
+
+std::vector<PaperRow> rowsOf(const std::string& recipe) {
+  std::vector<PaperRow> rows;
+  for (const train::PublishedRow& row : train::publishedJob(recipe)->rows)
+    rows.push_back({static_cast<std::uint32_t>(row.nodes), row.sequencesPerSecond});
+  return rows;
+}
 
 Paper dl1() {
   Paper paper;
@@ -43,7 +52,7 @@ Paper dl1() {
   large.sequences = 65536;
   large.ranksOfNode = 8;
   large.microBatch = 64;
-  large.rows = {{1, 1379.76}, {2, 2705.57}, {4, 5291.58}, {8, 9977.54}};
+  large.rows = rowsOf("bert-large-phase1");
   large.notes = {
       "340 M parameters in the table; 336.2 M are counted, with both heads",
       "the batch is not in the table: 65,536 of all cards is the vendor's recipe for 8 cards "
@@ -56,7 +65,7 @@ Paper dl1() {
   larger.batchGrows = true;
   larger.ranksOfNode = 8;
   larger.microBatch = 16;
-  larger.rows = {{1, 276.66}, {8, 1883.63}, {16, 3659.15}};
+  larger.rows = rowsOf("bert-1.5b-dl1");
   larger.notes = {
       "micro-batches of 16, 24 of them a step, on each card: the post, of 8 and 16 nodes; "
       "of one node it is assumed (the vendor's recipe for it has 1,536 a card)"};
@@ -112,9 +121,8 @@ Paper neox() {
                    "one reduction of all gradients after the last slot, and a gather of parameters",
                    {{Collective::ReduceScatter, DType::BF16, PaperExchange::Ways::TwoLevel},
                     {Collective::AllGather, DType::BF16, PaperExchange::Ways::TwoLevel}}}};
-  paper.tables = {trainium("neox-20b", 20554567680, 16384, 4,
-                           {{4, 13.60}, {8, 26.80}, {16, 54.30}, {32, 107.50}, {64, 212.00}}),
-                  trainium("pythia-6.9b", 6857302016, 256, 1, {{1, 10.4}, {4, 35.8}})};
+  paper.tables = {trainium("neox-20b", 20554567680, 16384, 4, rowsOf("neox-20b-trn1")),
+                  trainium("pythia-6.9b", 6857302016, 256, 1, rowsOf("pythia-6.9b-trn1"))};
   paper.tables[0].notes = {
       "tensor groups of 8 and 4 stages; a step is (sequences / replicas + 3) "
       "slots of a pipeline whose stages are alike (one sequence each: assumed)",

@@ -58,9 +58,9 @@ std::string progressText(const Progress& p, size_t columns) {
   if (p.utilization) parts.push_back(fmt::format("MFU {:.1f} %", 100 * *p.utilization));
   std::string text;
   for (const std::string& part : parts) {
-    const std::string longer = text + (text.empty() ? "" : ", ") + part;
-    if (longer.size() >= columns) break;
-    text = longer;
+    const std::string separator = text.empty() ? "" : ", ";
+    if (text.size() + separator.size() + part.size() >= columns) break;
+    text.append(separator).append(part);
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 namespace weft::train {
@@ -26,6 +27,20 @@ std::string quantityText(double value) {
     if (std::abs(value) >= least)
       return fmt::format("{:.4g}{}", value / (prefix == 'k' ? 1e3 : least), prefix);
   return fmt::format("{:.4g}", value);
+}
+
+std::string grouped(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
+  return digits;
+}
+
+std::string nowText() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local)};
 }
 
 }  // namespace weft::train

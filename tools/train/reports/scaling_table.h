@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/reports/published.h"
+
 namespace weft::train {
 
 // Of one number of ranks, by round: sequences per second as one training and as independent ranks,
@@ -26,8 +28,13 @@ Spread spreadOf(const std::vector<double>& values);
 std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& one);
 std::vector<double> communicationEfficiencies(const ScalingRounds& many);
 
-std::string scalingHead();
-std::string scalingRow(const ScalingRounds& many, const ScalingRounds& one);
+// With the efficiency that was published of so many times the nodes, where a job is given.
+std::string scalingHead(const PublishedJob* published);
+std::string scalingRow(const ScalingRounds& many, const ScalingRounds& one,
+                       const PublishedJob* published);
+// The table for programs: medians and ranges, with units in the names.
+std::string scalingJson(const std::vector<ScalingRounds>& rows, const PublishedJob* published);
+std::string scalingCsv(const std::vector<ScalingRounds>& rows, const PublishedJob* published);
 // What can be told apart: one line, and a warning where the same run differed so much from round to
 // round that other work must have been on the machine.
 std::string scalingNoise(const std::vector<ScalingRounds>& all);

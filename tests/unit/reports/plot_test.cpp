@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/train/plot.h"
+#include "tools/train/reports/plot.h"
 
 #include <gtest/gtest.h>
 

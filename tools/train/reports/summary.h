@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a whole run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft::train {
+
+// An option of the command line.
+struct Setting {
+  std::string name;  // "--lr"
+  std::string value;
+  bool isGiven = false;  // by the command line or a recipe, else it is the default
+};
+
+struct Summary {
+  int ranks = 1;
+  int hosts = 1;
+  int threads = 1;
+  int64_t steps = 0;
+  double firstLoss = 0;
+  double lastLoss = 0;            // mean of the last tenth of the steps
+  double sequencesPerSecond = 0;  // of all ranks together, from the median step
+  double tokensPerSecond = 0;
+  double teraflops = 0;                    // per second, of all ranks together
+  std::optional<double> utilization = {};  // of the peak, if that was told
+  double stepMs = 0;
+  double exposedMs = 0;
+  double wireBytes = 0;    // that a rank moves in a step, for each parameter
+  double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
+  double loadMs = 0;       // that preparing the batches of a step took rank 0's thread
+  double loadWaitMs = 0;   // of it, what the step waited for
+  double elapsedSeconds = 0;
+  double parameters = 0;
+  uint64_t weights = 0;                       // fingerprint
+  std::optional<double> validationLoss = {};  // the last one
+};
+
+}  // namespace weft::train
