@@ -108,7 +108,7 @@ def main(train, folder):
     for name, charts, flags in (
         ("run", 7, "--ranks 2 --steps 120 --eval-every 20 --eval-batches 1 --recipe pythia-6.9b-trn1 --scale-down --params fp32 "
                    "--rounding nearest --lr 5e-3 --peak-tflops 0.1 --price trn1.32xlarge --target-loss 3"),
-        ("alone", 4, "--steps 1"),
+        ("alone", 5, "--steps 1"),
         ("bert", 6, "--steps 40 --eval-every 10 --eval-batches 1 --recipe bert-1.5b-dl1 --scale-down --price 3.5"),
         ("scaling", 2, "--scaling 1,2,4 --scaling-seconds 0.5 --scaling-rounds 2 --recipe bert-large-phase1 --scale-down"),
     ):

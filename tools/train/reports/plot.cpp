@@ -21,7 +21,7 @@ struct Frame {
   double width, height, left, right, top, bottom;
   int mostSteps;  // of an axis
 };
-constexpr Frame kPicture{640, 360, 64, 16, 56, 48, 8}, kChart{480, 230, 58, 20, 30, 40, 5};
+constexpr Frame kPicture{640, 360, 64, 16, 56, 48, 8}, kChart{480, 236, 58, 20, 30, 46, 5};
 constexpr std::array kColours = {"#1c7ed6", "#e8590c", "#2f9e44", "#9c5fe0"};
 
 constexpr const char* kHead =
