@@ -55,7 +55,7 @@ std::string teraflopsText(const Summary& s) {
 std::string jsonOf(const Summary& s, const Options& options) {
   nlohmann::ordered_json json = {
       {"model", options.model},
-      {"parameters", s.parameters},
+      {"parameters", static_cast<int64_t>(s.parameters)},
       {"ranks", s.ranks},
       {"hosts", s.hosts},
       {"threads", s.threads},

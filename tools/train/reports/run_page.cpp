@@ -46,7 +46,8 @@ std::string tilesOf(const RunPage& page) {
        s.utilization ? fmt::format("MFU {:.1f} %", 100 * *s.utilization) : "no peak was told"});
   all.push_back({"Communication", fmt::format("{:.1f} %", exposedPercent(s)),
                  fmt::format("of a step exposed: {:.3g} ms", s.exposedMs)});
-  all.push_back({"Time", tookText(s.elapsedSeconds), fmt::format("{} steps", s.steps)});
+  all.push_back(
+      {"Time", tookText(s.elapsedSeconds), fmt::format("to step {}", page.run.steps.back().step)});
   if (page.price)
     all.push_back({"Price", usdText(usdOf(page, s.elapsedSeconds)),
                    fmt::format("{} host{} of ${:g}/h", s.hosts, s.hosts == 1 ? "" : "s",
@@ -66,7 +67,7 @@ std::string throughputOf(const RunPage& page) {
         fmt::format("{:.3f}", s.wireBytes)},
        {"Weights, gradients and state of a rank", fmt::format("{:.1f} MB", s.memoryBytes / 1e6)},
        {"Preparing the batches of a step",
-        fmt::format("{:.3f} ms, {:.3f} ms of it waited for", s.loadMs, s.loadWaitMs)},
+        fmt::format("{:.3f} ms, ahead of it but for {:.3f} ms", s.loadMs, s.loadWaitMs)},
        {"Fingerprint of the weights", fmt::format("{:016x}", s.weights)}},
       true);
 }
