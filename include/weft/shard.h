@@ -262,7 +262,8 @@ WEFT_API weftResult_t weftShardSave(weftShard_t shard, const char* dir, const ch
                                     int async);
 WEFT_API weftResult_t weftShardSaveWait(weftShard_t shard);
 /* Takes the last checkpoint of `dir`, or `dir` itself if it is one, such as DIR/step-00000012.
- * Nothing is changed before all is read and checked. The caller's JSON is written to `meta`
+ * Nothing is changed before all is read and checked: weftSystemError if it is damaged, and another
+ * may be whole; weftInvalidArgument if it is of another model or optimizer. The caller's JSON is written to `meta`
  * (NUL-terminated, cut to `length`), which may be NULL with length 0. */
 WEFT_API weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* meta, size_t length);
 /* One .safetensors file of the whole model, which other tools open: every parameter under its name,

@@ -153,8 +153,8 @@ Status Joiner::hopeless(const std::vector<Attempt>& attempts) const {
 
 Status Joiner::outOfTime() const {
   if (!taken_.empty())
-    return Status::error(
-        {.code = Code::SystemError,
+    return Status::error(  // elsewhere the port may be free: it is worth another try
+        {.code = Code::Timeout,
          .who = self(),
          .what = text("rank ", hello_.rank, " cannot listen at ", taken_,
                       ": another program does, which is no bootstrap root of this job: ",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/folder.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <vector>
@@ -78,7 +79,21 @@ std::string CheckpointFolder::nameOfLatest() const {
   std::string name;
   if (!readFile(path_ + "/latest", 100, &name).ok()) return {};
   while (name.ends_with('\n')) name.pop_back();
-  return isOurs(name) ? name : std::string();
+  std::error_code none;
+  if (isOurs(name) && fs::exists(text(path_, "/", name), none)) return name;
+  const std::string newest = nameOfNewest();
+  return newest.empty() && isOurs(name) ? name : newest;
+}
+
+// Numbers of as many digits as all that are less, and of one step the second name after the first.
+std::string CheckpointFolder::nameOfNewest() const {
+  std::string newest;
+  for (const std::string& name : namesIn(path_)) {
+    std::error_code none;
+    if (isOurs(name) && fs::exists(text(path_, "/", name, "/", kIndexFile), none))
+      newest = std::max(newest, name);
+  }
+  return newest;
 }
 
 Status CheckpointFolder::commit(CheckpointIndex index) const {

@@ -24,11 +24,13 @@ class CheckpointFolder {
   Status commit(CheckpointIndex index) const;
   void drop(std::int64_t steps) const;  // what lies aside
 
-  // The path of the last checkpoint, or of the folder if it is itself one.
+  // The path of the last checkpoint, or of the folder if it is itself one. Where `latest` names none that
+  // is there, as somebody has moved it away, the newest that is left counts.
   Status latest(std::string* checkpoint) const;
 
  private:
   std::string nameOfLatest() const;
+  std::string nameOfNewest() const;
   std::string freeName(std::int64_t steps) const;
   void prune(const std::string& last, const std::string& previous) const;
 

@@ -61,6 +61,10 @@ bool isPlainName(const std::string& name) {
   return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
 }
 
+Status damaged(const std::string& path, std::string_view why) {
+  return Status::error(Code::SystemError, "'", path, "' is damaged: ", why);
+}
+
 std::string listed(const std::vector<std::string>& names) {
   std::string line;
   for (const std::string& name : names) line += text(line.empty() ? "" : ", ", name);
@@ -89,7 +93,7 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
   std::string content;
   WEFT_TRY(readFile(path, kLongest, &content));
   std::optional<OrderedJson> parsed = parseStrictly<OrderedJson>(content, kMostKeys);
-  if (!parsed) return invalid("'", path, "' is damaged: it is not JSON of an index");
+  if (!parsed) return damaged(path, "it is not JSON of an index");
   OrderedJson& json = *parsed;
   const auto format = json.find("format"), version = json.find("version");
   if (format == json.end() || *format != kFormat || version == json.end() ||
@@ -103,10 +107,10 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
   const OrderedJson sum = stored == json.end() ? OrderedJson() : *stored;
   json.erase("sha256");
   try {
-    if (sum != checksum(json)) return invalid("'", path, "' is damaged: its checksum is another");
+    if (sum != checksum(json)) return damaged(path, "its checksum is another");
     *out = indexFrom(json);
   } catch (const OrderedJson::exception& e) {
-    return invalid("'", path, "' is damaged: ", e.what());
+    return damaged(path, e.what());
   }
   for (const CheckpointIndex::File& f : out->files)
     if (!isPlainName(f.name)) return invalid("'", path, "' names a file '", f.name, "'");

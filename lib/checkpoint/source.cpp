@@ -27,6 +27,11 @@ bool parseRun(const Tensor& tensor, ArrayRun* out) {
   return true;
 }
 
+// The index is of this model: if its files are not, the disk is to blame.
+Status damage(const Status& found) {
+  return found.ok() ? found : Status::error(Code::SystemError, found.text());
+}
+
 }  // namespace
 
 Tensor tensorOf(const std::string& parameter, const std::string& array, std::uint64_t from,
@@ -41,8 +46,8 @@ Status CheckpointSource::open(const std::string& checkpoint, const CheckpointInd
   const std::string index = text(checkpoint, "/", kIndexFile);
   WEFT_TRY(readIndex(index, &made.index_));
   WEFT_TRY(compareIndex(index, made.index_, wanted));
-  WEFT_TRY(made.openFiles());
-  WEFT_TRY(made.collect());
+  WEFT_TRY(damage(made.openFiles()));
+  WEFT_TRY(damage(made.collect()));
   *out = std::move(made);
   return {};
 }
@@ -106,9 +111,9 @@ Status CheckpointSource::verify(std::size_t which, std::size_t of) const {
     std::string sum;
     WEFT_TRY(files_[f].file().sha256(&sum));
     if (sum != index_.files[f].sha256)
-      return invalid("'", files_[f].file().path(),
-                     "' is damaged: its SHA-256 is not that of the index; fix: load another "
-                     "checkpoint");
+      return damage(invalid("'", files_[f].file().path(),
+                            "' is damaged: its SHA-256 is not that of the index; fix: load another "
+                            "checkpoint"));
   }
   return {};
 }

@@ -31,14 +31,16 @@ class StepProgress {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ended_; });
   }
-  // Until no update of the bucket is to come.
+  // Until no update of the bucket is to come. What ends a step has deadlines of `timeoutMs`, and names the
+  // rank that it has waited for: this one is longer, and is for updates that nobody has begun.
   Status awaitUpdate(std::uint32_t bucket, int timeoutMs) {
     std::unique_lock lock(mutex_);
     WEFT_TRY(failure_);
     const auto isCurrent = [&] { return isCurrent_[bucket] != 0; };
-    if (changed_.wait_for(lock, std::chrono::milliseconds(timeoutMs), isCurrent)) return {};
+    const std::chrono::milliseconds patience = 2 * std::chrono::milliseconds(timeoutMs);
+    if (changed_.wait_for(lock, patience, isCurrent)) return {};
     return Status::error(Code::Timeout, "the update of bucket ", bucket, " did not end within ",
-                         timeoutMs, " ms; fix: weftStepWait has the reason");
+                         patience.count(), " ms; fix: weftStepWait has the reason");
   }
 
   // The first error here ends all later steps. Returns that, if any.

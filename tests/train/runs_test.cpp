@@ -299,6 +299,52 @@ TEST_F(Runs, SigtermSavesAndTheNextRunContinuesTheCurve) {
   EXPECT_NE(other.output.find("csv is no curve of weft-train"), std::string::npos) << other.output;
 }
 
+// The newest checkpoint is cut off: the one before does, and is followed by the same steps.
+TEST_F(Runs, ADamagedCheckpointCostsTheStepsSinceTheOneBefore) {
+  const std::string save = folder_ / "save", last = save + "/step-00000009",
+                    flags = fmt::format(
+                        "--steps 9 --batch 2 --reproducible --ranks 2 --save {} "
+                        "--save-every 3 --resume {} --csv {} --json {}",
+                        save, save, folder_ / "csv", folder_ / "json");
+  ASSERT_EQ(shell(command(flags)).exitCode, 0);
+  EXPECT_FALSE(std::filesystem::exists(last + ".2")) << "saved twice";
+  const Curve whole = readCurve();
+  const auto cutOff = [](const std::string& checkpoint) {
+    std::filesystem::resize_file(checkpoint + "/shard-00000-of-00001.safetensors", 1000);
+  };
+  cutOff(last);
+  const Outcome resumed = shell(command(flags));
+  EXPECT_EQ(resumed.exitCode, 0);
+  EXPECT_NE(resumed.output.find("should have "), std::string::npos) << resumed.output;
+  EXPECT_NE(resumed.output.find("; going on from the one before, " + save +
+                                "/step-00000006; the "
+                                "damaged one is kept"),
+            std::string::npos)
+      << resumed.output;
+  EXPECT_TRUE(std::filesystem::exists(last + ".damaged"));
+  EXPECT_EQ(readCurve().losses, whole.losses);
+  EXPECT_EQ(readCurve().weights, whole.weights);
+  for (const char* both : {"/step-00000009", "/step-00000006"}) cutOff(save + both);
+  const Outcome none = shell(command(flags));
+  EXPECT_EQ(none.exitCode, 65) << none.output;
+}
+
+TEST_F(Runs, AFullDiskWhileSavingIsToldAndTheLastGoodOneStays) {
+  const std::string disk = folder_ / "disk";
+  std::filesystem::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "only root mounts";
+  const std::string flags = fmt::format(
+      "--steps 12 --batch 1 --ranks 2 --save-every 3 --save {} --resume {}", disk, disk);
+  const Outcome full = shell(command(flags));
+  EXPECT_EQ(full.exitCode, 73) << full.output;
+  EXPECT_NE(full.output.find("safetensors': No space left on device; fix: make room"),
+            std::string::npos)
+      << full.output;
+  ::mount("none", disk.c_str(), "tmpfs", MS_REMOUNT, "size=8m");
+  EXPECT_EQ(shell(command(flags)).exitCode, 0);
+  ::umount(disk.c_str());
+}
+
 TEST_F(Runs, UnderALauncherThereIsNoOther) {
   for (const char* flags : {"--ranks 2", "--scaling 1,2"}) {
     const Outcome outcome = shell("WEFT_RANK=0 WEFT_SIZE=2 " + command(flags));

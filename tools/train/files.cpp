@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "perf/common/report_file.h"
+#include "tools/train/checkpoint_folder.h"
 #include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
 #include "tools/train/reports/event_file.h"
@@ -44,10 +45,6 @@ void checkSave(const std::string& folder) {
   tools::ReportFile tried(fs::path(folder) / "checkpoint");
 }
 
-bool isSameFolder(const std::string& a, const std::string& b) {
-  return !b.empty() && fs::weakly_canonical(a + "/") == fs::weakly_canonical(b + "/");
-}
-
 // A run that saves where it resumes from begins there when it is started for the first time.
 void checkResume(const Options& options) {
   if (options.resume.empty() || hasCheckpoint(options.resume) ||
@@ -60,11 +57,6 @@ void checkResume(const Options& options) {
 }
 
 }  // namespace
-
-bool hasCheckpoint(const std::string& folder) {
-  std::error_code none;
-  return fs::exists(folder + "/latest", none) || fs::exists(folder + "/index.json", none);
-}
 
 void checkFiles(const Options& options) {
   try {

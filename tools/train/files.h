@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "tools/train/options.h"
 
 namespace weft::train {
@@ -11,8 +9,5 @@ namespace weft::train {
 // be written, a checkpoint to go on from that is not there, and weights to begin with that are of
 // another model. Throws Failure.
 void checkFiles(const Options& options);
-
-// Whether a folder holds a checkpoint.
-bool hasCheckpoint(const std::string& folder);
 
 }  // namespace weft::train

@@ -12,6 +12,7 @@
 
 #include "tools/train/agreement.h"
 #include "tools/train/attention_memory.h"
+#include "tools/train/checkpoint_folder.h"
 #include "tools/train/files.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"

@@ -16,6 +16,7 @@
 
 #include "perf/common/report_file.h"
 #include "tools/train/agreement.h"
+#include "tools/train/checkpoint_folder.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
 #include "tools/train/weights/export.h"
@@ -41,6 +42,11 @@ Element elementOf(const Options& options) {
 size_t elementBytes(const Options& options) {
   return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
+
+// The same on all ranks.
+struct DamagedCheckpoint : SharedFailure {
+  explicit DamagedCheckpoint(const std::string& why) : SharedFailure(Exit::kData, why) {}
+};
 
 // A file that goes at the end of a scope.
 struct Removed {
@@ -259,13 +265,50 @@ Stop Trainer::agreedStop() const {
 
 void Trainer::save(const std::string& folder, bool wait) {
   const nlohmann::json meta = {{"step", ended_}, {"samples_per_step", globalBatch()}};
-  check(weftShardSave(shard_, folder.c_str(), meta.dump().c_str(), wait ? 0 : 1));
+  const bool isThere = std::exchange(saved_, ended_) == ended_;
+  try {
+    if (!isThere) check(weftShardSave(shard_, folder.c_str(), meta.dump().c_str(), wait ? 0 : 1));
+    if (isThere && wait) check(weftShardSaveWait(shard_));
+  } catch (const Error& error) {
+    if (error.result() != weftSystemError) throw;
+    throw SharedFailure(Exit::kCannotWrite, error.what());
+  }
+}
+
+std::string Trainer::load(const std::string& checkpoint) {
+  std::array<char, 4096> meta{};
+  try {
+    check(weftShardLoad(shard_, checkpoint.c_str(), meta.data(), meta.size()));
+  } catch (const Error& error) {
+    if (error.result() == weftSystemError) throw DamagedCheckpoint(error.what());
+    if (error.result() != weftInvalidArgument) throw;
+    throw SharedFailure(Exit::kData, error.what());
+  }
+  return meta.data();
+}
+
+// The last one, or if that is damaged the one before: some steps are made again, to the same end.
+std::string Trainer::loadLastGood(const std::string& folder) {
+  try {
+    return load(folder);
+  } catch (const DamagedCheckpoint& damaged) {
+    std::array<char, 4096> before{};
+    if (team_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
+    team_.broadcast(before.data(), before.data(), before.size());
+    if (before[0] == 0) throw;
+    const std::string meta = load(before.data());
+    onRankZero(team_, [&] {
+      const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
+      fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
+                 before.data(), isOurs ? "; the damaged one is kept with the ending .damaged" : "");
+    });
+    return meta;
+  }
 }
 
 void Trainer::resume(const std::string& folder) {
-  std::array<char, 4096> text{};
-  check(weftShardLoad(shard_, folder.c_str(), text.data(), text.size()));
-  const nlohmann::json meta = nlohmann::json::parse(text.data(), nullptr, false);
+  const std::string text = loadLastGood(folder);
+  const nlohmann::json meta = nlohmann::json::parse(text, nullptr, false);
   const bool ours = meta.is_object() && meta.value("step", nlohmann::json()).is_number_integer() &&
                     meta.value("samples_per_step", nlohmann::json()).is_number_integer();
   if (!ours)
@@ -278,6 +321,7 @@ void Trainer::resume(const std::string& folder) {
             "--batch x --grad-accum)",
             folder, meta["samples_per_step"].get<int64_t>(), globalBatch()));
   ended_ = meta["step"];
+  if (isSameFolder(folder, options_.save)) saved_ = ended_;
   ahead_.startAt(static_cast<uint64_t>(ended_ * options_.accumulate));
 }
 

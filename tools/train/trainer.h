@@ -52,9 +52,11 @@ class Trainer {
 
   // Collective. The mean loss of --eval-batches of validation, the same ones each time.
   double evaluate();
-  // Collective. Saves while training goes on, unless `wait`.
+  // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
+  // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
-  // Goes on where a checkpoint was made, by any number of ranks with the same global batch.
+  // Goes on where a checkpoint was made, by any number of ranks with the same global batch. If the folder's
+  // last one is damaged, from the one before, of which a line on standard error tells.
   void resume(const std::string& folder);
   // Collective. Writes the weights by Hugging Face's names.
   void exportTo(const std::string& file);
@@ -72,6 +74,8 @@ class Trainer {
   void shareFp32Weights();
   void gatherLayersInTime();
   std::function<Batch(uint64_t)> batchesOf(const BatchSource& source, uint64_t steps) const;
+  std::string load(const std::string& checkpoint);
+  std::string loadLastGood(const std::string& folder);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void throwIfNotFinite(const weftStepStats_t& stats) const;
   double rate() const;
@@ -96,7 +100,8 @@ class Trainer {
   Stream stream_;
   std::vector<size_t> late_;  // gradients that are ready, without overlap
   uint64_t moved_ = 0;
-  int64_t ended_ = 0;  // steps
+  int64_t ended_ = 0;   // steps
+  int64_t saved_ = -1;  // steps of what lies in --save
   bool underWay_ = false;
   std::chrono::steady_clock::time_point
       since_;  // the report of the step under way counts from here

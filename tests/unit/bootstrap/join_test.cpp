@@ -360,7 +360,7 @@ TEST(AgreedAddress, APortThatAnotherProgramHasIsNamed) {
   ASSERT_TRUE(net::listenAt(loopbackV4(), &other, &bound, &error).ok());
   const Joined root =
       join(agreedId("127.0.0.1", bound.port), {.rank = 0, .size = 2, .timeoutMs = 300});
-  EXPECT_EQ(root.status.code(), Code::SystemError);
+  EXPECT_EQ(root.status.code(), Code::Timeout);
   expectHas(root.status.text(), "rank 0 cannot listen at " + bound.text());
   expectHas(root.status.text(), "choose another port");
 }

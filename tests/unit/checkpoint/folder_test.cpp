@@ -69,6 +69,22 @@ TEST_F(CheckpointFolderOfTheDead, WhatLiesAsideGoesWithTheNextSave) {
   EXPECT_EQ(folders(), (Names{"step-00000002", "step-00000004"}));
 }
 
+TEST_F(CheckpointFolderOfTheDead, WhereTheLastIsMovedAwayTheNewestCounts) {
+  const auto latest = [&] {
+    std::string last;
+    EXPECT_TRUE(folder_.latest(&last).ok());
+    return last;
+  };
+  fs::rename(dir_ / "step-00000002", dir_ / "step-00000002.damaged");
+  EXPECT_EQ(latest(), dir_ / "step-00000001");
+  save(2);
+  EXPECT_EQ(folders(), (Names{"step-00000001", "step-00000002", "step-00000002.damaged"}));
+  for (const char* lost : {"", "nonsense", "step-00000009"}) {
+    fillFile(dir_ / "latest", lost);
+    EXPECT_EQ(latest(), dir_ / "step-00000002") << lost;
+  }
+}
+
 TEST_F(CheckpointFolderOfTheDead, NothingGoesWhileTheLastIsNotToBeRead) {
   fillFile(dir_ / "step-00000002/index.json", "{");
   ASSERT_TRUE(folder_.prepare(3).ok());

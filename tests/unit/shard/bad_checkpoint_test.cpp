@@ -14,6 +14,8 @@ namespace weft::test {
 using namespace shard;
 namespace {
 
+constexpr Code kDamaged = Code::SystemError;  // where another checkpoint may be whole
+
 Training twoRanks() {
   Training run;
   run.ranks = run.microBatches = 2;
@@ -63,27 +65,27 @@ class BadCheckpoint : public testing::Test {
 
 TEST_F(BadCheckpoint, TruncatedNamesTheFile) {
   fs::resize_file(shard(1), fs::file_size(shard(1)) - 4);
-  refuses(shard(1));
+  refuses(shard(1), kDamaged);
 }
 
 TEST_F(BadCheckpoint, FlippedByteNamesTheFile) {
   flip(shard(1), fs::file_size(shard(1)) / 2);
-  refuses(shard(1) + "' is damaged");
+  refuses(shard(1) + "' is damaged", kDamaged);
 }
 
 TEST_F(BadCheckpoint, FlippedByteOfAHeaderNamesTheFile) {
   flip(shard(0), 40);
-  refuses(shard(0));
+  refuses(shard(0), kDamaged);
 }
 
 TEST_F(BadCheckpoint, ChangedIndexIsDamaged) {
   edit(at_ + "/index.json", "\"steps\": 2", "\"steps\": 3");
-  refuses("index.json' is damaged");
+  refuses("index.json' is damaged", kDamaged);
 }
 
 TEST_F(BadCheckpoint, TruncatedIndexIsDamaged) {
   fs::resize_file(at_ + "/index.json", 100);
-  refuses("index.json' is damaged");
+  refuses("index.json' is damaged", kDamaged);
 }
 
 TEST_F(BadCheckpoint, MissingFileIsNamed) {
@@ -119,10 +121,10 @@ TEST_F(BadCheckpoint, IncompleteNamesTheParameter) {
   };
   index.files.pop_back();
   store();
-  refuses(" of 3000 elements of 'weight' of parameter 'embedding'");
+  refuses(" of 3000 elements of 'weight' of parameter 'embedding'", kDamaged);
   index.files.insert(index.files.end(), 2, last);
   store();
-  refuses("come next");
+  refuses("come next", kDamaged);
   index.files = {last, {"../step", 1, ""}};
   store();
   refuses("names a file '../step'");
@@ -131,7 +133,7 @@ TEST_F(BadCheckpoint, IncompleteNamesTheParameter) {
 // A file as long as it should be, with another name in its header.
 TEST_F(BadCheckpoint, ForeignTensorIsNamed) {
   edit(shard(0), "weight/weight@", "height/weight@");
-  refuses(shard(0) + "' has a tensor 'height/weight@0', which is no part of this model");
+  refuses(shard(0) + "' has a tensor 'height/weight@0', which is no part of this model", kDamaged);
 }
 
 // The path of `latest` fits the system's limit, that of what it names does not.

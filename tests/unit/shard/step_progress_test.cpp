@@ -15,7 +15,7 @@ TEST(StepProgress, AnUpdateThatDoesNotEndIsNamedAtTheDeadline) {
   EXPECT_TRUE(progress.awaitUpdate(0, 0).ok());
   const Status late = progress.awaitUpdate(2, 10);
   EXPECT_EQ(late.code(), Code::Timeout);
-  EXPECT_NE(late.text().find("the update of bucket 2 did not end within 10 ms; fix: weftStepWait"),
+  EXPECT_NE(late.text().find("the update of bucket 2 did not end within 20 ms; fix: weftStepWait"),
             std::string::npos)
       << late.text();
   progress.end();
