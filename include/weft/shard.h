@@ -266,6 +266,10 @@ WEFT_API weftResult_t weftShardSaveWait(weftShard_t shard);
  * may be whole; weftInvalidArgument if it is of another model or optimizer. The caller's JSON is written to `meta`
  * (NUL-terminated, cut to `length`), which may be NULL with length 0. */
 WEFT_API weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* meta, size_t length);
+/* The weights alone, for another training: state and steps are those of a beginning, and the
+ * checkpoint may be of any optimizer. */
+WEFT_API weftResult_t weftShardLoadWeights(weftShard_t shard, const char* dir, char* meta,
+                                           size_t length);
 /* One .safetensors file of the whole model, which other tools open: every parameter under its name,
  * in its shape,
  * as the model computes with it or, with fullPrecision 1, its fp32 weights. */

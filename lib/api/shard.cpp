@@ -264,12 +264,12 @@ Status destroyShard(weftShard_t handle) {
   return {};
 }
 
-Status load(Shard& shard, const char* dir, char* meta, std::size_t length) {
+Status load(Shard& shard, const char* dir, char* meta, std::size_t length, shard::Loaded what) {
   WEFT_TRY(checkPointer(dir, "dir"));
   if (length != 0) WEFT_TRY(checkPointer(meta, "meta"));
   WEFT_TRY(shard.writer->wait());
   std::string stored;
-  WEFT_TRY(shard::loadCheckpoint(*shard.optimizer, dir, &stored));
+  WEFT_TRY(shard::loadCheckpoint(*shard.optimizer, dir, &stored, what));
   if (length == 0) return {};
   const std::size_t n = std::min(stored.size(), length - 1);
   std::memcpy(meta, stored.data(), n);
@@ -362,7 +362,12 @@ weftResult_t weftShardSaveWait(weftShard_t shard) {
   return onShard(shard, [](Shard& s) { return s.writer->wait(); });
 }
 weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* meta, size_t length) {
-  return onShard(shard, [&](Shard& s) { return load(s, dir, meta, length); });
+  return onShard(shard,
+                 [&](Shard& s) { return load(s, dir, meta, length, weft::shard::Loaded::All); });
+}
+weftResult_t weftShardLoadWeights(weftShard_t shard, const char* dir, char* meta, size_t length) {
+  return onShard(
+      shard, [&](Shard& s) { return load(s, dir, meta, length, weft::shard::Loaded::Weights); });
 }
 weftResult_t weftShardExport(weftShard_t shard, const char* file, int fullPrecision) {
   return onShard(shard, [&](Shard& s) -> Status {

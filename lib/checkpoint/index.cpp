@@ -119,7 +119,9 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
 
 Status compareIndex(const std::string& path, const CheckpointIndex& found,
                     const CheckpointIndex& wanted) {
-  if (found.arrays != wanted.arrays)
+  if (found.arrays.empty() || found.arrays.front() != "weight")
+    return damaged(path, "it names no weights");
+  if (!wanted.arrays.empty() && found.arrays != wanted.arrays)
     return invalid("'", path, "' has for each parameter ", listed(found.arrays),
                    ", and this optimizer needs ", listed(wanted.arrays),
                    "; fix: create the shard with the optimizer of the checkpoint");

@@ -37,7 +37,8 @@ struct CheckpointIndex {
 Status printIndex(const CheckpointIndex& index, std::string* json);
 // InvalidArgument, naming the path, if the file is damaged, foreign or newer.
 Status readIndex(const std::string& path, CheckpointIndex* out);
-// Is it of this model and optimizer? The error names the parameter and the path.
+// Is it of this model and optimizer, or if `wanted` names no arrays of this model? The error names the
+// parameter and the path.
 Status compareIndex(const std::string& path, const CheckpointIndex& found,
                     const CheckpointIndex& wanted);
 Status checkMeta(const std::string& json);

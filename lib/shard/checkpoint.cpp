@@ -73,29 +73,35 @@ void visitArrays(const ShardState& state, std::size_t arrays, bool frozen, Body&
                   {state.config().paramType, state.parameter(p)}});
 }
 
-Status readState(const checkpoint::CheckpointSource& source, ShardState& state) {
+// Weights, and of the state what `what` says: else it is as at the beginning.
+Status readState(const checkpoint::CheckpointSource& source, Loaded what, ShardState& state) {
   Status status;
-  visitArrays(state, source.index().arrays.size(), true, [&](const ArrayRun& r) {
-    if (status.ok())
+  visitArrays(state, state.arrayNames().size(), true, [&](const ArrayRun& r) {
+    if (!status.ok()) return;
+    if (r.array == 0 || what == Loaded::All)
       status = source.read(r.parameter, r.array, r.from, r.elements, r.memory.type, r.memory.data);
+    else
+      std::memset(r.memory.data, 0, r.elements * reduce::sizeOf(r.memory.type));
   });
-  if (status.ok()) state.steps = source.index().steps;
+  if (status.ok()) state.steps = what == Loaded::All ? source.index().steps : 0;
   return status;
 }
 
-Status load(ShardedOptimizer& shard, const std::string& dir, std::string* meta) {
+Status load(ShardedOptimizer& shard, const std::string& dir, std::string* meta, Loaded what) {
   checkpoint::CheckpointSource source;
   std::string path;
   WEFT_TRY(findCheckpoint(shard, dir, &path));
   const int patience =
       checkpoint::diskTimeoutMs(shard.timeoutMs(), shard.state().checkpointBytes());
   Status status = withoutExceptions([&]() -> Status {
-    WEFT_TRY(checkpoint::CheckpointSource::open(path, indexOf(shard), &source));
+    checkpoint::CheckpointIndex wanted = indexOf(shard);
+    if (what == Loaded::Weights) wanted.arrays.clear();
+    WEFT_TRY(checkpoint::CheckpointSource::open(path, wanted, &source));
     return source.verify(shard.mesh().rank(), shard.mesh().ranks());
   });
   WEFT_TRY(agree(shard, status, patience));
   // From here on the state is that of the checkpoint, or of nothing.
-  status = withoutExceptions([&] { return readState(source, shard.state()); });
+  status = withoutExceptions([&] { return readState(source, what, shard.state()); });
   status = agree(shard, status, patience);
   if (status.ok()) status = shard.publish();
   if (!status.ok()) shard.fail(status);
@@ -151,8 +157,9 @@ struct CopiedJob {
 
 }  // namespace
 
-Status loadCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* meta) {
-  return withoutExceptions([&] { return load(shard, dir, meta); });
+Status loadCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* meta,
+                      Loaded what) {
+  return withoutExceptions([&] { return load(shard, dir, meta, what); });
 }
 
 CheckpointWriter::~CheckpointWriter() { (void)wait(); }

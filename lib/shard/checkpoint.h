@@ -28,7 +28,10 @@ namespace weft::shard {
 // Takes the last checkpoint of DIR, or DIR itself if it is one, like DIR/step-00000012. Everything
 // is read and checked before anything is changed; should the disk fail after that, the shard is
 // broken from then on. `meta` may be null.
-Status loadCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* meta);
+// Weights alone may come from a checkpoint of any optimizer; the state is that of a beginning then.
+enum class Loaded { All, Weights };
+Status loadCheckpoint(ShardedOptimizer& shard, const std::string& dir, std::string* meta,
+                      Loaded what = Loaded::All);
 
 // Saves while training goes on.
 class CheckpointWriter {

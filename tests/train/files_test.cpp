@@ -57,6 +57,20 @@ TEST(Files, ResumeNeedsACheckpointUnlessItIsWhereTheRunSaves) {
   EXPECT_EQ(refusalOf(options), 0);
 }
 
+TEST(Files, WhatATrainingStartsFromIsThereUntilItHasItsOwn) {
+  const TemporaryFolder folder, own;
+  Options options;
+  options.startFrom = folder.path();
+  EXPECT_EQ(refusalOf(options), 64);
+  options.resume = options.save = own.path();
+  EXPECT_EQ(refusalOf(options), 64);
+  own.write("latest", "step-1");
+  EXPECT_EQ(refusalOf(options), 0);
+  folder.write("latest", "step-1");
+  options.resume.clear();
+  EXPECT_EQ(refusalOf(options), 0);
+}
+
 TEST(AttentionMemory, ThatNoHostHasIsRefused) {
   Options options;
   options.length = 65536;

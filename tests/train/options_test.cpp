@@ -36,6 +36,25 @@ TEST(Options, ReadsWhatIsGiven) {
   EXPECT_EQ(options.seed, 7u);
 }
 
+TEST(Options, WhoStartsFromATrainingSaysWhatIsKept) {
+  const Options options = parse({"--start-from", "old", "--keep", "weights,schedule"});
+  EXPECT_FALSE(options.keep.state);
+  EXPECT_TRUE(options.keep.schedule);
+  EXPECT_FALSE(options.keep.data);
+  EXPECT_EQ(refusal({"--keep", "weights"}),
+            "--keep says what is kept of a checkpoint; name its folder, --start-from DIR");
+  EXPECT_EQ(
+      refusal({"--start-from", "old"}),
+      "--start-from: say what is kept of it: --keep weights, or with it any of state, schedule "
+      "and data, such as --keep weights,state");
+  EXPECT_EQ(refusal({"--start-from", "old", "--keep", "state,data"}),
+            "--keep state,data: without weights there is nothing to start from; leave out "
+            "--start-from, or keep them");
+  EXPECT_EQ(refusal({"--start-from", "old", "--keep", "weights", "--init-from", "file"}),
+            "--start-from and --init-from both bring weights; leave one out");
+  EXPECT_NE(refusal({"--start-from", "old", "--keep", "mood"}).find("mood"), std::string::npos);
+}
+
 TEST(Options, TheLastOfEqualOptionsCounts) {
   EXPECT_EQ(parse({"--steps", "5", "--steps=9"}).steps, 9);
 }
@@ -121,10 +140,9 @@ TEST(Options, RefusesModelsThatCannotBe) {
       "--hidden 256 / --heads 64 is not a multiple of 8: a quarter of each head turns in pairs");
   EXPECT_EQ(refusal({"--model", "roberta", "--vocab", "x"}),
             "--vocab is for BERT, not for roberta");
-  EXPECT_EQ(
-      refusal({"--independent", "--export", "x"}),
-      "--independent ranks would overwrite each other's files; leave out --save, --resume and "
-      "--export");
+  EXPECT_EQ(refusal({"--independent", "--export", "x"}),
+            "--independent ranks would overwrite each other's files; leave out --save, --resume, "
+            "--export");
   EXPECT_EQ(refusal({"--rotary", "zero-frequency"}), "--rotary is for NeoX, not for gpt");
   EXPECT_EQ(refusal({"--vocab", "x"}), "--vocab is for BERT, not for gpt");
   EXPECT_EQ(refusal({"--model", "gpt5"}).find("there is no model gpt5"), 0u);

@@ -329,6 +329,42 @@ TEST_F(Runs, ADamagedCheckpointCostsTheStepsSinceTheOneBefore) {
   EXPECT_EQ(none.exitCode, 65) << none.output;
 }
 
+// On new data, what is kept goes on and what is not begins anew.
+TEST_F(Runs, AnEarlierTrainingIsStartedFromByWhatIsKept) {
+  const std::string save = folder_ / "save", exported = folder_ / "weights.safetensors",
+                    other = folder_.write("other", someText().substr(9000)),
+                    flags = "--batch 4 --steps ";
+  const Curve first = train(fmt::format("{}6 --save {} --export {}", flags, save, exported));
+  const std::string start = fmt::format("{}9 --start-from {} --keep weights", flags, save),
+                    onOther = " --data " + other;
+  const Curve whole = train(fmt::format("{}9 --resume {}", flags, save));
+  EXPECT_EQ(train(start + ",state,schedule,data").weights, whole.weights);
+
+  const Curve alone = train(start + onOther);
+  EXPECT_EQ(alone.losses.size(), 9u);
+  EXPECT_EQ(alone.weights,
+            train(fmt::format("{}9 --init-from {}{}", flags, exported, onOther)).weights);
+  std::remove((folder_ / "csv").c_str());
+  const Outcome scheduled =
+      shell(command(fmt::format("{},schedule{} --csv {}", start, onOther, folder_ / "csv")));
+  EXPECT_EQ(scheduled.output, "");
+  std::ifstream csv(folder_ / "csv");
+  std::string line;
+  std::getline(csv, line);
+  std::getline(csv, line);
+  EXPECT_TRUE(line.starts_with(fmt::format("6,{:.17g},", alone.losses.front()))) << line;
+
+  const auto says = [&](const std::string& more, int code, const std::string& text) {
+    const Outcome outcome = shell(command(flags + more));
+    EXPECT_EQ(outcome.exitCode, code) << more;
+    EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
+  };
+  says(fmt::format("9 --resume {}{}", save, onOther), 64, "has learned other data (fingerprints ");
+  says(fmt::format("9 --start-from {} --keep weights,state --optimizer sgd", save), 65,
+       "and this optimizer needs weight, momentum");
+  says(fmt::format("1 --start-from {} --keep weights --optimizer sgd", save), 0, "");
+}
+
 TEST_F(Runs, AFullDiskWhileSavingIsToldAndTheLastGoodOneStays) {
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);

@@ -56,6 +56,17 @@ void checkResume(const Options& options) {
                             options.resume));
 }
 
+// Not needed any more once this training has a checkpoint of its own.
+void checkStart(const Options& options) {
+  const std::string& folder = options.startFrom;
+  const bool hasOwn = !options.resume.empty() && hasCheckpoint(options.resume);
+  if (folder.empty() || hasOwn || hasCheckpoint(folder)) return;
+  throw Failure(Exit::kUsage,
+                fmt::format("there is no checkpoint in --start-from {}; name the folder "
+                            "that an earlier training had as --save",
+                            folder));
+}
+
 }  // namespace
 
 void checkFiles(const Options& options) {
@@ -67,6 +78,7 @@ void checkFiles(const Options& options) {
     throw Failure(Exit::kCannotWrite, error.what());
   }
   checkResume(options);
+  checkStart(options);
   if (!options.initFrom.empty()) static_cast<void>(InitialWeights(options.initFrom, options.shape));
 }
 

@@ -230,6 +230,18 @@ void addOutput(CLI::App& app, Options& options) {
       "--resume", options.resume,
       "Go on from the last checkpoint of this folder; if it is --save's, begin where there "
       "is none yet");
+  app.add_option("--start-from", options.startFrom,
+                 "Begin with the last checkpoint of an earlier training's folder, of which --keep "
+                 "says what is "
+                 "kept; with a --resume that has a checkpoint already, that one comes first");
+  app.add_option(
+         "--keep", options.keepNames,
+         "With --start-from: weights, and of state (the optimizer's), schedule (the step) and "
+         "data (the position in it) what goes on; what is left out begins anew")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str("")
+      ->check(CLI::IsMember({"weights", "state", "schedule", "data"}));
   app.add_option(
       "--init-from", options.initFrom,
       "Begin with the weights of this file (.safetensors, .pt, .bin or their .index.json), or of "
@@ -319,6 +331,28 @@ void validateReport(const Options& options) {
   }
 }
 
+bool isKept(const Options& options, const char* what) {
+  return std::ranges::find(options.keepNames, what) != options.keepNames.end();
+}
+
+void validateStart(const Options& options) {
+  if (options.startFrom.empty() != options.keepNames.empty())
+    throw Failure(
+        Exit::kUsage,
+        options.startFrom.empty()
+            ? "--keep says what is kept of a checkpoint; name its folder, --start-from DIR"
+            : "--start-from: say what is kept of it: --keep weights, or with it any of "
+              "state, schedule and data, such as --keep weights,state");
+  if (!options.startFrom.empty() && !isKept(options, "weights"))
+    throw Failure(
+        Exit::kUsage,
+        fmt::format("--keep {}: without weights there is nothing to start from; leave out "
+                    "--start-from, or keep them",
+                    fmt::join(options.keepNames, ",")));
+  if (!options.startFrom.empty() && !options.initFrom.empty())
+    throw Failure(Exit::kUsage, "--start-from and --init-from both bring weights; leave one out");
+}
+
 void validate(const Options& options) {
   const ModelShape& shape = options.shape;
   if (shape.hidden % shape.heads != 0) {
@@ -344,6 +378,7 @@ void validate(const Options& options) {
   }
   validateData(options);
   validateReport(options);
+  validateStart(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
   if (options.reproducible && options.wireBf16) {
     throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
@@ -351,11 +386,11 @@ void validate(const Options& options) {
   if (options.saveEvery > 0 && options.save.empty()) {
     throw Failure(Exit::kUsage, "--save-every needs a folder, --save DIR");
   }
-  if (options.independent &&
-      !(options.save.empty() && options.resume.empty() && options.exportTo.empty())) {
+  if (options.independent && !(options.save.empty() && options.resume.empty() &&
+                               options.startFrom.empty() && options.exportTo.empty())) {
     throw Failure(Exit::kUsage,
                   "--independent ranks would overwrite each other's files; leave out "
-                  "--save, --resume and --export");
+                  "--save, --resume, --start-from and --export");
   }
   if (options.stochastic && options.params == Params::kFloat32) {
     throw Failure(Exit::kUsage, "--rounding stochastic is for --params bf16 or bf16-only");
@@ -397,6 +432,7 @@ Options parseOptions(int argc, const char* const* argv) {
   applyRecipe(app, options);
   options.settings = settingsOf(app);
   options.shape = shapeOf(options);
+  options.keep = {isKept(options, "state"), isKept(options, "schedule"), isKept(options, "data")};
   if (app.count("--split") == 0)
     options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};
   if (options.split.size() == 1) options.split.push_back(0);
@@ -428,13 +464,13 @@ std::string commonSettings(const Options& o) {
       "{} warmup {} hold {} to {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} "
       "momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} eval {} {}",
+      "shard {} reproducible {} threads {} split {} eval {} {} keep {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum, static_cast<int>(o.params),
       o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
-      fmt::join(o.split, ","), o.evalEvery, o.evalBatches);
+      fmt::join(o.split, ","), o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","));
 }
 
 }  // namespace weft::train

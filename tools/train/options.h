@@ -16,6 +16,13 @@ namespace weft::train {
 // all that there is.
 enum class Params { kFloat32, kBfloat16, kBfloat16Only };
 
+// Of the checkpoint that a training starts from; its weights in any case.
+struct Kept {
+  bool state = false;     // of the optimizer
+  bool schedule = false;  // the step, by which learning rate and the end go
+  bool data = false;      // the position in it
+};
+
 struct Options {
   std::string recipe;       // a published job, whose settings are the defaults
   bool scaleDown = false;   // a tiny one of its kind
@@ -88,6 +95,9 @@ struct Options {
   std::string save;       // folder of checkpoints
   int64_t saveEvery = 0;  // steps; 0 = at the end alone
   std::string resume;
+  std::string startFrom;  // a folder of checkpoints of an earlier training
+  std::vector<std::string> keepNames;
+  Kept keep;             // what these come to
   std::string initFrom;  // a file or a folder of weights
   std::string exportTo;
 

@@ -2,6 +2,7 @@
 #include "tools/train/run_rank.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -209,6 +210,11 @@ int train(const Options& options, Communicator& world, Communicator& team) {
   if (!options.resume.empty() && isThereToResume(options.resume, team)) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
+  } else if (!options.startFrom.empty()) {
+    trainer.goOn(options.startFrom, options.keep);
+    if (report)
+      report->head(fmt::format("started at step {} from {}, of which {} are kept", trainer.begun(),
+                               options.startFrom, fmt::join(options.keepNames, ", ")));
   }
   if (report) report->open(trainer.begun());
   world.barrier();

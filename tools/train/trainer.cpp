@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
+#include "tools/train/progress.h"
 #include "tools/train/weights/export.h"
 #include "tools/train/weights/initial_weights.h"
 
@@ -67,12 +67,13 @@ Trainer::Trainer(const Options& options, Communicator& team, const TrainingData&
              elementOf(options), Element::kFloat32, shard_.memory()),
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(team.size())),
+      data_(data.fingerprint()),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
   if (validation_)
     validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
   const std::string settings = commonSettings(options);
   agree(team, "command line", fingerprint(std::span<const char>(settings)));
-  agree(team, "training text", data.fingerprint());
+  agree(team, "training text", data_);
   agree(team, "vocabulary", batches_->vocabularyFingerprint());
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) {
@@ -264,10 +265,10 @@ Stop Trainer::agreedStop() const {
 }
 
 void Trainer::save(const std::string& folder, bool wait) {
-  const nlohmann::json meta = {{"step", ended_}, {"samples_per_step", globalBatch()}};
   const bool isThere = std::exchange(saved_, ended_) == ended_;
   try {
-    if (!isThere) check(weftShardSave(shard_, folder.c_str(), meta.dump().c_str(), wait ? 0 : 1));
+    if (!isThere)
+      check(weftShardSave(shard_, folder.c_str(), textOf(progress()).c_str(), wait ? 0 : 1));
     if (isThere && wait) check(weftShardSaveWait(shard_));
   } catch (const Error& error) {
     if (error.result() != weftSystemError) throw;
@@ -275,10 +276,11 @@ void Trainer::save(const std::string& folder, bool wait) {
   }
 }
 
-std::string Trainer::load(const std::string& checkpoint) {
+std::string Trainer::load(const std::string& checkpoint, bool state) {
   std::array<char, 4096> meta{};
   try {
-    check(weftShardLoad(shard_, checkpoint.c_str(), meta.data(), meta.size()));
+    const auto load = state ? weftShardLoad : weftShardLoadWeights;
+    check(load(shard_, checkpoint.c_str(), meta.data(), meta.size()));
   } catch (const Error& error) {
     if (error.result() == weftSystemError) throw DamagedCheckpoint(error.what());
     if (error.result() != weftInvalidArgument) throw;
@@ -288,15 +290,15 @@ std::string Trainer::load(const std::string& checkpoint) {
 }
 
 // The last one, or if that is damaged the one before: some steps are made again, to the same end.
-std::string Trainer::loadLastGood(const std::string& folder) {
+std::string Trainer::loadLastGood(const std::string& folder, bool state) {
   try {
-    return load(folder);
+    return load(folder, state);
   } catch (const DamagedCheckpoint& damaged) {
     std::array<char, 4096> before{};
     if (team_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
     team_.broadcast(before.data(), before.data(), before.size());
     if (before[0] == 0) throw;
-    const std::string meta = load(before.data());
+    const std::string meta = load(before.data(), state);
     onRankZero(team_, [&] {
       const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
       fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
@@ -306,23 +308,21 @@ std::string Trainer::loadLastGood(const std::string& folder) {
   }
 }
 
+Progress Trainer::progress() const {
+  return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_)};
+}
+
 void Trainer::resume(const std::string& folder) {
-  const std::string text = loadLastGood(folder);
-  const nlohmann::json meta = nlohmann::json::parse(text, nullptr, false);
-  const bool ours = meta.is_object() && meta.value("step", nlohmann::json()).is_number_integer() &&
-                    meta.value("samples_per_step", nlohmann::json()).is_number_integer();
-  if (!ours)
-    throw SharedFailure(Exit::kData, fmt::format("{} holds no checkpoint of weft-train", folder));
-  if (meta["samples_per_step"] != globalBatch())
-    throw SharedFailure(
-        Exit::kUsage,
-        fmt::format(
-            "the checkpoint in {} is of steps of {} sequences, and these are of {} (ranks x "
-            "--batch x --grad-accum)",
-            folder, meta["samples_per_step"].get<int64_t>(), globalBatch()));
-  ended_ = meta["step"];
+  goOn(folder, {.state = true, .schedule = true, .data = true});
   if (isSameFolder(folder, options_.save)) saved_ = ended_;
-  ahead_.startAt(static_cast<uint64_t>(ended_ * options_.accumulate));
+}
+
+void Trainer::goOn(const std::string& folder, const Kept& kept) {
+  const Progress stored = progressOf(loadLastGood(folder, kept.state), folder);
+  if (kept.data) checkPosition(stored, progress(), folder);
+  ended_ = kept.schedule ? stored.step : 0;
+  dataAhead_ = (kept.data ? stored.position : 0) - ended_;
+  ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
 }
 
 // Rank 0 writes it, of what all have written aside under the names that the shard knows.

@@ -12,6 +12,7 @@
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
+#include "tools/train/progress.h"
 #include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
 #include "tools/train/training_data.h"
@@ -58,6 +59,8 @@ class Trainer {
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch. If the folder's
   // last one is damaged, from the one before, of which a line on standard error tells.
   void resume(const std::string& folder);
+  // The same with a part of what a checkpoint has: what is not kept is as at the beginning.
+  void goOn(const std::string& folder, const Kept& kept);
   // Collective. Writes the weights by Hugging Face's names.
   void exportTo(const std::string& file);
 
@@ -74,8 +77,9 @@ class Trainer {
   void shareFp32Weights();
   void gatherLayersInTime();
   std::function<Batch(uint64_t)> batchesOf(const BatchSource& source, uint64_t steps) const;
-  std::string load(const std::string& checkpoint);
-  std::string loadLastGood(const std::string& folder);
+  Progress progress() const;
+  std::string load(const std::string& checkpoint, bool state);
+  std::string loadLastGood(const std::string& folder, bool state);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void throwIfNotFinite(const weftStepStats_t& stats) const;
   double rate() const;
@@ -100,8 +104,10 @@ class Trainer {
   Stream stream_;
   std::vector<size_t> late_;  // gradients that are ready, without overlap
   uint64_t moved_ = 0;
-  int64_t ended_ = 0;   // steps
-  int64_t saved_ = -1;  // steps of what lies in --save
+  int64_t ended_ = 0;      // steps
+  int64_t saved_ = -1;     // steps of what lies in --save
+  int64_t dataAhead_ = 0;  // steps that this data has been learned for, beyond ended_
+  uint64_t data_;          // its fingerprint
   bool underWay_ = false;
   std::chrono::steady_clock::time_point
       since_;  // the report of the step under way counts from here

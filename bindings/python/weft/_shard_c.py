@@ -149,6 +149,7 @@ SIGNATURES: dict[str, list] = {
     "weftShardSave": [_shard, c_char_p, c_char_p, c_int],
     "weftShardSaveWait": [_shard],
     "weftShardLoad": [_shard, c_char_p, c_char_p, c_size_t],
+    "weftShardLoadWeights": [_shard, c_char_p, c_char_p, c_size_t],
     "weftShardExport": [_shard, c_char_p, c_int],
     "weftShardReshard": [_shard, _shard],
 }

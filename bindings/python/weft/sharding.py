@@ -211,10 +211,14 @@ class Shard:
         """Until a save without wait is on disk; raises its error."""
         self._call(lib.weftShardSaveWait)
 
-    def load(self, folder: Any) -> Any:
-        """The last checkpoint of a folder, of any number of ranks and degrees; returns its meta."""
+    def load(self, folder: Any, weights_alone: bool = False) -> Any:
+        """The last checkpoint of a folder, of any number of ranks and degrees; returns its meta.
+
+        With weights_alone it may be of any optimizer, whose state then begins anew.
+        """
         text = ctypes.create_string_buffer(_META_BYTES)
-        self._call(lib.weftShardLoad, os.fsencode(folder), text, _META_BYTES)
+        load = lib.weftShardLoadWeights if weights_alone else lib.weftShardLoad
+        self._call(load, os.fsencode(folder), text, _META_BYTES)
         self.gather()
         return json.loads(text.value) if text.value else None
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/progress.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/train/agreement.h"
+
+namespace weft::train {
+
+std::string textOf(const Progress& p) {
+  return nlohmann::json({{"step", p.step},
+                         {"position", p.position},
+                         {"samples_per_step", p.samplesPerStep},
+                         {"data", p.data}})
+      .dump();
+}
+
+// The first checkpoints had no position and no data.
+Progress progressOf(const std::string& text, const std::string& folder) {
+  const nlohmann::json stored = nlohmann::json::parse(text, nullptr, false);
+  try {
+    const int64_t step = stored.at("step");
+    return {step, stored.value("position", step), stored.at("samples_per_step"),
+            stored.value("data", "")};
+  } catch (const nlohmann::json::exception&) {
+    throw SharedFailure(Exit::kData, fmt::format("{} holds no checkpoint of weft-train", folder));
+  }
+}
+
+void checkPosition(const Progress& stored, const Progress& mine, const std::string& folder) {
+  if (stored.samplesPerStep != mine.samplesPerStep)
+    throw SharedFailure(
+        Exit::kUsage,
+        fmt::format(
+            "the checkpoint in {} is of steps of {} sequences, and these are of {} (ranks x "
+            "--batch x --grad-accum); to begin with it all the same, say what is kept: "
+            "--start-from {} --keep weights,state",
+            folder, stored.samplesPerStep, mine.samplesPerStep, folder));
+  if (!stored.data.empty() && stored.data != mine.data)
+    throw SharedFailure(
+        Exit::kUsage,
+        fmt::format(
+            "the checkpoint in {} has learned other data (fingerprints {} and {}), in which "
+            "it has a position; to learn this data with what it knows, say what is kept: "
+            "--start-from {} --keep weights,state",
+            folder, stored.data, mine.data, folder));
+}
+
+}  // namespace weft::train

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a training has come: what its checkpoints say beside weights and state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft::train {
+
+struct Progress {
+  int64_t step = 0;            // of the schedule
+  int64_t position = 0;        // steps that this data has been learned for
+  int64_t samplesPerStep = 0;  // of all ranks
+  std::string data;            // its fingerprint; empty if a checkpoint does not say
+};
+
+std::string textOf(const Progress& progress);
+
+// Of a checkpoint in `folder`. Throws SharedFailure if it is no such text.
+Progress progressOf(const std::string& text, const std::string& folder);
+
+// Throws SharedFailure unless the data of `mine` may be learned on from where `stored` has stopped.
+void checkPosition(const Progress& stored, const Progress& mine, const std::string& folder);
+
+}  // namespace weft::train
