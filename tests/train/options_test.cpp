@@ -142,7 +142,7 @@ TEST(Options, RefusesModelsThatCannotBe) {
             "--vocab is for BERT, not for roberta");
   EXPECT_EQ(refusal({"--independent", "--export", "x"}),
             "--independent ranks would overwrite each other's files; leave out --save, --resume, "
-            "--export");
+            "--start-from and --export");
   EXPECT_EQ(refusal({"--rotary", "zero-frequency"}), "--rotary is for NeoX, not for gpt");
   EXPECT_EQ(refusal({"--vocab", "x"}), "--vocab is for BERT, not for gpt");
   EXPECT_EQ(refusal({"--model", "gpt5"}).find("there is no model gpt5"), 0u);
