@@ -89,7 +89,11 @@ typedef enum {
   weftOptLamb = 1,  /* You et al., arXiv 1904.00962, as NVIDIA's FusedLAMB: bias correction, and
                        trust ratios of whole parameters, 1 where nothing decays (lambOnAll) */
   weftOptSgd = 2,   /* with momentum, as torch.optim.SGD without dampening */
-  weftOptCustom = 3
+  weftOptCustom = 3,
+  weftOptLans =
+      4 /* Zheng et al., arXiv 2006.13484: gradients of each parameter divided by their norm
+                     (and epsilon, as its implementations do), Nesterov's momentum, and two trust
+                     ratios, which all parameters have; bias correction */
 } weftOptimizer_t;
 
 /* How weights are rounded to 16-bit parameters. */
@@ -120,7 +124,7 @@ typedef struct {
   int paramDegree, gradDegree, stateDegree;     /* 0: all ranks */
   weftDataType_t paramType, gradType, wireType; /* weftFloat32, weftFloat16 or weftBfloat16 */
   int optimizer;                                /* weftOptimizer_t */
-  double beta1, beta2, epsilon;                 /* AdamW, LAMB, of which FusedLAMB's is 1e-6 */
+  double beta1, beta2, epsilon;                 /* AdamW, LAMB and LANS, of which 1e-6 is usual */
   double momentum;                              /* SGD */
   int nesterov;                                 /* SGD */
   int lambOnAll;     /* NVLAMB: the trust ratio also where nothing decays */

@@ -127,7 +127,7 @@ std::function<Status(const shard::StateRun&, const shard::StepSettings&)> custom
 }
 
 Status readOptimizer(const weftShardConfig_t& given, shard::OptimizerSettings* out) {
-  if (given.optimizer < weftOptAdamW || given.optimizer > weftOptCustom)
+  if (given.optimizer < weftOptAdamW || given.optimizer > weftOptLans)
     return invalid("optimizer is ", given.optimizer);
   *out = {.kind = static_cast<shard::Optimizer>(given.optimizer),
           .beta1 = given.beta1,

@@ -41,17 +41,27 @@ struct Moments {
   float* m;
   float* v;
 
-  // m / (sqrt(v) + epsilon) of the new moments, m times `rate` first.
-  template <class D>
-  HWY_INLINE hn::Vec<D> direction(D d, size_t i) const {
+  template <class V>
+  struct New {
+    V g, mean, deviation;  // sqrt(v) + epsilon
+  };
+
+  template <class D, class V = hn::Vec<D>>
+  HWY_INLINE New<V> advance(D d, size_t i) const {
     const auto g = times(loadFloats(d, gradients + i), c.gradientScale);
     const auto mean = hn::Add(times(loadState(d, m + i), c.beta1), times(g, c.rest1));
     const auto square = hn::Mul(times(g, c.rest2), g);
     const auto variance = hn::Add(times(loadState(d, v + i), c.beta2), square);
     storeFloats(d, mean, m + i);
     storeFloats(d, variance, v + i);
-    const auto deviation = hn::Add(hn::Sqrt(variance), hn::Set(d, c.epsilon));
-    return hn::Div(times(mean, c.rate), deviation);
+    return {g, mean, hn::Add(hn::Sqrt(variance), hn::Set(d, c.epsilon))};
+  }
+
+  // m / (sqrt(v) + epsilon) of the new moments, m times `rate` first.
+  template <class D>
+  HWY_INLINE hn::Vec<D> direction(D d, size_t i) const {
+    const auto now = advance(d, i);
+    return hn::Div(times(now.mean, c.rate), now.deviation);
   }
 };
 

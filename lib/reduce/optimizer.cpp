@@ -61,7 +61,8 @@ AdamFactors factorsOf(const AdamW& s, double learningRate) {
           .rest2 = static_cast<float>(1 - s.beta2),
           .rate = static_cast<float>(learningRate / (1 - std::pow(s.beta1, step)) * root),
           .epsilon = static_cast<float>(s.epsilon * root),
-          .decay = static_cast<float>(s.weightDecay)};
+          .decay = static_cast<float>(s.weightDecay),
+          .root = static_cast<float>(root)};
 }
 
 float keepOf(const AdamW& s) { return static_cast<float>(1 - s.learningRate * s.weightDecay); }
@@ -158,6 +159,33 @@ void updateLamb(const AdamW& s, const StepSlice& slice, float* m, float* v, floa
     };
     addSquares(weightSquares, w);
     addSquares(updateSquares, update + at);
+  });
+}
+
+void addSquares(const float* data, uint64_t first, size_t n, ExactSum* squares) {
+  forGrid(first, n, [&](size_t at, size_t count) {
+    squares->add(sumOfSquares(data + at, count, first + at));
+  });
+}
+
+void updateLans(const AdamW& s, const StepSlice& slice, float* m, float* v, LansSquares* squares) {
+  const AdamFactors c = factorsOf(s, 1);
+  forPieces(slice, [&](const float* w, size_t at, size_t count) {
+    alignas(64) float momentum[kGrid], gradient[kGrid];
+    lansPiece(c, count, w, slice.gradients + at, m + at, v + at, momentum, gradient);
+    const uint64_t first = slice.first + at;
+    squares->weights.add(sumOfSquares(w, count, first));
+    squares->momentum.add(sumOfSquares(momentum, count, first));
+    squares->gradient.add(sumOfSquares(gradient, count, first));
+  });
+}
+
+void applyLans(const AdamW& s, double momentumRate, double gradientRate, const StepSlice& slice,
+               const float* m, const float* v) {
+  const AdamFactors c = factorsOf(s, 1);
+  const LansRates rates{static_cast<float>(momentumRate), static_cast<float>(gradientRate)};
+  changePieces(slice, [&](float* w, size_t at, size_t count) {
+    applyLansPiece(c, rates, count, w, slice.gradients + at, m + at, v + at);
   });
 }
 

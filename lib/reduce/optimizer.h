@@ -128,4 +128,25 @@ void updateLamb(const AdamW& settings, const StepSlice& slice, float* m, float* 
 // |w| / |update| (1 where one of them is 0). It does not read the slice's gradients.
 void applyUpdate(double rate, const StepSlice& slice, const float* update);
 
+// The squares of elements that begin at logical index `first`.
+void addSquares(const float* data, uint64_t first, size_t n, ExactSum* squares);
+
+// LANS (Zheng et al., arXiv 2006.13484): LAMB on gradients that are divided by the norm of their
+// parameter tensor, which gradientScale carries here, with Nesterov's momentum: a step of beta1
+// parts by the moments and 1 - beta1 by the gradient, each with a trust ratio of its own. With m, v
+// and root of AdamW
+//   r = (m * (1 / (1 - beta1^step) * root)) / (sqrt(v) + epsilon * root) + w * weightDecay
+//   c = (g * root) / (sqrt(v) + epsilon * root) + w * weightDecay
+// The first phase changes m and v and adds up the squares of w, r and c, of which it stores none.
+struct LansSquares {
+  ExactSum weights, momentum, gradient;
+};
+void updateLans(const AdamW& settings, const StepSlice& slice, float* m, float* v,
+                LansSquares* squares);
+
+// The second phase, of what the first has left: w = w - (r * momentumRate + c * gradientRate). The
+// rates are the learning rate times beta1 * |w| / |r| and times (1 - beta1) * |w| / |c|.
+void applyLans(const AdamW& settings, double momentumRate, double gradientRate,
+               const StepSlice& slice, const float* m, const float* v);
+
 }  // namespace weft::reduce

@@ -25,6 +25,50 @@ struct LambUpdate {
   }
 };
 
+// LANS's two directions, of the moments and of the gradient alone, each with the decay.
+template <class V>
+HWY_INLINE V lansDirection(const AdamFactors& c, V of, float factor, V deviation, V w) {
+  return hn::Add(hn::Div(times(of, factor), deviation), times(w, c.decay));
+}
+
+struct LansUpdate {
+  Moments moments;
+  const float* w;
+  float* momentum;
+  float* gradient;
+
+  template <class D>
+  HWY_INLINE void operator()(D d, size_t i) const {
+    const AdamFactors& c = moments.c;
+    const auto now = moments.advance(d, i);
+    const auto old = loadFloats(d, w + i);
+    storeFloats(d, lansDirection(c, now.mean, c.rate, now.deviation, old), momentum + i);
+    storeFloats(d, lansDirection(c, now.g, c.root, now.deviation, old), gradient + i);
+  }
+};
+
+// With the same arithmetic, so that the norms are those of what is applied.
+struct LansApply {
+  const AdamFactors& c;
+  LansRates rates;
+  float* w;
+  const float* gradients;
+  const float* m;
+  const float* v;
+
+  template <class D>
+  HWY_INLINE void operator()(D d, size_t i) const {
+    const auto old = loadFloats(d, w + i);
+    const auto g = times(loadFloats(d, gradients + i), c.gradientScale);
+    const auto deviation = hn::Add(hn::Sqrt(loadState(d, v + i)), hn::Set(d, c.epsilon));
+    const auto ofMoments = lansDirection(c, loadState(d, m + i), c.rate, deviation, old);
+    const auto ofGradient = lansDirection(c, g, c.root, deviation, old);
+    const auto change =
+        hn::Add(times(ofMoments, rates.momentum), times(ofGradient, rates.gradient));
+    storeFloats(d, hn::Sub(old, change), w + i);
+  }
+};
+
 struct SgdStep {
   const SgdFactors& c;
   float* w;
@@ -71,6 +115,16 @@ void lambUpdate(const AdamFactors& c, size_t n, const float* w, const float* gra
   forElements(n, LambUpdate{{c, gradients, m, v}, w, update});
 }
 
+void lansUpdate(const AdamFactors& c, size_t n, const float* w, const float* gradients, float* m,
+                float* v, float* momentum, float* gradient) {
+  forElements(n, LansUpdate{{c, gradients, m, v}, w, momentum, gradient});
+}
+
+void lansApply(const AdamFactors& c, const LansRates& rates, size_t n, float* w,
+               const float* gradients, const float* m, const float* v) {
+  forElements(n, LansApply{c, rates, w, gradients, m, v});
+}
+
 void sgd(const SgdFactors& c, size_t n, float* w, const float* gradients, float* buffer) {
   forElements(n, SgdStep{c, w, gradients, buffer});
 }
@@ -87,6 +141,8 @@ namespace weft::reduce {
 
 HWY_EXPORT(adamW);
 HWY_EXPORT(lambUpdate);
+HWY_EXPORT(lansUpdate);
+HWY_EXPORT(lansApply);
 HWY_EXPORT(sgd);
 HWY_EXPORT(apply);
 
@@ -98,6 +154,16 @@ void adamWPiece(const AdamFactors& c, float keep, size_t n, float* w, const floa
 void lambPiece(const AdamFactors& c, size_t n, const float* w, const float* gradients, float* m,
                float* v, float* update) {
   HWY_DYNAMIC_DISPATCH(lambUpdate)(c, n, w, gradients, m, v, update);
+}
+
+void lansPiece(const AdamFactors& c, size_t n, const float* w, const float* gradients, float* m,
+               float* v, float* momentum, float* gradient) {
+  HWY_DYNAMIC_DISPATCH(lansUpdate)(c, n, w, gradients, m, v, momentum, gradient);
+}
+
+void applyLansPiece(const AdamFactors& c, const LansRates& rates, size_t n, float* w,
+                    const float* gradients, const float* m, const float* v) {
+  HWY_DYNAMIC_DISPATCH(lansApply)(c, rates, n, w, gradients, m, v);
 }
 
 void sgdPiece(const SgdFactors& c, size_t n, float* w, const float* gradients, float* buffer) {

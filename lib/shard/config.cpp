@@ -36,8 +36,8 @@ Status checkEager(const ShardConfig& c, std::uint32_t ranks) {
   if (!c.eager) return {};
   if (c.degrees.param != 1 || c.degrees.grad != 1 || c.degrees.state != ranks || ranks == 1)
     return invalid("eager steps need the degrees {1, 1, ranks}, on 2 ranks or more");
-  if (c.optimizer.kind == Optimizer::Lamb)
-    return invalid("LAMB cannot step eagerly: its norms are of whole parameters");
+  if (needsTrust(c.optimizer.kind))
+    return invalid("LAMB and LANS cannot step eagerly: their norms are of whole parameters");
   if (c.reproducible) return invalid("eager steps are not reproducible; fix: choose one of them");
   if (reduce::sizeOf(c.wireType) != reduce::sizeOf(c.paramType))
     return invalid("eager steps need a wire type as long as the parameters' type");

@@ -4,6 +4,16 @@
 #include <cmath>
 
 namespace weft::shard {
+namespace {
+
+reduce::AdamW lansOf(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
+                     double scale) {
+  reduce::AdamW settings = adamWOf(o, step, run);
+  settings.gradientScale *= scale;
+  return settings;
+}
+
+}  // namespace
 
 std::vector<std::string> stateNames(const OptimizerSettings& settings) {
   if (settings.kind != Optimizer::Sgd) return {"m", "v"};
@@ -21,26 +31,46 @@ reduce::AdamW adamWOf(const OptimizerSettings& o, const StepSettings& step, cons
           .step = step.step};
 }
 
-void prepareLamb(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
-                 TrustSums* sums) {
-  reduce::updateLamb(adamWOf(o, step, run), run.slice, run.state[0], run.state[1], run.gradients,
-                     &sums->weights, &sums->update);
+double normalizing(const OptimizerSettings& o, const StepSettings& step,
+                   const reduce::ExactSum& squares) {
+  return 1 / (std::sqrt(squares.value()) * step.gradientScale + o.epsilon);
 }
 
-double trustRatio(const OptimizerSettings& o, const TrustSums& sums, double weightDecay) {
-  if (weightDecay == 0 && !o.lambOnAll) return 1;
-  const double weights = std::sqrt(sums.weights.value()), update = std::sqrt(sums.update.value());
-  return weights > 0 && update > 0 ? weights / update : 1;
+void prepareTrust(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
+                  double scale, TrustSums* sums) {
+  if (o.kind == Optimizer::Lamb)
+    return reduce::updateLamb(adamWOf(o, step, run), run.slice, run.state[0], run.state[1],
+                              run.gradients, &sums->weights, &sums->update);
+  reduce::LansSquares squares;
+  reduce::updateLans(lansOf(o, step, run, scale), run.slice, run.state[0], run.state[1], &squares);
+  sums->add({squares.weights, squares.momentum, squares.gradient});
+}
+
+void decideTrust(const OptimizerSettings& o, const TrustSums& sums, double weightDecay,
+                 Trust* trust) {
+  const auto ratioTo = [whole = std::sqrt(sums.weights.value())](const reduce::ExactSum& squares) {
+    const double change = std::sqrt(squares.value());
+    return whole > 0 && change > 0 ? whole / change : 1;
+  };
+  const bool applies = o.kind == Optimizer::Lans || weightDecay != 0 || o.lambOnAll;
+  trust->ratio = applies ? ratioTo(sums.update) : 1;
+  trust->gradientRatio = ratioTo(sums.gradient);
 }
 
 Status stepRun(const OptimizerSettings& o, const StepSettings& step, const StateRun& run,
-               double ratio) {
+               const Trust& trust) {
   switch (o.kind) {
     case Optimizer::AdamW:
       reduce::stepAdamW(adamWOf(o, step, run), run.slice, run.state[0], run.state[1]);
       return {};
     case Optimizer::Lamb:
-      reduce::applyUpdate(step.learningRate * ratio, run.slice, run.gradients);
+      reduce::applyUpdate(step.learningRate * trust.ratio, run.slice, run.gradients);
+      return {};
+    case Optimizer::Lans:
+      reduce::applyLans(lansOf(o, step, run, trust.scale),
+                        step.learningRate * o.beta1 * trust.ratio,
+                        step.learningRate * (1 - o.beta1) * trust.gradientRatio, run.slice,
+                        run.state[0], run.state[1]);
       return {};
     case Optimizer::Sgd:
       reduce::stepSgd({.learningRate = step.learningRate,

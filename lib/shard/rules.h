@@ -12,7 +12,12 @@
 
 namespace weft::shard {
 
-enum class Optimizer : std::uint8_t { AdamW, Lamb, Sgd, Custom };
+enum class Optimizer : std::uint8_t { AdamW, Lamb, Sgd, Custom, Lans };
+
+// Do they need norms of whole parameters before they step?
+constexpr bool needsTrust(Optimizer kind) {
+  return kind == Optimizer::Lamb || kind == Optimizer::Lans;
+}
 
 // A run of one parameter that an optimizer is to step: never across two parameters.
 struct StateRun {
@@ -55,26 +60,38 @@ struct OptimizerSettings {
 // Arrays of state of one float an element, by name, as checkpoints have them.
 std::vector<std::string> stateNames(const OptimizerSettings& settings);
 
-// The squares of the weights and of the update of each parameter.
+// Of one parameter, the squares of the weights and of the update, or of LANS's two directions.
 struct TrustSums {
   void add(const TrustSums& other) {
     weights.add(other.weights);
     update.add(other.update);
+    gradient.add(other.gradient);
   }
-  reduce::ExactSum weights, update;
+  reduce::ExactSum weights, update, gradient;
 };
 
-// LAMB's first phase: m and v, and the update in place of the gradients.
-void prepareLamb(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
-                 TrustSums* sums);
-// Its trust ratio.
-double trustRatio(const OptimizerSettings& settings, const TrustSums& sums, double weightDecay);
+// What follows from such sums for the step of one parameter.
+struct Trust {
+  double scale = 1;          // of its gradients, beside the step's: LANS normalises them
+  double ratio = 1;          // of the update
+  double gradientRatio = 1;  // of LANS's other direction
+};
+
+// LANS's first norm: that of gradients of these squares, which the step scales.
+double normalizing(const OptimizerSettings& settings, const StepSettings& step,
+                   const reduce::ExactSum& squares);
+// The first phase: m and v, and LAMB's update in place of the gradients.
+void prepareTrust(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
+                  double scale, TrustSums* sums);
+// The trust ratios.
+void decideTrust(const OptimizerSettings& settings, const TrustSums& sums, double weightDecay,
+                 Trust* trust);
 
 reduce::AdamW adamWOf(const OptimizerSettings& settings, const StepSettings& step,
                       const StateRun& run);
 
-// The whole step of a run, or LAMB's second phase with its ratio.
+// The whole step of a run, or LAMB's and LANS's second phase.
 Status stepRun(const OptimizerSettings& settings, const StepSettings& step, const StateRun& run,
-               double ratio);
+               const Trust& trust);
 
 }  // namespace weft::shard

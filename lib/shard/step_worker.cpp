@@ -118,7 +118,7 @@ Status StepWorker::stepNow(std::uint32_t missing) {
 Status StepWorker::updateAll() {
   updater_.begin({args_.learningRate, averaging() * outcome_.clip, ++std::atomic_ref(state_.steps)},
                  timeoutMs_);
-  if (state_.config().optimizer.kind == Optimizer::Lamb) WEFT_TRY(updater_.prepare());
+  if (needsTrust(state_.config().optimizer.kind)) WEFT_TRY(updater_.prepare());
   for (std::uint32_t b = state_.buckets(); b-- > 0;) {
     WEFT_TRY(updater_.update(b));
     if (b > 0) progress_.markUpdated(b);

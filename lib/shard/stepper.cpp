@@ -62,7 +62,7 @@ void Stepper::run(void* result, std::span<const void* const> addends, std::uint6
   }
   const auto step = [&](const StateRun& run) {
     const Status status =
-        stepRun(state_.config().optimizer, job_.settings, run, job_.ratios[run.parameter]);
+        stepRun(state_.config().optimizer, job_.settings, run, job_.trust[run.parameter]);
     if (failure_.status.ok() && !status.ok()) failure_ = {status, run.parameter};
   };
   state_.visitRuns(job_.bucket, job_.own.offset + first, count, gradients,

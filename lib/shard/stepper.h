@@ -20,7 +20,7 @@ class Stepper : public plan::Epilogue {
     StepSettings settings;
     std::uint32_t bucket = 0;
     ShardState::Range own;             // of the bucket
-    const double* ratios = nullptr;    // LAMB's, by parameter
+    const Trust* trust = nullptr;      // by parameter
     bool folds = false;                // the addends are gradients
     GradientReport* report = nullptr;  // of those
   };

@@ -9,7 +9,7 @@ namespace weft::shard {
 namespace {
 
 // Of each element, in LAMB's first phase: weights, and m, v and gradients there and back.
-constexpr double kLambBytes = 7 * sizeof(float);
+constexpr double kTrustBytes = 7 * sizeof(float), kNormBytes = sizeof(float);
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Updater::Updater(const Mesh& mesh, ShardState& state)
       state_(state),
       work_(mesh.crew()),
       stepper_(state),
-      ratios_(state.layout().parameters().size(), 1.0) {}
+      trust_(state.layout().parameters().size()) {}
 
 void Updater::begin(const StepSettings& settings, int timeoutMs) {
   settings_ = settings;
@@ -32,7 +32,7 @@ void Updater::aim(std::uint32_t bucket) {
 }
 
 Stepper::Job Updater::job() const {
-  return {.settings = settings_, .bucket = bucket_, .own = own_, .ratios = ratios_.data()};
+  return {.settings = settings_, .bucket = bucket_, .own = own_, .trust = trust_.data()};
 }
 
 std::byte* Updater::keptAt(const ShardState::Range& part) const {
@@ -100,42 +100,61 @@ Status Updater::step(std::uint32_t bucket, std::byte* wire, GradientReport* repo
   return status;
 }
 
-// The first phase runs over all buckets before the second: the norms are of whole parameters.
-Status Updater::prepare() {
-  const OptimizerSettings& optimizer = state_.config().optimizer;
-  std::vector<std::vector<TrustSums>> found(work_.threads(),
-                                            std::vector<TrustSums>(ratios_.size()));
+// add(run, &sums of its parameter) for all that this rank owns, and then the sums of all ranks.
+template <class Sums, class Add>
+Status Updater::sumByParameter(double bytes, std::vector<Sums>* all, const Add& add) {
+  std::vector<std::vector<Sums>> found(work_.threads(), std::vector<Sums>(trust_.size()));
   for (std::uint32_t b = 0; b < state_.buckets(); ++b) {
     aim(b);
-    const auto prepare = [&](std::uint32_t thread, std::uint64_t from, std::uint64_t end) {
+    const auto sum = [&](std::uint32_t thread, std::uint64_t from, std::uint64_t end) {
       state_.visitRuns(b, own_.offset + from, end - from, state_.finalSums(b) + from, nullptr,
-                       [&](const StateRun& run) {
-                         prepareLamb(optimizer, settings_, run, &found[thread][run.parameter]);
-                       });
+                       [&](const StateRun& run) { add(run, &found[thread][run.parameter]); });
     };
-    work_.share(own_.elements, kLambBytes, prepare);
+    work_.share(own_.elements, bytes, sum);
   }
-  std::vector<TrustSums>& sums = found[0];
+  *all = std::move(found[0]);
   for (std::size_t k = 1; k < found.size(); ++k)
-    for (std::size_t p = 0; p < sums.size(); ++p) sums[p].add(found[k][p]);
-  if (mesh_.ranks() > 1) WEFT_TRY(shareTrust(&sums));
-  for (std::size_t p = 0; p < sums.size(); ++p) {
-    const bool decays = !state_.layout().parameters()[p].noDecay;
-    ratios_[p] = trustRatio(state_.config().optimizer, sums[p], decays ? state_.weightDecay : 0);
-  }
-  return {};
+    for (std::size_t p = 0; p < all->size(); ++p) (*all)[p].add(found[k][p]);
+  if (mesh_.ranks() == 1) return {};
+  // Replicas have the same sums: one of them counts.
+  if (mesh_.position(Level::Replica) != 0) std::ranges::fill(*all, Sums{});
+  static_assert(sizeof(Sums) % sizeof(reduce::ExactSum::Words) == 0);
+  return share(all->data(), all->size() * sizeof(Sums) / sizeof(std::int64_t));
 }
 
-// Replicas have the same sums: one of them counts.
-Status Updater::shareTrust(std::vector<TrustSums>* sums) {
-  if (mesh_.position(Level::Replica) != 0) std::ranges::fill(*sums, TrustSums{});
-  static_assert(sizeof(TrustSums) == 2 * sizeof(reduce::ExactSum::Words));
+Status Updater::share(void* sums, std::size_t words) {
   plan::Call call;
   call.collective = schedule::Collective::AllReduce;
   call.op = reduce::RedOp::Sum;
   call.type = reduce::DType::I64;
-  call.count = sums->size() * 2 * reduce::ExactSum::kWords;
-  return mesh_.world()->run(call, sums->data(), sums->data(), nullptr, timeoutMs_, "trust ratios");
+  call.count = words;
+  return mesh_.world()->run(call, sums, sums, nullptr, timeoutMs_, "trust ratios");
+}
+
+// LANS divides the gradients of each parameter by their norm, before anything else.
+Status Updater::normalize() {
+  std::vector<reduce::ExactSum> squares;
+  WEFT_TRY(sumByParameter(kNormBytes, &squares, [](const StateRun& run, reduce::ExactSum* sum) {
+    reduce::addSquares(run.gradients, run.slice.first, run.slice.n, sum);
+  }));
+  for (std::size_t p = 0; p < squares.size(); ++p)
+    trust_[p].scale = normalizing(state_.config().optimizer, settings_, squares[p]);
+  return {};
+}
+
+// The first phase runs over all buckets before the second: the norms are of whole parameters.
+Status Updater::prepare() {
+  const OptimizerSettings& optimizer = state_.config().optimizer;
+  if (optimizer.kind == Optimizer::Lans) WEFT_TRY(normalize());
+  std::vector<TrustSums> sums;
+  WEFT_TRY(sumByParameter(kTrustBytes, &sums, [&](const StateRun& run, TrustSums* sum) {
+    prepareTrust(optimizer, settings_, run, trust_[run.parameter].scale, sum);
+  }));
+  for (std::size_t p = 0; p < sums.size(); ++p) {
+    const bool decays = !state_.layout().parameters()[p].noDecay;
+    decideTrust(optimizer, sums[p], decays ? state_.weightDecay : 0, &trust_[p]);
+  }
+  return {};
 }
 
 }  // namespace weft::shard

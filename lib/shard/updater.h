@@ -20,8 +20,8 @@ class Updater {
   void begin(const StepSettings& settings, int timeoutMs);
   // Of a caller's optimizer since begin().
   const Stepper::Failure& failure() const { return stepper_.failure(); }
-  // LAMB: m, v and the update in place of the gradients, and each parameter's trust ratio, which is
-  // that of unsharded LAMB to the bit. Collective.
+  // LAMB and LANS: m and v, LAMB's update in place of the gradients, and each parameter's trust
+  // ratios, which are those of the unsharded optimizer to the bit. Collective.
   Status prepare();
   // From the final sums to new parameters wherever they are kept. Collective.
   Status update(std::uint32_t bucket);
@@ -37,7 +37,10 @@ class Updater {
   std::byte* keptAt(const ShardState::Range& part) const;
   Status gather(Level level, const plan::Call& call, bool steps);
   void stepAlone(std::byte* result);
-  Status shareTrust(std::vector<TrustSums>* sums);
+  template <class Sums, class Add>
+  Status sumByParameter(double bytes, std::vector<Sums>* all, const Add& add);
+  Status share(void* sums, std::size_t words);
+  Status normalize();
 
   const Mesh& mesh_;
   ShardState& state_;
@@ -46,8 +49,8 @@ class Updater {
   OwnWork work_;
   Stepper stepper_;
   std::uint32_t bucket_ = 0;
-  ShardState::Range own_;       // of the bucket
-  std::vector<double> ratios_;  // by parameter
+  ShardState::Range own_;     // of the bucket
+  std::vector<Trust> trust_;  // by parameter
 };
 
 }  // namespace weft::shard

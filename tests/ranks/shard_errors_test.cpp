@@ -66,6 +66,7 @@ const std::vector<BadConfig>& badConfigs() {
       {"custom", [](weftShardConfig_t* c) { c->optimizer = weftOptCustom; }},
       {"rounding is 2", [](weftShardConfig_t* c) { c->rounding = 2; }},
       {"LAMB", [](weftShardConfig_t* c) { c->eager = 1, c->optimizer = weftOptLamb; }},
+      {"LANS", [](weftShardConfig_t* c) { c->eager = 1, c->optimizer = weftOptLans; }},
       {"eager", [](weftShardConfig_t* c) { c->eager = 1, c->gradDegree = 0; }},
       {"eager steps are not reproducible",
        [](weftShardConfig_t* c) { c->eager = c->reproducible = 1; }},

@@ -93,6 +93,16 @@ TEST_F(Reference, LambIsTheFormulaOnWholeTensors) {
   expectDeparted(ours, serial(flags + "none", {.decayAll = true}), "biases and embeddings decay");
 }
 
+TEST_F(Reference, LansIsTheFormulaOnWholeTensors) {
+  const std::string flags = "--steps 30 --batch 4 --ranks 2 --optimizer lans --lr 0.05 --shard ";
+  const Curve ours = expectToFollow(flags + "zero1");
+  expectToFollow(flags + "zero3");
+  expectDeparted(ours, serial(flags + "none --beta2 0.951"), "beta2");
+  expectDeparted(ours, serial(flags + "none", {.epsilon = 1e-6}), "epsilon");
+  expectDeparted(ours, serial(flags + "none", {.normalized = false}), "gradients as they are");
+  expectDeparted(ours, serial(flags + "none", {.nesterov = false}), "no Nesterov");
+}
+
 // Which says of the formula that all but its trust ratio is right.
 TEST_F(Reference, LambWithoutItsTrustRatioIsLibtorchsAdamW) {
   const std::string flags = "--steps 30 --batch 8 ";

@@ -96,18 +96,61 @@ class Lamb {
   int steps_ = 0;
 };
 
-Step lambStep(const std::pair<Tensors, Tensors>& groups, const Options& o, const Departure& d) {
-  std::vector<Lamb> all;
+// LANS (Zheng et al., algorithm 2) of one whole parameter; its norm has epsilon beside it.
+class Lans {
+ public:
+  Lans(const Tensor& weights, double decay, const Options& options, const Departure& departure)
+      : weights_(weights),
+        m_(torch::zeros_like(weights)),
+        v_(torch::zeros_like(weights)),
+        beta1_(options.beta1),
+        beta2_(options.beta2),
+        decay_(decay),
+        departure_(departure) {}
+
+  void step(double rate) {
+    const torch::NoGradGuard noGradient;
+    const Tensor g = departure_.normalized
+                         ? weights_.grad() / (weights_.grad().norm() + departure_.epsilon)
+                         : weights_.grad();
+    m_ = beta1_ * m_ + (1 - beta1_) * g;
+    v_ = beta2_ * v_ + (1 - beta2_) * g * g;
+    ++steps_;
+    const Tensor deviation = (v_ / (1 - std::pow(beta2_, steps_))).sqrt() + departure_.epsilon;
+    const double nesterov = departure_.nesterov ? 1 - beta1_ : 0;
+    const Tensor change = (1 - nesterov) * scaled(m_ / (1 - std::pow(beta1_, steps_)) / deviation) +
+                          nesterov * scaled(g / deviation);
+    weights_ -= rate * change;
+  }
+
+ private:
+  // With the decay, and as long as the weights.
+  Tensor scaled(const Tensor& direction) const {
+    const Tensor whole = direction + decay_ * weights_;
+    const double weights = weights_.norm().item<double>(), change = whole.norm().item<double>();
+    return weights > 0 && change > 0 ? whole * (weights / change) : whole;
+  }
+
+  Tensor weights_, m_, v_;
+  double beta1_, beta2_, decay_;
+  Departure departure_;
+  int steps_ = 0;
+};
+
+template <class Optimizer>
+Step wholeStep(const std::pair<Tensors, Tensors>& groups, const Options& o, const Departure& d) {
+  std::vector<Optimizer> all;
   for (const Tensor& weights : groups.first) all.emplace_back(weights, o.weightDecay, o, d);
   for (const Tensor& weights : groups.second) all.emplace_back(weights, 0, o, d);
   return [all](double rate) mutable {
-    for (Lamb& each : all) each.step(rate);
+    for (Optimizer& each : all) each.step(rate);
   };
 }
 
 Step makeStep(const SerialModel& model, const Options& o, const Departure& departure) {
   const auto groups = split(model, departure);
-  if (o.optimizer == "lamb") return lambStep(groups, o, departure);
+  if (o.optimizer == "lamb") return wholeStep<Lamb>(groups, o, departure);
+  if (o.optimizer == "lans") return wholeStep<Lans>(groups, o, departure);
   if (o.optimizer == "sgd") {
     return torchStep<torch::optim::SGD>(
         groups, torch::optim::SGDOptions(1).momentum(o.momentum).weight_decay(o.weightDecay));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run of weft-train should be, by plain libtorch: one process, a model of torch::nn, the
-// whole global batch in one backward pass, clip_grad_norm_, and torch::optim's AdamW or SGD; LAMB,
-// which libtorch lacks, on whole tensors. From weft-train come the settings, the learning rate of
+// whole global batch in one backward pass, clip_grad_norm_, and torch::optim's AdamW or SGD; LAMB
+// and LANS, which libtorch lacks, on whole tensors. From weft-train come the settings, the learning rate of
 // each step, the batches and the initial weights.
 #pragma once
 
@@ -16,6 +16,8 @@ struct Departure {
   bool biasCorrection = true;  // LAMB
   bool trust = true;           // LAMB's ratio; without it, it is AdamW
   bool decayAll = false;
+  bool normalized = true;  // LANS's gradients
+  bool nesterov = true;    // LANS
 };
 
 // Losses and norms of the run of options.ranks ranks, 1 if 0.

@@ -148,12 +148,14 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--weight-decay", options.weightDecay,
                  "Of matrices; biases, LayerNorms and untied GPT's embeddings have none")
       ->check(tools::natural());
-  app.add_option("--beta1", options.beta1, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.9999));
-  app.add_option("--beta2", options.beta2, "AdamW's and LAMB's")->check(CLI::Range(0.0, 0.99999));
+  app.add_option("--beta1", options.beta1, "Not SGD's")->check(CLI::Range(0.0, 0.9999));
+  app.add_option("--beta2", options.beta2, "Not SGD's")->check(CLI::Range(0.0, 0.99999));
+  app.add_option("--epsilon", options.epsilon, "Not SGD's; beside roots of the second moment")
+      ->check(CLI::Range(1e-30, 1.0));
   app.add_option("--clip", options.clip, "Largest norm of the gradients; 0 = any")
       ->check(tools::natural());
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
-      ->check(CLI::IsMember({"adamw", "lamb", "sgd"}));
+      ->check(CLI::IsMember({"adamw", "lamb", "lans", "sgd"}));
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
 }
 
@@ -461,16 +463,18 @@ std::string commonSettings(const Options& o) {
   return fmt::format(
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
       "lr "
-      "{} warmup {} hold {} to {} decay {} betas {} {} clip {} wire {} bucket {} optimizer {} "
+      "{} warmup {} hold {} to {} decay {} betas {} {} epsilon {} clip {} wire {} bucket {} "
+      "optimizer {} "
       "momentum {} params "
       "{} rounding {} "
       "shard {} reproducible {} threads {} split {} eval {} {} keep {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
-      o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum, static_cast<int>(o.params),
-      o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
-      fmt::join(o.split, ","), o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","));
+      o.epsilon, o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
+      static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
+      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
+      o.evalBatches, fmt::join(o.keepNames, ","));
 }
 
 }  // namespace weft::train

@@ -64,6 +64,7 @@ struct Options {
   double weightDecay = 0.1;
   double beta1 = 0.9;
   double beta2 = 0.95;
+  double epsilon = 1e-8;
   double clip = 1.0;
   std::string optimizer = "adamw";
   double momentum = 0.9;    // of sgd

@@ -13,6 +13,7 @@ namespace {
 
 int optimizerOf(const std::string& name) {
   if (name == "lamb") return weftOptLamb;
+  if (name == "lans") return weftOptLans;
   return name == "sgd" ? weftOptSgd : weftOptAdamW;
 }
 
@@ -35,6 +36,7 @@ weftShardConfig_t configOf(const Options& options, const Communicator& team) {
   config.optimizer = optimizerOf(options.optimizer);
   config.beta1 = options.beta1;
   config.beta2 = options.beta2;
+  config.epsilon = options.epsilon;
   config.momentum = options.momentum;
   config.rounding = options.stochastic ? weftRoundStochastic : weftRoundNearest;
   config.seed = options.seed;

@@ -22,6 +22,7 @@ class Optimizer(enum.IntEnum):
     LAMB = 1
     SGD = 2
     CUSTOM = 3
+    LANS = 4
 
 
 class Rounding(enum.IntEnum):

@@ -28,7 +28,12 @@ from .errors import check, misuse, refuse
 
 #: Into how many ranks parameters, gradients and state are sharded; 0 is all of them.
 DEGREES = {"data": (1, 1, 1), "zero1": (1, 1, 0), "zero2": (1, 0, 0), "zero3": (0, 0, 0)}
-_OPTIMIZERS = {"adamw": Optimizer.ADAM_W, "lamb": Optimizer.LAMB, "sgd": Optimizer.SGD}
+_OPTIMIZERS = {
+    "adamw": Optimizer.ADAM_W,
+    "lamb": Optimizer.LAMB,
+    "lans": Optimizer.LANS,
+    "sgd": Optimizer.SGD,
+}
 _META_BYTES = 1 << 20
 
 
@@ -68,7 +73,7 @@ class ShardSettings:
             fix = f"one of {', '.join(DEGREES)}, or three numbers"
             refuse(call, f"degrees {self.degrees!r} is unknown", fix)
         if self.optimizer not in _OPTIMIZERS:
-            refuse(call, f"optimizer {self.optimizer!r} is unknown", "adamw, lamb or sgd")
+            refuse(call, f"optimizer {self.optimizer!r} is unknown", "adamw, lamb, lans or sgd")
         config.paramDegree, config.gradDegree, config.stateDegree = degrees
         config.optimizer = _OPTIMIZERS[self.optimizer]
         config.beta1, config.beta2 = self.betas

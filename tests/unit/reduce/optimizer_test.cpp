@@ -259,6 +259,39 @@ TEST_P(OptimizerTest, LambIsTheFormula) {
   }
 }
 
+TEST_P(OptimizerTest, LansIsTheFormula) {
+  for (size_t n : kCounts) {
+    const Model before(n);
+    Model after = before;
+    LansSquares squares;
+    updateLans(kLamb, after.slice(0, n), after.m.data(), after.v.data(), &squares);
+    EXPECT_EQ(before.w, after.w);
+    const double bc1 = 1 - std::pow(0.9, 3), bc2 = 1 - std::pow(0.999, 3);
+    std::vector<double> r(n), c(n);
+    double sums[3] = {};
+    for (size_t i = 0; i < n; ++i) {
+      const auto w = static_cast<double>(before.w[i]);
+      const double g = 0.5 * static_cast<double>(before.g[i]);
+      const double m = 0.9 * static_cast<double>(before.m[i]) + 0.1 * g;
+      const double v = 0.999 * static_cast<double>(before.v[i]) + 0.001 * g * g;
+      expectClose(m, after.m[i], 1);
+      expectClose(v, after.v[i], 1);
+      r[i] = m / bc1 / (std::sqrt(v / bc2) + 1e-6) + 0.1 * w;
+      c[i] = g / (std::sqrt(v / bc2) + 1e-6) + 0.1 * w;
+      sums[0] += w * w, sums[1] += r[i] * r[i], sums[2] += c[i] * c[i];
+    }
+    EXPECT_NEAR(sums[0], squares.weights.value(), 1e-12 * sums[0]);
+    EXPECT_NEAR(sums[1], squares.momentum.value(), 1e-5 * sums[1]);
+    EXPECT_NEAR(sums[2], squares.gradient.value(), 1e-5 * sums[2]);
+    ExactSum weights;
+    addSquares(before.w.data(), 500, n, &weights);
+    EXPECT_EQ(weights.value(), squares.weights.value());
+    applyLans(kLamb, 0.25, 0.125, after.slice(0, n), after.m.data(), after.v.data());
+    for (size_t i = 0; i < n; ++i)
+      expectClose(static_cast<double>(before.w[i]) - 0.25 * r[i] - 0.125 * c[i], after.w[i], 1);
+  }
+}
+
 // All steps one after the other, on n elements from `at` on.
 void allSteps(Model& model, size_t at, size_t n) {
   const StepSlice slice = model.slice(at, n);
@@ -267,6 +300,9 @@ void allSteps(Model& model, size_t at, size_t n) {
   stepSgd({.learningRate = 0.1, .momentum = 0.9, .weightDecay = 0.01, .nesterov = true}, slice, m);
   updateLamb(kLamb, slice, m, v, update, nullptr, nullptr);
   applyUpdate(1e-3, slice, update);
+  LansSquares squares;
+  updateLans(kLamb, slice, m, v, &squares);
+  applyLans(kLamb, 1e-3, 1e-4, slice, m, v);
 }
 
 TEST_P(OptimizerTest, AnySplitGivesTheSameBits) {

@@ -34,13 +34,16 @@ TEST_P(AllDegrees, AdamWIsThatOfASerialTrainer) {
     EXPECT_NEAR(sharded.outcomes[s].gradientNorm, serial.outcomes[s].gradientNorm, 1e-5);
 }
 
-TEST_P(AllDegrees, LambWithClippingIsThatOfASerialTrainer) {
+TEST_P(AllDegrees, LambAndLansWithClippingAreThoseOfASerialTrainer) {
   Training r = run();
-  r.config.optimizer.kind = Optimizer::Lamb;
   r.clipNorm = 0.5;
-  const Result sharded = trainAll(r), serial = trainSerially(r);
-  EXPECT_LT(farthest(sharded, serial), 2e-5);
-  EXPECT_LT(sharded.outcomes[0].clip, 1);
+  for (const Optimizer kind : {Optimizer::Lamb, Optimizer::Lans}) {
+    r.config.optimizer.kind = kind;
+    r.config.optimizer.epsilon = 1e-6;
+    const Result sharded = trainAll(r), serial = trainSerially(r);
+    EXPECT_LT(farthest(sharded, serial), 2e-5);
+    EXPECT_LT(sharded.outcomes[0].clip, 1);
+  }
 }
 
 TEST_P(AllDegrees, MomentumIsThatOfASerialTrainer) {
@@ -94,7 +97,7 @@ TEST_P(AllDegrees, Fp32WeightsMayBeginWithMoreBitsThanTheirParameters) {
 // The same bits for one rank and for many.
 TEST_P(AllDegrees, ReproducibleRunsAreThoseOfOneRank) {
   Training many = run(), one;
-  for (const Optimizer kind : {Optimizer::AdamW, Optimizer::Lamb}) {
+  for (const Optimizer kind : {Optimizer::AdamW, Optimizer::Lamb, Optimizer::Lans}) {
     many.config.reproducible = true;
     many.config.optimizer.kind = kind;
     many.microBatches = 24;

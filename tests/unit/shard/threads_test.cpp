@@ -65,7 +65,7 @@ std::vector<ShardConfig> configsFor(std::uint32_t ranks) {
   using enum Optimizer;
   std::vector<ShardConfig> all;
   for (const reduce::DType type : {reduce::DType::F32, reduce::DType::BF16})
-    for (const Optimizer kind : {AdamW, Lamb, Sgd, Custom})
+    for (const Optimizer kind : {AdamW, Lamb, Lans, Sgd, Custom})
       all.push_back(configOf(kind, ranks, type));
   all.push_back(configOf(AdamW, ranks, reduce::DType::BF16));
   all.back().wireType = reduce::DType::F32;

@@ -255,8 +255,9 @@ class SerialTrainer {
     return squares;
   }
 
-  // What is to be subtracted, but for the learning rate.
-  double direction(Tensor& t, std::size_t i, int step, double g, double decay) const {
+  // What is to be subtracted, but for the learning rate; for LANS the gradient's part beside it.
+  double direction(Tensor& t, std::size_t i, int step, double g, double decay,
+                   double* ofGradient) const {
     const OptimizerSettings& o = run_.config.optimizer;
     if (o.kind == Optimizer::Sgd) {
       const double d = g + decay * t.w[i];
@@ -266,22 +267,33 @@ class SerialTrainer {
     t.v[i] = o.beta2 * t.v[i] + (1 - o.beta2) * g * g;
     const double mean = t.m[i] / (1 - std::pow(o.beta1, step + 1));
     const double variance = t.v[i] / (1 - std::pow(o.beta2, step + 1));
+    *ofGradient = g / (std::sqrt(variance) + o.epsilon) + decay * t.w[i];
     return mean / (std::sqrt(variance) + o.epsilon) + decay * t.w[i];
   }
 
+  static double normOf(const std::vector<double>& all) {
+    double squares = 0;
+    for (const double x : all) squares += x * x;
+    return std::sqrt(squares);
+  }
+
   void update(std::uint32_t p, int step, double clip) {
+    const OptimizerSettings& o = run_.config.optimizer;
     Tensor& t = tensors_[p];
-    const double decay = model_[p].noDecay ? 0 : run_.weightDecay;
-    double weights = 0, updates = 0, ratio = 1;
-    std::vector<double> change(t.w.size());
-    for (std::size_t i = 0; i < t.w.size(); ++i) {
-      change[i] = direction(t, i, step, t.g[i] * clip, decay);
-      weights += t.w[i] * t.w[i];
-      updates += change[i] * change[i];
+    const bool isLans = o.kind == Optimizer::Lans;
+    const double decay = model_[p].noDecay ? 0 : run_.weightDecay,
+                 scale = isLans ? clip / (normOf(t.g) * clip + o.epsilon) : clip;
+    std::vector<double> change(t.w.size()), ofGradient(t.w.size());
+    for (std::size_t i = 0; i < t.w.size(); ++i)
+      change[i] = direction(t, i, step, t.g[i] * scale, decay, &ofGradient[i]);
+    double ratio = 1, gradientRatio = 0;
+    if (isLans || (o.kind == Optimizer::Lamb && decay != 0)) ratio = normOf(t.w) / normOf(change);
+    if (isLans) {
+      gradientRatio = (1 - o.beta1) * normOf(t.w) / normOf(ofGradient);
+      ratio *= o.beta1;
     }
-    if (run_.config.optimizer.kind == Optimizer::Lamb && decay != 0)
-      ratio = std::sqrt(weights / updates);
-    for (std::size_t i = 0; i < t.w.size(); ++i) t.w[i] -= 0.01 * ratio * change[i];
+    for (std::size_t i = 0; i < t.w.size(); ++i)
+      t.w[i] -= 0.01 * (ratio * change[i] + gradientRatio * ofGradient[i]);
   }
 
   const Training& run_;
