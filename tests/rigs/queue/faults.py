@@ -22,8 +22,11 @@ class Fault:
     def strike(self, attempt):
         pass
 
+    def restore(self, attempt):
+        """What before() or strike() has changed of the hosts."""
+
     def after(self, attempt):
-        pass
+        """Once all processes have ended, if it has struck."""
 
 
 class Killed(Fault):
@@ -81,7 +84,7 @@ class CablePulled(Fault):
     def strike(self, attempt):
         attempt.hosts[attempt.rng.randrange(2)].cable(False)
 
-    def after(self, attempt):
+    def restore(self, attempt):
         for host in attempt.hosts:
             host.cable(True)
 
@@ -133,7 +136,7 @@ class PortTaken(Fault):
         self.other = subprocess.Popen(host.command(["/usr/bin/python3", "-c", serve]), start_new_session=True)
         time.sleep(0.3)
 
-    def after(self, attempt):
+    def restore(self, attempt):
         self.other.kill()
         self.other.wait()
 
@@ -148,7 +151,7 @@ class SickHost(Fault):
         for host in attempt.hosts:
             host.sickness = {"WEFT_TRANSPORT": broken}
 
-    def after(self, attempt):
+    def restore(self, attempt):
         for host in attempt.hosts:
             host.sickness = {}
 

@@ -54,6 +54,8 @@ class Attempt:
         try:
             self.record.code = self.preflight() or self.train()
         finally:
+            self.fault.restore(self)
+        if self.record.struck:
             self.fault.after(self)
         self.record.made = self.job.storage.steps_made()
         text = self.log.read_text(errors="replace")
@@ -153,13 +155,9 @@ class Job:
         """Until it has finished, or may not be tried again."""
         avoid, tries = set(), 0
         while True:
-            fault = self.plan.fault(self.number, len(self.records))
-            rng = random.Random(f"{self.seed} {self.number} {len(self.records)}")
-            hosts = pool.take((KINDS[fault].hosts if fault else 0) or rng.choice((1, 2)), avoid, rng)
-            record = Attempt(self, tools, hosts, fault, rng).run()
+            record = self.try_once(tools, pool, avoid)
             self.records.append(record)
             tries += 1
-            pool.give_back(hosts, bad=hosts if record.code == 69 else ())
             avoid.update(record.hosts if record.code != 0 else ())
             if record.code == 73:  # the one code by which an operator is called
                 self.storage.make_room()
@@ -167,3 +165,15 @@ class Job:
             elif record.code == 0 or tries == policy.attempts or not policy.retries(record.code):
                 self.code = record.code
                 return
+
+    def try_once(self, tools, pool, avoid):
+        """An attempt on hosts of the pool, which has them back whatever happens."""
+        fault = self.plan.fault(self.number, len(self.records))
+        rng = random.Random(f"{self.seed} {self.number} {len(self.records)}")
+        hosts, bad = pool.take((KINDS[fault].hosts if fault else 0) or rng.choice((1, 2)), avoid, rng), ()
+        try:
+            record = Attempt(self, tools, hosts, fault, rng).run()
+            bad = hosts if record.code == 69 else ()
+            return record
+        finally:
+            pool.give_back(hosts, bad)

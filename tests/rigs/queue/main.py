@@ -59,8 +59,11 @@ def run_array(options, folder, jobs):
         jobs.append(Job(i, variants[i % len(variants)], folder / f"job.{i:03}", plan, options.seed))
     policy = Policy(tools / "weft-doctor")
     with Pool(options.hosts) as pool, concurrent.futures.ThreadPoolExecutor(options.at_once) as workers:
-        for done in concurrent.futures.as_completed([workers.submit(job.run, tools, pool, policy) for job in jobs]):
-            done.result()
+        running = [workers.submit(job.run, tools, pool, policy) for job in jobs]
+        for done in concurrent.futures.as_completed(running):
+            if done.exception():
+                workers.shutdown(wait=False, cancel_futures=True)
+                raise done.exception()
 
 
 def report(jobs, options, seconds):

@@ -47,9 +47,12 @@ class Storage:
     def steps_to_resume(self):
         """What must not be lost: the steps of the last checkpoint, or if that was damaged of the best of the others."""
         latest = self.latest()
-        if latest is None or latest.name != self.damaged:
+        if latest is None or latest.name != self.damaged or self.was_set_aside():
             return steps_of(latest.name) if latest else 0
         return max(steps_of(name) for name in self.checkpoints()[0] if name != self.damaged)
+
+    def was_set_aside(self):
+        return (self.folder / f"{self.damaged}.damaged").exists()
 
     def latest(self):
         """The folder that a new run begins with, or None."""
