@@ -92,7 +92,8 @@ class Attempt:
 
     def strike_in_time(self):
         """A function to be called all the time, which strikes once, when it is time."""
-        when = self.rng.randrange(self.record.had + 5, STEPS - 5) if self.record.had + 6 < STEPS else STEPS - 5
+        soonest = self.record.had + 2
+        when = self.rng.randrange(soonest, max(STEPS - 5, soonest + 1))
         storage = self.job.storage
         begun = max(storage.checkpoints()[0], default="")
 

@@ -37,6 +37,7 @@ def parse():
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--at-once", type=int, default=3, help="jobs")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, help="begin no further job after that; the verdict is of those that ended")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for logs and checkpoints, which stay")
     return parser.parse_args()
 
@@ -48,7 +49,7 @@ def text_to_learn(folder):
 
 
 def run_array(options, folder, jobs):
-    """Adds the jobs to the list; returns when all have ended."""
+    """Adds the jobs to the list; returns those that were begun, when they have ended."""
     tools = options.build.resolve() / "bin"
     one_of_each = options.jobs == 0
     count = len(KINDS) if one_of_each else options.jobs
@@ -60,10 +61,13 @@ def run_array(options, folder, jobs):
     policy = Policy(tools / "weft-doctor")
     with Pool(options.hosts) as pool, concurrent.futures.ThreadPoolExecutor(options.at_once) as workers:
         running = [workers.submit(job.run, tools, pool, policy) for job in jobs]
-        for done in concurrent.futures.as_completed(running):
-            if done.exception():
-                workers.shutdown(wait=False, cancel_futures=True)
-                raise done.exception()
+        limit = options.minutes and 60 * options.minutes
+        _, rest = concurrent.futures.wait(running, limit, concurrent.futures.FIRST_EXCEPTION)
+        if rest:
+            workers.shutdown(wait=True, cancel_futures=True)
+    for job in (done for done in running if not done.cancelled()):
+        job.result()  # raises what has gone wrong in the rig itself
+    return [job for job in jobs if job.records]
 
 
 def report(jobs, options, seconds):
@@ -88,8 +92,8 @@ def main():
     folder.mkdir(exist_ok=True)
     began, jobs = time.monotonic(), []
     try:
-        run_array(options, folder, jobs)
-        return report(jobs, options, time.monotonic() - began)
+        begun = run_array(options, folder, jobs)
+        return report(begun, options, time.monotonic() - began)
     finally:
         for job in jobs:
             job.storage.remove()
