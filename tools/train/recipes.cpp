@@ -103,6 +103,16 @@ void set(Recipe& recipe, const std::string& option, const std::string& value) {
     recipe.settings.emplace_back(option, value);
 }
 
+// A step of LANS moves each parameter by the learning rate, as a share of its length: the published rate is for
+// many thousands of steps, and a few would get nowhere.
+void hurryLans(Recipe& recipe) {
+  const std::string* const optimizer = valueOf(recipe, "--optimizer");
+  std::string* const rate = valueOf(recipe, "--lr");
+  if (optimizer == nullptr || *optimizer != "lans" || rate == nullptr) return;
+  *rate = fmt::format("{}", 10 * std::stod(*rate));
+  recipe.lacks += "; scaled down, ten times that --lr";
+}
+
 Recipe scaledDownOf(Recipe recipe) {
   const std::string* const steps = valueOf(recipe, "--steps");
   const double share = steps == nullptr ? 1 : kFewSteps / std::stod(*steps);
@@ -110,6 +120,7 @@ Recipe scaledDownOf(Recipe recipe) {
     if (std::string* const value = valueOf(recipe, option))
       *value = std::to_string(std::llround(std::stod(*value) * share));
   std::erase_if(recipe.settings, [](const auto& s) { return s.first == "--global-batch"; });
+  hurryLans(recipe);
   for (const auto& [option, value] :
        {std::pair{"--steps", std::to_string(kFewSteps)}, std::pair{"--layers", std::string("2")},
         std::pair{"--hidden", std::string("64")}, std::pair{"--heads", std::string("4")},
