@@ -130,6 +130,16 @@ TEST_F(BadCheckpoint, IncompleteNamesTheParameter) {
   refuses("names a file '../step'");
 }
 
+TEST_F(BadCheckpoint, WithoutWeightsIsDamaged) {
+  checkpoint::CheckpointIndex index;
+  ASSERT_TRUE(checkpoint::readIndex(at_ + "/index.json", &index).ok());
+  index.arrays.clear();
+  std::string json;
+  ASSERT_TRUE(checkpoint::printIndex(index, &json).ok());
+  fillFile(at_ + "/index.json", json);
+  refuses("' is damaged: it names no weights", kDamaged);
+}
+
 // A file as long as it should be, with another name in its header.
 TEST_F(BadCheckpoint, ForeignTensorIsNamed) {
   edit(shard(0), "weight/weight@", "height/weight@");

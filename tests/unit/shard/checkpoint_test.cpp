@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint of any run goes on as any other.
+#include <algorithm>
+
 #include "checkpoints.h"
 
 namespace weft::test {
@@ -50,6 +52,30 @@ class Checkpoint : public testing::TestWithParam<Shape> {
     }
   }
 };
+
+// Of any optimizer; the state is that of a beginning, whatever was there before.
+TEST(WeightsAlone, ComeWithoutStateAndSteps) {
+  const TemporaryFolder dir;
+  const Training run = runOf(kShapes[2], 6);
+  const Result saved = trainAll(savingAt(run, 2, dir.path()));
+  Training other = run;
+  other.steps = 3;
+  other.config.optimizer.kind = Optimizer::Sgd;
+  other.config.optimizer.momentum = 0.9;
+  other.afterStep = [&](ShardedOptimizer& shard, int steps) -> Status {
+    if (steps != 3) return {};
+    EXPECT_EQ(loadCheckpoint(shard, dir.path(), nullptr).code(), Code::InvalidArgument);
+    WEFT_TRY(loadCheckpoint(shard, dir.path(), nullptr, Loaded::Weights));
+    EXPECT_EQ(shard.state().steps, 0);
+    for (std::uint32_t b = 0; b < shard.state().buckets(); ++b)
+      shard.state().visitOwn(b, [](const StateRun& own) {
+        EXPECT_EQ(std::count(own.state[0], own.state[0] + own.slice.n, 0.0f),
+                  static_cast<std::ptrdiff_t>(own.slice.n));
+      });
+    return {};
+  };
+  EXPECT_TRUE(trainAll(other).weights == saved.weights);
+}
 
 // The end is that of a run without interruption: to the bit for powers of two.
 TEST_P(Checkpoint, GoesOnAsAnyOther) {
