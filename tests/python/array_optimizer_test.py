@@ -127,6 +127,20 @@ class ArrayOptimizer(unittest.TestCase):
                     self.close(got, wanted)
             self.assertGreater((pathlib.Path(folder) / "model.safetensors").stat().st_size, 5000)
 
+    def test_weights_alone_of_another_optimizer(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            def work(comm):
+                lans = made(comm, optimizer="lans", eps=1e-6)
+                weights = train(comm, lans)
+                lans.shard.save(folder)
+                sgd = made(comm, optimizer="sgd")
+                sgd.shard.load(folder, weights_alone=True)
+                same = all((sgd.weights[name] == weights[name]).all() for name in SHAPES)
+                return same, sgd.shard.info().steps
+
+            self.assertEqual(weft.run(work, 2, timeout=60), [(True, 0)] * 2)
+
     def test_sixteen_bits(self):
         def work(comm):
             start = {"w": numpy.full(1000, 0x3F80, "uint16")}  # ones
