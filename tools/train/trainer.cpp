@@ -18,7 +18,7 @@
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
-#include "tools/train/progress.h"
+#include "tools/train/position.h"
 #include "tools/train/weights/export.h"
 #include "tools/train/weights/initial_weights.h"
 
@@ -268,7 +268,7 @@ void Trainer::save(const std::string& folder, bool wait) {
   const bool isThere = std::exchange(saved_, ended_) == ended_;
   try {
     if (!isThere)
-      check(weftShardSave(shard_, folder.c_str(), textOf(progress()).c_str(), wait ? 0 : 1));
+      check(weftShardSave(shard_, folder.c_str(), textOf(position()).c_str(), wait ? 0 : 1));
     if (isThere && wait) check(weftShardSaveWait(shard_));
   } catch (const Error& error) {
     if (error.result() != weftSystemError) throw;
@@ -308,7 +308,7 @@ std::string Trainer::loadLastGood(const std::string& folder, bool state) {
   }
 }
 
-Progress Trainer::progress() const {
+Position Trainer::position() const {
   return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_)};
 }
 
@@ -318,8 +318,8 @@ void Trainer::resume(const std::string& folder) {
 }
 
 void Trainer::goOn(const std::string& folder, const Kept& kept) {
-  const Progress stored = progressOf(loadLastGood(folder, kept.state), folder);
-  if (kept.data) checkPosition(stored, progress(), folder);
+  const Position stored = positionOf(loadLastGood(folder, kept.state), folder);
+  if (kept.data) checkPosition(stored, position(), folder);
   ended_ = kept.schedule ? stored.step : 0;
   dataAhead_ = (kept.data ? stored.position : 0) - ended_;
   ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));

@@ -12,7 +12,7 @@
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
-#include "tools/train/progress.h"
+#include "tools/train/position.h"
 #include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
 #include "tools/train/training_data.h"
@@ -77,7 +77,7 @@ class Trainer {
   void shareFp32Weights();
   void gatherLayersInTime();
   std::function<Batch(uint64_t)> batchesOf(const BatchSource& source, uint64_t steps) const;
-  Progress progress() const;
+  Position position() const;
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);

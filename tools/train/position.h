@@ -7,19 +7,20 @@
 
 namespace weft::train {
 
-struct Progress {
+// Where a training stands.
+struct Position {
   int64_t step = 0;            // of the schedule
   int64_t position = 0;        // steps that this data has been learned for
   int64_t samplesPerStep = 0;  // of all ranks
   std::string data;            // its fingerprint; empty if a checkpoint does not say
 };
 
-std::string textOf(const Progress& progress);
+std::string textOf(const Position& position);
 
 // Of a checkpoint in `folder`. Throws SharedFailure if it is no such text.
-Progress progressOf(const std::string& text, const std::string& folder);
+Position positionOf(const std::string& text, const std::string& folder);
 
 // Throws SharedFailure unless the data of `mine` may be learned on from where `stored` has stopped.
-void checkPosition(const Progress& stored, const Progress& mine, const std::string& folder);
+void checkPosition(const Position& stored, const Position& mine, const std::string& folder);
 
 }  // namespace weft::train

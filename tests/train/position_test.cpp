@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/train/progress.h"
+#include "tools/train/position.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 namespace weft::train {
 namespace {
 
-const Progress kMine{7, 4, 32, "0123456789abcdef"};
+const Position kMine{7, 4, 32, "0123456789abcdef"};
 
 TEST(ProgressOfATraining, ComesBack) {
-  const Progress back = progressOf(textOf(kMine), "folder");
+  const Position back = positionOf(textOf(kMine), "folder");
   EXPECT_EQ(back.step, 7);
   EXPECT_EQ(back.position, 4);
   EXPECT_EQ(back.samplesPerStep, 32);
@@ -19,18 +19,18 @@ TEST(ProgressOfATraining, ComesBack) {
 }
 
 TEST(ProgressOfATraining, OfOldCheckpointsIsAsFarInTheData) {
-  const Progress old = progressOf(R"({"step": 5, "samples_per_step": 32})", "folder");
+  const Position old = positionOf(R"({"step": 5, "samples_per_step": 32})", "folder");
   EXPECT_EQ(old.position, 5);
   checkPosition(old, kMine, "folder");
 }
 
 TEST(ProgressOfATraining, IsNotThatOfOthers) {
   for (const char* text : {"", "[1]", R"({"rows": 12})", R"({"step": "5", "samples_per_step": 1})"})
-    EXPECT_THROW(progressOf(text, "folder"), SharedFailure) << text;
+    EXPECT_THROW(positionOf(text, "folder"), SharedFailure) << text;
 }
 
 TEST(ProgressOfATraining, StandsInOneDataAndBatch) {
-  const auto refusal = [](const Progress& stored) -> std::string {
+  const auto refusal = [](const Position& stored) -> std::string {
     try {
       checkPosition(stored, kMine, "folder");
       return "accepted";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/train/progress.h"
+#include "tools/train/position.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace weft::train {
 
-std::string textOf(const Progress& p) {
+std::string textOf(const Position& p) {
   return nlohmann::json({{"step", p.step},
                          {"position", p.position},
                          {"samples_per_step", p.samplesPerStep},
@@ -18,7 +18,7 @@ std::string textOf(const Progress& p) {
 }
 
 // The first checkpoints had no position and no data.
-Progress progressOf(const std::string& text, const std::string& folder) {
+Position positionOf(const std::string& text, const std::string& folder) {
   const nlohmann::json stored = nlohmann::json::parse(text, nullptr, false);
   try {
     const int64_t step = stored.at("step");
@@ -29,7 +29,7 @@ Progress progressOf(const std::string& text, const std::string& folder) {
   }
 }
 
-void checkPosition(const Progress& stored, const Progress& mine, const std::string& folder) {
+void checkPosition(const Position& stored, const Position& mine, const std::string& folder) {
   if (stored.samplesPerStep != mine.samplesPerStep)
     throw SharedFailure(
         Exit::kUsage,
