@@ -8,10 +8,20 @@ from faults import KINDS, Fault
 ENOUGH = 0.99  # of the jobs finish
 
 
-def pairs(jobs):
-    """Each attempt and the one after it, which may be None."""
+def struck(jobs, kind=None):
+    """The attempts that a fault has struck, each with the steps that had to be made again; None where it did not end it."""
     for job in jobs:
-        yield from zip(job.records, [*job.records[1:], None])
+        for at, record in enumerate(job.records):
+            if record.struck and kind in (None, record.fault):
+                yield record, steps_again(record, job.records[at + 1 :])
+
+
+def steps_again(record, later):
+    """Beyond where the next attempt that trained has begun."""
+    trained = [one for one in later if one.stage == "training"]
+    if record.code == 0 or not trained:
+        return None
+    return record.made - trained[0].resumed if record.stage == "training" else 0
 
 
 def wrongs(jobs):
@@ -41,13 +51,12 @@ def wrongs_of(record):
 
 
 def row(kind, jobs):
-    hit = [(a, b) for a, b in pairs(jobs) if a.fault == kind and a.struck]
-    ended = [(a, b) for a, b in hit if a.code != 0 and b is not None]
-    again = [a.made - b.resumed for a, b in ended]
-    seconds = [a.seconds for a, _ in ended]
-    codes = sorted({a.code for a, _ in hit})
+    hit = list(struck(jobs, kind))
+    again = [steps for _, steps in hit if steps is not None]
+    seconds = [record.seconds for record, steps in hit if steps is not None]
+    codes = sorted({record.code for record, _ in hit})
     cells = [kind, len(hit), ", ".join(map(str, codes))]
-    if not ended:
+    if not again:
         return [*cells, "0", "0", "-", "-"]
     cost = [f"{statistics.mean(again):.1f}", max(again)]
     return [*cells, *cost, f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"]
@@ -61,18 +70,18 @@ def table(jobs):
 
 def mean_cost(jobs):
     """In steps, of all faults that ended an attempt."""
-    again = [a.made - b.resumed for a, b in pairs(jobs) if a.fault and a.struck and a.code != 0 and b is not None]
+    again = [steps for _, steps in struck(jobs) if steps is not None]
     return statistics.mean(again) if again else 0.0
 
 
 def summary(jobs):
     attempts = sum(len(job.records) for job in jobs)
-    struck = sum(record.struck for job in jobs for record in job.records)
+    in_time = sum(record.struck for job in jobs for record in job.records)
     planned = sum(record.fault is not None for job in jobs for record in job.records)
     finished = sum(job.code == 0 for job in jobs)
     called = sum(job.submissions - 1 for job in jobs)
     unplanned = sum(a.code != 0 and not (a.fault and a.struck) for job in jobs for a in job.records)
-    return (f"{finished} of {len(jobs)} jobs finished ({100 * finished / len(jobs):.1f} %), in {attempts} attempts; {struck} of "
+    return (f"{finished} of {len(jobs)} jobs finished ({100 * finished / len(jobs):.1f} %), in {attempts} attempts; {in_time} of "
             f"{planned} faults struck in time; {unplanned} attempts failed without one; an operator made room {called} times; a "
             f"fault costs {mean_cost(jobs):.1f} steps of {len(jobs[0].variant.curve)} in the mean")
 
