@@ -51,6 +51,15 @@
  * is lost, every call returns so; each bucket's parameters are then all old or all new, and a
  * checkpoint is the way on.
  *
+ * A model in parts. With tensor or pipeline parallelism (Megatron-LM, arXiv 1909.08053) the ranks of
+ * `comm` hold a part of the model: slices of its parameters, or some of them. config.parts joins a
+ * rank of each part, those of equal number in their `comm`, and the parts step as one model: the
+ * gradient norm and the clipping are those of all of it, a gradient that is not finite in one part
+ * skips the step of all, and what calls off the step of one calls it off everywhere. What the same
+ * parameter is in several parts, whose gradients the caller has made equal there, is
+ * WEFT_PARAM_COPY in all of them but one. A checkpoint and an export are of a part: a folder or a
+ * file for each.
+ *
  * Threads. One thread at a time uses a shard. Its work runs on a thread of its own, over
  * communicators of its own: `comm` is free for other calls. Bucket order must be the same on all
  * ranks, and is: buckets are launched in order whatever the order of weftGradReady.
@@ -70,6 +79,7 @@ typedef struct weftShard* weftShard_t;
 
 #define WEFT_PARAM_FROZEN 1u   /* not trained: no gradient, no state; every rank holds it */
 #define WEFT_PARAM_NO_DECAY 2u /* weight decay does not apply: biases, norms */
+#define WEFT_PARAM_COPY 4u     /* with config.parts: another part counts its gradient in the norm */
 
 /* One tensor, in order of first use in forward. */
 typedef struct {
@@ -135,10 +145,13 @@ typedef struct {
   uint64_t seed;         /* of stochastic rounding */
   size_t bucketElements; /* 0: 4 Mi. Smaller ones overlap better, larger ones cost less */
   int reproducible;      /* 1: see above; fp32 gradients and wire */
-  int eager; /* 1: reduce-scatter, step and all-gather of a bucket are one schedule, which
+  int eager;        /* 1: reduce-scatter, step and all-gather of a bucket are one schedule, which
                 runs as soon as its gradients are ready on all ranks: then nothing can be
                 clipped or skipped, weftGradReady also says that the parameters of the
                 bucket are not read any more in this step, and ZeRO-1 is the only degree */
+  weftComm_t parts; /* of a model in parts: a rank of each, those of equal number in `comm`,
+                       ordered by part. NULL: the ranks of `comm` have all of it. Not with LAMB,
+                       whose ratios are of whole parameters */
 } weftShardConfig_t;
 
 #define WEFT_SHARD_MAGIC 0x73686172u
@@ -146,12 +159,12 @@ typedef struct {
   {                                                                                           \
     sizeof(weftShardConfig_t), WEFT_SHARD_MAGIC, WEFT_VERSION_CODE, 1, 1, 0, weftBfloat16,    \
         weftBfloat16, weftBfloat16, weftOptAdamW, 0.9, 0.999, 1e-8, 0.0, 0, 0, NULL, NULL, 1, \
-        weftRoundNearest, 0, 0, 0, 0                                                          \
+        weftRoundNearest, 0, 0, 0, 0, NULL                                                    \
   }
 
-/* Makes a sharded optimizer, collectively. weftInvalidArgument on all ranks, naming rank and
- * parameter, where models or configurations differ. The communicator must outlive only this call.
- */
+/* Makes a sharded optimizer, collectively over `comm` and, after it, config.parts.
+ * weftInvalidArgument on all ranks, naming rank and parameter, where models or configurations
+ * differ. The communicators must outlive only this call. */
 WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
                                       const weftParam_t* params, size_t nparams,
                                       const weftShardConfig_t* config);
@@ -226,6 +239,8 @@ typedef struct {
   int skipped;         /* 1: nothing was updated */
   int badParam, badRank; /* the first that was not finite, and the rank that brought it; or -1 */
   double exposedSeconds; /* that weftParamWait and weftStepWait waited since the step before */
+  int badPart; /* of the model, of which badParam and badRank are: its rank in config.parts, 0 if
+                  there are none; or -1 */
 } weftStepStats_t;
 
 /* Begins a step, between forward and backward: waits until the gradients of the micro-step before

@@ -2,6 +2,7 @@
 #include "weft/shard.h"
 
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "api/check.h"
@@ -73,7 +74,7 @@ weftResult_t onBucket(weftShard_t handle, int bucket, BucketCall call) noexcept 
 
 Status checkFlags(std::size_t i, const weftParam_t& p) {
   if (p.name == nullptr) return invalid("params[", i, "].name is NULL");
-  if ((p.flags & ~(WEFT_PARAM_FROZEN | WEFT_PARAM_NO_DECAY)) != 0)
+  if ((p.flags & ~(WEFT_PARAM_FROZEN | WEFT_PARAM_NO_DECAY | WEFT_PARAM_COPY)) != 0)
     return invalid("params[", i, "] ('", p.name, "') has flags that do not exist");
   if (p.shape != nullptr && (p.dimensions < 1 || p.dimensions > 64))
     return invalid("params[", i, "] ('", p.name, "').dimensions is ", p.dimensions);
@@ -92,6 +93,7 @@ Status readParams(const weftParam_t* params, std::size_t n,
                               .elements = p.elements,
                               .frozen = (p.flags & WEFT_PARAM_FROZEN) != 0,
                               .noDecay = (p.flags & WEFT_PARAM_NO_DECAY) != 0,
+                              .copy = (p.flags & WEFT_PARAM_COPY) != 0,
                               .tiedTo = p.tiedTo,
                               .shape = {}};
     if (p.shape != nullptr) spec.shape.assign(p.shape, p.shape + p.dimensions);
@@ -169,6 +171,19 @@ Status readShardConfig(const weftShardConfig_t* config, std::uint32_t ranks,
   return {};
 }
 
+// Those of a configuration; null: the ranks have all of the model.
+Status findParts(const weftShardConfig_t* config, std::span<const shard::ParameterSpec> specs,
+                 std::shared_ptr<comm::Communicator>* parts) {
+  weftShardConfig_t given = WEFT_SHARD_CONFIG_INITIALIZER;
+  if (config != nullptr) WEFT_TRY(readStruct(*config, WEFT_SHARD_MAGIC, "SHARD_CONFIG", &given));
+  if (given.parts != nullptr) return shareComm(given.parts, parts);
+  for (const shard::ParameterSpec& p : specs)
+    if (p.copy)
+      return invalid("parameter '", p.name,
+                     "' is WEFT_PARAM_COPY, of a model that is not in parts; fix: config.parts");
+  return {};
+}
+
 Status publishShard(std::unique_ptr<shard::ShardedOptimizer> made, weftShard_t* shard) {
   auto whole = std::make_shared<Shard>();
   whole->optimizer = std::move(made);
@@ -190,10 +205,13 @@ Status createShard(weftShard_t* shard, weftComm_t handle, const weftParam_t* par
     shard::ShardConfig wanted;
     WEFT_TRY(readParams(params, nparams, &specs));
     WEFT_TRY(readShardConfig(config, comm->ranks(), &wanted));
+    std::shared_ptr<comm::Communicator> parts;
+    WEFT_TRY(findParts(config, specs, &parts));
     std::unique_ptr<shard::ShardedOptimizer> made;
-    WEFT_TRY(runInTurn(*comm, [&] {
-      return shard::ShardedOptimizer::create(*comm, wanted, std::move(specs), &made);
-    }));
+    const auto create = [&] {
+      return shard::ShardedOptimizer::create(*comm, wanted, std::move(specs), &made, parts.get());
+    };
+    WEFT_TRY(runInTurn(*comm, [&] { return parts ? runInTurn(*parts, create) : create(); }));
     return publishShard(std::move(made), shard);
   });
 }
@@ -252,7 +270,8 @@ Status stepWait(shard::ShardedOptimizer& shard, weftStepStats_t* stats) {
                              .skipped = outcome.skipped ? 1 : 0,
                              .badParam = outcome.badParameter,
                              .badRank = outcome.badRank,
-                             .exposedSeconds = outcome.exposedSeconds});
+                             .exposedSeconds = outcome.exposedSeconds,
+                             .badPart = outcome.badPart});
   return status;
 }
 

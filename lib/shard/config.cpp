@@ -68,6 +68,7 @@ Status checkReproducible(const ShardConfig& c, std::uint32_t ranks) {
 // What each rank says of what it wants.
 struct Wanted {
   std::uint64_t failed, config, parameters;
+  ModelPart part;
 };
 
 Status compare(const std::vector<Wanted>& all) {
@@ -78,6 +79,10 @@ Status compare(const std::vector<Wanted>& all) {
       return invalid("rank ", r,
                      " has another configuration of the sharded optimizer than rank 0; fix: "
                      "pass the same on all ranks");
+    if (all[r].part.index != all[0].part.index || all[r].part.count != all[0].part.count)
+      return invalid("rank ", r, " has part ", all[r].part.index, " of ", all[r].part.count,
+                     " of the model, rank 0 part ", all[0].part.index, " of ", all[0].part.count,
+                     "; fix: config.parts has one rank of each part, ordered by part");
     if (all[r].parameters != all[0].parameters)
       return invalid("rank ", r, " registered ", all[r].parameters, " parameters, rank 0 ",
                      all[0].parameters, "; fix: build the same model on all ranks");
@@ -87,7 +92,7 @@ Status compare(const std::vector<Wanted>& all) {
 
 }  // namespace
 
-Status checkConfig(const ShardConfig& c, std::uint32_t ranks) {
+Status checkConfig(const ShardConfig& c, std::uint32_t ranks, const ModelPart& part) {
   WEFT_TRY(checkDegrees(c.degrees, ranks));
   if (!isGradientType(c.paramType) || !isGradientType(c.gradType) || !isGradientType(c.wireType))
     return invalid("parameters, gradients and wire must be float32, float16 or bfloat16");
@@ -101,16 +106,20 @@ Status checkConfig(const ShardConfig& c, std::uint32_t ranks) {
   if (!(o.epsilon > 0)) return invalid("epsilon must be above 0");
   if (o.kind == Optimizer::Custom && !o.custom)
     return invalid("a custom optimizer needs its function");
+  if (o.kind == Optimizer::Lamb && part.count > 1)
+    return invalid(
+        "LAMB's trust ratios are of whole parameters, and where a model has parts no rank has "
+        "those; fix: another optimizer, or no config.parts");
   return checkEager(c, ranks);
 }
 
-Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const Layout& layout,
-                    const Status& mine) {
+Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const ModelPart& part,
+                    const Layout& layout, const Status& mine) {
   const std::size_t n = layout.parameters().size();
   const int timeoutMs = comm.config().timeoutMs;
   std::vector<Wanted> wanted;
-  WEFT_TRY(comm::gatherRecords(&comm, Wanted{mine.ok() ? 0u : 1u, fingerprint(config), n}, &wanted,
-                               timeoutMs, "shard"));
+  WEFT_TRY(comm::gatherRecords(&comm, Wanted{mine.ok() ? 0u : 1u, fingerprint(config), n, part},
+                               &wanted, timeoutMs, "shard"));
   WEFT_TRY(mine);
   WEFT_TRY(compare(wanted));
   std::vector<std::uint64_t> prints, all(n * comm.ranks());
@@ -123,6 +132,31 @@ Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const L
     return invalid("rank ", r, " has another parameter number ", p, " than rank 0 (here '",
                    spec.name, "', ", spec.elements,
                    " elements); fix: register the same parameters in the same order");
+  }
+  return {};
+}
+
+// Parts may have other parameters, but are stepped alike.
+Status agreeOnParts(comm::Communicator& comm, comm::Communicator& parts, const ShardConfig& config,
+                    const Status& mine) {
+  const int timeoutMs = parts.config().timeoutMs;
+  WEFT_TRY(comm::agreeOn(&parts, mine, timeoutMs, "shard"));
+  struct Mine {
+    std::uint64_t config;
+    std::uint32_t rank, ranks;
+  };
+  std::vector<Mine> all;
+  WEFT_TRY(comm::gatherRecords(&parts, Mine{fingerprint(config), comm.rank(), comm.ranks()}, &all,
+                               timeoutMs, "shard"));
+  for (std::size_t p = 1; p < all.size(); ++p) {
+    if (all[p].rank != all[0].rank || all[p].ranks != all[0].ranks)
+      return invalid("part ", p, " of the model is on rank ", all[p].rank, " of ", all[p].ranks,
+                     ", part 0 on rank ", all[0].rank, " of ", all[0].ranks,
+                     "; fix: config.parts joins ranks of equal number, and all parts have as many");
+    if (all[p].config != all[0].config)
+      return invalid("part ", p,
+                     " of the model has another configuration of the sharded optimizer than part "
+                     "0; fix: pass the same on all ranks");
   }
   return {};
 }

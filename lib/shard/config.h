@@ -24,12 +24,21 @@ struct ShardConfig {
   bool eager = false;         // no barrier between the last gradient and the first update
 };
 
+// Which part of the model the ranks of a mesh share, of how many.
+struct ModelPart {
+  std::uint32_t index = 0, count = 1;
+};
+
 // InvalidArgument says which settings are impossible, alone or together.
-Status checkConfig(const ShardConfig& config, std::uint32_t ranks);
+Status checkConfig(const ShardConfig& config, std::uint32_t ranks, const ModelPart& part);
 
 // Do all ranks want the same? Before anything is made; the error names rank and parameter. `mine`
 // is what this rank has found wrong by itself. Collective, in turn.
-Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const Layout& layout,
+Status agreeOnModel(comm::Communicator& comm, const ShardConfig& config, const ModelPart& part,
+                    const Layout& layout, const Status& mine);
+// Do the ranks of equal number that have the parts of the model? `mine` is what agreeOnModel said.
+// Collective over both, in turn.
+Status agreeOnParts(comm::Communicator& comm, comm::Communicator& parts, const ShardConfig& config,
                     const Status& mine);
 
 }  // namespace weft::shard

@@ -117,7 +117,7 @@ void FoldEpilogue::foldPiece(const Layout::Piece& piece, std::uint64_t at, float
   else
     reduce::foldGradients(sums, addends_, 1, job_.accumulate, n, logical,
                           job_.final ? &stats : nullptr);
-  if (job_.report != nullptr) note(stats, sums, logical, at, n, overwritten);
+  if (job_.report != nullptr) note(stats, piece.parameter, sums, logical, at, n, overwritten);
 }
 
 // The nodes that become complete, the leftmost first: it takes in those that were there.
@@ -132,16 +132,17 @@ void FoldEpilogue::keepNodes(const Layout::Piece& piece, std::uint64_t at) {
       float* const node = job_.nodes[level] + first_ + at;
       addUp(begin, end, at, piece.elements);
       reduce::foldGradients(node, addends_, 1, false, piece.elements, logical, nullptr);
-      note({}, node, logical, at, piece.elements, piece.elements);
+      note({}, piece.parameter, node, logical, at, piece.elements, piece.elements);
     }
     begin = end;
   }
 }
 
-void FoldEpilogue::note(const reduce::GradientStats& stats, const float* sums,
-                        std::uint64_t logical, std::uint64_t at, std::size_t n,
+void FoldEpilogue::note(const reduce::GradientStats& stats, std::uint32_t parameter,
+                        const float* sums, std::uint64_t logical, std::uint64_t at, std::size_t n,
                         std::size_t overwritten) {
-  GradientReport found{stats.squares, stats.nonFinite, stats.firstNonFinite, -1};
+  GradientReport found{{}, stats.nonFinite, stats.firstNonFinite, -1};
+  if (job_.layout->counts(parameter)) found.squares = stats.squares;
   if (!job_.final)
     if (const std::size_t bad = firstNonFinite(sums, n); bad < n) found.firstBad = logical + bad;
   if (found.firstBad < job_.report->firstBad)

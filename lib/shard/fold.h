@@ -66,8 +66,8 @@ class FoldEpilogue : public plan::Epilogue {
   void foldPiece(const Layout::Piece& piece, std::uint64_t at, float* sums);
   void keepNodes(const Layout::Piece& piece, std::uint64_t at);
   void addUp(std::size_t begin, std::size_t end, std::uint64_t at, std::size_t count);
-  void note(const reduce::GradientStats& stats, const float* sums, std::uint64_t logical,
-            std::uint64_t at, std::size_t n, std::size_t overwritten);
+  void note(const reduce::GradientStats& stats, std::uint32_t parameter, const float* sums,
+            std::uint64_t logical, std::uint64_t at, std::size_t n, std::size_t overwritten);
   std::size_t badInPlace(const float* sums, std::uint64_t at, std::size_t n) const;
   std::int32_t findBad(const float* sums, std::size_t i, std::uint64_t at,
                        std::size_t overwritten) const;

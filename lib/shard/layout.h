@@ -17,6 +17,7 @@ struct ParameterSpec {
   std::uint64_t elements = 0;
   bool frozen = false;                    // no gradient, no state; every rank keeps all of it
   bool noDecay = false;                   // weight decay does not apply (biases, norms)
+  bool copy = false;                      // another part of the model has it, and counts it
   int tiedTo = -1;                        // >= 0: the same memory as this earlier parameter
   std::vector<std::uint64_t> shape = {};  // for exports; none: {elements}
 
@@ -74,6 +75,9 @@ class Layout {
   void visit(std::uint32_t bucket, std::uint64_t offset, std::uint64_t elements, Body&& body) const;
   // Which parameter holds this logical index; the padding after one counts as its own.
   std::uint32_t parameterAt(std::uint64_t logical) const;
+
+  // Is it one of the parameters whose squares make the norm of the gradients here?
+  bool counts(std::uint32_t parameter) const { return !parameters_[parameter].copy; }
 
   // A hash of name, length and kind, on which ranks must agree.
   std::uint64_t fingerprint(std::uint32_t parameter) const;

@@ -7,13 +7,15 @@
 
 namespace weft::shard {
 
-Status Mesh::make(comm::Communicator& parent, const Degrees& degrees, Mesh* out) {
+Status Mesh::make(comm::Communicator& parent, comm::Communicator* parts, const Degrees& degrees,
+                  Mesh* out) {
   WEFT_TRY(checkDegrees(degrees, parent.ranks()));
   Mesh mesh;
   mesh.degrees_ = degrees;
   mesh.rank_ = parent.rank();
   mesh.levels_ = Levels(degrees, parent.ranks());
   WEFT_TRY(mesh.split(parent));
+  if (parts != nullptr) WEFT_TRY(mesh.joinParts(*parts, parent.name()));
   *out = std::move(mesh);
   return {};
 }
@@ -45,11 +47,19 @@ Status Mesh::split(comm::Communicator& parent) {
   return size(Level::Param) == 1 ? Status() : splitAt(Level::Param, "gather", &gatherers_);
 }
 
+Status Mesh::joinParts(comm::Communicator& parts, const std::string& name) {
+  comm::CommConfig config = parts.config();
+  config.beCalledByOne();
+  config.name = text(name, ".parts");
+  return comm::splitCommunicator(parts, 0, static_cast<int>(parts.rank()), config, &parts_);
+}
+
 // Each once.
 std::vector<comm::Communicator*> Mesh::communicators() const {
   std::vector<comm::Communicator*> all;
   if (world_) all.push_back(world_.get());
   if (gatherers_) all.push_back(gatherers_.get());
+  if (parts_) all.push_back(parts_.get());
   for (const auto& group : groups_)
     if (group && group != world_) all.push_back(group.get());
   return all;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -15,8 +16,11 @@ namespace weft::shard {
 // The levels as groups of communicators.
 class Mesh {
  public:
-  // Collective over `parent`, in turn with its other calls. The mesh's communicators are its own.
-  static Status make(comm::Communicator& parent, const Degrees& degrees, Mesh* out);
+  // Collective over `parent`, in turn with its other calls, and over `parts`, which joins the ranks
+  // of equal number of the meshes with the other parts of the model; null: there are none. The
+  // mesh's communicators are its own.
+  static Status make(comm::Communicator& parent, comm::Communicator* parts, const Degrees& degrees,
+                     Mesh* out);
 
   const Degrees& degrees() const { return degrees_; }
   std::uint32_t rank() const { return rank_; }
@@ -34,6 +38,8 @@ class Mesh {
     return groups_[static_cast<std::size_t>(level)].get();
   }
   comm::Communicator* world() const { return world_.get(); }
+  // The ranks of equal number of all parts of the model; null if this mesh has all of it.
+  comm::Communicator* parts() const { return parts_.get(); }
   // The Param group once more, for gathers that run beside the reductions; null for one.
   comm::Communicator* gatherers() const { return gatherers_.get(); }
   // The rank's threads: those of its communicators.
@@ -53,13 +59,14 @@ class Mesh {
 
  private:
   Status split(comm::Communicator& parent);
+  Status joinParts(comm::Communicator& parts, const std::string& name);
   std::vector<comm::Communicator*> communicators() const;
 
   Degrees degrees_;
   Levels levels_;
   std::uint32_t rank_ = 0;
   std::array<std::shared_ptr<comm::Communicator>, kLevels> groups_;
-  std::shared_ptr<comm::Communicator> world_, gatherers_;
+  std::shared_ptr<comm::Communicator> world_, gatherers_, parts_;
   engine::Crew crew_;
 };
 

@@ -13,15 +13,18 @@ namespace weft::shard {
 
 Status ShardedOptimizer::create(comm::Communicator& parent, const ShardConfig& config,
                                 std::vector<ParameterSpec> parameters,
-                                std::unique_ptr<ShardedOptimizer>* out) {
+                                std::unique_ptr<ShardedOptimizer>* out, comm::Communicator* parts) {
   Layout layout;
-  Status placed = checkConfig(config, parent.ranks());
+  ModelPart part;
+  if (parts != nullptr) part = {parts->rank(), parts->ranks()};
+  Status placed = checkConfig(config, parent.ranks(), part);
   if (placed.ok())
     placed = Layout::make(std::move(parameters), config.bucketElements, parent.ranks(), &layout);
-  WEFT_TRY(parent.ranks() == 1 ? placed : agreeOnModel(parent, config, layout, placed));
+  if (parent.ranks() > 1) placed = agreeOnModel(parent, config, part, layout, placed);
+  WEFT_TRY(parts == nullptr ? placed : agreeOnParts(parent, *parts, config, placed));
   std::unique_ptr<ShardedOptimizer> made(
       new ShardedOptimizer(parent.name(), parent.config().timeoutMs));
-  WEFT_TRY(Mesh::make(parent, config.degrees, &made->mesh_));
+  WEFT_TRY(Mesh::make(parent, parts, config.degrees, &made->mesh_));
   WEFT_TRY(ShardState::make(config, made->mesh_, std::move(layout), &made->state_));
   made->worker_ =
       std::make_unique<StepWorker>(made->mesh_, made->state_, made->who(), made->timeoutMs_);

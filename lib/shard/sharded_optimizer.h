@@ -22,11 +22,11 @@ namespace weft::shard {
 // of these are called by one thread at a time.
 class ShardedOptimizer {
  public:
-  // Collective over `parent`, in turn. InvalidArgument if ranks disagree, naming rank and
-  // parameter.
+  // Collective over `parent` and, where it is not null, over `parts`, as Mesh::make has them, in
+  // turn. InvalidArgument if ranks disagree, naming rank and parameter.
   static Status create(comm::Communicator& parent, const ShardConfig& config,
                        std::vector<ParameterSpec> parameters,
-                       std::unique_ptr<ShardedOptimizer>* out);
+                       std::unique_ptr<ShardedOptimizer>* out, comm::Communicator* parts = nullptr);
   ~ShardedOptimizer();
 
   const Mesh& mesh() const { return mesh_; }

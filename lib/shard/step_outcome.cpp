@@ -29,14 +29,14 @@ std::int32_t badRankOf(const GradientReport& report, const Mesh& mesh) {
   return 0;
 }
 
-void findBad(const std::vector<StepReport>& reports, const Layout& layout, StepOutcome* outcome) {
+void findBad(const std::vector<StepReport>& reports, const Layout& layout, PartReport* part) {
   std::uint64_t firstBad = reduce::GradientStats::kNone;
   for (const StepReport& report : reports) {
-    outcome->nonFinite += report.nonFinite;
+    part->nonFinite += report.nonFinite;
     if (report.firstBad >= firstBad) continue;
     firstBad = report.firstBad;
-    outcome->badParameter = static_cast<int>(layout.parameterAt(firstBad));
-    outcome->badRank = report.badRank;
+    part->badParameter = static_cast<std::int32_t>(layout.parameterAt(firstBad));
+    part->badRank = report.badRank;
   }
   // Where sums of groups are summed, or micro-steps were before, who did it was seen then.
   std::uint64_t earliest = ~std::uint64_t{0};
@@ -44,7 +44,7 @@ void findBad(const std::vector<StepReport>& reports, const Layout& layout, StepO
     const auto& [index, rank, when] = report.early;
     if (index != firstBad || rank < 0 || when >= earliest) continue;
     earliest = when;
-    outcome->badRank = rank;
+    part->badRank = rank;
   }
 }
 
@@ -58,6 +58,17 @@ std::string misuseIn(const std::vector<StepReport>& reports, const Layout& layou
       return text("rank ", r, " has other weftStepArgs than rank 0; fix: pass the same");
   }
   return {};
+}
+
+// Of those that have found anything.
+void findBadPart(const std::vector<PartReport>& parts, StepOutcome* outcome) {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    outcome->nonFinite += parts[p].nonFinite;
+    if (parts[p].badParameter < 0 || outcome->badPart >= 0) continue;
+    outcome->badPart = static_cast<int>(p);
+    outcome->badParameter = parts[p].badParameter;
+    outcome->badRank = parts[p].badRank;
+  }
 }
 
 }  // namespace
@@ -91,13 +102,35 @@ StepReport reportOf(Reducer& reducer, const Mesh& mesh, const MicroStepArgs& arg
           .early = reducer.earlyBad()};
 }
 
-std::string decideStep(const std::vector<StepReport>& reports, const MicroStepArgs& args,
-                       const Layout& layout, StepOutcome* outcome) {
-  findBad(reports, layout, outcome);
-  if (std::string misuse = misuseIn(reports, layout); !misuse.empty()) return misuse;
+PartReport partReportOf(const std::vector<StepReport>& reports, const Layout& layout,
+                        std::string* misuse) {
+  PartReport part{.squares = {},
+                  .nonFinite = 0,
+                  .badParameter = -1,
+                  .badRank = -1,
+                  .args = reports[0].args,
+                  .misused = 0};
+  findBad(reports, layout, &part);
+  *misuse = misuseIn(reports, layout);
+  part.misused = misuse->empty() ? 0 : 1;
+  for (const StepReport& report : reports) part.squares.add(report.squares);
+  return part;
+}
+
+std::string decideStep(const std::vector<PartReport>& parts, const MicroStepArgs& args,
+                       std::uint32_t ranks, StepOutcome* outcome) {
+  findBadPart(parts, outcome);
   reduce::ExactSum squares;
-  for (const StepReport& report : reports) squares.add(report.squares);
-  const auto ranks = static_cast<std::uint32_t>(reports.size());
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].misused != 0)
+      return text("the ranks with part ", p,
+                  " of the model have called the step off; no rank has stepped; fix: their own "
+                  "error says why");
+    if (parts[p].args != parts[0].args)
+      return text("part ", p,
+                  " of the model has other weftStepArgs than part 0; fix: pass the same");
+    squares.add(parts[p].squares);
+  }
   outcome->gradientNorm = std::sqrt(squares.value()) * averagingOf(args, ranks);
   outcome->skipped = outcome->nonFinite != 0 && args.skipNonFinite;
   if (args.clipNorm > 0 && outcome->gradientNorm > args.clipNorm)

@@ -31,6 +31,7 @@ struct StepOutcome {
   std::uint64_t nonFinite = 0;
   bool skipped = false;
   int badParameter = -1, badRank = -1;  // the first that was not finite, and who brought it
+  int badPart = -1;                     // of the model, where that was
   double exposedSeconds = 0;            // that acquire() and wait() waited since the step before
 };
 
@@ -46,9 +47,22 @@ struct StepReport {
 StepReport reportOf(Reducer& reducer, const Mesh& mesh, const MicroStepArgs& args,
                     std::uint64_t microSteps, std::uint32_t missing);
 
-// Clip, skip or step: the same on every rank, from the same reports. Not empty: what was misused,
-// and the step is called off.
-std::string decideStep(const std::vector<StepReport>& reports, const MicroStepArgs& args,
-                       const Layout& layout, StepOutcome* outcome);
+// What the ranks that share a part of the model have come to: the same on each of them, for those
+// of the other parts.
+struct PartReport {
+  reduce::ExactSum squares;
+  std::uint64_t nonFinite;
+  std::int32_t badParameter, badRank;
+  std::uint64_t args;
+  std::uint32_t misused;  // 1: its step is called off
+};
+// `misuse`, if it is not empty afterwards, says what was misused in this part.
+PartReport partReportOf(const std::vector<StepReport>& reports, const Layout& layout,
+                        std::string* misuse);
+
+// Clip, skip or step: the same on every rank of all parts, from the same reports. Not empty: what
+// was misused, and the step is called off.
+std::string decideStep(const std::vector<PartReport>& parts, const MicroStepArgs& args,
+                       std::uint32_t ranks, StepOutcome* outcome);
 
 }  // namespace weft::shard

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/step_worker.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <thread>
@@ -100,18 +101,26 @@ Status StepWorker::stepNow(std::uint32_t missing) {
   reducer_.reset();
   outcome_ = {};
   WEFT_TRY(reduced_);
-  WEFT_TRY(comm::gatherRecords(mesh_.world(), own_, &reports_, timeoutMs_, "gradient norm"));
-  const std::string misuse = decideStep(reports_, args_, state_.layout(), &outcome_);
-  goesOn_ = !misuse.empty();
-  if (goesOn_) {
-    outcome_.skipped = !isEager();
-    return Status::error(Code::InvalidUsage, who_, ": ", misuse);
-  }
+  WEFT_TRY(decide());
   if (!outcome_.skipped && !isEager()) WEFT_TRY(updateAll());
   if (state_.config().optimizer.kind == Optimizer::Custom && !outcome_.skipped)
     return shareFailures();
   goesOn_ = true;
   return {};
+}
+
+// With the ranks that share this part of the model, and then with those that have the others.
+Status StepWorker::decide() {
+  WEFT_TRY(comm::gatherRecords(mesh_.world(), own_, &reports_, timeoutMs_, "gradient norm"));
+  std::string misuse;
+  ownPart_ = partReportOf(reports_, state_.layout(), &misuse);
+  WEFT_TRY(comm::gatherRecords(mesh_.parts(), ownPart_, &parts_, timeoutMs_, "norm of the parts"));
+  const std::string ofParts = decideStep(parts_, args_, mesh_.ranks(), &outcome_);
+  if (misuse.empty()) misuse = ofParts;
+  goesOn_ = !misuse.empty();
+  if (!goesOn_) return {};
+  outcome_.skipped = !isEager();
+  return Status::error(Code::InvalidUsage, who_, ": ", misuse);
 }
 
 // In the order in which forward uses them, so that it may begin after the first.
@@ -130,6 +139,10 @@ Status StepWorker::updateAll() {
 Status StepWorker::shareFailures() {
   const Stepper::Failure& own = updater_.failure();
   WEFT_TRY(comm::gatherRecords(mesh_.world(), own.parameter, &failures_, timeoutMs_, "custom"));
+  const bool failed =
+      std::ranges::any_of(failures_, [](auto p) { return p != Stepper::Failure::kNone; });
+  WEFT_TRY(
+      comm::gatherRecords(mesh_.parts(), failed ? 1u : 0u, &failedParts_, timeoutMs_, "custom"));
   goesOn_ = true;
   const auto nameOf = [&](std::uint32_t p) {
     return text("parameter '", state_.layout().parameters()[p].name, "'");
@@ -141,6 +154,10 @@ Status StepWorker::shareFailures() {
     if (failures_[r] != Stepper::Failure::kNone)
       return Status::error(Code::RemoteError, "the custom optimizer failed on rank ", r, " for ",
                            nameOf(failures_[r]), "; fix: its own error says why");
+  for (std::size_t p = 0; p < failedParts_.size(); ++p)
+    if (failedParts_[p] != 0)
+      return Status::error(Code::RemoteError, "the custom optimizer failed in part ", p,
+                           " of the model; fix: its own error says why");
   return {};
 }
 

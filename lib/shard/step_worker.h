@@ -47,6 +47,7 @@ class StepWorker {
   Status stepNow(std::uint32_t missing);
   Status updateAll();
   Status shareFailures();
+  Status decide();
   Status clearGradients();
 
   Mesh& mesh_;
@@ -71,7 +72,9 @@ class StepWorker {
   // after a call was aborted.
   StepReport own_{};
   std::vector<StepReport> reports_;
-  std::vector<std::uint32_t> failures_;
+  PartReport ownPart_{};
+  std::vector<PartReport> parts_;
+  std::vector<std::uint32_t> failures_, failedParts_;
 
   engine::WorkStream stream_;  // last: it ends first
 };

@@ -105,10 +105,10 @@ void Stepper::stepFused(const StateRun& run, std::uint64_t first) {
                             .rounding = run.slice.rounding},
                            job_.folds ? &stats : nullptr);
   if (!job_.folds) return;
-  if (stats.nonFinite == 0)
-    job_.report->squares.add(stats.squares);
-  else
+  if (stats.nonFinite != 0)
     reportAnew(first, run.slice.n);
+  else if (state_.layout().counts(run.parameter))
+    job_.report->squares.add(stats.squares);
 }
 
 // With the epilogue, which also finds whose gradients are not finite.

@@ -217,6 +217,7 @@ class ShardHeader(unittest.TestCase):
             "SHARD_MAGIC": _shard_c.MAGIC,
             "PARAM_FROZEN": _shard_c.PARAM_FROZEN,
             "PARAM_NO_DECAY": _shard_c.PARAM_NO_DECAY,
+            "PARAM_COPY": _shard_c.PARAM_COPY,
         }.items():
             self.assertEqual(int(constants[name].rstrip("u"), 0), ours)
 

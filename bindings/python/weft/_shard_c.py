@@ -13,6 +13,7 @@ from ._c import DataType, VERSION_CODE, declare, lib
 MAGIC = 0x73686172
 PARAM_FROZEN = 1
 PARAM_NO_DECAY = 2
+PARAM_COPY = 4
 
 
 class Optimizer(enum.IntEnum):
@@ -69,6 +70,7 @@ class ShardConfig(Structure):
         ("bucketElements", c_size_t),
         ("reproducible", c_int),
         ("eager", c_int),
+        ("parts", c_void_p),
     ]
 
     def __init__(self) -> None:
@@ -120,6 +122,7 @@ class StepStats(Structure):
         ("badParam", c_int),
         ("badRank", c_int),
         ("exposedSeconds", c_double),
+        ("badPart", c_int),
     ]
 
 
