@@ -150,8 +150,8 @@ typedef struct {
                 clipped or skipped, weftGradReady also says that the parameters of the
                 bucket are not read any more in this step, and ZeRO-1 is the only degree */
   weftComm_t parts; /* of a model in parts: a rank of each, those of equal number in `comm`,
-                       ordered by part. NULL: the ranks of `comm` have all of it. Not with LAMB,
-                       whose ratios are of whole parameters */
+                       ordered by part. NULL: the ranks of `comm` have all of it. Not with LAMB
+                       and LANS, whose ratios are of whole parameters */
 } weftShardConfig_t;
 
 #define WEFT_SHARD_MAGIC 0x73686172u

@@ -106,9 +106,10 @@ Status checkConfig(const ShardConfig& c, std::uint32_t ranks, const ModelPart& p
   if (!(o.epsilon > 0)) return invalid("epsilon must be above 0");
   if (o.kind == Optimizer::Custom && !o.custom)
     return invalid("a custom optimizer needs its function");
-  if (o.kind == Optimizer::Lamb && part.count > 1)
+  if (needsTrust(o.kind) && part.count > 1)
     return invalid(
-        "LAMB's trust ratios are of whole parameters, and where a model has parts no rank has "
+        "trust ratios (LAMB, LANS) are of whole parameters, and where a model has parts no rank "
+        "has "
         "those; fix: another optimizer, or no config.parts");
   return checkEager(c, ranks);
 }

@@ -239,8 +239,10 @@ TEST_P(Parts, ThatDoNotFitAreRefusedEverywhere) {
     };
     weftShardConfig_t config = shardConfig(weftFloat32);
     config.parts = groups.parts;
-    config.optimizer = weftOptLamb;
-    refused(groups.sharers, config, "LAMB's trust ratios are of whole parameters");
+    for (const int optimizer : {weftOptLamb, weftOptLans}) {
+      config.optimizer = optimizer;
+      refused(groups.sharers, config, "trust ratios (LAMB, LANS) are of whole parameters");
+    }
     config.optimizer = weftOptAdamW;
     config.beta1 = groups.part == 1 ? 0.5 : 0.9;
     refused(groups.sharers, config, "part 1 of the model has another configuration");
