@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/train/batch_source.h"
+#include "tests/train/small_models.h"
 #include "tools/train/model.h"
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/models/rotary.h"
@@ -23,49 +23,6 @@
 
 namespace weft::train {
 namespace {
-
-constexpr int64_t kLength = 24;
-
-std::string textOfSquares() {
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += fmt::format("The square of {} is {}. ", i, i * i);
-  return text;
-}
-
-Options optionsOf(const std::string& name) {
-  Options options;
-  options.model = name;
-  options.length = kLength;
-  options.shape = namedShape(name);
-  options.shape.layers = 2;
-  options.shape.hidden = 64;
-  options.shape.heads = 2;
-  options.shape.positions = kLength;
-  return options;
-}
-
-// Every way that blocks and heads are put together.
-std::vector<ModelShape> allShapes() {
-  std::vector<ModelShape> shapes;
-  for (const char* name : {"gpt", "neox", "bert"}) shapes.push_back(optionsOf(name).shape);
-  shapes.push_back(shapes[0]);
-  shapes.back().tied = true;
-  shapes.push_back(shapes[1]);
-  shapes.back().rotary = Rotary::kZeroFrequency;
-  shapes.push_back(shapes[2]);
-  shapes.back().preNorm = false;
-  for (const char* name : {"gptj", "gptneo", "roberta"}) shapes.push_back(optionsOf(name).shape);
-  return shapes;
-}
-
-Batch batchFor(const ModelShape& shape, uint64_t first, size_t count) {
-  static const std::string text = textOfSquares();
-  Options options = optionsOf("gpt");
-  options.shape.family = shape.family;
-  if (fillsMasks(shape.family)) options.shape.vocabulary = kBytesAndMarks;
-  return makeBatchSource(options, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}, 64)
-      ->batch(0, first, count);
-}
 
 // All parameters of a shape, one after another.
 template <class Weight, class Gradient>

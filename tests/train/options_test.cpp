@@ -122,6 +122,56 @@ TEST(Options, APriceIsToldInAPage) {
             "--tensorboard is for one run, and --scaling does several");
 }
 
+TEST(Options, ATensorGroupHasOneBatch) {
+  const Options options =
+      forRanks(parse({"--tensor=2", "--global-batch=16", "--batch=2", "--heads=8"}), 8);
+  EXPECT_EQ(options.tensor, 2);
+  EXPECT_EQ(options.accumulate, 2);
+  EXPECT_THROW(forRanks(options, 3), Failure);
+  try {
+    forRanks(parse({"--tensor=4", "--global-batch=6", "--batch=2"}), 8);
+    FAIL() << "6 is no multiple of 4";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), 64);
+    EXPECT_EQ(std::string(failure.what()),
+              "--global-batch 6 is no multiple of 4 = 2 tensor groups x --batch 2; choose numbers "
+              "that divide it");
+  }
+}
+
+TEST(Options, ARecipesTensorGroupIsWhatFits) {
+  const Options given = parse({"--recipe=pythia-6.9b-trn1", "--scale-down", "--vocab-size=300"});
+  EXPECT_EQ(forRanks(given, 1).tensor, 1);
+  EXPECT_EQ(forRanks(given, 6).tensor, 2);
+  EXPECT_EQ(forRanks(given, 8).tensor, 4);  // of 4 heads
+  EXPECT_NE(forRanks(given, 6).recipeNotes.find("--tensor is 2 here, which divides 6 ranks and 4 "
+                                                "heads"),
+            std::string::npos);
+  EXPECT_EQ(forRanks(parse({"--recipe=neox-20b-trn1"}), 32).tensor, 8);
+  EXPECT_THROW(forRanks(parse({"--recipe=neox-20b-trn1", "--tensor=8"}), 4), Failure);
+}
+
+TEST(Options, RefusesTensorGroupsThatCannotBe) {
+  EXPECT_EQ(refusal({"--tensor=3"}),
+            "--tensor 3 does not divide the 4 --heads, of which each rank takes some");
+  EXPECT_NE(refusal({"--tensor=2", "--params=bf16", "--rounding=stochastic", "--vocab-size=301"})
+                .find("--tensor 2 does not divide the vocabulary of 301"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--tensor=2", "--optimizer=lamb"}).find("is for --optimizer adamw or sgd"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--tensor=2", "--independent"}).find("leave out --independent"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--tensor=2", "--scaling=2,4"}).find("is for one run"), std::string::npos);
+  EXPECT_EQ(refusal({"--tensor=512", "--heads=512", "--hidden=512"}),
+            "--tensor 512 is more than the 256 rows of the embedding");
+  try {
+    forRanks(parse({"--tensor=4"}), 6);
+    FAIL() << "4 does not divide 6";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(std::string(failure.what()), "--tensor 4 does not divide 6 ranks");
+  }
+}
+
 TEST(Options, RefusesRecipesThatCannotBe) {
   EXPECT_EQ(refusal({"--scale-down"}), "--scale-down is for a --recipe");
   EXPECT_EQ(refusal({"--recipe", "bert"}),

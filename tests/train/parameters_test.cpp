@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <random>
 #include <set>
 
 #include "tools/train/failure.h"
@@ -85,6 +87,57 @@ TEST(ModelShape, AnUnknownNameIsToldTheKnownOnes) {
               0u);
     EXPECT_EQ(failure.code(), 64);
   }
+}
+
+// Whatever is cut, and however unevenly.
+TEST(Parameters, ArePutTogetherAgainFromTheirParts) {
+  std::mt19937 random(3);
+  const auto upTo = [&](int64_t most) {
+    return 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(most));
+  };
+  for (int round = 0; round < 300; ++round) {
+    Parameter whole{"some", {upTo(20)}, 0, 0, true, {}};
+    if (round % 3 != 0) whole.shape.push_back(upTo(20));
+    whole.split.along = static_cast<Split::Along>(round % 3);
+    if (whole.split.along == Split::Along::kRows) {
+      whole.split.matrices = upTo(3);
+      whole.shape[0] *= whole.split.matrices;
+    }
+    std::vector<float> values(whole.size());
+    std::iota(values.begin(), values.end(), 0.0f);
+    std::vector<std::vector<float>> parts;
+    const int64_t count = upTo(6);
+    for (int64_t i = 0; i < count; ++i) {
+      parts.push_back(partOf(whole, {i, count}, values.data()));
+      Parameter part = whole;
+      part.shape = shapeOfPart(whole, {i, count});
+      EXPECT_EQ(part.size(), parts.back().size());
+    }
+    EXPECT_EQ(joined(whole, parts), values);
+  }
+}
+
+// Each head has its own rows of the fused projections, and columns of what comes after attention.
+TEST(Parameters, OfAttentionAreCutByHeads) {
+  const auto rowsOfSecondHead = [](const std::string& model) {
+    const ModelShape shape = namedShape(model);
+    const Parameter qkv = parametersOf(shape).list[model == "gpt" ? 4 : 3];
+    EXPECT_EQ(qkv.name, "block0.qkv.weight");
+    std::vector<float> numbers(qkv.size());
+    for (size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<float>(i / static_cast<size_t>(shape.hidden));
+    const std::vector<float> own = partOf(qkv, {1, 4}, numbers.data());
+    std::set<float> found(own.begin(), own.end());
+    return found;
+  };
+  const auto runs = [](std::initializer_list<std::pair<int, int>> all) {
+    std::set<float> rows;
+    for (const auto& [first, end] : all)
+      for (int row = first; row < end; ++row) rows.insert(static_cast<float>(row));
+    return rows;
+  };
+  EXPECT_EQ(rowsOfSecondHead("gpt"), runs({{64, 128}, {320, 384}, {576, 640}}));
+  EXPECT_EQ(rowsOfSecondHead("neox"), runs({{192, 384}}));
 }
 
 }  // namespace

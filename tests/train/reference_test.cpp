@@ -52,6 +52,14 @@ void expectDeparted(const Curve& ours, const Curve& wrong, const std::string& ho
   EXPECT_GT(distance(ours.losses, wrong.losses), kWrong) << how;
 }
 
+// Layers on two ranks: one such group, and two that are data-parallel.
+TEST_F(Reference, SharedLayersLearnAsThoseOfOneProcess) {
+  const std::string flags = "--steps 30 --heads 4 --batch ";
+  expectToFollow(serial(flags + "4 --ranks 2"), flags + "4 --ranks 4 --tensor 2 --shard zero3");
+  const std::string neox = "--model neox " + flags + "4 --ranks ";
+  expectToFollow(serial(neox + "1"), neox + "2 --tensor 2");
+}
+
 TEST_F(Reference, WhateverIsShardedAdamWIsThatOfOneProcess) {
   const std::string flags = "--steps 30 --batch 2 --ranks 4 --shard ";
   const Curve right = serial(flags + "none");

@@ -7,16 +7,17 @@
 
 namespace weft::train {
 
-void agree(Communicator& team, const std::string& what, uint64_t value, Exit code) {
+void agree(Communicator& team, const std::string& what, uint64_t value, Exit code, int64_t kinds) {
   std::vector<uint64_t> values(static_cast<size_t>(team.size()));
   team.allGather(&value, values.data(), 1);
   for (size_t rank = 1; rank < values.size(); ++rank) {
-    if (values[rank] == values[0]) continue;
+    const size_t same = rank % static_cast<size_t>(kinds);
+    if (values[rank] == values[same]) continue;
     throw SharedFailure(
         code,
-        fmt::format("rank {} has another {} than rank 0 (fingerprints {:016x} and {:016x}), and "
+        fmt::format("rank {} has another {} than rank {} (fingerprints {:016x} and {:016x}), and "
                     "all ranks need the same",
-                    rank, what, values[rank], values[0]));
+                    rank, what, same, values[rank], values[same]));
   }
 }
 

@@ -18,8 +18,9 @@ class SharedFailure : public Failure {
 };
 
 // Collective: throws SharedFailure unless `value`, a fingerprint of `what`, is rank 0's on every
-// rank.
-void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData);
+// rank; or that of rank r % kinds on rank r.
+void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData,
+           int64_t kinds = 1);
 
 // Collective: rank 0 does it for all. Its Failure is a SharedFailure on every rank.
 void onRankZero(Communicator& team, const std::function<void()>& work);

@@ -11,7 +11,8 @@ namespace weft::train {
 double attentionBytes(const Options& options) {
   const double element = options.bf16 || options.params != Params::kFloat32 ? 2 : 4;
   const auto length = static_cast<double>(options.length);
-  return static_cast<double>(options.batch * options.shape.heads) * length * length * element;
+  return static_cast<double>(options.batch * options.shape.heads) /
+         static_cast<double>(options.tensor) * length * length * element;
 }
 
 void checkAttentionFits(const Options& options, double hostBytes) {

@@ -10,6 +10,7 @@
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
+#include "tools/train/part_checkpoints.h"
 #include "tools/train/reports/event_file.h"
 #include "tools/train/weights/initial_weights.h"
 
@@ -47,7 +48,7 @@ void checkSave(const std::string& folder) {
 
 // A run that saves where it resumes from begins there when it is started for the first time.
 void checkResume(const Options& options) {
-  if (options.resume.empty() || hasCheckpoint(options.resume) ||
+  if (options.resume.empty() || hasCheckpoint(options.resume, options.tensor) ||
       isSameFolder(options.resume, options.save))
     return;
   throw Failure(Exit::kUsage,
@@ -59,8 +60,8 @@ void checkResume(const Options& options) {
 // Not needed any more once this training has a checkpoint of its own.
 void checkStart(const Options& options) {
   const std::string& folder = options.startFrom;
-  const bool hasOwn = !options.resume.empty() && hasCheckpoint(options.resume);
-  if (folder.empty() || hasOwn || hasCheckpoint(folder)) return;
+  const bool hasOwn = !options.resume.empty() && hasCheckpoint(options.resume, options.tensor);
+  if (folder.empty() || hasOwn || hasCheckpoint(folder, options.tensor)) return;
   throw Failure(Exit::kUsage,
                 fmt::format("there is no checkpoint in --start-from {}; name the folder "
                             "that an earlier training had as --save",

@@ -23,7 +23,8 @@ namespace {
 void checkInput(const Options& options) {
   checkFiles(options);
   const TrainingData data(options);
-  const int64_t samples = options.batch * options.accumulate * std::max(options.ranks, 1);
+  const int64_t copies = std::max<int64_t>(options.ranks / options.tensor, 1);
+  const int64_t samples = options.batch * options.accumulate * copies;
   data.training(static_cast<size_t>(samples));
   if (options.evalEvery > 0) data.validation(static_cast<size_t>(samples));
   checkAttentionFits(options, bytesOfThisHost());
@@ -40,9 +41,9 @@ void checkNobodyElseStartsRanks(const Options& options) {
                   options.ranks > 0 ? "--ranks" : "--scaling", std::max(options.ranks, 2)));
 }
 
-int run(const Options& options, char** argv) {
-  checkNobodyElseStartsRanks(options);
-  if (options.ranks > 0) static_cast<void>(forRanks(options, options.ranks));
+int run(const Options& given, char** argv) {
+  checkNobodyElseStartsRanks(given);
+  const Options options = given.ranks > 0 ? forRanks(given, given.ranks) : given;
   if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
   checkInput(options);
   if (!options.scaling.empty()) return printScalingTable(options, argv);

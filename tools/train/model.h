@@ -12,6 +12,7 @@
 #include "tools/train/batch.h"
 #include "tools/train/parameters.h"
 #include "tools/train/residency.h"
+#include "weft/weft.hpp"
 
 namespace weft::train {
 
@@ -41,16 +42,19 @@ struct LayerHooks {
 // One thread at a time.
 class Model {
  public:
-  // Parameters and their gradients are views of the caller's memory, one for each of
-  // parametersOf(shape), which must outlive this. Nothing of it is read or written here.
+  // Parameters and their gradients are views of the caller's memory, which must outlive this: one for
+  // each of parametersOf(shape), or of the part of it that is this rank's of `tensorGroup`, whose
+  // ranks share each layer and make all calls but set() together. Nothing of the memory is read or
+  // written here.
   Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
-        std::span<const ParameterMemory> memory);
+        std::span<const ParameterMemory> memory, Communicator* tensorGroup = nullptr);
   ~Model();
 
-  // Draws initial weights from a seed, in fp32 whatever the model computes with, one parameter after
-  // the other; they are read only during the call. Nothing of the model's memory is touched.
+  // Draws initial weights of the whole model from a seed, in fp32 whatever the model computes with,
+  // one parameter after the other; they are read only during the call. Nothing of the model's memory
+  // is touched.
   void draw(uint64_t seed, const std::function<void(size_t parameter, const float*)>& take) const;
-  // Fills the weights with those, rounded to nearest.
+  // Fills the weights with those, or this rank's part of them, rounded to nearest.
   void initialize(uint64_t seed);
   // Fills those of one parameter, rounded to nearest.
   void set(size_t parameter, const float* weights);

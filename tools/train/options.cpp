@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ namespace {
 
 constexpr const char* kAbout =
     "Trains GPT, GPT-J, GPT-Neo, GPT-NeoX, BERT or RoBERTa on the bytes of any text, data-parallel "
-    "over weft.\n"
+    "and tensor-parallel over weft.\n"
     "The ranks are those that a launcher started (mpirun, srun, torchrun, WEFT_RANK and friends), "
     "or\n"
     "--ranks N local ones, or this process alone.";
@@ -101,6 +102,7 @@ void applyRecipe(CLI::App& app, Options& options) {
     if (option.count() > 0 || isOther) continue;
     option.add_result(value);
     option.run_callback();
+    if (name == "--tensor") options.tensorIsRecipes = true;
     options.recipeNotes += fmt::format(" {} {}", name, value);
   }
   options.recipeNotes += "; " + chosen.lacks;
@@ -174,6 +176,11 @@ void addPrecision(CLI::App& app, Options& options) {
 }
 
 void addCommunication(CLI::App& app, Options& options) {
+  app.add_option(
+         "--tensor", options.tensor,
+         "Neighbouring ranks that share each layer (tensor parallelism), and so a batch; the "
+         "others are data-parallel. Divides ranks and --heads")
+      ->check(tools::positive());
   app.add_option("--ranks", options.ranks, "Start this many ranks on this machine")
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", options.threads,
@@ -355,6 +362,30 @@ void validateStart(const Options& options) {
     throw Failure(Exit::kUsage, "--start-from and --init-from both bring weights; leave one out");
 }
 
+// What does not depend on the number of ranks.
+void validateTensor(const Options& o) {
+  const auto refuse = [&](const std::string& why) {
+    throw Failure(Exit::kUsage, fmt::format("--tensor {} {}", o.tensor, why));
+  };
+  if (o.shape.heads % o.tensor != 0)
+    refuse(fmt::format("does not divide the {} --heads, of which each rank takes some",
+                       o.shape.heads));
+  if (o.shape.vocabulary < o.tensor)
+    refuse(fmt::format("is more than the {} rows of the embedding", o.shape.vocabulary));
+  if (o.stochastic && o.shape.vocabulary % o.tensor != 0)
+    refuse(
+        fmt::format("does not divide the vocabulary of {}, and then --rounding stochastic would "
+                    "round copies of a weight differently; choose another --vocab-size",
+                    o.shape.vocabulary));
+  if (o.optimizer != "adamw" && o.optimizer != "sgd")
+    refuse(
+        fmt::format("is for --optimizer adamw or sgd: {} takes norms of whole parameters, of "
+                    "which a rank has parts",
+                    o.optimizer));
+  if (o.independent) refuse("is for ranks that train together; leave out --independent");
+  if (!o.scaling.empty()) refuse("is for one run, and --scaling does several; leave one out");
+}
+
 void validate(const Options& options) {
   const ModelShape& shape = options.shape;
   if (shape.hidden % shape.heads != 0) {
@@ -381,6 +412,7 @@ void validate(const Options& options) {
   validateData(options);
   validateReport(options);
   validateStart(options);
+  if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
   if (options.reproducible && options.wireBf16) {
     throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
@@ -408,6 +440,21 @@ void validate(const Options& options) {
   if (!options.scaling.empty() && !(options.price.empty() && options.targetLoss == 0))
     throw Failure(Exit::kUsage,
                   "--price and --target-loss are for one run, and --scaling does several");
+}
+
+// A recipe's degree is that of its machines: here it is what fits.
+Options withTensorFor(Options o, int ranks) {
+  const int64_t wanted = o.tensor;
+  if (o.tensorIsRecipes)
+    o.tensor =
+        std::gcd(std::gcd(wanted, int64_t{ranks}), std::gcd(o.shape.heads, o.shape.vocabulary));
+  if (o.tensor != wanted)
+    o.recipeNotes += fmt::format("; --tensor is {} here, which divides {} ranks and {} heads",
+                                 o.tensor, ranks, o.shape.heads);
+  if (ranks % o.tensor != 0)
+    throw Failure(Exit::kUsage,
+                  fmt::format("--tensor {} does not divide {} ranks", o.tensor, ranks));
+  return o;
 }
 
 }  // namespace
@@ -442,15 +489,16 @@ Options parseOptions(int argc, const char* const* argv) {
   return options;
 }
 
-Options forRanks(Options options, int ranks) {
+Options forRanks(const Options& given, int ranks) {
+  Options options = withTensorFor(given, ranks);
   if (options.globalBatch == 0) return options;
-  const int64_t turn = options.batch * ranks;
+  const int64_t copies = ranks / options.tensor, turn = options.batch * copies;
   if (options.globalBatch % turn != 0)
-    throw Failure(
-        Exit::kUsage,
-        fmt::format("--global-batch {} is no multiple of {} = {} ranks x --batch {}; choose "
-                    "numbers that divide it",
-                    options.globalBatch, turn, ranks, options.batch));
+    throw Failure(Exit::kUsage,
+                  fmt::format("--global-batch {} is no multiple of {} = {} {} x --batch {}; choose "
+                              "numbers that divide it",
+                              options.globalBatch, turn, copies,
+                              options.tensor > 1 ? "tensor groups" : "ranks", options.batch));
   options.accumulate = options.globalBatch / turn;
   return options;
 }
@@ -467,14 +515,14 @@ std::string commonSettings(const Options& o) {
       "optimizer {} "
       "momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} eval {} {} keep {}",
+      "shard {} reproducible {} threads {} split {} eval {} {} keep {} tensor {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","));
+      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor);
 }
 
 }  // namespace weft::train

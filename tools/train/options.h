@@ -71,6 +71,8 @@ struct Options {
   bool stochastic = false;  // rounding of bf16 weights
 
   // Communication.
+  int64_t tensor = 1;            // ranks that share each layer
+  bool tensorIsRecipes = false;  // so that it may be lower where so many do not fit
   std::string shard = "none";
   bool reproducible = false;
   bool wireBf16 = false;
@@ -114,9 +116,10 @@ struct Options {
 // sentence.
 Options parseOptions(int argc, const char* const* argv);
 
-// The same for so many ranks: how often a batch is repeated follows from --global-batch. Throws Failure
-// if that is not to be divided.
-Options forRanks(Options options, int ranks);
+// The same for so many ranks: how often a batch is repeated follows from --global-batch, and what of
+// its degree of tensor parallelism a recipe can have. Throws Failure if ranks or batch are not to be
+// divided.
+Options forRanks(const Options& given, int ranks);
 
 RateSchedule rateScheduleOf(const Options& options);
 

@@ -45,4 +45,10 @@ Parameters parametersOf(const ModelShape& shape) {
   return declaration.take();
 }
 
+Parameters parametersOf(const ModelShape& shape, TensorPart part) {
+  Parameters parameters = parametersOf(shape);
+  for (Parameter& parameter : parameters.list) parameter.shape = shapeOfPart(parameter, part);
+  return parameters;
+}
+
 }  // namespace weft::train

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/train/model_shape.h"
+#include "tools/train/tensor_part.h"
 
 namespace weft::train {
 
@@ -17,6 +18,7 @@ struct Parameter {
   double initialMean;  // normally distributed at first,
   double initialDeviation;
   bool decay;
+  Split split = {};  // of tensor parallelism
 
   size_t size() const;
 };
@@ -36,5 +38,7 @@ struct Parameters {
 };
 
 Parameters parametersOf(const ModelShape& shape);
+// Those of one part of it: the same ones, most of them smaller.
+Parameters parametersOf(const ModelShape& shape, TensorPart part);
 
 }  // namespace weft::train

@@ -62,8 +62,9 @@ const std::vector<Recipe>& recipes() {
         {"--rotary", "zero-frequency"},
         {"--params", "bf16-only"},
         {"--rounding", "stochastic"},
+        {"--tensor", "8"},
         {"--shard", "zero1"}},
-       "the job had 8 workers to a copy of the model (tensor parallel), here each has all of it"},
+       "--tensor is lower where so many do not fit"},
       {"neox-20b-trn1",
        {{"--model", "neox-20b"},
         {"--seq", "2048"},
@@ -79,14 +80,14 @@ const std::vector<Recipe>& recipes() {
         {"--rotary", "zero-frequency"},
         {"--params", "bf16-only"},
         {"--rounding", "stochastic"},
+        {"--tensor", "8"},
         {"--shard", "zero1"}},
-       "its learning rate was not told; the job had 8 x 4 workers to a copy of the model (tensor "
-       "and "
-       "pipeline parallel), here each has all of it"},
+       "its learning rate was not told; the job had 4 such groups to a copy of the model (pipeline "
+       "parallel), here each has all layers; --tensor is lower where so many do not fit"},
       {"gptj-smp",
        {{"--model", "gptj-6b"}, {"--shard", "mics"}},
-       "a fine-tuning on SST-2 with tensor parallelism in fp16, of which weft-train has neither; "
-       "hyper-parameters were not told"}};
+       "a fine-tuning on SST-2 in fp16, of which weft-train has neither; hyper-parameters and the "
+       "degree of tensor parallelism (--tensor) were not told"}};
   return all;
 }
 

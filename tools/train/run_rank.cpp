@@ -17,6 +17,8 @@
 #include "tools/train/files.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"
+#include "tools/train/parallel_groups.h"
+#include "tools/train/part_checkpoints.h"
 #include "tools/train/report.h"
 #include "tools/train/termination.h"
 #include "tools/train/trainer.h"
@@ -78,13 +80,15 @@ void printHead(Report& report, const Options& o, const Communicator& world, int 
                   static_cast<double>(trainer.parameters()) / 1e6, weightsInWords(o),
                   o.wireBf16 ? "bf16" : "fp32", info.buckets, o.bucketMb,
                   o.noOverlap ? ", not overlapped" : ""));
-  report.head(fmt::format("{}, shard {}{}: {:.1f} MB of weights, gradients and state a rank",
+  report.head(fmt::format("{}, shard {}{}{}: {:.1f} MB of weights, gradients and state a rank",
                           o.optimizer, o.shard,
+                          o.tensor > 1 ? fmt::format(", each layer on {} ranks", o.tensor) : "",
                           o.reproducible ? ", reproducible at this --threads and --batch" : "",
                           static_cast<double>(info.bytes) / 1e6));
-  report.head(fmt::format("data: {}; a step is {} ranks x {} x {} = {} sequences; seed {}",
-                          data.description(), world.size(), o.batch, o.accumulate,
-                          o.batch * o.accumulate * world.size(), o.seed));
+  const int64_t copies = world.size() / o.tensor;
+  report.head(fmt::format("data: {}; a step is {} {} x {} x {} = {} sequences; seed {}",
+                          data.description(), copies, o.tensor > 1 ? "tensor groups" : "ranks",
+                          o.batch, o.accumulate, o.batch * o.accumulate * copies, o.seed));
 }
 
 // All ranks' pace, by rank.
@@ -111,8 +115,8 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   Summary summary;
   summary.ranks = static_cast<int>(paces.size());
   for (const Pace& pace : paces) {
-    summary.sequencesPerSecond +=
-        static_cast<double>(options.batch * options.accumulate) / pace.stepSeconds;
+    summary.sequencesPerSecond += static_cast<double>(options.batch * options.accumulate) /
+                                  static_cast<double>(options.tensor) / pace.stepSeconds;
     summary.stepMs += pace.stepSeconds * 1e3 / static_cast<double>(paces.size());
     summary.exposedMs += pace.exposedSeconds * 1e3 / static_cast<double>(paces.size());
     summary.wireBytes += pace.wireBytes / static_cast<double>(paces.size());
@@ -121,8 +125,8 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   return summary;
 }
 
-bool isThereToResume(const std::string& folder, Communicator& team) {
-  int32_t has = hasCheckpoint(folder);
+bool isThereToResume(const std::string& folder, Communicator& team, int64_t tensor) {
+  int32_t has = team.rank() == 0 && hasCheckpoint(folder, tensor);
   team.broadcast(&has, &has, 1);
   return has != 0;
 }
@@ -171,8 +175,7 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
                   const PaceMeter& meter, int64_t steps, int threads, Report* report) {
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
   const int hosts = countHosts(world);
-  if (!options.independent)
-    agree(world, "copy of the final weights", trainer.weightsFingerprint(), Exit::kInternal);
+  const uint64_t weights = trainer.weightsFingerprint("final weights");
   if (report == nullptr) return;
   Summary summary = summarize(options, paces);
   summary.hosts = hosts;
@@ -181,7 +184,7 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
   summary.loadMs = trainer.loading().made * msOfStep;
   summary.loadWaitMs = trainer.loading().waited * msOfStep;
-  summary.weights = trainer.weightsFingerprint();
+  summary.weights = weights;
   summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
@@ -199,15 +202,16 @@ int train(const Options& options, Communicator& world, Communicator& team) {
                               "sums depend on it; give --threads {}",
                               actualComputeThreads(), threads, actualComputeThreads()));
   }
-  Trainer trainer(options, team, data);
+  ParallelGroups groups(team, options.tensor, options.reproducible);
+  Trainer trainer(options, groups, data);
   checkAttentionFits(options, bytesOfThisHost());
 
   std::optional<Report> report;
   if (world.rank() == 0) {
-    report.emplace(options, world.size());
+    report.emplace(options, world.size() / static_cast<int>(options.tensor));
     printHead(*report, options, world, threads, trainer, data);
   }
-  if (!options.resume.empty() && isThereToResume(options.resume, team)) {
+  if (!options.resume.empty() && isThereToResume(options.resume, team, options.tensor)) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
   } else if (!options.startFrom.empty()) {

@@ -23,7 +23,8 @@ int localRanksOf(const Communicator& team) {
   return ranks;
 }
 
-weftShardConfig_t configOf(const Options& options, const Communicator& team) {
+weftShardConfig_t configOf(const Options& options, ParallelGroups& groups) {
+  const Communicator& team = groups.data();
   const Degrees degrees = parseDegrees(options.shard, team.size(), localRanksOf(team));
   weftShardConfig_t config = WEFT_SHARD_CONFIG_INITIALIZER;
   config.paramDegree = degrees.param;
@@ -43,12 +44,18 @@ weftShardConfig_t configOf(const Options& options, const Communicator& team) {
   config.bucketElements =
       static_cast<size_t>(std::max(options.bucketMb * 1e6 / sizeof(float), 1.0));
   config.reproducible = options.reproducible;
+  if (groups.tensor() != nullptr) config.parts = *groups.tensor();
   return config;
+}
+
+unsigned flagsOf(const Parameter& parameter, TensorPart part) {
+  const bool isCopy = part.index > 0 && parameter.split == Split{};
+  return (parameter.decay ? 0 : WEFT_PARAM_NO_DECAY) | (isCopy ? WEFT_PARAM_COPY : 0);
 }
 
 }  // namespace
 
-ShardedParameters::ShardedParameters(const Options& options, Communicator& team,
+ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& groups,
                                      const Parameters& parameters)
     : count_(parameters.list.size()) {
   std::vector<weftParam_t> list;
@@ -56,12 +63,12 @@ ShardedParameters::ShardedParameters(const Options& options, Communicator& team,
   for (const Parameter& p : parameters.list) shapes.emplace_back(p.shape.begin(), p.shape.end());
   for (size_t i = 0; i < count_; ++i) {
     const Parameter& p = parameters.list[i];
-    list.push_back({p.name.c_str(), p.size(), p.decay ? 0 : WEFT_PARAM_NO_DECAY, -1,
-                    shapes[i].data(), static_cast<int>(shapes[i].size())});
+    list.push_back({p.name.c_str(), p.size(), flagsOf(p, groups.part()), -1, shapes[i].data(),
+                    static_cast<int>(shapes[i].size())});
   }
-  const weftShardConfig_t config = configOf(options, team);
+  const weftShardConfig_t config = configOf(options, groups);
   weftShard_t made = nullptr;
-  weft::check(weftShardCreate(&made, team, list.data(), list.size(), &config));
+  weft::check(weftShardCreate(&made, groups.data(), list.data(), list.size(), &config));
   shard_ = Owner(made);
   std::vector<std::set<int>> buckets(parameters.layers.size());
   for (size_t layer = 0; layer < buckets.size(); ++layer) {

@@ -11,6 +11,7 @@
 #include "tools/train/degrees.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
+#include "tools/train/parallel_groups.h"
 #include "tools/train/parameters.h"
 #include "weft/shard.h"
 #include "weft/weft.hpp"
@@ -20,8 +21,8 @@ namespace weft::train {
 // Owns the weights and gradients of a model, and their way through a step.
 class ShardedParameters {
  public:
-  // Collective.
-  ShardedParameters(const Options& options, Communicator& team, const Parameters& parameters);
+  // Collective. Of this rank's part of the model.
+  ShardedParameters(const Options& options, ParallelGroups& groups, const Parameters& parameters);
 
   operator weftShard_t() const noexcept { return shard_; }
   std::vector<ParameterMemory> memory() const;

@@ -18,6 +18,7 @@
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
+#include "tools/train/part_checkpoints.h"
 #include "tools/train/position.h"
 #include "tools/train/weights/export.h"
 #include "tools/train/weights/initial_weights.h"
@@ -31,8 +32,8 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-size_t samplesPerStep(const Options& options, const Communicator& team) {
-  return static_cast<size_t>(options.batch * options.accumulate * team.size());
+size_t samplesPerStep(const Options& options, ParallelGroups& groups) {
+  return static_cast<size_t>(options.batch * options.accumulate * groups.data().size());
 }
 
 Element elementOf(const Options& options) {
@@ -48,33 +49,38 @@ struct DamagedCheckpoint : SharedFailure {
   explicit DamagedCheckpoint(const std::string& why) : SharedFailure(Exit::kData, why) {}
 };
 
-// A file that goes at the end of a scope.
+// Files that go at the end of a scope.
 struct Removed {
-  const std::string& file;
-  ~Removed() { std::remove(file.c_str()); }
+  const std::vector<std::string>& files;
+  ~Removed() {
+    for (const std::string& file : files) std::remove(file.c_str());
+  }
 };
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, Communicator& team, const TrainingData& data)
+Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingData& data)
     : options_(options),
-      team_(team),
-      batches_(data.training(samplesPerStep(options, team))),
-      validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, team)) : nullptr),
-      specification_(parametersOf(options.shape).list),
-      shard_(options, team, parametersOf(options.shape)),
+      groups_(groups),
+      all_(groups.all()),
+      batches_(data.training(samplesPerStep(options, groups))),
+      validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, groups))
+                                        : nullptr),
+      whole_(parametersOf(options.shape)),
+      specification_(parametersOf(options.shape, groups.part()).list),
+      shard_(options, groups, parametersOf(options.shape, groups.part())),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
-             elementOf(options), Element::kFloat32, shard_.memory()),
+             elementOf(options), Element::kFloat32, shard_.memory(), groups.tensor()),
       mine_(static_cast<size_t>(options.accumulate) + 1),
-      shared_(mine_.size() * static_cast<size_t>(team.size())),
+      shared_(mine_.size() * static_cast<size_t>(all_.size())),
       data_(data.fingerprint()),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
   if (validation_)
     validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
   const std::string settings = commonSettings(options);
-  agree(team, "command line", fingerprint(std::span<const char>(settings)));
-  agree(team, "training text", data_);
-  agree(team, "vocabulary", batches_->vocabularyFingerprint());
+  agree(all_, "command line", fingerprint(std::span<const char>(settings)));
+  agree(all_, "training text", data_);
+  agree(all_, "vocabulary", batches_->vocabularyFingerprint());
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) {
     if (options_.noOverlap)
@@ -85,18 +91,21 @@ Trainer::Trainer(const Options& options, Communicator& team, const TrainingData&
   gatherLayersInTime();
 }
 
-// In fp32, one parameter after the other: those of a file, or drawn ones.
+// In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.
 void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)>& take) const {
-  if (options_.initFrom.empty()) return model_.draw(options_.seed, take);
+  const auto takePart = [&](size_t i, const float* whole) {
+    take(i, partOf(whole_.list[i], groups_.part(), whole).data());
+  };
+  if (options_.initFrom.empty()) return model_.draw(options_.seed, takePart);
   const InitialWeights stored(options_.initFrom, options_.shape);
-  for (size_t i = 0; i < specification_.size(); ++i) take(i, stored.of(i).data());
+  for (size_t i = 0; i < specification_.size(); ++i) takePart(i, stored.of(i).data());
 }
 
 void Trainer::shareInitialWeights() {
-  if (team_.rank() == 0)
+  if (groups_.data().rank() == 0)
     visitInitialWeights([this](size_t i, const float* weights) { model_.set(i, weights); });
   check(weftShardStart(shard_, 0));
-  agree(team_, "copy of the initial weights", weightsFingerprint(), Exit::kInternal);
+  weightsFingerprint("initial weights");
   if (options_.params == Params::kBfloat16) shareFp32Weights();
 }
 
@@ -105,10 +114,10 @@ void Trainer::shareFp32Weights() {
   std::vector<float> weights;
   const auto share = [&](size_t parameter, const float* drawn) {
     weights.resize(specification_[parameter].size());
-    team_.broadcast(drawn, weights.data(), weights.size());
+    groups_.data().broadcast(drawn, weights.data(), weights.size());
     check(weftShardSetWeights(shard_, parameter, weights.data()));
   };
-  if (team_.rank() == 0) return visitInitialWeights(share);
+  if (groups_.data().rank() == 0) return visitInitialWeights(share);
   for (size_t i = 0; i < specification_.size(); ++i) share(i, nullptr);
 }
 
@@ -136,7 +145,7 @@ std::optional<StepReport> Trainer::finish() {
   weftStepStats_t stats{};
   stats.size = sizeof(stats);
   check(weftStepWait(shard_, &stats));
-  check(weftStreamSynchronize(stream_), team_);
+  check(weftStreamSynchronize(stream_), all_);
 
   const double loss = meanLoss();
   throwIfNotFinite(stats);
@@ -148,7 +157,7 @@ std::optional<StepReport> Trainer::finish() {
                           rate(),
                           seconds,
                           stats.exposedSeconds,
-                          static_cast<double>(moved) / static_cast<double>(parameters()),
+                          static_cast<double>(moved) / static_cast<double>(shard_.info().elements),
                           agreedStop()};
   ++ended_;
   underWay_ = false;
@@ -157,26 +166,27 @@ std::optional<StepReport> Trainer::finish() {
 
 void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
   if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) return;
-  const std::string parameter = stats.badParam < 0
-                                    ? "some parameter"
-                                    : specification_[static_cast<size_t>(stats.badParam)].name;
+  std::string who = "some parameter";
+  if (stats.badPart >= 0) who = specification_[static_cast<size_t>(stats.badParam)].name;
+  if (stats.badRank >= 0)  // none, where a sum overflowed
+    who += fmt::format(" on rank {}", groups_.rankOf(stats.badPart, stats.badRank));
   throw SharedFailure(
       Exit::kData,
-      fmt::format("the gradient of {} on rank {} is not finite at step {}: try a smaller --lr or "
-                  "a longer --warmup",
-                  parameter, stats.badRank, ended_));
+      fmt::format("the gradient of {} is not finite at step {}: try a smaller --lr or a longer "
+                  "--warmup",
+                  who, ended_));
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
 // its run of `batch` among them, so any split of the same global batch gives the same gradients.
 uint64_t Trainer::firstSample(int64_t micro) const {
-  return microBatch(static_cast<uint64_t>(micro), static_cast<uint64_t>(team_.rank())) *
-         static_cast<uint64_t>(options_.batch);
+  const auto rank = static_cast<uint64_t>(groups_.data().rank());
+  return microBatch(static_cast<uint64_t>(micro), rank) * static_cast<uint64_t>(options_.batch);
 }
 
 // Which of the micro-batches of all ranks a rank's m-th is: in reproducible runs as shard.h asks.
 uint64_t Trainer::microBatch(uint64_t m, uint64_t rank) const {
-  const auto ranks = static_cast<uint64_t>(team_.size());
+  const auto ranks = static_cast<uint64_t>(dataRanks());
   const uint64_t run = options_.reproducible
                            ? uint64_t{1}
                                  << std::countr_zero(static_cast<uint64_t>(options_.accumulate))
@@ -191,7 +201,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.weightDecay = options_.weightDecay;
   args.clipNorm = options_.clip;
   args.microSteps = static_cast<int>(options_.accumulate);
-  args.divisor = static_cast<double>(team_.size()) * static_cast<double>(options_.accumulate);
+  args.divisor = static_cast<double>(dataRanks()) * static_cast<double>(options_.accumulate);
   return args;
 }
 
@@ -212,7 +222,7 @@ void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
     mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : model_.forward(ahead_.take());
     if (last) {  // the losses travel under backward as well
       mine_.back() = static_cast<double>(wantsStop());
-      team_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
+      all_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
     }
     const weftStepArgs_t args = stepArgs(last);
     check(weftStepBegin(shard_, &args));
@@ -233,25 +243,27 @@ double Trainer::meanLoss() const {
                                     "--lr or a longer --warmup",
                                     i / losses, loss, ended_));
   }
-  return sumInOrder(shared_, mine_.size(), losses) / static_cast<double>(ranks * losses);
+  return meanInOrder(shared_, mine_.size(), losses);
 }
 
 // In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
-double Trainer::sumInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
-  std::vector<double> inOrder(byRank.size() / stride * losses);
+// Those of a tensor group are the same.
+double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
+  const size_t toNext = stride * static_cast<size_t>(groups_.part().count);
+  std::vector<double> inOrder(byRank.size() / toNext * losses);
   for (size_t i = 0; i < inOrder.size(); ++i)
-    inOrder[microBatch(i % losses, i / losses)] = byRank[i / losses * stride + i % losses];
-  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0);
+    inOrder[microBatch(i % losses, i / losses)] = byRank[i / losses * toNext + i % losses];
+  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
 }
 
 double Trainer::evaluate() {
   const auto micros = static_cast<size_t>(options_.accumulate);
-  std::vector<double> mine(micros), all(micros * static_cast<size_t>(team_.size()));
+  std::vector<double> mine(micros), all(micros * static_cast<size_t>(all_.size()));
   double sum = 0;
   for (int64_t i = 0; i < options_.evalBatches; ++i) {
     for (size_t m = 0; m < micros; ++m) mine[m] = model_.evaluate(validationAhead_->take());
-    team_.allGather(mine.data(), all.data(), mine.size());
-    sum += sumInOrder(all, micros, micros) / static_cast<double>(all.size());
+    all_.allGather(mine.data(), all.data(), mine.size());
+    sum += meanInOrder(all, micros, micros);
   }
   moved_ = shard_.info().wireBytes;  // not the next step's
   return sum / static_cast<double>(options_.evalBatches);
@@ -264,16 +276,42 @@ Stop Trainer::agreedStop() const {
   return static_cast<Stop>(static_cast<int>(most));
 }
 
+// Parts are saved side by side: none begins before all have finished the save before, so that there
+// is always one that all have.
 void Trainer::save(const std::string& folder, bool wait) {
   const bool isThere = std::exchange(saved_, ended_) == ended_;
   try {
-    if (!isThere)
-      check(weftShardSave(shard_, folder.c_str(), textOf(position()).c_str(), wait ? 0 : 1));
     if (isThere && wait) check(weftShardSaveWait(shard_));
+    if (isThere) return;
+    const std::string own = folderOfPart(folder, groups_.part());
+    check(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
   } catch (const Error& error) {
     if (error.result() != weftSystemError) throw;
     throw SharedFailure(Exit::kCannotWrite, error.what());
   }
+}
+
+// What a checkpoint says of itself; of one of several parts, also which save it is.
+std::string Trainer::metaOfSave() {
+  if (groups_.part().count == 1) return textOf(position());
+  check(weftShardSaveWait(shard_));
+  auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  all_.allReduce(&now, 1, weftMax);
+  auto meta = nlohmann::json::parse(textOf(position()));
+  meta["save"] = now;
+  return meta.dump();
+}
+
+std::string Trainer::checkpointIn(const std::string& folder) {
+  const TensorPart part = groups_.part();
+  if (part.count == 1) return folder;
+  uint64_t save = 0;
+  onRankZero(all_, [&] {
+    save = lastSaveOfAll(folder, part.count).value();
+    goBackTo(folder, part.count, save);
+  });
+  all_.broadcast(&save, &save, 1);
+  return pathOfSave(folder, part, save);
 }
 
 std::string Trainer::load(const std::string& checkpoint, bool state) {
@@ -289,17 +327,19 @@ std::string Trainer::load(const std::string& checkpoint, bool state) {
   return meta.data();
 }
 
-// The last one, or if that is damaged the one before: some steps are made again, to the same end.
+// The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
+// several parts a damaged one is an error, as only the ranks that have it know.
 std::string Trainer::loadLastGood(const std::string& folder, bool state) {
+  if (groups_.part().count > 1) return load(checkpointIn(folder), state);
   try {
     return load(folder, state);
   } catch (const DamagedCheckpoint& damaged) {
     std::array<char, 4096> before{};
-    if (team_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
-    team_.broadcast(before.data(), before.data(), before.size());
+    if (all_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
+    all_.broadcast(before.data(), before.data(), before.size());
     if (before[0] == 0) throw;
     const std::string meta = load(before.data(), state);
-    onRankZero(team_, [&] {
+    onRankZero(all_, [&] {
       const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
       fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
                  before.data(), isOurs ? "; the damaged one is kept with the ending .damaged" : "");
@@ -325,34 +365,45 @@ void Trainer::goOn(const std::string& folder, const Kept& kept) {
   ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
 }
 
-// Rank 0 writes it, of what all have written aside under the names that the shard knows.
+// Rank 0 writes it, of what the first rank with each part has written aside under the names that the
+// shard knows.
 void Trainer::exportTo(const std::string& file) {
-  const std::string target = team_.rank() == 0 ? tools::ReportFile(file).target() : file,
-                    aside = target + ".weft";
-  check(weftShardExport(shard_, aside.c_str(), 1));
-  onRankZero(team_, [&] {
-    const Removed afterwards{aside};
-    exportWeights(aside, target, options_.shape);
+  const bool writes = groups_.data().rank() == 0;
+  const std::string target = writes ? tools::ReportFile(file).target() : file;
+  const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
+  check(weftShardExport(shard_, asideOf(groups_.part().index).c_str(), 1));
+  all_.barrier();
+  onRankZero(all_, [&] {
+    std::vector<std::string> parts;
+    for (int64_t part = 0; part < groups_.part().count; ++part) parts.push_back(asideOf(part));
+    const Removed afterwards{parts};
+    exportWeights(parts, target, options_.shape);
   });
 }
 
-size_t Trainer::parameters() const {
-  size_t sum = 0;
-  for (const Parameter& parameter : specification_) sum += parameter.size();
-  return sum;
-}
-
-uint64_t Trainer::weightsFingerprint() {
-  shard_.acquireAll();
+uint64_t Trainer::fingerprintOfOwn(bool copiesAlone) {
   uint64_t all = 0;
   const std::vector<ParameterMemory> memory = shard_.memory();
   for (size_t i = 0; i < memory.size(); ++i) {
+    if (copiesAlone && specification_[i].split != Split{}) continue;
     const auto* bytes = static_cast<const uint8_t*>(memory[i].weights);
     const uint64_t words[2] = {
         all, fingerprint(std::span(bytes, specification_[i].size() * elementBytes(options_)))};
     all = fingerprint(std::span<const uint64_t>(words));
   }
   return all;
+}
+
+uint64_t Trainer::weightsFingerprint(const std::string& which) {
+  shard_.acquireAll();
+  const uint64_t own = fingerprintOfOwn(false);
+  agree(all_, "copy of the " + which, own, Exit::kInternal, groups_.part().count);
+  if (groups_.tensor() == nullptr) return own;
+  agree(all_, fmt::format("copy of the norms and biases among the {}", which),
+        fingerprintOfOwn(true), Exit::kInternal);
+  std::vector<uint64_t> parts(static_cast<size_t>(groups_.part().count));
+  groups_.tensor()->allGather(&own, parts.data(), 1);
+  return fingerprint(std::span<const uint64_t>(parts));
 }
 
 }  // namespace weft::train

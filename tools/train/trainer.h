@@ -12,6 +12,7 @@
 #include "tools/train/batch_source.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
+#include "tools/train/parallel_groups.h"
 #include "tools/train/position.h"
 #include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
@@ -36,9 +37,9 @@ struct StepReport {
 
 class Trainer {
  public:
-  // Collective: checks that all ranks have the same text and settings, and gives them rank 0's
-  // initial weights. `data` and `team` must outlive this.
-  Trainer(const Options& options, Communicator& team, const TrainingData& data);
+  // Collective: checks that all ranks have the same text and settings, and gives them the initial
+  // weights of the first that has their part. `data` and `groups` must outlive this.
+  Trainer(const Options& options, ParallelGroups& groups, const TrainingData& data);
 
   // Collective. Forward and backward of the next step, whose optimizer then runs under the forward
   // of the one after it: the report is of the step before, if one was under way. If that was the
@@ -56,20 +57,22 @@ class Trainer {
   // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
-  // Goes on where a checkpoint was made, by any number of ranks with the same global batch. If the folder's
-  // last one is damaged, from the one before, of which a line on standard error tells.
+  // Goes on where a checkpoint was made, by any number of ranks with the same global batch and as
+  // many to a tensor group. If the folder's last one is damaged, from the one before, of which a line on
+  // standard error tells; where there are several parts it is an error.
   void resume(const std::string& folder);
   // The same with a part of what a checkpoint has: what is not kept is as at the beginning.
   void goOn(const std::string& folder, const Kept& kept);
   // Collective. Writes the weights by Hugging Face's names.
   void exportTo(const std::string& file);
 
-  size_t parameters() const;
+  size_t parameters() const { return whole_.size(); }
   // What preparing the batches of the steps took, and how much of it the steps waited for.
   const ReadAhead::Times& loading() const { return ahead_.times(); }
   weftShardInfo_t info() const { return shard_.info(); }
-  // Equal on all ranks.
-  uint64_t weightsFingerprint();
+  // Collective. Of all weights, equal on all ranks; which have their copies alike, or so says the
+  // SharedFailure of all.
+  uint64_t weightsFingerprint(const std::string& which);
 
  private:
   void visitInitialWeights(const std::function<void(size_t, const float*)>& take) const;
@@ -81,21 +84,27 @@ class Trainer {
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
+  uint64_t fingerprintOfOwn(bool copiesAlone);
+  std::string checkpointIn(const std::string& folder);
+  std::string metaOfSave();
   void throwIfNotFinite(const weftStepStats_t& stats) const;
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
-  double sumInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const;
+  double meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const;
   Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
-  int64_t globalBatch() const { return options_.batch * options_.accumulate * team_.size(); }
+  int64_t globalBatch() const { return options_.batch * options_.accumulate * dataRanks(); }
+  int64_t dataRanks() const { return all_.size() / groups_.part().count; }
 
   const Options& options_;
-  Communicator& team_;
+  ParallelGroups& groups_;
+  Communicator& all_;
   std::unique_ptr<BatchSource> batches_;
   std::unique_ptr<BatchSource> validation_;  // null: none
-  std::vector<Parameter> specification_;
+  Parameters whole_;                         // of the model
+  std::vector<Parameter> specification_;     // of this rank's part
   ShardedParameters shard_;
   Model model_;
   std::vector<double> mine_;    // what this rank tells the others in a step: the loss of each

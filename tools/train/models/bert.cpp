@@ -19,8 +19,8 @@ namespace {
 
 class Bert : public Network {
  public:
-  Bert(const ModelShape& shape, std::vector<Tensor> weights)
-      : Network(shape, std::move(weights)), layers_(layersOf<BertLayers>(shape)) {}
+  explicit Bert(NetworkParts parts)
+      : Network(std::move(parts)), layers_(layersOf<BertLayers>(shape())) {}
 
   Tensor loss(const Batch& batch) override {
     const auto samples = static_cast<int64_t>(batch.samples),
@@ -43,7 +43,7 @@ class Bert : public Network {
   bool isRoberta() const { return shape().family == Family::kRoberta; }
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
-    const Tensor sum = at::embedding(at(layers_.words), tensorOf(batch.tokens, size)) +
+    const Tensor sum = wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
                        at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
                        places(batch, size);
     return norm(sum, layers_.embeddingNorm, epsilon_);
@@ -76,9 +76,8 @@ class Bert : public Network {
     const Tensor seen = x.flatten(0, 1).index_select(0, places);
     const Tensor transformed =
         norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
-    const Tensor logits = linear(transformed, {layers_.words, layers_.outputBias}).to(at::kFloat);
-    const Tensor losses = at::cross_entropy_loss(logits, targets.flatten().index_select(0, places),
-                                                 {}, at::Reduction::None);
+    const Tensor losses = wordLoss(transformed, {layers_.words, layers_.outputBias},
+                                   targets.flatten().index_select(0, places), at::Reduction::None);
     return (losses * weights.flatten().index_select(0, places)).sum();
   }
 
@@ -93,8 +92,8 @@ class Bert : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> makeBert(const ModelShape& shape, std::vector<Tensor> weights) {
-  return std::make_unique<Bert>(shape, std::move(weights));
+std::unique_ptr<Network> makeBert(NetworkParts parts) {
+  return std::make_unique<Bert>(std::move(parts));
 }
 
 }  // namespace weft::train

@@ -25,7 +25,7 @@ struct BertLayers {
     const int64_t width = shape.hidden;
     const bool isBert = shape.family == Family::kBert;
     embeddings = declare.layer();
-    words = declare.add("words", {shape.vocabulary, width}, deviation, true);
+    words = declare.byWords(declare.add("words", {shape.vocabulary, width}, deviation, true));
     positions = declare.add("positions", {shape.positions + (isBert ? 0 : kFirstPlace), width},
                             deviation, true);
     segments = declare.add("segments", {isBert ? 2 : 1, width}, deviation, true);
@@ -41,7 +41,7 @@ struct BertLayers {
     }
     transform = declare.linear("transform", width, width, deviation);
     transformNorm = declare.norm("transform_norm", width);
-    outputBias = declare.bias("output", shape.vocabulary);
+    outputBias = declare.byWords(declare.bias("output", shape.vocabulary));
   }
 };
 

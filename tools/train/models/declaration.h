@@ -36,7 +36,7 @@ class Declaration {
 
   size_t add(const std::string& name, std::vector<int64_t> shape, double deviation, bool decay,
              double mean = 0.0) {
-    result_.list.push_back({name, std::move(shape), mean, deviation, decay});
+    result_.list.push_back({name, std::move(shape), mean, deviation, decay, {}});
     ++result_.layers.back().count;
     return result_.list.size() - 1;
   }
@@ -54,6 +54,23 @@ class Declaration {
 
   size_t bias(const std::string& name, int64_t width) {
     return add(name + ".bias", {width}, 0.0, false);
+  }
+
+  // How tensor parallelism cuts what has been declared: an embedding by its words, a linear layer by
+  // its outputs, of which fused `matrices` have each a share, or by its inputs, whose products are
+  // added up before the bias.
+  size_t byWords(size_t parameter) {
+    result_.list[parameter].split = {Split::Along::kRows, 1};
+    return parameter;
+  }
+  LinearAt byOutputs(const LinearAt& at, int64_t matrices = 1) {
+    result_.list[at.weight].split = {Split::Along::kRows, matrices};
+    if (at.hasBias()) result_.list[at.bias].split = {Split::Along::kRows, matrices};
+    return at;
+  }
+  LinearAt byInputs(const LinearAt& at) {
+    result_.list[at.weight].split = {Split::Along::kColumns, 1};
+    return at;
   }
 
   void tieTheFirstLayer() { result_.firstIsUsedAgain = true; }
@@ -85,11 +102,14 @@ struct BlockAt {
     const std::string block = fmt::format("block{}.", index);
     const int64_t width = shape.hidden;
     norm1 = declare.norm(block + "norm1", width);
-    qkv = declare.linear(block + "qkv", 3 * width, width, inner, parts.qkvBias);
-    attention = declare.linear(block + "attention", width, width, residual, parts.attentionBias);
+    // NeoX's rows are [heads, 3, width of a head]; those of all others [3, heads, width of a head].
+    qkv = declare.byOutputs(declare.linear(block + "qkv", 3 * width, width, inner, parts.qkvBias),
+                            shape.family == Family::kNeox ? 1 : 3);
+    attention = declare.byInputs(
+        declare.linear(block + "attention", width, width, residual, parts.attentionBias));
     norm2 = parts.secondNorm ? declare.norm(block + "norm2", width) : norm1;
-    expand = declare.linear(block + "expand", 4 * width, width, inner);
-    contract = declare.linear(block + "contract", width, 4 * width, residual);
+    expand = declare.byOutputs(declare.linear(block + "expand", 4 * width, width, inner));
+    contract = declare.byInputs(declare.linear(block + "contract", width, 4 * width, residual));
   }
 };
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-2: pre-LayerNorm blocks of causal attention and a gelu (tanh) MLP, learned positions.
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/linear.h>
-
 #include "tools/train/models/gpt_layers.h"
 #include "tools/train/models/network.h"
 
@@ -11,8 +8,8 @@ namespace {
 
 class Gpt : public Network {
  public:
-  Gpt(const ModelShape& shape, std::vector<Tensor> weights)
-      : Network(shape, std::move(weights)), layers_(layersOf<GptLayers>(shape)) {}
+  explicit Gpt(NetworkParts parts)
+      : Network(std::move(parts)), layers_(layersOf<GptLayers>(shape())) {}
 
   Tensor loss(const Batch& batch) override {
     const auto samples = static_cast<int64_t>(batch.samples),
@@ -20,7 +17,7 @@ class Gpt : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     Tensor x = stage({layers_.embeddings}, [&] {
-      return at::embedding(at(layers_.words), tokens) + at(layers_.positions).narrow(0, 0, length);
+      return wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length);
     });
     for (const BlockAt& block : layers_.blocks) {
       x = stage({block.layer}, [&] {
@@ -29,8 +26,8 @@ class Gpt : public Network {
       });
     }
     const auto head = [&] {
-      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.output));
-      return nextTokenLoss(logits, batch);
+      return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.output, LinearAt::kNone},
+                           batch);
     };
     return shape().tied ? stage({layers_.embeddings, layers_.head}, head)
                         : stage({layers_.head}, head);
@@ -44,8 +41,8 @@ class Gpt : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> makeGpt(const ModelShape& shape, std::vector<Tensor> weights) {
-  return std::make_unique<Gpt>(shape, std::move(weights));
+std::unique_ptr<Network> makeGpt(NetworkParts parts) {
+  return std::make_unique<Gpt>(std::move(parts));
 }
 
 }  // namespace weft::train

@@ -20,7 +20,8 @@ struct GptLayers {
     const double residual = deviation / std::sqrt(2.0 * static_cast<double>(shape.layers));
     embeddings = declare.layer();
     // Untied, the embedding is a table of vectors, which do not decay.
-    words = declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, shape.tied);
+    words = declare.byWords(
+        declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, shape.tied));
     positions = declare.add("positions", {shape.positions, shape.hidden}, deviation, false);
     for (int64_t i = 0; i < shape.layers; ++i) {
       blocks.emplace_back(shape, i, deviation, residual, declare);
@@ -28,8 +29,10 @@ struct GptLayers {
     head = declare.layer();
     if (shape.tied) declare.tieTheFirstLayer();
     norm = declare.norm("norm", shape.hidden);
-    output = shape.tied ? words
-                        : declare.add("output", {shape.vocabulary, shape.hidden}, deviation, true);
+    output = words;
+    if (!shape.tied)
+      output =
+          declare.byWords(declare.add("output", {shape.vocabulary, shape.hidden}, deviation, true));
   }
 };
 

@@ -2,8 +2,6 @@
 // GPT-J: y = x + rotaryAttention(norm x) + mlp(norm x) with one norm, neighbouring rows of a
 // quarter of each head turned as pairs, projections without biases, a gelu (tanh), an output matrix
 // of its own with a bias.
-#include <ATen/ops/embedding.h>
-
 #include "tools/train/models/gptj_layers.h"
 #include "tools/train/models/network.h"
 #include "tools/train/models/rotation.h"
@@ -13,8 +11,8 @@ namespace {
 
 class Gptj : public Network {
  public:
-  Gptj(const ModelShape& shape, std::vector<Tensor> weights)
-      : Network(shape, std::move(weights)), layers_(layersOf<GptjLayers>(shape)) {}
+  explicit Gptj(NetworkParts parts)
+      : Network(std::move(parts)), layers_(layersOf<GptjLayers>(shape())) {}
 
   Tensor loss(const Batch& batch) override {
     const auto samples = static_cast<int64_t>(batch.samples),
@@ -22,18 +20,17 @@ class Gptj : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), Rotary::kPartial, Pairs::kNeighbours);
-    Tensor x =
-        stage({layers_.embeddings}, [&] { return at::embedding(at(layers_.words), tokens); });
+    Tensor x = stage({layers_.embeddings}, [&] { return wordsOf(layers_.words, tokens); });
     for (const BlockAt& block : layers_.blocks) {
       x = stage({block.layer}, [&] {
         const Tensor normed = norm(x, block.norm1, kEpsilon);
         const Tensor qkv = projections(normed, block.qkv);
         const Tensor mixed = attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future);
-        return x + linear(mixed, block.attention) + mlp(normed, block, "tanh");
+        return x + ofInputs(mixed, block.attention) + mlp(normed, block, "tanh");
       });
     }
     return stage({layers_.head}, [&] {
-      return nextTokenLoss(linear(norm(x, layers_.norm, kEpsilon), layers_.output), batch);
+      return nextTokenLoss(norm(x, layers_.norm, kEpsilon), layers_.output, batch);
     });
   }
 
@@ -45,8 +42,8 @@ class Gptj : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> makeGptj(const ModelShape& shape, std::vector<Tensor> weights) {
-  return std::make_unique<Gptj>(shape, std::move(weights));
+std::unique_ptr<Network> makeGptj(NetworkParts parts) {
+  return std::make_unique<Gptj>(std::move(parts));
 }
 
 }  // namespace weft::train

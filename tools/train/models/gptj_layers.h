@@ -16,13 +16,14 @@ struct GptjLayers {
   GptjLayers(const ModelShape& shape, Declaration& declare) {
     const double deviation = 0.02;
     embeddings = declare.layer();
-    words = declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true);
+    words = declare.byWords(
+        declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true));
     for (int64_t i = 0; i < shape.layers; ++i) {
       blocks.emplace_back(shape, i, deviation, deviation, declare, BlockParts{false, false, false});
     }
     head = declare.layer();
     norm = declare.norm("norm", shape.hidden);
-    output = declare.linear("output", shape.vocabulary, shape.hidden, deviation);
+    output = declare.byOutputs(declare.linear("output", shape.vocabulary, shape.hidden, deviation));
   }
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-Neo: GPT-2's blocks, but for scores that are not scaled, projections without biases, and
 // every second block that looks back on a window alone.
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
 
 #include "tools/train/models/gptneo_layers.h"
@@ -13,8 +11,8 @@ namespace {
 
 class GptNeo : public Network {
  public:
-  GptNeo(const ModelShape& shape, std::vector<Tensor> weights)
-      : Network(shape, std::move(weights)), layers_(layersOf<GptNeoLayers>(shape)) {}
+  explicit GptNeo(NetworkParts parts)
+      : Network(std::move(parts)), layers_(layersOf<GptNeoLayers>(shape())) {}
 
   Tensor loss(const Batch& batch) override {
     const auto samples = static_cast<int64_t>(batch.samples),
@@ -23,7 +21,7 @@ class GptNeo : public Network {
     const Tensor future = futureMask(length);
     const Tensor beyond = future | at::ones({length, length}, at::kBool).tril(-shape().window);
     Tensor x = stage({layers_.embeddings}, [&] {
-      return at::embedding(at(layers_.words), tokens) + at(layers_.positions).narrow(0, 0, length);
+      return wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length);
     });
     for (size_t i = 0; i < layers_.blocks.size(); ++i) {
       const BlockAt& block = layers_.blocks[i];
@@ -35,8 +33,8 @@ class GptNeo : public Network {
       });
     }
     return stage({layers_.embeddings, layers_.head}, [&] {
-      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.words));
-      return nextTokenLoss(logits, batch);
+      return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.words, LinearAt::kNone},
+                           batch);
     });
   }
 
@@ -48,8 +46,8 @@ class GptNeo : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> makeGptNeo(const ModelShape& shape, std::vector<Tensor> weights) {
-  return std::make_unique<GptNeo>(shape, std::move(weights));
+std::unique_ptr<Network> makeGptNeo(NetworkParts parts) {
+  return std::make_unique<GptNeo>(std::move(parts));
 }
 
 }  // namespace weft::train

@@ -15,7 +15,8 @@ struct GptNeoLayers {
   GptNeoLayers(const ModelShape& shape, Declaration& declare) {
     const double deviation = 0.02;
     embeddings = declare.layer();
-    words = declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true);
+    words = declare.byWords(
+        declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true));
     positions = declare.add("positions", {shape.positions, shape.hidden}, deviation, false);
     for (int64_t i = 0; i < shape.layers; ++i) {
       blocks.emplace_back(shape, i, deviation, deviation, declare, BlockParts{.qkvBias = false});

@@ -52,28 +52,29 @@ Tensor viewOf(void* data, Element element, at::IntArrayRef shape) {
   return at::from_blob(data, shape, element == Element::kBfloat16 ? at::kBFloat16 : at::kFloat);
 }
 
-std::unique_ptr<Network> makeNetwork(const ModelShape& shape, std::vector<Tensor> weights) {
-  switch (shape.family) {
+std::unique_ptr<Network> makeNetwork(NetworkParts parts) {
+  switch (parts.shape.family) {
     case Family::kGptj:
-      return makeGptj(shape, std::move(weights));
+      return makeGptj(std::move(parts));
     case Family::kGptNeo:
-      return makeGptNeo(shape, std::move(weights));
+      return makeGptNeo(std::move(parts));
     case Family::kNeox:
-      return makeNeox(shape, std::move(weights));
+      return makeNeox(std::move(parts));
     case Family::kBert:
     case Family::kRoberta:
-      return makeBert(shape, std::move(weights));
+      return makeBert(std::move(parts));
     case Family::kGpt:
       break;
   }
-  return makeGpt(shape, std::move(weights));
+  return makeGpt(std::move(parts));
 }
 
 }  // namespace
 
 struct Model::Torch {
   bool autocast;
-  std::vector<Parameter> specification;
+  std::vector<Parameter> specification;  // of the whole model
+  TensorPart part;
   std::vector<Tensor> weights;
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // hold the hooks
   std::unique_ptr<Network> network;
@@ -81,18 +82,20 @@ struct Model::Torch {
 };
 
 Model::Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
-             std::span<const ParameterMemory> memory)
+             std::span<const ParameterMemory> memory, Communicator* tensorGroup)
     : torch_(std::make_unique<Torch>()) {
   torch_->autocast = compute == Compute::kAutocastBfloat16 && weights == Element::kFloat32;
   torch_->specification = parametersOf(shape).list;
+  const TensorGroup group = tensorGroup == nullptr ? TensorGroup() : TensorGroup(*tensorGroup);
+  torch_->part = group.part();
   for (size_t i = 0; i < torch_->specification.size(); ++i) {
-    const auto& dimensions = torch_->specification[i].shape;
+    const auto dimensions = shapeOfPart(torch_->specification[i], torch_->part);
     Tensor weight = viewOf(memory[i].weights, weights, dimensions).requires_grad_(true);
     // Backward adds to a gradient that exists in place, so this view keeps its address for good.
     weight.mutable_grad() = viewOf(memory[i].gradient, gradients, dimensions);
     torch_->weights.push_back(std::move(weight));
   }
-  torch_->network = makeNetwork(shape, torch_->weights);
+  torch_->network = makeNetwork({shape, group, torch_->weights});
 }
 
 Model::~Model() = default;
@@ -101,16 +104,18 @@ void Model::draw(uint64_t seed, const std::function<void(size_t, const float*)>&
   const at::NoGradGuard noGradient;
   at::Generator generator = at::detail::createCPUGenerator(seed);
   for (size_t i = 0; i < torch_->weights.size(); ++i) {
-    const auto& [name, shape, mean, deviation, decay] = torch_->specification[i];
-    Tensor drawn = at::full(shape, mean, at::kFloat);
-    if (deviation != 0) drawn.normal_(mean, deviation, generator);
+    const Parameter& p = torch_->specification[i];
+    Tensor drawn = at::full(p.shape, p.initialMean, at::kFloat);
+    if (p.initialDeviation != 0) drawn.normal_(p.initialMean, p.initialDeviation, generator);
     drawn = torch_->network->inOrder(i, drawn);
     take(i, drawn.data_ptr<float>());
   }
 }
 
 void Model::initialize(uint64_t seed) {
-  draw(seed, [this](size_t i, const float* drawn) { set(i, drawn); });
+  draw(seed, [this](size_t i, const float* drawn) {
+    set(i, partOf(torch_->specification[i], torch_->part, drawn).data());
+  });
 }
 
 void Model::set(size_t parameter, const float* weights) {

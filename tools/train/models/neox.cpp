@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPT-NeoX and Pythia: y = x + rotaryAttention(norm1 x) + mlp(norm2 x), rotary positions on a
 // quarter of each head, an exact gelu, an output matrix of its own.
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -17,8 +15,8 @@ namespace {
 
 class Neox : public Network {
  public:
-  Neox(const ModelShape& shape, std::vector<Tensor> weights)
-      : Network(shape, std::move(weights)), layers_(layersOf<NeoxLayers>(shape)) {}
+  explicit Neox(NetworkParts parts)
+      : Network(std::move(parts)), layers_(layersOf<NeoxLayers>(shape())) {}
 
   // The weights are those of partial rotary, whatever the form.
   Tensor inOrder(size_t parameter, const Tensor& drawn) const override {
@@ -36,8 +34,7 @@ class Neox : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), shape().rotary);
-    Tensor x =
-        stage({layers_.embeddings}, [&] { return at::embedding(at(layers_.words), tokens); });
+    Tensor x = stage({layers_.embeddings}, [&] { return wordsOf(layers_.words, tokens); });
     for (const BlockAt& block : layers_.blocks) {
       x = stage({block.layer}, [&] {
         return x + rotaryAttention(norm(x, block.norm1, kEpsilon), block, turn, future) +
@@ -45,8 +42,8 @@ class Neox : public Network {
       });
     }
     return stage({layers_.head}, [&] {
-      const Tensor logits = at::linear(norm(x, layers_.norm, kEpsilon), at(layers_.output));
-      return nextTokenLoss(logits, batch);
+      return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.output, LinearAt::kNone},
+                           batch);
     });
   }
 
@@ -55,10 +52,10 @@ class Neox : public Network {
 
   Tensor rotaryAttention(const Tensor& x, const BlockAt& block, const Rotation& turn,
                          const Tensor& future) const {
-    const Tensor qkv = linear(x, block.qkv)
-                           .view({x.size(0), x.size(1), shape().heads, 3, headWidth()})
+    const Tensor qkv = outputsOf(x, block.qkv)
+                           .view({x.size(0), x.size(1), ownHeads(), 3, headWidth()})
                            .permute({3, 0, 2, 1, 4});  // [3, batch, heads, length, width]
-    return linear(attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future), block.attention);
+    return ofInputs(attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future), block.attention);
   }
 
   NeoxLayers layers_;
@@ -66,8 +63,8 @@ class Neox : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> makeNeox(const ModelShape& shape, std::vector<Tensor> weights) {
-  return std::make_unique<Neox>(shape, std::move(weights));
+std::unique_ptr<Network> makeNeox(NetworkParts parts) {
+  return std::make_unique<Neox>(std::move(parts));
 }
 
 }  // namespace weft::train

@@ -21,13 +21,15 @@ struct NeoxLayers {
                layers = static_cast<double>(shape.layers);
     const double deviation = std::sqrt(0.4 / width), residual = 2.0 / (layers * std::sqrt(width));
     embeddings = declare.layer();
-    words = declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true);
+    words = declare.byWords(
+        declare.add("embedding", {shape.vocabulary, shape.hidden}, deviation, true));
     for (int64_t i = 0; i < shape.layers; ++i) {
       blocks.emplace_back(shape, i, deviation, residual, declare);
     }
     head = declare.layer();
     norm = declare.norm("norm", shape.hidden);
-    output = declare.add("output", {shape.vocabulary, shape.hidden}, deviation, true);
+    output =
+        declare.byWords(declare.add("output", {shape.vocabulary, shape.hidden}, deviation, true));
   }
 };
 

@@ -2,6 +2,7 @@
 #include "tools/train/models/network.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 #include <limits>
@@ -22,25 +24,70 @@ Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
   return at::linear(x, at(where.weight), at(where.bias));
 }
 
+Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
+  return linear(parts_.group.toOutputs(x), where);
+}
+
+Tensor Network::ofInputs(const Tensor& x, const LinearAt& where) const {
+  if (parts_.group.isAlone()) return linear(x, where);
+  const Tensor sum = parts_.group.sumOf(at::linear(x, at(where.weight)));
+  return where.hasBias() ? sum + at(where.bias) : sum;
+}
+
+Tensor Network::wordsOf(size_t words, const Tensor& tokens) const {
+  if (parts_.group.isAlone()) return at::embedding(at(words), tokens);
+  const auto [first, end] = rangeOf(shape().vocabulary, parts_.group.part());
+  const Tensor isOthers = (tokens < first).logical_or(tokens >= end);
+  const Tensor found = at::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
+  return parts_.group.sumOf(found.masked_fill(isOthers.unsqueeze(-1), 0));
+}
+
+Tensor Network::wordLoss(const Tensor& x, const LinearAt& output, const Tensor& targets,
+                         at::Reduction::Reduction reduction) const {
+  const Tensor shares = outputsOf(x, output);
+  const Tensor logits = shares.reshape({-1, shares.size(-1)}).to(at::kFloat);
+  if (parts_.group.isAlone()) return at::cross_entropy_loss(logits, targets, {}, reduction);
+  const Tensor losses = lossesOfShares(logits, targets);
+  return reduction == at::Reduction::Mean ? losses.mean() : losses;
+}
+
+// log(sum exp l) - l of the target, of which each rank has a part (section 3 of Megatron-LM). Less
+// the largest logit, so that nothing overflows.
+Tensor Network::lossesOfShares(const Tensor& logits, const Tensor& targets) const {
+  const TensorGroup& group = parts_.group;
+  const auto [first, end] = rangeOf(shape().vocabulary, group.part());
+  const Tensor isOthers = (targets < first).logical_or(targets >= end);
+  const Tensor less = logits - group.largestOf(logits.amax(-1)).unsqueeze(-1);
+  const Tensor own = less.gather(-1, (targets - first).masked_fill(isOthers, 0).unsqueeze(-1));
+  const Tensor target = own.squeeze(-1).masked_fill(isOthers, 0);
+  const Tensor sums = group.sumOf(at::stack({less.exp().sum(-1), target}));
+  return sums[0].log() - sums[1];
+}
+
+Tensor Network::nextTokenLoss(const Tensor& x, const LinearAt& output, const Batch& batch) const {
+  const auto tokens = static_cast<int64_t>(batch.samples * batch.length);
+  return wordLoss(x, output, tensorOf(batch.targets, {tokens}), at::Reduction::Mean);
+}
+
 Tensor Network::norm(const Tensor& x, const NormAt& where, double epsilon) const {
   const Tensor& gain = at(where.gain);  // under autocast x may be bf16, and the gain fp32
   return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, at(where.bias), epsilon);
 }
 
 Tensor Network::projections(const Tensor& x, const LinearAt& where) const {
-  return linear(x, where)
-      .view({x.size(0), x.size(1), 3, shape_.heads, headWidth()})
+  return outputsOf(x, where)
+      .view({x.size(0), x.size(1), 3, ownHeads(), headWidth()})
       .permute({2, 0, 3, 1, 4});
 }
 
 Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
                           Scores scores) const {
   const Tensor qkv = projections(x, block.qkv);
-  return linear(attend(qkv[0], qkv[1], qkv[2], hidden, scores), block.attention);
+  return ofInputs(attend(qkv[0], qkv[1], qkv[2], hidden, scores), block.attention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
-  return linear(at::gelu(linear(x, block.expand), gelu), block.contract);
+  return ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract);
 }
 
 void Network::tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers,
@@ -69,12 +116,6 @@ Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const
                               .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   const Tensor mixed = at::matmul(at::softmax(products, -1), value);
   return mixed.transpose(1, 2).reshape({query.size(0), query.size(2), -1});
-}
-
-Tensor nextTokenLoss(const Tensor& logits, const Batch& batch) {
-  const auto tokens = static_cast<int64_t>(batch.samples * batch.length);
-  return at::cross_entropy_loss(logits.reshape({tokens, -1}).to(at::kFloat),
-                                tensorOf(batch.targets, {tokens}));
 }
 
 }  // namespace weft::train

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 
 #include <initializer_list>
@@ -13,6 +14,7 @@
 #include "tools/train/batch.h"
 #include "tools/train/model.h"
 #include "tools/train/models/declaration.h"
+#include "tools/train/models/tensor_group.h"
 
 namespace weft::train {
 
@@ -28,10 +30,17 @@ Layers layersOf(const ModelShape& shape) {
   return Layers(shape, declaration);
 }
 
+// What a network is made of: weights that tensor parallelism has cut are the group's part of them.
+struct NetworkParts {
+  ModelShape shape;  // of all parts
+  TensorGroup group;
+  std::vector<Tensor> weights;
+};
+
 class Network {
  public:
-  Network(const ModelShape& shape, std::vector<Tensor> weights)
-      : shape_(shape), layers_(parametersOf(shape).layers), weights_(std::move(weights)) {}
+  explicit Network(NetworkParts parts)
+      : parts_(std::move(parts)), layers_(parametersOf(parts_.shape).layers) {}
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   virtual ~Network() = default;
@@ -45,13 +54,27 @@ class Network {
   void backwardEnded();
 
  protected:
-  const ModelShape& shape() const { return shape_; }
-  const Tensor& at(size_t parameter) const { return weights_[parameter]; }
+  const ModelShape& shape() const { return parts_.shape; }
+  const Tensor& at(size_t parameter) const { return parts_.weights[parameter]; }
 
-  int64_t headWidth() const { return shape_.hidden / shape_.heads; }
-  // Fused projections [3, heads, width] of a sequence: [3, batch, heads, length, width].
+  int64_t headWidth() const { return shape().hidden / shape().heads; }
+  int64_t ownHeads() const { return shape().heads / parts_.group.part().count; }
+  // Fused projections [3, heads, width] of a sequence: [3, batch, own heads, length, width].
   Tensor projections(const Tensor& x, const LinearAt& where) const;
+  // A layer that is whole on every rank.
   Tensor linear(const Tensor& x, const LinearAt& where) const;
+  // One that is cut by its outputs: this rank's share of them, of all of x.
+  Tensor outputsOf(const Tensor& x, const LinearAt& where) const;
+  // One that is cut by its inputs: all outputs, of this rank's share of x.
+  Tensor ofInputs(const Tensor& x, const LinearAt& where) const;
+  // An embedding that is cut by its words.
+  Tensor wordsOf(size_t words, const Tensor& tokens) const;
+  // The cross entropy of predicting `targets`, one for each row of x, by an output matrix that is cut
+  // by its words.
+  Tensor wordLoss(const Tensor& x, const LinearAt& output, const Tensor& targets,
+                  at::Reduction::Reduction reduction) const;
+  // The mean of that over all tokens of a batch.
+  Tensor nextTokenLoss(const Tensor& x, const LinearAt& output, const Batch& batch) const;
   Tensor norm(const Tensor& x, const NormAt& where, double epsilon) const;
   // A block's attention with fused projections [3, heads, width], and its MLP. `gelu` is "none" for
   // the exact one or "tanh".
@@ -77,21 +100,21 @@ class Network {
   }
 
  private:
+  Tensor lossesOfShares(const Tensor& logits, const Tensor& targets) const;
   void tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers, Pass pass) const;
 
-  ModelShape shape_;
+  NetworkParts parts_;
   std::vector<Layer> layers_;
-  std::vector<Tensor> weights_;
   LayerHooks hooks_;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };
 
-std::unique_ptr<Network> makeGpt(const ModelShape& shape, std::vector<Tensor> weights);
-std::unique_ptr<Network> makeGptj(const ModelShape& shape, std::vector<Tensor> weights);
-std::unique_ptr<Network> makeGptNeo(const ModelShape& shape, std::vector<Tensor> weights);
-std::unique_ptr<Network> makeNeox(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeGpt(NetworkParts parts);
+std::unique_ptr<Network> makeGptj(NetworkParts parts);
+std::unique_ptr<Network> makeGptNeo(NetworkParts parts);
+std::unique_ptr<Network> makeNeox(NetworkParts parts);
 // BERT and RoBERTa.
-std::unique_ptr<Network> makeBert(const ModelShape& shape, std::vector<Tensor> weights);
+std::unique_ptr<Network> makeBert(NetworkParts parts);
 
 // Of a batch.
 Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape);
@@ -103,8 +126,5 @@ Tensor futureMask(int64_t length);
 // where a query must not look. Returns [batch, length, heads * width].
 Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden,
               Scores scores = Scores::kScaled);
-
-// The mean loss of predicting the targets of a batch at every token. logits: [.., vocabulary].
-Tensor nextTokenLoss(const Tensor& logits, const Batch& batch);
 
 }  // namespace weft::train

@@ -39,10 +39,29 @@ std::vector<SharedTensor> sharedOf(const std::vector<Copy>& copies,
   return shared;
 }
 
+std::vector<float> wholeOf(const Parameter& parameter, const std::vector<StoredWeights>& stored) {
+  std::vector<std::vector<float>> parts;
+  for (const StoredWeights& part : stored)
+    parts.push_back(floatsOf(part.tensors().at(parameter.name).tensor));
+  return parts.size() == 1 ? std::move(parts[0]) : joined(parameter, parts);
+}
+
+// As if it lay in a file.
+StoredTensor tensorOf(const std::vector<float>& values, const std::vector<int64_t>& shape) {
+  StoredTensor tensor;
+  tensor.type = StoredType::kFloat32;
+  tensor.shape = shape;
+  tensor.strides = rowMajor(shape);
+  tensor.data = reinterpret_cast<const uint8_t*>(values.data());
+  return tensor;
+}
+
 }  // namespace
 
-void exportWeights(const std::string& own, const std::string& target, const ModelShape& shape) {
-  const StoredWeights stored(own);
+void exportWeights(const std::vector<std::string>& parts, const std::string& target,
+                   const ModelShape& shape) {
+  std::vector<StoredWeights> stored;
+  for (const std::string& part : parts) stored.emplace_back(part);
   const HuggingFaceNames names = huggingFaceNames(shape);
   const std::vector<Parameter> list = parametersOf(shape).list;
   std::vector<NamedShape> tensors;
@@ -54,8 +73,8 @@ void exportWeights(const std::string& own, const std::string& target, const Mode
                           : safetensorsWriter(target, tensors);
   for (size_t i = 0; i < list.size(); ++i) {
     const NamedParameter& named = names.parameters[i];
-    const StoredTensor& tensor = stored.tensors().at(list[i].name).tensor;
-    std::vector<float> floats = floatsOf(named.transposed ? transposed(tensor) : tensor);
+    std::vector<float> floats = wholeOf(list[i], stored);
+    if (named.transposed) floats = floatsOf(transposed(tensorOf(floats, list[i].shape)));
     if (!named.rows.empty()) floats = rowsInOrder(floats, inverseOrder(named.rows));
     const size_t part = floats.size() / named.names.size();
     for (size_t at = 0; at < floats.size(); at += part)

@@ -3,15 +3,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/train/model_shape.h"
 
 namespace weft::train {
 
-// Writes `target` of `own`, a safetensors file with the parameters of parametersOf(shape) under
-// their own names: what torch.save would of a state dict if it ends with .pt, .pth or .bin, else
+// Writes `target` of safetensors files with the parameters of parametersOf(shape, part) under their
+// own names, one for each part of the model: what torch.save would of a state dict if it ends with .pt, .pth or .bin, else
 // safetensors. All in fp32. What was there is replaced when the new file is whole and on disk.
 // Throws Failure.
-void exportWeights(const std::string& own, const std::string& target, const ModelShape& shape);
+void exportWeights(const std::vector<std::string>& parts, const std::string& target,
+                   const ModelShape& shape);
 
 }  // namespace weft::train

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of a model that tensor parallelism has cut: a folder for each part,
+// DIR/tensor-1-of-2, in which lib/shard keeps the last two. Parts are written side by side, so a run
+// that dies may leave one a save ahead of the others: what counts is the last save that all have.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/train/tensor_part.h"
+
+namespace weft::train {
+
+// DIR itself where there is one part.
+std::string folderOfPart(const std::string& folder, TensorPart part);
+
+// Is there anything to resume for so many parts? Throws Failure if what is there has another number.
+bool hasCheckpoint(const std::string& folder, int64_t parts);
+
+// The number that the last save of all parts has, which is `save` in its caller's JSON.
+std::optional<uint64_t> lastSaveOfAll(const std::string& folder, int64_t parts);
+// Where a part has it.
+std::string pathOfSave(const std::string& folder, TensorPart part, uint64_t save);
+// Makes it the last one of all parts, so that what some have beyond it is not taken for one of all.
+void goBackTo(const std::string& folder, int64_t parts, uint64_t save);
+
+}  // namespace weft::train
