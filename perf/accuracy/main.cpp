@@ -14,6 +14,7 @@
 
 #include "perf/accuracy/options.h"
 #include "perf/accuracy/report.h"
+#include "perf/accuracy/spread.h"
 #include "perf/common/exit_code.h"
 #include "perf/common/local_ranks.h"
 #include "perf/common/machine.h"
@@ -128,6 +129,18 @@ std::optional<tools::ReportFile> fileFor(const std::string& path) {
   return path.empty() ? std::nullopt : std::optional<tools::ReportFile>(path);
 }
 
+// Gives intervals the spread of what was measured elsewhere.
+Status widenBy(const std::vector<std::string>& files, std::vector<Verdict>* verdicts) {
+  if (files.empty()) return {};
+  Head head;
+  std::vector<World> worlds;
+  std::vector<Verdict> elsewhere;
+  WEFT_TRY(readAll(files, &head, &worlds));
+  WEFT_TRY(judgeAll(worlds, &elsewhere));
+  widen(Spread(elsewhere), verdicts);
+  return {};
+}
+
 int run(const Options& options, int argc, char** argv) {
   Head head = headOf(argc, argv);
   const std::optional<tools::ReportFile> json = fileFor(options.json);
@@ -141,6 +154,8 @@ int run(const Options& options, int argc, char** argv) {
   std::vector<Verdict> verdicts;
   if (const Status judged = judgeAll(worlds, &verdicts); !judged.ok())
     return tell(judged, tools::kExitInternal);
+  if (const Status widened = widenBy(options.elsewhere, &verdicts); !widened.ok())
+    return tell(widened, tools::kExitMismatch);
   const std::string tables = tablesOf(head, worlds, verdicts, options.worst);
   fmt::print(tools::besides({options.json}), "{}", tables);
   if (json) json->write(jsonOf(head, worlds, verdicts));

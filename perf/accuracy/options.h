@@ -11,8 +11,9 @@ namespace weft::accuracy {
 
 struct Options {
   std::vector<int> ranks;
-  Task task;                        // its seconds: of all jobs together
-  std::vector<std::string> replay;  // files whose measurements are judged, in place of new ones
+  Task task;                           // its seconds: of all jobs together
+  std::vector<std::string> replay;     // files whose measurements are judged, in place of new ones
+  std::vector<std::string> elsewhere;  // files of other machines, whose misses make the intervals
   std::string json;
   std::string table;      // a folder
   std::size_t worst = 0;  // so many of the costliest choices are listed

@@ -32,8 +32,7 @@ void judgeErrors(Verdict* verdict) {
   verdict->measuredNs = tools::median(turns);
   verdict->error = errorOf(forecast.ns, verdict->measuredNs);
   verdict->samples = turns.size();
-  for (const double ns : turns)
-    verdict->inside += ns >= forecast.lowNs && ns <= forecast.highNs ? 1 : 0;
+  verdict->inside = countInside(forecast, turns);
 }
 
 void judgeRegret(Verdict* verdict) {
@@ -76,6 +75,11 @@ Status forecastAll(const Work& work, Verdict* verdict) {
 }
 
 }  // namespace
+
+std::size_t countInside(const Forecast& forecast, const Turns& turns) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      turns, [&](double ns) { return ns >= forecast.lowNs && ns <= forecast.highNs; }));
+}
 
 Verdict judged(const World& world, const Measured& measured, std::vector<Forecast> forecasts) {
   Verdict verdict;

@@ -36,6 +36,9 @@ Status judgeAll(const std::vector<World>& worlds, std::vector<Verdict>* verdicts
 // Of one point, whose forms have been predicted.
 Verdict judged(const World& world, const Measured& measured, std::vector<Forecast> forecasts);
 
+// How many turns lie in the interval.
+std::size_t countInside(const Forecast& forecast, const Turns& turns);
+
 // What those verdicts come to for which isMeant(verdict).
 struct Tally {
   Errors errors, otherErrors;
