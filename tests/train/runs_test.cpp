@@ -281,6 +281,18 @@ TEST_F(Runs, PartsOfAModelAreExportedAsOne) {
   EXPECT_TRUE(exported(init + " --ranks 2 --tensor 2 --params bf16") == learned);
 }
 
+// A group reads one batch, with the cores of all of its ranks.
+TEST_F(Runs, FiguresOfATensorGroupAreOfAllItsRanks) {
+  const Outcome outcome = shell(command(fmt::format(
+      "--steps 3 --batch 2 --ranks 2 --tensor 2 --peak-tflops 2 --json {}", folder_ / "json")));
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.output;
+  const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
+  const double sequences = json.at("sequences_per_s"), stepMs = json.at("step_ms");
+  EXPECT_NEAR(sequences * stepMs / 2e3, 1, 0.3) << "each rank has steps of its own";
+  EXPECT_NEAR(json.at("model_flops_utilization"), json.at("teraflop_per_s").get<double>() / (2 * 2),
+              1e-9);
+}
+
 // Killed at random moments and resumed, on another number of ranks each time: each step that is
 // made is that of a run that nobody disturbed. TRAIN_TEST_KILLS: how often, in a long run.
 TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {

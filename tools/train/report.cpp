@@ -39,7 +39,7 @@ double meanLossOfLastTenth(const std::vector<StepRecord>& steps) {
 RunRecord emptyRecord(const Options& o, int ranks) {
   RunRecord run;
   run.ranks = ranks;
-  run.sequencesPerStep = static_cast<double>(o.batch * o.accumulate * ranks);
+  run.sequencesPerStep = static_cast<double>(o.batch * o.accumulate * ranks / o.tensor);
   run.tokensPerStep = run.sequencesPerStep * static_cast<double>(o.length);
   run.flopsPerToken = flopsPerToken(o.shape, o.length);
   run.peakTeraflops = o.peakTeraflops;

@@ -208,7 +208,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
 
   std::optional<Report> report;
   if (world.rank() == 0) {
-    report.emplace(options, world.size() / static_cast<int>(options.tensor));
+    report.emplace(options, world.size());
     printHead(*report, options, world, threads, trainer, data);
   }
   if (!options.resume.empty() && isThereToResume(options.resume, team, options.tensor)) {
