@@ -100,10 +100,9 @@ typedef enum {
                        trust ratios of whole parameters, 1 where nothing decays (lambOnAll) */
   weftOptSgd = 2,   /* with momentum, as torch.optim.SGD without dampening */
   weftOptCustom = 3,
-  weftOptLans =
-      4 /* Zheng et al., arXiv 2006.13484: gradients of each parameter divided by their norm
-                     (and epsilon, as its implementations do), Nesterov's momentum, and two trust
-                     ratios, which all parameters have; bias correction */
+  weftOptLans = 4 /* Zheng et al., arXiv 2006.13484: the gradient of each parameter divided by its
+                     norm (and epsilon, as its implementations do), Nesterov's momentum, and
+                     two trust ratios, which all parameters have; bias correction */
 } weftOptimizer_t;
 
 /* How weights are rounded to 16-bit parameters. */
@@ -282,8 +281,8 @@ WEFT_API weftResult_t weftShardSave(weftShard_t shard, const char* dir, const ch
 WEFT_API weftResult_t weftShardSaveWait(weftShard_t shard);
 /* Takes the last checkpoint of `dir`, or `dir` itself if it is one, such as DIR/step-00000012.
  * Nothing is changed before all is read and checked: weftSystemError if it is damaged, and another
- * may be whole; weftInvalidArgument if it is of another model or optimizer. The caller's JSON is written to `meta`
- * (NUL-terminated, cut to `length`), which may be NULL with length 0. */
+ * may be whole; weftInvalidArgument if it is of another model or optimizer. The caller's JSON is
+ * written to `meta` (NUL-terminated, cut to `length`), which may be NULL with length 0. */
 WEFT_API weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* meta, size_t length);
 /* The weights alone, for another training: state and steps are those of a beginning, and the
  * checkpoint may be of any optimizer. */
