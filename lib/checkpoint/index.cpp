@@ -112,6 +112,8 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
   } catch (const OrderedJson::exception& e) {
     return damaged(path, e.what());
   }
+  if (out->arrays.empty() || out->arrays.front() != "weight")
+    return damaged(path, "it names no weights");
   for (const CheckpointIndex::File& f : out->files)
     if (!isPlainName(f.name)) return invalid("'", path, "' names a file '", f.name, "'");
   return {};
@@ -119,8 +121,6 @@ Status readIndex(const std::string& path, CheckpointIndex* out) {
 
 Status compareIndex(const std::string& path, const CheckpointIndex& found,
                     const CheckpointIndex& wanted) {
-  if (found.arrays.empty() || found.arrays.front() != "weight")
-    return damaged(path, "it names no weights");
   if (!wanted.arrays.empty() && found.arrays != wanted.arrays)
     return invalid("'", path, "' has for each parameter ", listed(found.arrays),
                    ", and this optimizer needs ", listed(wanted.arrays),
