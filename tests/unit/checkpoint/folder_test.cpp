@@ -18,6 +18,7 @@ class CheckpointFolderOfTheDead : public testing::Test {
   static CheckpointIndex at(std::int64_t steps) {
     CheckpointIndex index;
     index.steps = steps;
+    index.arrays = {"weight"};
     return index;
   }
   void save(std::int64_t steps) {
