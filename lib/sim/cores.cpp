@@ -124,6 +124,7 @@ void Cores::start(std::uint32_t worker, double ns, double memoryBytes) {
 
 void Cores::compute(std::uint32_t worker, double ns) {
   if (setting_.computesOnCores) return work(worker, ns, 0);
+  pause(worker);
   began_[worker] = clock_.now();
   clock_.post(clock_.now() + timeOf(ns), Event::Kind::Worked, worker);
 }
