@@ -231,6 +231,10 @@ void addOutput(CLI::App& app, Options& options) {
          "For the --report: when was it reached, in validation or else in training? 0 = none")
       ->check(tools::natural());
   app.add_flag("--quiet", options.quiet, "Print nothing but errors");
+}
+
+// Where weights come from and go to.
+void addCheckpoints(CLI::App& app, Options& options) {
   app.add_option("--save", options.save, "Folder for checkpoints: of the end, and of --save-every");
   app.add_option("--save-every", options.saveEvery,
                  "Save while training goes on, each so many steps")
@@ -259,6 +263,9 @@ void addOutput(CLI::App& app, Options& options) {
       "--export", options.exportTo,
       "At the end, write the weights in fp32 by Hugging Face's names: as torch.save does "
       "to FILE.pt, FILE.pth or FILE.bin, else as safetensors");
+}
+
+void addScaling(CLI::App& app, Options& options) {
   app.add_option("--scaling", options.scaling,
                  "Print a scaling table for these numbers of local ranks")
       ->delimiter(',')
@@ -470,6 +477,8 @@ Options parseOptions(int argc, const char* const* argv) {
   addPrecision(app, options);
   addCommunication(app, options);
   addOutput(app, options);
+  addCheckpoints(app, options);
+  addScaling(app, options);
   tools::addVersion(app, "weft-train");
   try {
     app.parse(argc, argv);

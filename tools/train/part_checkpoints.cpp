@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "perf/common/report_file.h"
+#include "tools/train/checkpoint_folder.h"
 #include "tools/train/failure.h"
 
 namespace weft::train {
@@ -17,14 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool isOneOfWholeModels(const std::string& folder) {
-  std::error_code none;
-  return fs::exists(folder + "/latest", none) || fs::exists(folder + "/index.json", none);
-}
-
 // Of how many parts there are checkpoints; 0: of none.
 int64_t partsIn(const std::string& folder) {
-  if (isOneOfWholeModels(folder)) return 1;
+  if (hasCheckpoint(folder)) return 1;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none)) {
     int64_t index = 0, count = 0;
@@ -59,8 +55,7 @@ std::string folderOfPart(const std::string& folder, TensorPart part) {
 }
 
 bool hasCheckpoint(const std::string& folder, int64_t parts) {
-  if (parts == 1 ? isOneOfWholeModels(folder) : lastSaveOfAll(folder, parts).has_value())
-    return true;
+  if (parts == 1 ? hasCheckpoint(folder) : lastSaveOfAll(folder, parts).has_value()) return true;
   const int64_t found = partsIn(folder);
   if (found != 0 && found != parts)
     throw Failure(Exit::kUsage,

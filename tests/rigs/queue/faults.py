@@ -110,15 +110,10 @@ class DiskFull(Fault):
         attempt.job.storage.fill_disk()
 
 
-class CheckpointDamaged(Fault):
-    """A host dies, and its disk has lost a part of the newest checkpoint."""
+class CheckpointDamaged(PowerOffWhileSaving):
+    """All ranks die, and the disk has lost a part of the newest checkpoint."""
 
-    codes = {137}
     moment = "two saves"
-
-    def strike(self, attempt):
-        for which in range(len(attempt.hosts)):
-            attempt.program.signal_host(which, signal.SIGKILL)
 
     def after(self, attempt):
         attempt.job.storage.damage_last_checkpoint(attempt.rng)
