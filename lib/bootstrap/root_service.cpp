@@ -39,6 +39,10 @@ struct Connection {
   bool left = false;  // has said good-bye for all of them
 };
 
+bool isOfThisProcess(const PeerName& who) {
+  return who.pid == ::getpid() && who.host == hostName();
+}
+
 class RootService {
  public:
   RootService(std::vector<net::Socket> listeners, const net::Key& secret,
@@ -103,10 +107,10 @@ class RootService {
   RootOptions options_;
   PendingConnections pending_;
   Rendezvous rendezvous_;
-  Deadline end_;                     // while nobody is here
-  std::optional<Deadline> goodbye_;  // set once the process exits
-  net::ReadySet ready_;              // by the connection's address
-  std::list<Connection> connections_;
+  Deadline end_;                         // while nobody is here
+  std::optional<Deadline> goodbye_;      // set once the process exits
+  net::ReadySet ready_;                  // by the connection's address
+  std::list<Connection> connections_;    // of this process last, as it may end once it has heard
   std::set<Rendezvous::Seat> returned_;  // of ranks that have lost their hub
   bool dropped_ = false;                 // some of them are closed
   bool failedHere_ = false;              // some of them may not know
@@ -213,7 +217,9 @@ void RootService::hear(Rendezvous::Seat seat, const net::Message& message) {
 
 void RootService::seat(PendingConnections::Authenticated joined) {
   if (rendezvous_.complete()) return;
-  Connection& connection = connections_.emplace_back(std::move(joined.stream));
+  Connection& connection = *connections_.emplace(
+      isOfThisProcess(joined.member.info.who) ? connections_.end() : connections_.begin(),
+      std::move(joined.stream));
   if (joined.member.info.configText == kHubConfig)
     connection.hub = std::move(joined.member.info.who);
   else

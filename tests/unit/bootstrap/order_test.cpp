@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hub by itself, with ranks that come in an order of the test's.
+// A hub or a root by itself, with ranks that come in an order of the test's.
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -31,13 +31,18 @@ std::pair<net::Socket, net::Socket> connected() {
   return {std::move(near), std::move(far)};
 }
 
-std::unique_ptr<net::Stream> comeToHub(const IdContent& id, const std::string& name, int rank,
-                                       int size) {
+Hello helloOf(const IdContent& id, int rank, int size) {
   Hello hello;
   hello.rank = rank;
   hello.size = size;
   hello.version = libraryVersion();
   hello.tag = idTag(id.secret);
+  return hello;
+}
+
+std::unique_ptr<net::Stream> comeToHub(const IdContent& id, const std::string& name, int rank,
+                                       int size) {
+  const Hello hello = helloOf(id, rank, size);
   net::Socket socket;
   EXPECT_EQ(net::connectToName(name, &socket), 0);
   std::unique_ptr<net::Stream> stream;
@@ -54,12 +59,24 @@ std::unique_ptr<net::Stream> comeToHub(const IdContent& id, const std::string& n
   return stream;
 }
 
+std::unique_ptr<net::Stream> comeToRoot(const IdContent& id, const PeerName& who, int size) {
+  std::unique_ptr<net::Stream> stream;
+  std::string rootName;
+  Joiner joiner(id, helloOf(id, who.rank, size), Deadline::in(kDeadlineMs));
+  const Status joined = joiner.run(1 << 20, &stream, &rootName);
+  EXPECT_TRUE(joined.ok()) << joined.text();
+  if (!stream) return nullptr;
+  stream->tell(net::MessageType::Info, encode(InfoMessage{who, "", 10000}),
+               Deadline::in(kDeadlineMs));
+  return stream;
+}
+
 bool hasNews(const net::Stream& stream, int waitMs = 0) {
   pollfd entry{stream.socket().fd(), POLLIN, 0};
   return ::poll(&entry, 1, waitMs) == 1;
 }
 
-// This thread and the hub's share a core, on which the hub's gives way: nothing happens between a message and who waits for it.
+// This thread and the service's share a core, on which the service's gives way: nothing happens between a message and who waits for it.
 class OneCore {
  public:
   OneCore() {
@@ -73,11 +90,13 @@ class OneCore {
   OneCore(const OneCore&) = delete;
   OneCore& operator=(const OneCore&) = delete;
 
-  Status start(HubSpec spec) const {
-    Status started;
+  // `start` on a thread that gives way, as do those that it makes.
+  template <class Start>
+  auto givingWay(Start start) const {
+    decltype(start()) started;
     std::thread([&] {
-      ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread, and of those that it makes
-      started = startHub(std::move(spec));
+      ::setpriority(PRIO_PROCESS, 0, 19);
+      started = start();
     }).join();
     return started;
   }
@@ -103,13 +122,30 @@ TEST(HubAlone, TellsTheRankOfItsProcessLastWheneverThatCame) {
                  .root = std::make_unique<net::Stream>(std::move(toRoot)),
                  .rootName = "the root"};
     ASSERT_EQ(net::listenAtName(name, &spec.listener), 0);
-    ASSERT_TRUE(core.start(std::move(spec)).ok());
+    ASSERT_TRUE(core.givingWay([&] { return startHub(std::move(spec)); }).ok());
     std::vector<std::unique_ptr<net::Stream>> ranks;
     for (int rank = 0; rank < kRanks; ++rank)
       ASSERT_TRUE(ranks.emplace_back(comeToHub(id, name, rank, kRanks)));
     root = {};
     EXPECT_TRUE(hasNews(*ranks[static_cast<std::size_t>(leader)], kDeadlineMs));
     for (const auto& rank : ranks) EXPECT_TRUE(hasNews(*rank)) << "when rank " << leader << " knew";
+  }
+}
+
+// When all have met it may end at once, as a process that leaves by _exit does.
+TEST(RootAlone, TellsTheRankOfItsProcessLastWheneverThatCame) {
+  constexpr int kRanks = 4;
+  const OneCore core;
+  for (int own = 0; own < kRanks; ++own) {
+    const IdContent id = contentOf(core.givingWay([] { return newId(); }));
+    std::vector<std::unique_ptr<net::Stream>> ranks;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      PeerName who = nameOfThisProcess(rank);
+      if (rank != own) who.pid += 1 + rank;
+      ASSERT_TRUE(ranks.emplace_back(comeToRoot(id, who, kRanks)));
+    }
+    EXPECT_TRUE(hasNews(*ranks[static_cast<std::size_t>(own)], kDeadlineMs));
+    for (const auto& rank : ranks) EXPECT_TRUE(hasNews(*rank)) << "when rank " << own << " knew";
   }
 }
 
