@@ -172,6 +172,54 @@ TEST(Options, RefusesTensorGroupsThatCannotBe) {
   }
 }
 
+TEST(Options, APipelineHasOneBatchAtATime) {
+  const Options options =
+      forRanks(parse({"--tensor=2", "--pipeline=2", "--global-batch=16", "--batch=2"}), 8);
+  EXPECT_EQ(options.pipeline, 2);
+  EXPECT_EQ(options.accumulate, 4);
+  EXPECT_NE(commonSettings(options), commonSettings(parse({"--tensor=2", "--pipeline=4"})));
+  const auto refusalFor = [](const Options& given, int ranks) -> std::string {
+    try {
+      forRanks(given, ranks);
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.code(), 64);
+      return failure.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusalFor(parse({"--pipeline=2"}), 3), "--pipeline 2 does not divide 3 ranks");
+  EXPECT_EQ(refusalFor(options, 6), "--pipeline 2 does not divide 6 ranks / --tensor 2 = 3");
+  EXPECT_EQ(refusalFor(parse({"--pipeline=4", "--global-batch=6", "--batch=2"}), 8),
+            "--global-batch 6 is no multiple of 4 = 2 pipelines x --batch 2; choose numbers that "
+            "divide it");
+}
+
+TEST(Options, ARecipesPipelineIsWhatFits) {
+  const Options whole = parse({"--recipe=neox-20b-trn1"});
+  EXPECT_EQ(forRanks(whole, 32).pipeline, 4);
+  EXPECT_EQ(forRanks(whole, 16).pipeline, 2);
+  EXPECT_EQ(forRanks(whole, 8).pipeline, 1);
+  const Options small = forRanks(parse({"--recipe=neox-20b-trn1", "--scale-down"}), 16);
+  EXPECT_EQ(small.tensor, 4);
+  EXPECT_EQ(small.pipeline, 2);
+  EXPECT_NE(small.recipeNotes.find("--pipeline is 2 here, as 16 ranks and 2 layers can have"),
+            std::string::npos);
+}
+
+TEST(Options, RefusesPipelinesThatCannotBe) {
+  EXPECT_EQ(refusal({"--pipeline=5"}),
+            "--pipeline 5 is more than the 4 --layers, of which each stage takes one or more; fix: "
+            "--pipeline 4 at most");
+  EXPECT_EQ(refusal({"--pipeline=2", "--optimizer=lamb"}).find("--pipeline 2 is for --optimizer "),
+            0u);
+  EXPECT_NE(refusal({"--pipeline=2", "--model=gptneo", "--reproducible"})
+                .find("in an order that --reproducible cannot keep"),
+            std::string::npos);
+  EXPECT_NE(refusal({"--pipeline=2", "--model=bert", "--params=bf16", "--rounding=stochastic"})
+                .find("would round them differently"),
+            std::string::npos);
+}
+
 TEST(Options, RefusesRecipesThatCannotBe) {
   EXPECT_EQ(refusal({"--scale-down"}), "--scale-down is for a --recipe");
   EXPECT_EQ(refusal({"--recipe", "bert"}),

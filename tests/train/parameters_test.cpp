@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "tools/train/failure.h"
 
@@ -115,6 +116,54 @@ TEST(Parameters, ArePutTogetherAgainFromTheirParts) {
     }
     EXPECT_EQ(joined(whole, parts), values);
   }
+}
+
+// Stages have all layers, each once, but for a tied embedding, which the last one has for its head.
+TEST(Parameters, OfStagesAreThoseOfTheModel) {
+  for (const std::string& model : modelNames()) {
+    const ModelShape shape = namedShape(model);
+    const Parameters whole = parametersOf(shape);
+    const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast;
+    for (const int64_t stages : {int64_t{1}, int64_t{2}, int64_t{3}, shape.layers}) {
+      std::vector<size_t> all;
+      for (int64_t s = 0; s < stages; ++s) {
+        const Parameters own = parametersOf(shape, {{}, {s, stages}});
+        const bool hasCopy = isTied && s > 0 && s + 1 == stages;
+        EXPECT_EQ(own.firstIsInTwoStages, isTied && stages > 1 && (s == 0 || s + 1 == stages));
+        ASSERT_EQ(own.inWhole.size(), own.list.size());
+        for (size_t i = 0; i < own.list.size(); ++i)
+          EXPECT_EQ(own.list[i].name, whole.list[own.inWhole[i]].name);
+        EXPECT_TRUE(!hasCopy || own.inWhole[0] == 0);
+        all.insert(all.end(), own.inWhole.begin() + (hasCopy ? 1 : 0), own.inWhole.end());
+        size_t next = 0;
+        for (const Layer& layer : own.layers)
+          EXPECT_EQ(std::exchange(next, next + layer.count), layer.first);
+        EXPECT_EQ(next, own.list.size());
+      }
+      std::vector<size_t> each(whole.list.size());
+      std::iota(each.begin(), each.end(), size_t{0});
+      EXPECT_EQ(all, each) << model << " in " << stages;
+    }
+  }
+}
+
+// A head costs as much as some blocks, so that the last stage has fewer of them.
+TEST(Parameters, StagesAreBalanced) {
+  const auto blocksOf = [](const std::string& model, int64_t stages) {
+    const ModelShape shape = namedShape(model);
+    std::vector<int64_t> blocks;
+    for (int64_t s = 0; s < stages; ++s) {
+      const auto [first, end] = layersOf(shape, {s, stages});
+      blocks.push_back(end - first - (s == 0 ? 1 : 0) - (s + 1 == stages ? 1 : 0));
+    }
+    return blocks;
+  };
+  EXPECT_EQ(blocksOf("gpt", 2), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(blocksOf("gpt", 3), (std::vector<int64_t>{1, 2, 1}));
+  EXPECT_EQ(blocksOf("gpt", 4), (std::vector<int64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(blocksOf("neox-20b", 4), (std::vector<int64_t>{11, 11, 11, 11}));
+  EXPECT_EQ(blocksOf("gpt2-small", 2), (std::vector<int64_t>{9, 3}));    // its head is worth 5.4
+  EXPECT_EQ(blocksOf("bert-large", 2), (std::vector<int64_t>{12, 12}));  // and BERT's 0.4
 }
 
 // Each head has its own rows of the fused projections, and columns of what comes after attention.

@@ -60,6 +60,14 @@ TEST_F(Reference, SharedLayersLearnAsThoseOfOneProcess) {
   expectToFollow(serial(neox + "1"), neox + "2 --tensor 2");
 }
 
+// Layers in two stages: two such pipelines with three batches at a time, and one of tensor groups.
+TEST_F(Reference, APipelineLearnsAsOneProcess) {
+  expectToFollow(serial("--steps 30 --batch 6 --ranks 2"),
+                 "--steps 30 --batch 2 --grad-accum 3 --ranks 4 --pipeline 2 --shard zero3");
+  const std::string neox = "--model neox --steps 30 --heads 4 --batch ";
+  expectToFollow(serial(neox + "4"), neox + "2 --grad-accum 2 --ranks 4 --tensor 2 --pipeline 2");
+}
+
 TEST_F(Reference, WhateverIsShardedAdamWIsThatOfOneProcess) {
   const std::string flags = "--steps 30 --batch 2 --ranks 4 --shard ";
   const Curve right = serial(flags + "none");

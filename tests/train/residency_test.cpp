@@ -45,13 +45,15 @@ TEST(Residency, EachBucketComesAtMostOnceInAPass) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
     const size_t layers = 2 + random() % 9;
-    const bool tied = random() % 2 == 0;
+    const auto firstLayer = static_cast<FirstLayer>(random() % 3);
+    const bool tied = firstLayer != FirstLayer::kIsFirst;
+    const size_t first = firstLayer == FirstLayer::kIsLast ? 1 : 0;  // that forward begins with
     const auto cut = randomCut(random, layers);
-    Residency residency(cut, tied);
+    Residency residency(cut, firstLayer);
     Copies copies{residency};
     for (int micro = 0; micro < 2; ++micro) {
       copies.came.clear();
-      for (size_t layer = 0; layer + 1 < layers; ++layer) {
+      for (size_t layer = first; layer + 1 < layers; ++layer) {
         copies.use(cut, layer, Pass::kForward);
         copies.leave(layer, Pass::kForward);
       }
@@ -65,7 +67,7 @@ TEST(Residency, EachBucketComesAtMostOnceInAPass) {
       for (const auto& [bucket, times] : copies.came) EXPECT_EQ(times, 1) << bucket;
       copies.came.clear();
       lastStage(Pass::kBackward);
-      for (size_t layer = layers - 1; layer-- > 0;) {
+      for (size_t layer = layers - 1; layer-- > first;) {
         copies.use(cut, layer, Pass::kBackward);
         copies.leave(layer, Pass::kBackward);
       }

@@ -246,23 +246,34 @@ TEST_F(Runs, ResumesAtTheVerySampleOfOtherData) {
 // Each part has a folder; the last save that all of them have counts, whatever one has beyond it. It
 // may go on with more batches at a time.
 TEST_F(Runs, PartsOfAModelAreSavedAndResumedTogether) {
-  const std::string flags = "--steps 6 --batch 2 --tensor 2 --reproducible",
-                    save = folder_ / "save";
-  const Curve whole =
-      train(fmt::format("{} --ranks 2 --grad-accum 2 --save-every 2 --save {}", flags, save));
-  const std::string part = save + "/tensor-1-of-2/";
-  EXPECT_TRUE(std::filesystem::exists(part + "step-00000006"));
-  std::filesystem::remove_all(part + "step-00000006");
-  const Curve resumed = train(fmt::format("{} --ranks 4 --resume {} --save {}", flags, save, save));
-  EXPECT_EQ(resumed.losses, whole.losses);
-  EXPECT_EQ(resumed.weights, whole.weights);
-  for (const std::string& others : {std::string(), " --save " + save}) {  // which it might begin
-    const Outcome refused = shell(command(fmt::format("--resume {}{}", save, others)));
+  for (const char* way : {"tensor", "pipeline"}) {
+    SCOPED_TRACE(way);
+    const std::string save = folder_ / way,
+                      flags = fmt::format("--steps 6 --batch 2 --{} 2 --reproducible", way);
+    const Curve whole =
+        train(fmt::format("{} --ranks 2 --grad-accum 2 --save-every 2 --save {}", flags, save));
+    const std::string part = fmt::format("{}/{}-1-of-2/", save, way);
+    EXPECT_TRUE(std::filesystem::exists(part + "step-00000006"));
+    std::filesystem::remove_all(part + "step-00000006");
+    const Curve resumed =
+        train(fmt::format("{} --ranks 4 --resume {} --save {}", flags, save, save));
+    EXPECT_EQ(resumed.losses, whole.losses);
+    EXPECT_EQ(resumed.weights, whole.weights);
+    std::filesystem::remove(folder_ / "csv");
+  }
+  const std::string tensor = folder_ / "tensor", pipeline = folder_ / "pipeline";
+  for (const std::string& others : {std::string(), " --save " + tensor}) {  // which it might begin
+    const Outcome refused = shell(command(fmt::format("--resume {}{}", tensor, others)));
     EXPECT_EQ(refused.exitCode, 64);
     EXPECT_NE(refused.output.find("is of --tensor 2, and this run is of --tensor 1"),
               std::string::npos)
         << refused.output;
   }
+  const Outcome refused = shell(command("--tensor 2 --ranks 2 --resume " + pipeline));
+  EXPECT_NE(refused.output.find("is of --tensor 1 --pipeline 2, and this run is of --tensor 2 "
+                                "--pipeline 1; resume it with the same"),
+            std::string::npos)
+      << refused.output;
 }
 
 // Cut on the way in and put together on the way out, to the bit.
@@ -279,18 +290,25 @@ TEST_F(Runs, PartsOfAModelAreExportedAsOne) {
   const std::string learned = exported("");
   const std::string init = "--lr 0 --init-from " + folder_.write("init.pt", learned);
   EXPECT_TRUE(exported(init + " --ranks 2 --tensor 2 --params bf16") == learned);
+  const std::string tied = "--model gptneo ";  // the last stage has its embedding, too
+  const std::string learnedTied = exported(tied);
+  const std::string initTied = tied + "--lr 0 --init-from " + folder_.write("tied.pt", learnedTied);
+  EXPECT_TRUE(exported(initTied + " --ranks 4 --tensor 2 --pipeline 2") == learnedTied);
 }
 
-// A group reads one batch, with the cores of all of its ranks.
-TEST_F(Runs, FiguresOfATensorGroupAreOfAllItsRanks) {
-  const Outcome outcome = shell(command(fmt::format(
-      "--steps 3 --batch 2 --ranks 2 --tensor 2 --peak-tflops 2 --json {}", folder_ / "json")));
-  ASSERT_EQ(outcome.exitCode, 0) << outcome.output;
-  const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
-  const double sequences = json.at("sequences_per_s"), stepMs = json.at("step_ms");
-  EXPECT_NEAR(sequences * stepMs / 2e3, 1, 0.3) << "each rank has steps of its own";
-  EXPECT_NEAR(json.at("model_flops_utilization"), json.at("teraflop_per_s").get<double>() / (2 * 2),
-              1e-9);
+// A group reads one batch, with the cores of all of its ranks; a pipeline as well.
+TEST_F(Runs, FiguresOfRanksThatShareAModelAreOfAllOfThem) {
+  for (const char* way : {"tensor", "pipeline"}) {
+    const Outcome outcome = shell(command(fmt::format(
+        "--steps 3 --batch 2 --ranks 2 --{} 2 --peak-tflops 2 --json {}", way, folder_ / "json")));
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.output;
+    const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
+    const double sequences = json.at("sequences_per_s"), stepMs = json.at("step_ms");
+    EXPECT_NEAR(sequences * stepMs / 2e3, 1, 0.3) << "each rank has steps of its own";
+    EXPECT_NEAR(json.at("model_flops_utilization"),
+                json.at("teraflop_per_s").get<double>() / (2 * 2), 1e-9);
+    EXPECT_EQ(json.value("pipeline_idle", 0.0) > 0, way == std::string("pipeline"));
+  }
 }
 
 // Killed at random moments and resumed, on another number of ranks each time: each step that is

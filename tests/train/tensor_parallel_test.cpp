@@ -31,14 +31,14 @@ Floats zeros(const Parameters& parameters) {
 Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, Compute compute) {
   const TensorPart part =
       group == nullptr ? TensorPart{} : TensorPart{group->rank(), group->size()};
-  const Parameters own = parametersOf(shape, part);
+  const Parameters own = parametersOf(shape, {part, {}});
   Floats weights = zeros(own);
   Made made;
   made.gradients = zeros(own);
   std::vector<ParameterMemory> memory;
   for (size_t i = 0; i < weights.size(); ++i)
     memory.push_back({weights[i].data(), made.gradients[i].data()});
-  Model model(shape, compute, Element::kFloat32, Element::kFloat32, memory, group);
+  Model model(shape, compute, Element::kFloat32, Element::kFloat32, memory, {group});
   model.initialize(7);
   made.evaluated = model.evaluate(batch);
   made.loss = model.forward(batch);

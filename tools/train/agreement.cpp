@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 
-#include <vector>
-
 namespace weft::train {
 
-void agree(Communicator& team, const std::string& what, uint64_t value, Exit code, int64_t kinds) {
+void agree(Communicator& team, const std::string& what, uint64_t value, Exit code,
+           const std::vector<size_t>& like) {
   std::vector<uint64_t> values(static_cast<size_t>(team.size()));
   team.allGather(&value, values.data(), 1);
   for (size_t rank = 1; rank < values.size(); ++rank) {
-    const size_t same = rank % static_cast<size_t>(kinds);
+    const size_t same = like.empty() ? 0 : like[rank];
     if (values[rank] == values[same]) continue;
     throw SharedFailure(
         code,

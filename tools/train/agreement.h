@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tools/train/failure.h"
 #include "weft/weft.hpp"
@@ -18,9 +19,9 @@ class SharedFailure : public Failure {
 };
 
 // Collective: throws SharedFailure unless `value`, a fingerprint of `what`, is rank 0's on every
-// rank; or that of rank r % kinds on rank r.
+// rank; or that of rank like[r] on rank r.
 void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData,
-           int64_t kinds = 1);
+           const std::vector<size_t>& like = {});
 
 // Collective: rank 0 does it for all. Its Failure is a SharedFailure on every rank.
 void onRankZero(Communicator& team, const std::function<void()>& work);

@@ -11,6 +11,7 @@
 #include "tools/train/curve_file.h"
 #include "tools/train/failure.h"
 #include "tools/train/part_checkpoints.h"
+#include "tools/train/parts_of_model.h"
 #include "tools/train/reports/event_file.h"
 #include "tools/train/weights/initial_weights.h"
 
@@ -48,7 +49,7 @@ void checkSave(const std::string& folder) {
 
 // A run that saves where it resumes from begins there when it is started for the first time.
 void checkResume(const Options& options) {
-  if (options.resume.empty() || hasCheckpoint(options.resume, options.tensor) ||
+  if (options.resume.empty() || hasCheckpoint(options.resume, anyPartOf(options)) ||
       isSameFolder(options.resume, options.save))
     return;
   throw Failure(Exit::kUsage,
@@ -60,8 +61,8 @@ void checkResume(const Options& options) {
 // Not needed any more once this training has a checkpoint of its own.
 void checkStart(const Options& options) {
   const std::string& folder = options.startFrom;
-  const bool hasOwn = !options.resume.empty() && hasCheckpoint(options.resume, options.tensor);
-  if (folder.empty() || hasOwn || hasCheckpoint(folder, options.tensor)) return;
+  const bool hasOwn = !options.resume.empty() && hasCheckpoint(options.resume, anyPartOf(options));
+  if (folder.empty() || hasOwn || hasCheckpoint(folder, anyPartOf(options))) return;
   throw Failure(Exit::kUsage,
                 fmt::format("there is no checkpoint in --start-from {}; name the folder "
                             "that an earlier training had as --save",

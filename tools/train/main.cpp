@@ -13,6 +13,7 @@
 #include "tools/train/failure.h"
 #include "tools/train/files.h"
 #include "tools/train/options.h"
+#include "tools/train/parts_of_model.h"
 #include "tools/train/scaling.h"
 #include "tools/train/training_data.h"
 
@@ -23,7 +24,7 @@ namespace {
 void checkInput(const Options& options) {
   checkFiles(options);
   const TrainingData data(options);
-  const int64_t copies = std::max<int64_t>(options.ranks / options.tensor, 1);
+  const int64_t copies = std::max<int64_t>(options.ranks / anyPartOf(options).count(), 1);
   const int64_t samples = options.batch * options.accumulate * copies;
   data.training(static_cast<size_t>(samples));
   if (options.evalEvery > 0) data.validation(static_cast<size_t>(samples));

@@ -39,20 +39,30 @@ struct LayerHooks {
   Hook after;
 };
 
+// The ranks that have the rest of a model: those that share each layer with this one, and make all
+// calls but set() together; and the stages of a pipeline in their order, which pass on activations
+// through one communicator and their gradients through the other. Null where this rank has all.
+struct ModelGroups {
+  Communicator* tensor = nullptr;
+  Communicator* activations = nullptr;
+  Communicator* gradients = nullptr;
+
+  ModelPart part() const;
+};
+
 // One thread at a time.
 class Model {
  public:
   // Parameters and their gradients are views of the caller's memory, which must outlive this: one for
-  // each of parametersOf(shape), or of the part of it that is this rank's of `tensorGroup`, whose
-  // ranks share each layer and make all calls but set() together. Nothing of the memory is read or
-  // written here.
+  // each of parametersOf(shape, groups.part()), which all parameters here are numbered by. Nothing of
+  // the memory is read or written here.
   Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
-        std::span<const ParameterMemory> memory, Communicator* tensorGroup = nullptr);
+        std::span<const ParameterMemory> memory, const ModelGroups& groups = {});
   ~Model();
 
   // Draws initial weights of the whole model from a seed, in fp32 whatever the model computes with,
-  // one parameter after the other; they are read only during the call. Nothing of the model's memory
-  // is touched.
+  // one parameter after the other, and gives those of which this rank has a part, whole; they are read
+  // only during the call. Nothing of the model's memory is touched.
   void draw(uint64_t seed, const std::function<void(size_t parameter, const float*)>& take) const;
   // Fills the weights with those, or this rank's part of them, rounded to nearest.
   void initialize(uint64_t seed);
@@ -65,12 +75,19 @@ class Model {
 
   // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
-  // difference, plus the mean next-sentence loss.
+  // difference, plus the mean next-sentence loss. 0 where a later stage of a pipeline has it: that gets
+  // this one's activations, as this one waits for those of the stage before. Several batches may go
+  // forward before backward.
   double forward(const Batch& batch);
   // The same for validation: no backward follows.
   double evaluate(const Batch& batch);
-  // Adds `scale` * the gradients of that loss to the gradients.
+  // Adds `scale` * the gradients of that loss, of the first of the batches that have no backward yet,
+  // to the gradients. `scale` counts where the loss is; other stages wait for what the next one sends.
   void backward(double scale);
+  // No backward follows of what went forward.
+  void forget();
+  // Seconds that this stage has waited for its neighbours so far.
+  double waited() const;
 
  private:
   struct Torch;

@@ -16,6 +16,7 @@
 
 #include "perf/common/command_line.h"
 #include "tools/train/failure.h"
+#include "tools/train/parts_of_model.h"
 #include "tools/train/recipes.h"
 #include "tools/train/reports/price.h"
 #include "tools/train/sharding.h"
@@ -24,8 +25,9 @@ namespace weft::train {
 namespace {
 
 constexpr const char* kAbout =
-    "Trains GPT, GPT-J, GPT-Neo, GPT-NeoX, BERT or RoBERTa on the bytes of any text, data-parallel "
-    "and tensor-parallel over weft.\n"
+    "Trains GPT, GPT-J, GPT-Neo, GPT-NeoX, BERT or RoBERTa on the bytes of any text, "
+    "data-parallel, "
+    "tensor-parallel and in a pipeline over weft.\n"
     "The ranks are those that a launcher started (mpirun, srun, torchrun, WEFT_RANK and friends), "
     "or\n"
     "--ranks N local ones, or this process alone.";
@@ -103,6 +105,7 @@ void applyRecipe(CLI::App& app, Options& options) {
     option.add_result(value);
     option.run_callback();
     if (name == "--tensor") options.tensorIsRecipes = true;
+    if (name == "--pipeline") options.pipelineIsRecipes = true;
     options.recipeNotes += fmt::format(" {} {}", name, value);
   }
   options.recipeNotes += "; " + chosen.lacks;
@@ -180,6 +183,13 @@ void addCommunication(CLI::App& app, Options& options) {
          "--tensor", options.tensor,
          "Neighbouring ranks that share each layer (tensor parallelism), and so a batch; the "
          "others are data-parallel. Divides ranks and --heads")
+      ->check(tools::positive());
+  app.add_option(
+         "--pipeline", options.pipeline,
+         "Stages that have layers of their own (pipeline parallelism): each passes the batches of "
+         "a "
+         "step, --grad-accum of them, on to the next. With --tensor it divides the ranks; at most "
+         "--layers")
       ->check(tools::positive());
   app.add_option("--ranks", options.ranks, "Start this many ranks on this machine")
       ->check(CLI::Range(1, 4096));
@@ -369,30 +379,6 @@ void validateStart(const Options& options) {
     throw Failure(Exit::kUsage, "--start-from and --init-from both bring weights; leave one out");
 }
 
-// What does not depend on the number of ranks.
-void validateTensor(const Options& o) {
-  const auto refuse = [&](const std::string& why) {
-    throw Failure(Exit::kUsage, fmt::format("--tensor {} {}", o.tensor, why));
-  };
-  if (o.shape.heads % o.tensor != 0)
-    refuse(fmt::format("does not divide the {} --heads, of which each rank takes some",
-                       o.shape.heads));
-  if (o.shape.vocabulary < o.tensor)
-    refuse(fmt::format("is more than the {} rows of the embedding", o.shape.vocabulary));
-  if (o.stochastic && o.shape.vocabulary % o.tensor != 0)
-    refuse(
-        fmt::format("does not divide the vocabulary of {}, and then --rounding stochastic would "
-                    "round copies of a weight differently; choose another --vocab-size",
-                    o.shape.vocabulary));
-  if (o.optimizer != "adamw" && o.optimizer != "sgd")
-    refuse(
-        fmt::format("is for --optimizer adamw or sgd: {} takes norms of whole parameters, of "
-                    "which a rank has parts",
-                    o.optimizer));
-  if (o.independent) refuse("is for ranks that train together; leave out --independent");
-  if (!o.scaling.empty()) refuse("is for one run, and --scaling does several; leave one out");
-}
-
 void validate(const Options& options) {
   const ModelShape& shape = options.shape;
   if (shape.hidden % shape.heads != 0) {
@@ -419,7 +405,7 @@ void validate(const Options& options) {
   validateData(options);
   validateReport(options);
   validateStart(options);
-  if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
+  validateParts(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
   if (options.reproducible && options.wireBf16) {
     throw Failure(Exit::kUsage, "--reproducible needs --wire fp32");
@@ -447,21 +433,6 @@ void validate(const Options& options) {
   if (!options.scaling.empty() && !(options.price.empty() && options.targetLoss == 0))
     throw Failure(Exit::kUsage,
                   "--price and --target-loss are for one run, and --scaling does several");
-}
-
-// A recipe's degree is that of its machines: here it is what fits.
-Options withTensorFor(Options o, int ranks) {
-  const int64_t wanted = o.tensor;
-  if (o.tensorIsRecipes)
-    o.tensor =
-        std::gcd(std::gcd(wanted, int64_t{ranks}), std::gcd(o.shape.heads, o.shape.vocabulary));
-  if (o.tensor != wanted)
-    o.recipeNotes += fmt::format("; --tensor is {} here, which divides {} ranks and {} heads",
-                                 o.tensor, ranks, o.shape.heads);
-  if (ranks % o.tensor != 0)
-    throw Failure(Exit::kUsage,
-                  fmt::format("--tensor {} does not divide {} ranks", o.tensor, ranks));
-  return o;
 }
 
 }  // namespace
@@ -499,15 +470,15 @@ Options parseOptions(int argc, const char* const* argv) {
 }
 
 Options forRanks(const Options& given, int ranks) {
-  Options options = withTensorFor(given, ranks);
+  Options options = withPartsFor(given, ranks);
   if (options.globalBatch == 0) return options;
-  const int64_t copies = ranks / options.tensor, turn = options.batch * copies;
+  const int64_t copies = ranks / anyPartOf(options).count(), turn = options.batch * copies;
   if (options.globalBatch % turn != 0)
-    throw Failure(Exit::kUsage,
-                  fmt::format("--global-batch {} is no multiple of {} = {} {} x --batch {}; choose "
-                              "numbers that divide it",
-                              options.globalBatch, turn, copies,
-                              options.tensor > 1 ? "tensor groups" : "ranks", options.batch));
+    throw Failure(
+        Exit::kUsage,
+        fmt::format("--global-batch {} is no multiple of {} = {} {} x --batch {}; choose "
+                    "numbers that divide it",
+                    options.globalBatch, turn, copies, copiesInWords(options), options.batch));
   options.accumulate = options.globalBatch / turn;
   return options;
 }
@@ -524,14 +495,14 @@ std::string commonSettings(const Options& o) {
       "optimizer {} "
       "momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} eval {} {} keep {} tensor {}",
+      "shard {} reproducible {} threads {} split {} eval {} {} keep {} tensor {} pipeline {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor);
+      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
 }
 
 }  // namespace weft::train

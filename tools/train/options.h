@@ -71,8 +71,9 @@ struct Options {
   bool stochastic = false;  // rounding of bf16 weights
 
   // Communication.
-  int64_t tensor = 1;            // ranks that share each layer
-  bool tensorIsRecipes = false;  // so that it may be lower where so many do not fit
+  int64_t tensor = 1;                                       // ranks that share each layer
+  int64_t pipeline = 1;                                     // stages that have layers of their own
+  bool tensorIsRecipes = false, pipelineIsRecipes = false;  // may be lower where so many do not fit
   std::string shard = "none";
   bool reproducible = false;
   bool wireBf16 = false;
@@ -117,7 +118,7 @@ struct Options {
 Options parseOptions(int argc, const char* const* argv);
 
 // The same for so many ranks: how often a batch is repeated follows from --global-batch, and what of
-// its degree of tensor parallelism a recipe can have. Throws Failure if ranks or batch are not to be
+// its degrees of tensor and pipeline parallelism a recipe can have. Throws Failure if ranks or batch are not to be
 // divided.
 Options forRanks(const Options& given, int ranks);
 

@@ -1,38 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which ranks train together, and as what. Neighbours are a tensor group, whose ranks have a part of
-// each layer and the same batch; the ranks that have the same part are data parallel, and share it
-// (Megatron-LM's order, arXiv 1909.08053). Rank d T + t of T to a tensor group has part t and batch d.
-// Both have communicators of their own, each of which one thread uses: forward and backward the
-// tensor group's, the shard its copy of the data-parallel one. So calls of one never wait for calls
-// of the other that come later on another rank.
+// each layer and the same batch; the ranks that have the same part are data parallel, and share it;
+// and the stages of a pipeline have layers that follow each other (Megatron-LM's order, arXiv
+// 1909.08053 and 2104.04473). Rank (s D + d) T + t of D T to a stage and T to a tensor group has part
+// t of stage s, and batch d.
+// All have communicators of their own, each of which one thread uses: forward and backward the
+// tensor group's and those of the stages, the shard its copies of the others. So calls of one never
+// wait for calls of another that come later on another rank.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "tools/train/tensor_part.h"
+#include "tools/train/model_part.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
 
 class ParallelGroups {
  public:
-  // Collective. `all`, which outlives this, is cut into tensor groups of so many, which divides it.
-  // Reproducible ones add in the same order wherever their ranks are.
-  ParallelGroups(Communicator& all, int64_t tensor, bool reproducible);
+  // Collective. `all`, which outlives this, is cut into stages and tensor groups of so many, which
+  // divide it. Reproducible tensor groups add in the same order wherever their ranks are.
+  ParallelGroups(Communicator& all, int64_t tensor, int64_t stages, bool reproducible);
 
   Communicator& all() { return all_; }
   // Those that have this rank's part, by batch.
-  Communicator& data() { return part_.count == 1 ? all_ : data_; }
-  // Null where each rank has the whole model.
-  Communicator* tensor() { return part_.count == 1 ? nullptr : &tensor_; }
-  TensorPart part() const { return part_; }
+  Communicator& data() { return part_.count() == 1 ? all_ : data_; }
+  // Those that share each layer, by part; null where there is one.
+  Communicator* tensor() { return orNull(tensor_); }
+  // The stages, in their order, twice; null where there is one.
+  Communicator* activations() { return orNull(activations_); }
+  Communicator* gradients() { return orNull(gradients_); }
+  // The first and the last stage, which both have a tied embedding; null in others.
+  Communicator* ends() { return orNull(ends_); }
+  // Those that have this rank's batch, by part; null where each rank has the whole model.
+  Communicator* parts();
+
+  ModelPart part() const { return part_; }
   // The rank of `all` with a part and a rank of data().
-  int64_t rankOf(int64_t part, int64_t dataRank) const { return dataRank * part_.count + part; }
+  int64_t rankOf(int64_t part, int64_t dataRank) const;
+  // By rank of `all`, the first rank that has the same part.
+  std::vector<size_t> firstOfPart() const;
 
  private:
+  static Communicator* orNull(Communicator& ranks) { return ranks ? &ranks : nullptr; }
+
   Communicator& all_;
-  TensorPart part_;
-  Communicator data_, tensor_;
+  int64_t dataRanks_;
+  ModelPart part_;
+  Communicator data_, tensor_, activations_, gradients_, ends_, parts_;
 };
 
 }  // namespace weft::train

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/parameters.h"
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "tools/train/models/bert_layers.h"
@@ -11,6 +13,39 @@
 #include "tools/train/models/neox_layers.h"
 
 namespace weft::train {
+namespace {
+
+constexpr double kMaskedShare =
+    0.15;  // of the tokens of BERT's samples, which alone reach its head
+
+// What a token costs is a product with each matrix that it passes.
+double costOf(const Parameters& whole, const Layer& layer) {
+  double cost = 0;
+  for (size_t i = layer.first; i < layer.first + layer.count; ++i)
+    if (whole.list[i].shape.size() > 1) cost += static_cast<double>(whole.list[i].size());
+  return cost;
+}
+
+// The last stage has the head as well, so that fewer blocks of it take as long as the others'.
+int64_t blocksOfLastStage(const Parameters& whole, const ModelShape& shape, int64_t others) {
+  const double block = costOf(whole, whole.layers[1]);
+  const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast;
+  double head = costOf(whole, whole.layers.back());
+  if (isTied) head += static_cast<double>(whole.list[0].size());
+  if (fillsMasks(shape.family)) head *= kMaskedShare;
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t last = shape.layers - others; last > 0; --last) {
+    const int64_t longest = (shape.layers - last + others - 1) / others;
+    const double slowest =
+        std::max(static_cast<double>(longest) * block, static_cast<double>(last) * block + head);
+    if (slowest < least) best = last;
+    least = std::min(least, slowest);
+  }
+  return best;
+}
+
+}  // namespace
 
 size_t Parameter::size() const {
   return static_cast<size_t>(
@@ -45,10 +80,35 @@ Parameters parametersOf(const ModelShape& shape) {
   return declaration.take();
 }
 
-Parameters parametersOf(const ModelShape& shape, TensorPart part) {
-  Parameters parameters = parametersOf(shape);
-  for (Parameter& parameter : parameters.list) parameter.shape = shapeOfPart(parameter, part);
-  return parameters;
+Range layersOf(const ModelShape& shape, PipelineStage stage) {
+  const int64_t blocks = shape.layers, others = stage.count - 1;
+  const int64_t last = others == 0 ? blocks : blocksOfLastStage(parametersOf(shape), shape, others);
+  const auto firstBlock = [&](int64_t index) {
+    return index == others ? blocks - last : (blocks - last) * index / std::max<int64_t>(others, 1);
+  };
+  return {stage.isFirst() ? 0 : firstBlock(stage.index) + 1,
+          stage.isLast() ? blocks + 2 : firstBlock(stage.index + 1) + 1};
+}
+
+Parameters parametersOf(const ModelShape& shape, const ModelPart& part) {
+  const Parameters whole = parametersOf(shape);
+  const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast, isCut = part.stage.count > 1;
+  Parameters own;
+  own.firstIsInTwoStages = isTied && isCut && (part.stage.isFirst() || part.stage.isLast());
+  const auto take = [&](const Layer& layer) {
+    own.layers.push_back({own.list.size(), layer.count});
+    for (size_t i = layer.first; i < layer.first + layer.count; ++i) {
+      own.inWhole.push_back(i);
+      own.list.push_back(whole.list[i]);
+      own.list.back().shape = shapeOfPart(whole.list[i], part.tensor);
+    }
+  };
+  if (own.firstIsInTwoStages && part.stage.isLast()) take({0, 1});
+  const auto [first, end] = layersOf(shape, part.stage);
+  std::for_each(whole.layers.begin() + first, whole.layers.begin() + end, take);
+  if (!isCut) own.firstLayer = whole.firstLayer;
+  if (own.firstIsInTwoStages && part.stage.isLast()) own.firstLayer = FirstLayer::kIsLast;
+  return own;
 }
 
 }  // namespace weft::train

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/model_part.h"
 #include "tools/train/model_shape.h"
-#include "tools/train/tensor_part.h"
 
 namespace weft::train {
 
@@ -29,16 +29,27 @@ struct Layer {
   size_t count;
 };
 
+// When forward uses the first layer: once more with the last one, if its embedding is tied, and with
+// that alone in the last stage of a pipeline.
+enum class FirstLayer { kIsFirst, kIsFirstAndLast, kIsLast };
+
 struct Parameters {
-  std::vector<Parameter> list;    // in order of first use; matrices are [outputs, inputs]
-  std::vector<Layer> layers;      // tile the list
-  bool firstIsUsedAgain = false;  // the first layer, whose embedding is tied, with the last one
+  std::vector<Parameter> list;  // in order of first use; matrices are [outputs, inputs]
+  std::vector<Layer> layers;    // tile the list
+  FirstLayer firstLayer = FirstLayer::kIsFirst;
+
+  // Of a part of a model.
+  std::vector<size_t> inWhole;      // which of the whole model's each of the list is
+  bool firstIsInTwoStages = false;  // a tied embedding, which the last stage has for the head
 
   size_t size() const;  // elements of all
 };
 
 Parameters parametersOf(const ModelShape& shape);
-// Those of one part of it: the same ones, most of them smaller.
-Parameters parametersOf(const ModelShape& shape, TensorPart part);
+// Those of one part of it: some of the same ones, most of them smaller.
+Parameters parametersOf(const ModelShape& shape, const ModelPart& part);
+// The layers of a stage, of those of the whole model. Every stage has a block or more, and none takes
+// longer than it must; the first also has the embedding, the last one the head.
+Range layersOf(const ModelShape& shape, PipelineStage stage);
 
 }  // namespace weft::train

@@ -18,17 +18,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of how many parts there are checkpoints; 0: of none.
-int64_t partsIn(const std::string& folder) {
-  if (hasCheckpoint(folder)) return 1;
+// The part that a folder of this name is of, if it is one.
+std::optional<ModelPart> partNamed(const std::string& name) {
+  ModelPart part;
+  auto& [tensor, stage] = part;
+  const char* rest = name.c_str();
+  int read = 0;
+  if (std::sscanf(rest, "pipeline-%ld-of-%ld%n", &stage.index, &stage.count, &read) == 2)
+    rest += read + (rest[read] == '-' ? 1 : 0);
+  if (std::sscanf(rest, "tensor-%ld-of-%ld", &tensor.index, &tensor.count) != 2) tensor = {};
+  if (folderOfPart("", part) != "/" + name) return {};
+  return part;
+}
+
+// One of the parts that there are checkpoints of.
+std::optional<ModelPart> anyPartIn(const std::string& folder) {
+  if (hasCheckpoint(folder)) return ModelPart{};
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none)) {
-    int64_t index = 0, count = 0;
-    const std::string name = entry.path().filename();
-    if (std::sscanf(name.c_str(), "tensor-%ld-of-%ld", &index, &count) == 2 && count > 1)
-      return count;
-  }
-  return 0;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    if (const auto part = partNamed(entry.path().filename())) return part;
+  return {};
+}
+
+bool isCutAlike(const ModelPart& a, const ModelPart& b) {
+  return a.tensor.count == b.tensor.count && a.stage.count == b.stage.count;
+}
+
+std::string inWords(const ModelPart& part, bool withPipeline) {
+  return fmt::format("--tensor {}{}", part.tensor.count,
+                     withPipeline ? fmt::format(" --pipeline {}", part.stage.count) : "");
 }
 
 // By the numbers of its saves, the checkpoints of a part. One that is not to be read is none.
@@ -49,39 +67,44 @@ std::map<uint64_t, std::string> savesIn(const std::string& folder) {
 
 }  // namespace
 
-std::string folderOfPart(const std::string& folder, TensorPart part) {
-  if (part.count == 1) return folder;
-  return fmt::format("{}/tensor-{}-of-{}", folder, part.index, part.count);
+std::string folderOfPart(const std::string& folder, const ModelPart& part) {
+  const auto& [tensor, stage] = part;
+  std::string name;
+  if (stage.count > 1) name = fmt::format("/pipeline-{}-of-{}", stage.index, stage.count);
+  if (tensor.count > 1)
+    name += fmt::format("{}tensor-{}-of-{}", name.empty() ? "/" : "-", tensor.index, tensor.count);
+  return folder + name;
 }
 
-bool hasCheckpoint(const std::string& folder, int64_t parts) {
-  if (parts == 1 ? hasCheckpoint(folder) : lastSaveOfAll(folder, parts).has_value()) return true;
-  const int64_t found = partsIn(folder);
-  if (found != 0 && found != parts)
-    throw Failure(Exit::kUsage,
-                  fmt::format("the checkpoint in {} is of --tensor {}, and this run is of --tensor "
-                              "{}; resume it with the same, or export it and --init-from that",
-                              folder, found, parts));
-  return false;
+bool hasCheckpoint(const std::string& folder, const ModelPart& any) {
+  if (any.count() == 1 ? hasCheckpoint(folder) : lastSaveOfAll(folder, any).has_value())
+    return true;
+  const std::optional<ModelPart> found = anyPartIn(folder);
+  if (!found || isCutAlike(*found, any)) return false;
+  const bool withPipeline = found->stage.count > 1 || any.stage.count > 1;
+  throw Failure(Exit::kUsage,
+                fmt::format("the checkpoint in {} is of {}, and this run is of {}; resume it with "
+                            "the same, or export it and --init-from that",
+                            folder, inWords(*found, withPipeline), inWords(any, withPipeline)));
 }
 
-std::optional<uint64_t> lastSaveOfAll(const std::string& folder, int64_t parts) {
+std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any) {
   std::map<uint64_t, int64_t> having;
-  for (int64_t i = 0; i < parts; ++i)
-    for (const auto& [save, path] : savesIn(folderOfPart(folder, {i, parts}))) ++having[save];
-  std::erase_if(having, [&](const auto& each) { return each.second != parts; });
+  for (int64_t i = 0; i < any.count(); ++i)
+    for (const auto& [save, path] : savesIn(folderOfPart(folder, any.at(i)))) ++having[save];
+  std::erase_if(having, [&](const auto& each) { return each.second != any.count(); });
   if (having.empty()) return {};
   return having.rbegin()->first;
 }
 
-std::string pathOfSave(const std::string& folder, TensorPart part, uint64_t save) {
+std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save) {
   return savesIn(folderOfPart(folder, part)).at(save);
 }
 
 // lib/shard's folder says which is its last one in a file `latest`; the others it drops in time.
-void goBackTo(const std::string& folder, int64_t parts, uint64_t save) {
-  for (int64_t i = 0; i < parts; ++i) {
-    const fs::path path = pathOfSave(folder, {i, parts}, save);
+void goBackTo(const std::string& folder, const ModelPart& any, uint64_t save) {
+  for (int64_t i = 0; i < any.count(); ++i) {
+    const fs::path path = pathOfSave(folder, any.at(i), save);
     tools::ReportFile(path.parent_path() / "latest").write(path.filename().string() + '\n');
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of a model that tensor parallelism has cut: a folder for each part,
-// DIR/tensor-1-of-2, in which lib/shard keeps the last two. Parts are written side by side, so a run
+// Checkpoints of a model that tensor or pipeline parallelism has cut: a folder for each part,
+// DIR/tensor-1-of-2, DIR/pipeline-0-of-4 or DIR/pipeline-0-of-4-tensor-1-of-2, in which lib/shard keeps
+// the last two. Parts are written side by side, so a run
 // that dies may leave one a save ahead of the others: what counts is the last save that all have.
 #pragma once
 
@@ -8,21 +9,22 @@
 #include <optional>
 #include <string>
 
-#include "tools/train/tensor_part.h"
+#include "tools/train/model_part.h"
 
 namespace weft::train {
 
 // DIR itself where there is one part.
-std::string folderOfPart(const std::string& folder, TensorPart part);
+std::string folderOfPart(const std::string& folder, const ModelPart& part);
 
-// Is there anything to resume for so many parts? Throws Failure if what is there has another number.
-bool hasCheckpoint(const std::string& folder, int64_t parts);
+// Is there anything to resume of a model that is cut as for `any` of its parts? Throws Failure if what
+// is there is cut otherwise.
+bool hasCheckpoint(const std::string& folder, const ModelPart& any);
 
 // The number that the last save of all parts has, which is `save` in its caller's JSON.
-std::optional<uint64_t> lastSaveOfAll(const std::string& folder, int64_t parts);
+std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any);
 // Where a part has it.
-std::string pathOfSave(const std::string& folder, TensorPart part, uint64_t save);
+std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save);
 // Makes it the last one of all parts, so that what some have beyond it is not taken for one of all.
-void goBackTo(const std::string& folder, int64_t parts, uint64_t save);
+void goBackTo(const std::string& folder, const ModelPart& any, uint64_t save);
 
 }  // namespace weft::train

@@ -81,9 +81,10 @@ const std::vector<Recipe>& recipes() {
         {"--params", "bf16-only"},
         {"--rounding", "stochastic"},
         {"--tensor", "8"},
+        {"--pipeline", "4"},
         {"--shard", "zero1"}},
-       "its learning rate was not told; the job had 4 such groups to a copy of the model (pipeline "
-       "parallel), here each has all layers; --tensor is lower where so many do not fit"},
+       "its learning rate was not told; --tensor and --pipeline are lower where so many do not "
+       "fit"},
       {"gptj-smp",
        {{"--model", "gptj-6b"}, {"--shard", "mics"}},
        "a fine-tuning on SST-2 in fp16, of which weft-train has neither; hyper-parameters and the "

@@ -12,6 +12,8 @@
 #include "perf/common/machine.h"
 #include "perf/common/program.h"
 #include "tools/train/curve_file.h"
+#include "tools/train/parts_of_model.h"
+#include "tools/train/pipeline_schedule.h"
 #include "tools/train/reports/model_flops.h"
 #include "tools/train/reports/plot.h"
 #include "tools/train/reports/run_page.h"
@@ -39,7 +41,7 @@ double meanLossOfLastTenth(const std::vector<StepRecord>& steps) {
 RunRecord emptyRecord(const Options& o, int ranks) {
   RunRecord run;
   run.ranks = ranks;
-  run.sequencesPerStep = static_cast<double>(o.batch * o.accumulate * ranks / o.tensor);
+  run.sequencesPerStep = static_cast<double>(o.batch * o.accumulate * ranks / anyPartOf(o).count());
   run.tokensPerStep = run.sequencesPerStep * static_cast<double>(o.length);
   run.flopsPerToken = flopsPerToken(o.shape, o.length);
   run.peakTeraflops = o.peakTeraflops;
@@ -74,6 +76,7 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
+  if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
   for (const Setting& each : options.settings) json["settings"][each.name] = each.value;
@@ -87,6 +90,7 @@ void PaceMeter::add(const StepReport& report) {
   steps_.push_back(report.seconds);
   exposed_.push_back(report.exposedSeconds);
   wire_.push_back(report.wireBytes);
+  stageWaits_.push_back(report.stageWaitSeconds);
 }
 
 Pace PaceMeter::pace() const {
@@ -94,7 +98,8 @@ Pace PaceMeter::pace() const {
   const auto from = static_cast<std::ptrdiff_t>(skip);
   return {median({steps_.begin() + from, steps_.end()}),
           median({exposed_.begin() + from, exposed_.end()}),
-          median({wire_.begin() + from, wire_.end()})};
+          median({wire_.begin() + from, wire_.end()}),
+          median({stageWaits_.begin() + from, stageWaits_.end()})};
 }
 
 Report::Report(const Options& options, int ranks)
@@ -233,6 +238,11 @@ void Report::finish(Summary summary) {
 void Report::printSummary(const Summary& summary) {
   print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
                     summary.loadMs, summary.loadWaitMs));
+  if (summary.pipelineIdle)
+    print(fmt::format(
+        "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
+        "took equally long\n",
+        100 * *summary.pipelineIdle, 100 * pipelineBubble(options_.pipeline, options_.accumulate)));
   print(fmt::format(
       "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
       "communication exposed {:.1f} %, weights {:016x}\n",

@@ -24,7 +24,8 @@ namespace weft::train {
 struct Pace {
   double stepSeconds = 0;
   double exposedSeconds = 0;
-  double wireBytes = 0;  // a parameter
+  double wireBytes = 0;         // a parameter
+  double stageWaitSeconds = 0;  // for other stages of a pipeline
 };
 
 class PaceMeter {
@@ -38,6 +39,7 @@ class PaceMeter {
   std::vector<double> steps_;
   std::vector<double> exposed_;
   std::vector<double> wire_;
+  std::vector<double> stageWaits_;
 };
 
 class Report {

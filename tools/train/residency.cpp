@@ -6,14 +6,16 @@
 
 namespace weft::train {
 
-Residency::Residency(std::vector<std::set<int>> buckets, bool firstIsUsedAgain)
+Residency::Residency(std::vector<std::set<int>> buckets, FirstLayer firstLayer)
     : buckets_(std::move(buckets)), atTheTurn_(buckets_.back()) {
-  if (firstIsUsedAgain) atTheTurn_.insert(buckets_.front().begin(), buckets_.front().end());
+  if (firstLayer != FirstLayer::kIsFirst)
+    atTheTurn_.insert(buckets_.front().begin(), buckets_.front().end());
   for (size_t layer = 0; layer < buckets_.size(); ++layer) {
     for (const int bucket : buckets_[layer]) {
       if (uses_.size() <= static_cast<size_t>(bucket))
         uses_.resize(static_cast<size_t>(bucket) + 1);
-      uses_[static_cast<size_t>(bucket)] += firstIsUsedAgain && layer == 0 ? 2 : 1;
+      uses_[static_cast<size_t>(bucket)] +=
+          firstLayer == FirstLayer::kIsFirstAndLast && layer == 0 ? 2 : 1;
     }
   }
 }

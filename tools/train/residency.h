@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "tools/train/parameters.h"
+
 namespace weft::train {
 
 enum class Pass { kForward, kBackward };
@@ -16,8 +18,8 @@ enum class Pass { kForward, kBackward };
 class Residency {
  public:
   // By layer, in the order in which forward uses them, its buckets, of which forward uses the last
-  // one first. `firstIsUsedAgain`: the first layer is used once more, with the last one.
-  Residency(std::vector<std::set<int>> buckets, bool firstIsUsedAgain);
+  // one first; but for the first layer, which is used when `firstLayer` says.
+  Residency(std::vector<std::set<int>> buckets, FirstLayer firstLayer);
 
   // Before a use of a layer: the buckets that must be there, in order, and the one to begin to bring
   // for the layers after it, or -1.

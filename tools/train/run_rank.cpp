@@ -19,6 +19,7 @@
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/parallel_groups.h"
 #include "tools/train/part_checkpoints.h"
+#include "tools/train/parts_of_model.h"
 #include "tools/train/report.h"
 #include "tools/train/termination.h"
 #include "tools/train/trainer.h"
@@ -67,6 +68,13 @@ const char* weightsInWords(const Options& options) {
   }
 }
 
+std::string partsInWords(const Options& o) {
+  std::string words;
+  if (o.tensor > 1) words += fmt::format(", each layer on {} ranks", o.tensor);
+  if (o.pipeline > 1) words += fmt::format(", a pipeline of {} stages", o.pipeline);
+  return words;
+}
+
 void printHead(Report& report, const Options& o, const Communicator& world, int threads,
                const Trainer& trainer, const TrainingData& data) {
   const weftShardInfo_t info = trainer.info();
@@ -81,23 +89,24 @@ void printHead(Report& report, const Options& o, const Communicator& world, int 
                   o.wireBf16 ? "bf16" : "fp32", info.buckets, o.bucketMb,
                   o.noOverlap ? ", not overlapped" : ""));
   report.head(fmt::format("{}, shard {}{}{}: {:.1f} MB of weights, gradients and state a rank",
-                          o.optimizer, o.shard,
-                          o.tensor > 1 ? fmt::format(", each layer on {} ranks", o.tensor) : "",
+                          o.optimizer, o.shard, partsInWords(o),
                           o.reproducible ? ", reproducible at this --threads and --batch" : "",
                           static_cast<double>(info.bytes) / 1e6));
-  const int64_t copies = world.size() / o.tensor;
+  const int64_t copies = world.size() / anyPartOf(o).count();
   report.head(fmt::format("data: {}; a step is {} {} x {} x {} = {} sequences; seed {}",
-                          data.description(), copies, o.tensor > 1 ? "tensor groups" : "ranks",
-                          o.batch, o.accumulate, o.batch * o.accumulate * copies, o.seed));
+                          data.description(), copies, copiesInWords(o), o.batch, o.accumulate,
+                          o.batch * o.accumulate * copies, o.seed));
 }
 
 // All ranks' pace, by rank.
 std::vector<Pace> gatherPaces(Communicator& world, const Pace& mine) {
-  const double words[3] = {mine.stepSeconds, mine.exposedSeconds, mine.wireBytes};
-  std::vector<double> all(3 * static_cast<size_t>(world.size()));
-  world.allGather(words, all.data(), 3);
+  const double words[4] = {mine.stepSeconds, mine.exposedSeconds, mine.wireBytes,
+                           mine.stageWaitSeconds};
+  std::vector<double> all(4 * static_cast<size_t>(world.size()));
+  world.allGather(words, all.data(), 4);
   std::vector<Pace> paces;
-  for (size_t i = 0; i < all.size(); i += 3) paces.push_back({all[i], all[i + 1], all[i + 2]});
+  for (size_t i = 0; i < all.size(); i += 4)
+    paces.push_back({all[i], all[i + 1], all[i + 2], all[i + 3]});
   return paces;
 }
 
@@ -116,17 +125,23 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   summary.ranks = static_cast<int>(paces.size());
   for (const Pace& pace : paces) {
     summary.sequencesPerSecond += static_cast<double>(options.batch * options.accumulate) /
-                                  static_cast<double>(options.tensor) / pace.stepSeconds;
+                                  static_cast<double>(anyPartOf(options).count()) /
+                                  pace.stepSeconds;
     summary.stepMs += pace.stepSeconds * 1e3 / static_cast<double>(paces.size());
     summary.exposedMs += pace.exposedSeconds * 1e3 / static_cast<double>(paces.size());
     summary.wireBytes += pace.wireBytes / static_cast<double>(paces.size());
+  }
+  if (options.pipeline > 1) {
+    double idle = 0;
+    for (const Pace& pace : paces) idle += pace.stageWaitSeconds / pace.stepSeconds;
+    summary.pipelineIdle = idle / static_cast<double>(paces.size());
   }
   summary.tokensPerSecond = summary.sequencesPerSecond * static_cast<double>(options.length);
   return summary;
 }
 
-bool isThereToResume(const std::string& folder, Communicator& team, int64_t tensor) {
-  int32_t has = team.rank() == 0 && hasCheckpoint(folder, tensor);
+bool isThereToResume(const Options& options, Communicator& team) {
+  int32_t has = team.rank() == 0 && hasCheckpoint(options.resume, anyPartOf(options));
   team.broadcast(&has, &has, 1);
   return has != 0;
 }
@@ -202,7 +217,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
                               "sums depend on it; give --threads {}",
                               actualComputeThreads(), threads, actualComputeThreads()));
   }
-  ParallelGroups groups(team, options.tensor, options.reproducible);
+  ParallelGroups groups(team, options.tensor, options.pipeline, options.reproducible);
   Trainer trainer(options, groups, data);
   checkAttentionFits(options, bytesOfThisHost());
 
@@ -211,7 +226,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
     report.emplace(options, world.size());
     printHead(*report, options, world, threads, trainer, data);
   }
-  if (!options.resume.empty() && isThereToResume(options.resume, team, options.tensor)) {
+  if (!options.resume.empty() && isThereToResume(options, team)) {
     trainer.resume(options.resume);
     if (report) report->head(fmt::format("resumed at step {}", trainer.begun()));
   } else if (!options.startFrom.empty()) {

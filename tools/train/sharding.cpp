@@ -44,12 +44,15 @@ weftShardConfig_t configOf(const Options& options, ParallelGroups& groups) {
   config.bucketElements =
       static_cast<size_t>(std::max(options.bucketMb * 1e6 / sizeof(float), 1.0));
   config.reproducible = options.reproducible;
-  if (groups.tensor() != nullptr) config.parts = *groups.tensor();
+  if (groups.parts() != nullptr) config.parts = *groups.parts();
   return config;
 }
 
-unsigned flagsOf(const Parameter& parameter, TensorPart part) {
-  const bool isCopy = part.index > 0 && parameter.split == Split{};
+unsigned flagsOf(const Parameters& all, size_t i, const ModelPart& part) {
+  const Parameter& parameter = all.list[i];
+  const bool isOfTensorGroup = part.tensor.index > 0 && parameter.split == Split{};
+  const bool isOfFirstStage = all.firstIsInTwoStages && i == 0 && !part.stage.isFirst();
+  const bool isCopy = isOfTensorGroup || isOfFirstStage;
   return (parameter.decay ? 0 : WEFT_PARAM_NO_DECAY) | (isCopy ? WEFT_PARAM_COPY : 0);
 }
 
@@ -63,8 +66,8 @@ ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& gro
   for (const Parameter& p : parameters.list) shapes.emplace_back(p.shape.begin(), p.shape.end());
   for (size_t i = 0; i < count_; ++i) {
     const Parameter& p = parameters.list[i];
-    list.push_back({p.name.c_str(), p.size(), flagsOf(p, groups.part()), -1, shapes[i].data(),
-                    static_cast<int>(shapes[i].size())});
+    list.push_back({p.name.c_str(), p.size(), flagsOf(parameters, i, groups.part()), -1,
+                    shapes[i].data(), static_cast<int>(shapes[i].size())});
   }
   const weftShardConfig_t config = configOf(options, groups);
   weftShard_t made = nullptr;
@@ -80,7 +83,7 @@ ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& gro
       buckets[layer].insert(bucket);
     }
   }
-  residency_.emplace(std::move(buckets), parameters.firstIsUsedAgain);
+  residency_.emplace(std::move(buckets), parameters.firstLayer);
 }
 
 std::vector<ParameterMemory> ShardedParameters::memory() const {

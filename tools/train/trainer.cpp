@@ -67,10 +67,12 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, groups))
                                         : nullptr),
       whole_(parametersOf(options.shape)),
-      specification_(parametersOf(options.shape, groups.part()).list),
-      shard_(options, groups, parametersOf(options.shape, groups.part())),
+      own_(parametersOf(options.shape, groups.part())),
+      shard_(options, groups, own_),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
-             elementOf(options), Element::kFloat32, shard_.memory(), groups.tensor()),
+             elementOf(options), Element::kFloat32, shard_.memory(),
+             {groups.tensor(), groups.activations(), groups.gradients()}),
+      turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
       data_(data.fingerprint()),
@@ -81,8 +83,11 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   agree(all_, "command line", fingerprint(std::span<const char>(settings)));
   agree(all_, "training text", data_);
   agree(all_, "vocabulary", batches_->vocabularyFingerprint());
+  if (own_.firstIsInTwoStages)
+    tied_.emplace(*groups.ends(), shard_.memory()[0].gradient, own_.list[0].size());
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) {
+    if (tied_ && parameter == 0) return;  // not before backward has ended
     if (options_.noOverlap)
       late_.push_back(parameter);
     else
@@ -94,11 +99,12 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
 // In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.
 void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)>& take) const {
   const auto takePart = [&](size_t i, const float* whole) {
-    take(i, partOf(whole_.list[i], groups_.part(), whole).data());
+    const Parameter& of = whole_.list[own_.inWhole[i]];
+    take(i, partOf(of, groups_.part().tensor, whole).data());
   };
   if (options_.initFrom.empty()) return model_.draw(options_.seed, takePart);
   const InitialWeights stored(options_.initFrom, options_.shape);
-  for (size_t i = 0; i < specification_.size(); ++i) takePart(i, stored.of(i).data());
+  for (size_t i = 0; i < own_.list.size(); ++i) takePart(i, stored.of(own_.inWhole[i]).data());
 }
 
 void Trainer::shareInitialWeights() {
@@ -113,12 +119,12 @@ void Trainer::shareInitialWeights() {
 void Trainer::shareFp32Weights() {
   std::vector<float> weights;
   const auto share = [&](size_t parameter, const float* drawn) {
-    weights.resize(specification_[parameter].size());
+    weights.resize(own_.list[parameter].size());
     groups_.data().broadcast(drawn, weights.data(), weights.size());
     check(weftShardSetWeights(shard_, parameter, weights.data()));
   };
   if (groups_.data().rank() == 0) return visitInitialWeights(share);
-  for (size_t i = 0; i < specification_.size(); ++i) share(i, nullptr);
+  for (size_t i = 0; i < own_.list.size(); ++i) share(i, nullptr);
 }
 
 // Forward begins when the first layer's weights are there; sharded ones are gathered while the
@@ -134,7 +140,10 @@ std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) 
   const double firstLoss =
       model_.forward(ahead_.take());  // while the step before is still going on
   const std::optional<StepReport> before = finish();
-  if (before && before->stop != Stop::kNo) return before;
+  if (before && before->stop != Stop::kNo) {
+    model_.forget();
+    return before;
+  }
   passes(firstLoss, wantsStop);
   underWay_ = true;
   return options_.noOverlap ? finish() : before;
@@ -158,6 +167,7 @@ std::optional<StepReport> Trainer::finish() {
                           seconds,
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(shard_.info().elements),
+                          model_.waited() - std::exchange(waited_, model_.waited()),
                           agreedStop()};
   ++ended_;
   underWay_ = false;
@@ -167,7 +177,10 @@ std::optional<StepReport> Trainer::finish() {
 void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
   if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) return;
   std::string who = "some parameter";
-  if (stats.badPart >= 0) who = specification_[static_cast<size_t>(stats.badParam)].name;
+  if (stats.badPart >= 0) {
+    const ModelPart part = groups_.part().at(stats.badPart);
+    who = parametersOf(options_.shape, part).list.at(static_cast<size_t>(stats.badParam)).name;
+  }
   if (stats.badRank >= 0)  // none, where a sum overflowed
     who += fmt::format(" on rank {}", groups_.rankOf(stats.badPart, stats.badRank));
   throw SharedFailure(
@@ -217,20 +230,31 @@ std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uin
 }
 
 void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
-  for (int64_t micro = 0; micro < options_.accumulate; ++micro) {
+  for (const auto& [pass, micro] : turns_) {
+    if (pass == Pass::kForward) {
+      mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : model_.forward(ahead_.take());
+      continue;
+    }
     const bool last = micro + 1 == options_.accumulate;
-    mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : model_.forward(ahead_.take());
     if (last) {  // the losses travel under backward as well
       mine_.back() = static_cast<double>(wantsStop());
       all_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
     }
-    const weftStepArgs_t args = stepArgs(last);
-    check(weftStepBegin(shard_, &args));
-    model_.backward(1.0);
-    for (const size_t parameter : late_) check(weftGradReady(shard_, parameter));
-    late_.clear();
-    check(weftGradDone(shard_));
+    backward(last);
   }
+}
+
+void Trainer::backward(bool last) {
+  const weftStepArgs_t args = stepArgs(last);
+  check(weftStepBegin(shard_, &args));
+  model_.backward(1.0);
+  if (tied_) {
+    tied_->passed(last);
+    check(weftGradReady(shard_, 0));
+  }
+  for (const size_t parameter : late_) check(weftGradReady(shard_, parameter));
+  late_.clear();
+  check(weftGradDone(shard_));
 }
 
 double Trainer::meanLoss() const {
@@ -247,12 +271,14 @@ double Trainer::meanLoss() const {
 }
 
 // In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
-// Those of a tensor group are the same.
+// The last stage has them, and all of a tensor group the same.
 double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
-  const size_t toNext = stride * static_cast<size_t>(groups_.part().count);
-  std::vector<double> inOrder(byRank.size() / toNext * losses);
-  for (size_t i = 0; i < inOrder.size(); ++i)
-    inOrder[microBatch(i % losses, i / losses)] = byRank[i / losses * toNext + i % losses];
+  std::vector<double> inOrder(static_cast<size_t>(dataRanks()) * losses);
+  for (size_t i = 0; i < inOrder.size(); ++i) {
+    const auto batch = static_cast<int64_t>(i / losses);
+    const auto rank = static_cast<size_t>(groups_.rankOf(groups_.part().count() - 1, batch));
+    inOrder[microBatch(i % losses, i / losses)] = byRank[rank * stride + i % losses];
+  }
   return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
 }
 
@@ -266,6 +292,7 @@ double Trainer::evaluate() {
     sum += meanInOrder(all, micros, micros);
   }
   moved_ = shard_.info().wireBytes;  // not the next step's
+  waited_ = model_.waited();
   return sum / static_cast<double>(options_.evalBatches);
 }
 
@@ -293,7 +320,7 @@ void Trainer::save(const std::string& folder, bool wait) {
 
 // What a checkpoint says of itself; of one of several parts, also which save it is.
 std::string Trainer::metaOfSave() {
-  if (groups_.part().count == 1) return textOf(position());
+  if (groups_.part().count() == 1) return textOf(position());
   check(weftShardSaveWait(shard_));
   auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   all_.allReduce(&now, 1, weftMax);
@@ -303,12 +330,12 @@ std::string Trainer::metaOfSave() {
 }
 
 std::string Trainer::checkpointIn(const std::string& folder) {
-  const TensorPart part = groups_.part();
-  if (part.count == 1) return folder;
+  const ModelPart part = groups_.part();
+  if (part.count() == 1) return folder;
   uint64_t save = 0;
   onRankZero(all_, [&] {
-    save = lastSaveOfAll(folder, part.count).value();
-    goBackTo(folder, part.count, save);
+    save = lastSaveOfAll(folder, part).value();
+    goBackTo(folder, part, save);
   });
   all_.broadcast(&save, &save, 1);
   return pathOfSave(folder, part, save);
@@ -330,7 +357,7 @@ std::string Trainer::load(const std::string& checkpoint, bool state) {
 // The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
 // several parts a damaged one is an error, as only the ranks that have it know.
 std::string Trainer::loadLastGood(const std::string& folder, bool state) {
-  if (groups_.part().count > 1) return load(checkpointIn(folder), state);
+  if (groups_.part().count() > 1) return load(checkpointIn(folder), state);
   try {
     return load(folder, state);
   } catch (const DamagedCheckpoint& damaged) {
@@ -371,24 +398,27 @@ void Trainer::exportTo(const std::string& file) {
   const bool writes = groups_.data().rank() == 0;
   const std::string target = writes ? tools::ReportFile(file).target() : file;
   const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
-  check(weftShardExport(shard_, asideOf(groups_.part().index).c_str(), 1));
+  const ModelPart own = groups_.part();
+  check(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
   all_.barrier();
   onRankZero(all_, [&] {
     std::vector<std::string> parts;
-    for (int64_t part = 0; part < groups_.part().count; ++part) parts.push_back(asideOf(part));
+    for (int64_t part = 0; part < own.count(); ++part) parts.push_back(asideOf(part));
     const Removed afterwards{parts};
-    exportWeights(parts, target, options_.shape);
+    exportWeights(parts, static_cast<size_t>(own.tensor.count), target, options_.shape);
   });
+}
+
+uint64_t Trainer::fingerprintOf(size_t parameter) const {
+  const auto* bytes = static_cast<const uint8_t*>(shard_.memory()[parameter].weights);
+  return fingerprint(std::span(bytes, own_.list[parameter].size() * elementBytes(options_)));
 }
 
 uint64_t Trainer::fingerprintOfOwn(bool copiesAlone) {
   uint64_t all = 0;
-  const std::vector<ParameterMemory> memory = shard_.memory();
-  for (size_t i = 0; i < memory.size(); ++i) {
-    if (copiesAlone && specification_[i].split != Split{}) continue;
-    const auto* bytes = static_cast<const uint8_t*>(memory[i].weights);
-    const uint64_t words[2] = {
-        all, fingerprint(std::span(bytes, specification_[i].size() * elementBytes(options_)))};
+  for (size_t i = 0; i < own_.list.size(); ++i) {
+    if (copiesAlone && own_.list[i].split != Split{}) continue;
+    const uint64_t words[2] = {all, fingerprintOf(i)};
     all = fingerprint(std::span<const uint64_t>(words));
   }
   return all;
@@ -397,13 +427,28 @@ uint64_t Trainer::fingerprintOfOwn(bool copiesAlone) {
 uint64_t Trainer::weightsFingerprint(const std::string& which) {
   shard_.acquireAll();
   const uint64_t own = fingerprintOfOwn(false);
-  agree(all_, "copy of the " + which, own, Exit::kInternal, groups_.part().count);
-  if (groups_.tensor() == nullptr) return own;
-  agree(all_, fmt::format("copy of the norms and biases among the {}", which),
-        fingerprintOfOwn(true), Exit::kInternal);
-  std::vector<uint64_t> parts(static_cast<size_t>(groups_.part().count));
-  groups_.tensor()->allGather(&own, parts.data(), 1);
+  agree(all_, "copy of the " + which, own, Exit::kInternal, groups_.firstOfPart());
+  if (groups_.parts() == nullptr) return own;
+  agreeOnCopies(which);
+  std::vector<uint64_t> parts(static_cast<size_t>(groups_.part().count()));
+  groups_.parts()->allGather(&own, parts.data(), 1);
   return fingerprint(std::span<const uint64_t>(parts));
+}
+
+// What is in several parts of the model, and was stepped in each.
+void Trainer::agreeOnCopies(const std::string& which) {
+  std::vector<size_t> like = groups_.firstOfPart();
+  const auto tensor = static_cast<size_t>(groups_.part().tensor.count);
+  for (size_t& rank : like) rank -= rank % tensor;  // of the same stage
+  agree(all_, fmt::format("copy of the norms and biases among the {}", which),
+        fingerprintOfOwn(true), Exit::kInternal, like);
+  if (whole_.firstLayer != FirstLayer::kIsFirstAndLast || groups_.activations() == nullptr) return;
+  const uint64_t tied = tied_ ? fingerprintOf(0) : 0;
+  like = groups_.firstOfPart();
+  for (size_t& rank : like)
+    if (rank >= like.back() / tensor * tensor) rank %= tensor;  // the last stage as the first
+  agree(all_, fmt::format("copy of the tied embedding among the {}", which), tied, Exit::kInternal,
+        like);
 }
 
 }  // namespace weft::train

@@ -13,9 +13,11 @@
 #include "tools/train/model.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
+#include "tools/train/pipeline_schedule.h"
 #include "tools/train/position.h"
 #include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
+#include "tools/train/tied_embedding.h"
 #include "tools/train/training_data.h"
 #include "weft/weft.hpp"
 
@@ -29,10 +31,11 @@ struct StepReport {
   double loss;          // mean over all samples of all ranks, in nats
   double gradientNorm;  // of the averaged gradients, before clipping
   double learningRate;
-  double seconds;         // since the step before ended
-  double exposedSeconds;  // that forward, or the end of the step, waited for communication
-  double wireBytes;       // that this rank moved, for each parameter
-  Stop stop;              // the same on all ranks: some rank wanted it in this step
+  double seconds;           // since the step before ended
+  double exposedSeconds;    // that forward, or the end of the step, waited for communication
+  double wireBytes;         // that this rank moved, for each parameter
+  double stageWaitSeconds;  // that it waited for other stages of a pipeline
+  Stop stop;                // the same on all ranks: some rank wanted it in this step
 };
 
 class Trainer {
@@ -58,7 +61,7 @@ class Trainer {
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch and as
-  // many to a tensor group. If the folder's last one is damaged, from the one before, of which a line on
+  // many stages and as many to a tensor group. If the folder's last one is damaged, from the one before, of which a line on
   // standard error tells; where there are several parts it is an error.
   void resume(const std::string& folder);
   // The same with a part of what a checkpoint has: what is not kept is as at the beginning.
@@ -84,7 +87,10 @@ class Trainer {
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
+  void backward(bool last);
+  uint64_t fingerprintOf(size_t parameter) const;
   uint64_t fingerprintOfOwn(bool copiesAlone);
+  void agreeOnCopies(const std::string& which);
   std::string checkpointIn(const std::string& folder);
   std::string metaOfSave();
   void throwIfNotFinite(const weftStepStats_t& stats) const;
@@ -96,7 +102,7 @@ class Trainer {
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
   int64_t globalBatch() const { return options_.batch * options_.accumulate * dataRanks(); }
-  int64_t dataRanks() const { return all_.size() / groups_.part().count; }
+  int64_t dataRanks() const { return all_.size() / groups_.part().count(); }
 
   const Options& options_;
   ParallelGroups& groups_;
@@ -104,15 +110,18 @@ class Trainer {
   std::unique_ptr<BatchSource> batches_;
   std::unique_ptr<BatchSource> validation_;  // null: none
   Parameters whole_;                         // of the model
-  std::vector<Parameter> specification_;     // of this rank's part
+  Parameters own_;                           // of this rank's part
   ShardedParameters shard_;
   Model model_;
+  std::optional<TiedEmbedding> tied_;  // where another stage has it, too
+  std::vector<Turn> turns_;            // of a step
   std::vector<double> mine_;    // what this rank tells the others in a step: the loss of each
                                 // micro-batch, and whether it wants to stop
   std::vector<double> shared_;  // everybody's, by rank
   Stream stream_;
   std::vector<size_t> late_;  // gradients that are ready, without overlap
   uint64_t moved_ = 0;
+  double waited_ = 0;      // for other stages, before this step
   int64_t ended_ = 0;      // steps
   int64_t saved_ = -1;     // steps of what lies in --save
   int64_t dataAhead_ = 0;  // steps that this data has been learned for, beyond ended_

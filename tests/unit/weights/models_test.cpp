@@ -51,7 +51,7 @@ class StoredModels : public testing::Test {
     const auto own = safetensorsWriter(folder_ / "own", tensors);
     for (const std::vector<float>& each : weights) own->append(each);
     own->finish();
-    exportWeights({folder_ / "own"}, folder_ / name, shape);
+    exportWeights({folder_ / "own"}, 1, folder_ / name, shape);
     return folder_ / name;
   }
 
@@ -181,7 +181,7 @@ TEST_F(StoredModels, AFileThatCannotBeWrittenLeavesTheOneBefore) {
   folder_.write("y.pt.part/in the way", "");
   folder_.write("y.pt", "before");
   try {
-    exportWeights({folder_ / "own"}, folder_ / "y.pt", shape);
+    exportWeights({folder_ / "own"}, 1, folder_ / "y.pt", shape);
     FAIL() << "it was written";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), 73);

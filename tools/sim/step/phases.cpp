@@ -51,7 +51,7 @@ class StepBuilder {
         current_(layout.buckets().size(), kNothing),
         copies_(layout.buckets().size(), kNothing),
         isHere_(layout.buckets().size(), 1),
-        residency_(bucketsByLayer(model, layout), false) {}
+        residency_(bucketsByLayer(model, layout), train::FirstLayer::kIsFirst) {}
 
   void build(std::uint32_t steps) {
     counted_ = std::min(steps, 2u) - 1;

@@ -55,7 +55,7 @@ StepModel publishedModel(const std::string& name, const ComputeTime& time) {
     model.layers.push_back({first.substr(0, first.find('.')), layer.first, layer.count,
                             ns * time.forwardPart, ns * (1 - time.forwardPart)});
   }
-  if (all.firstIsUsedAgain) {
+  if (all.firstLayer == train::FirstLayer::kIsFirstAndLast) {
     model.parameters.push_back(
         {.name = "tied", .elements = model.parameters[0].elements, .tiedTo = 0});
     ++model.layers.back().count;

@@ -22,18 +22,18 @@ class Bert : public Network {
   explicit Bert(NetworkParts parts)
       : Network(std::move(parts)), layers_(layersOf<BertLayers>(shape())) {}
 
-  Tensor loss(const Batch& batch) override {
+  Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
     const Tensor used = tensorOf(batch.used, {samples, 1, 1, 1});
     const Tensor padding = at::arange(length, at::kLong) >= used;  // [samples, 1, 1, length]
-    Tensor x = stage({layers_.embeddings}, [&] { return embeddings(batch, {samples, length}); });
+    x = through({layers_.embeddings}, x, [&] { return embeddings(batch, {samples, length}); });
     for (const BlockAt& block : layers_.blocks) {
-      x = stage({block.layer}, [&] {
+      x = through({block.layer}, x, [&] {
         return shape().preNorm ? preNorm(x, block, padding) : postNorm(x, block, padding);
       });
     }
-    return stage({layers_.embeddings, layers_.head}, [&] {
+    return through({layers_.embeddings, layers_.head}, x, [&] {
       const Tensor words = maskedWordsLoss(x, tensorOf(batch.targets, {samples, length}));
       return isRoberta() ? words : words + nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
     });

@@ -73,7 +73,7 @@ class Declaration {
     return at;
   }
 
-  void tieTheFirstLayer() { result_.firstIsUsedAgain = true; }
+  void tieTheFirstLayer() { result_.firstLayer = FirstLayer::kIsFirstAndLast; }
 
   Parameters take() { return std::move(result_); }
 

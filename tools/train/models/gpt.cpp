@@ -11,16 +11,16 @@ class Gpt : public Network {
   explicit Gpt(NetworkParts parts)
       : Network(std::move(parts)), layers_(layersOf<GptLayers>(shape())) {}
 
-  Tensor loss(const Batch& batch) override {
+  Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
-    Tensor x = stage({layers_.embeddings}, [&] {
+    x = through({layers_.embeddings}, x, [&] {
       return wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length);
     });
     for (const BlockAt& block : layers_.blocks) {
-      x = stage({block.layer}, [&] {
+      x = through({block.layer}, x, [&] {
         const Tensor y = x + attention(norm(x, block.norm1, kEpsilon), block, future);
         return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
       });
@@ -29,8 +29,8 @@ class Gpt : public Network {
       return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.output, LinearAt::kNone},
                            batch);
     };
-    return shape().tied ? stage({layers_.embeddings, layers_.head}, head)
-                        : stage({layers_.head}, head);
+    return shape().tied ? through({layers_.embeddings, layers_.head}, x, head)
+                        : through({layers_.head}, x, head);
   }
 
  private:

@@ -14,22 +14,22 @@ class Gptj : public Network {
   explicit Gptj(NetworkParts parts)
       : Network(std::move(parts)), layers_(layersOf<GptjLayers>(shape())) {}
 
-  Tensor loss(const Batch& batch) override {
+  Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), Rotary::kPartial, Pairs::kNeighbours);
-    Tensor x = stage({layers_.embeddings}, [&] { return wordsOf(layers_.words, tokens); });
+    x = through({layers_.embeddings}, x, [&] { return wordsOf(layers_.words, tokens); });
     for (const BlockAt& block : layers_.blocks) {
-      x = stage({block.layer}, [&] {
+      x = through({block.layer}, x, [&] {
         const Tensor normed = norm(x, block.norm1, kEpsilon);
         const Tensor qkv = projections(normed, block.qkv);
         const Tensor mixed = attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future);
         return x + ofInputs(mixed, block.attention) + mlp(normed, block, "tanh");
       });
     }
-    return stage({layers_.head}, [&] {
+    return through({layers_.head}, x, [&] {
       return nextTokenLoss(norm(x, layers_.norm, kEpsilon), layers_.output, batch);
     });
   }

@@ -14,25 +14,25 @@ class GptNeo : public Network {
   explicit GptNeo(NetworkParts parts)
       : Network(std::move(parts)), layers_(layersOf<GptNeoLayers>(shape())) {}
 
-  Tensor loss(const Batch& batch) override {
+  Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Tensor beyond = future | at::ones({length, length}, at::kBool).tril(-shape().window);
-    Tensor x = stage({layers_.embeddings}, [&] {
+    x = through({layers_.embeddings}, x, [&] {
       return wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length);
     });
     for (size_t i = 0; i < layers_.blocks.size(); ++i) {
       const BlockAt& block = layers_.blocks[i];
       const Tensor& hidden = i % 2 == 0 ? future : beyond;
-      x = stage({block.layer}, [&] {
+      x = through({block.layer}, x, [&] {
         const Tensor y =
             x + attention(norm(x, block.norm1, kEpsilon), block, hidden, Scores::kAsTheyAre);
         return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
       });
     }
-    return stage({layers_.embeddings, layers_.head}, [&] {
+    return through({layers_.embeddings, layers_.head}, x, [&] {
       return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.words, LinearAt::kNone},
                            batch);
     });

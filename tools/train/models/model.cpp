@@ -8,10 +8,12 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "tools/train/models/network.h"
+#include "tools/train/models/stage_links.h"
 
 namespace weft::train {
 namespace {
@@ -71,31 +73,75 @@ std::unique_ptr<Network> makeNetwork(NetworkParts parts) {
 
 }  // namespace
 
+ModelPart ModelGroups::part() const {
+  ModelPart part;
+  if (tensor != nullptr) part.tensor = {tensor->rank(), tensor->size()};
+  if (activations != nullptr) part.stage = {activations->rank(), activations->size()};
+  return part;
+}
+
 struct Model::Torch {
   bool autocast;
   std::vector<Parameter> specification;  // of the whole model
-  TensorPart part;
-  std::vector<Tensor> weights;
+  ModelPart part;
+  std::vector<size_t> inWhole;                                       // which of them this rank has
+  std::vector<Tensor> weights;                                       // its part of those
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // hold the hooks
   std::unique_ptr<Network> network;
-  Tensor loss;
+  StageLinks links;
+  // What this stage got of a batch, undefined in the first stage, and what it has made of it.
+  struct InFlight {
+    Tensor in, out;
+  };
+  std::deque<InFlight> inFlight;
+
+  Tensor received(const Batch& batch, bool learns);
+  Tensor made(const Batch& batch, const Tensor& in);
+  double told(const Tensor& out);
 };
 
+// Under autocast, too, activations between stages are of the type of the weights.
+Tensor Model::Torch::received(const Batch& batch, bool learns) {
+  if (part.stage.isFirst()) return {};
+  const ModelShape& shape = network->shape();
+  const auto samples = static_cast<int64_t>(batch.samples),
+             length = static_cast<int64_t>(batch.length);
+  return links.receive({samples, length, shape.hidden}, weights[0].scalar_type())
+      .requires_grad_(learns);
+}
+
+Tensor Model::Torch::made(const Batch& batch, const Tensor& in) {
+  const Tensor out = network->forward(batch, in);
+  return part.stage.isLast() ? out : out.to(weights[0].scalar_type());
+}
+
+double Model::Torch::told(const Tensor& out) {
+  if (part.stage.isLast()) return out.item<float>();
+  links.send(out.detach());
+  return 0;
+}
+
 Model::Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
-             std::span<const ParameterMemory> memory, Communicator* tensorGroup)
+             std::span<const ParameterMemory> memory, const ModelGroups& groups)
     : torch_(std::make_unique<Torch>()) {
   torch_->autocast = compute == Compute::kAutocastBfloat16 && weights == Element::kFloat32;
   torch_->specification = parametersOf(shape).list;
-  const TensorGroup group = tensorGroup == nullptr ? TensorGroup() : TensorGroup(*tensorGroup);
-  torch_->part = group.part();
-  for (size_t i = 0; i < torch_->specification.size(); ++i) {
-    const auto dimensions = shapeOfPart(torch_->specification[i], torch_->part);
+  torch_->part = groups.part();
+  const Parameters own = parametersOf(shape, torch_->part);
+  torch_->inWhole = own.inWhole;
+  std::vector<Tensor> ofAll(torch_->specification.size());
+  for (size_t i = 0; i < own.list.size(); ++i) {
+    const std::vector<int64_t>& dimensions = own.list[i].shape;
     Tensor weight = viewOf(memory[i].weights, weights, dimensions).requires_grad_(true);
     // Backward adds to a gradient that exists in place, so this view keeps its address for good.
     weight.mutable_grad() = viewOf(memory[i].gradient, gradients, dimensions);
+    ofAll[own.inWhole[i]] = weight;
     torch_->weights.push_back(std::move(weight));
   }
-  torch_->network = makeNetwork({shape, group, torch_->weights});
+  const TensorGroup group = groups.tensor == nullptr ? TensorGroup() : TensorGroup(*groups.tensor);
+  torch_->network = makeNetwork({shape, group, torch_->part.stage, std::move(ofAll)});
+  if (groups.activations != nullptr)
+    torch_->links = StageLinks(*groups.activations, *groups.gradients);
 }
 
 Model::~Model() = default;
@@ -103,18 +149,21 @@ Model::~Model() = default;
 void Model::draw(uint64_t seed, const std::function<void(size_t, const float*)>& take) const {
   const at::NoGradGuard noGradient;
   at::Generator generator = at::detail::createCPUGenerator(seed);
-  for (size_t i = 0; i < torch_->weights.size(); ++i) {
+  size_t own = 0;
+  for (size_t i = 0; i < torch_->specification.size(); ++i) {
     const Parameter& p = torch_->specification[i];
     Tensor drawn = at::full(p.shape, p.initialMean, at::kFloat);
     if (p.initialDeviation != 0) drawn.normal_(p.initialMean, p.initialDeviation, generator);
+    if (own == torch_->inWhole.size() || torch_->inWhole[own] != i) continue;
     drawn = torch_->network->inOrder(i, drawn);
-    take(i, drawn.data_ptr<float>());
+    take(own++, drawn.data_ptr<float>());
   }
 }
 
 void Model::initialize(uint64_t seed) {
   draw(seed, [this](size_t i, const float* drawn) {
-    set(i, partOf(torch_->specification[i], torch_->part, drawn).data());
+    const Parameter& whole = torch_->specification[torch_->inWhole[i]];
+    set(i, partOf(whole, torch_->part.tensor, drawn).data());
   });
 }
 
@@ -136,20 +185,31 @@ void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks
 
 double Model::forward(const Batch& batch) {
   const Autocast autocast(torch_->autocast);
-  torch_->loss = torch_->network->loss(batch);
-  return torch_->loss.item<float>();
+  const Tensor in = torch_->received(batch, true);
+  const Tensor out = torch_->made(batch, in);
+  torch_->inFlight.push_back({in, out});
+  return torch_->told(out);
 }
 
 double Model::evaluate(const Batch& batch) {
   const at::NoGradGuard noGradient;
   const Autocast autocast(torch_->autocast);
-  return torch_->network->loss(batch).item<float>();
+  return torch_->told(torch_->made(batch, torch_->received(batch, false)));
 }
 
 void Model::backward(double scale) {
-  (torch_->loss * scale).backward();
-  torch_->loss.reset();
+  const auto [in, out] = std::move(torch_->inFlight.front());
+  torch_->inFlight.pop_front();
+  if (torch_->part.stage.isLast())
+    (out * scale).backward();
+  else
+    out.backward(torch_->links.receiveGradient(out));
   torch_->network->backwardEnded();
+  if (in.defined()) torch_->links.sendGradient(in.grad());
 }
+
+void Model::forget() { torch_->inFlight.clear(); }
+
+double Model::waited() const { return torch_->links.waited(); }
 
 }  // namespace weft::train

@@ -28,20 +28,20 @@ class Neox : public Network {
     return drawn.index_select(0, at::tensor(zeroFrequencyQkvOrder(shape().heads, headWidth())));
   }
 
-  Tensor loss(const Batch& batch) override {
+  Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), shape().rotary);
-    Tensor x = stage({layers_.embeddings}, [&] { return wordsOf(layers_.words, tokens); });
+    x = through({layers_.embeddings}, x, [&] { return wordsOf(layers_.words, tokens); });
     for (const BlockAt& block : layers_.blocks) {
-      x = stage({block.layer}, [&] {
+      x = through({block.layer}, x, [&] {
         return x + rotaryAttention(norm(x, block.norm1, kEpsilon), block, turn, future) +
                mlp(norm(x, block.norm2, kEpsilon), block);
       });
     }
-    return stage({layers_.head}, [&] {
+    return through({layers_.head}, x, [&] {
       return nextTokenLoss(norm(x, layers_.norm, kEpsilon), {layers_.output, LinearAt::kNone},
                            batch);
     });

@@ -12,10 +12,23 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace weft::train {
+
+Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
+  const auto [first, end] = layersOf(shape(), parts_.stage);
+  ownFirst_ = static_cast<size_t>(first);
+  ownEnd_ = static_cast<size_t>(end);
+  const Parameters own = parametersOf(shape(), {parts_.group.part(), parts_.stage});
+  for (const Layer& layer : parametersOf(shape()).layers) {
+    const auto isIt = [&](const Layer& each) { return own.inWhole[each.first] == layer.first; };
+    const auto found = std::ranges::find_if(own.layers, isIt);
+    inPart_.push_back(found == own.layers.end() ? Layer{} : *found);
+  }
+}
 
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }
 
@@ -93,7 +106,7 @@ Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) con
 void Network::tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers,
                    Pass pass) const {
   if (!hook) return;
-  for (const size_t layer : layers) hook(layers_[layer].first, layers_[layer].count, pass);
+  for (const size_t layer : layers) hook(inPart_[layer].first, inPart_[layer].count, pass);
 }
 
 void Network::backwardEnded() {

@@ -30,22 +30,24 @@ Layers layersOf(const ModelShape& shape) {
   return Layers(shape, declaration);
 }
 
-// What a network is made of: weights that tensor parallelism has cut are the group's part of them.
+// What a network is made of: weights that tensor parallelism has cut are the group's part of them, and
+// those of other stages are undefined.
 struct NetworkParts {
   ModelShape shape;  // of all parts
   TensorGroup group;
+  PipelineStage stage;
   std::vector<Tensor> weights;
 };
 
 class Network {
  public:
-  explicit Network(NetworkParts parts)
-      : parts_(std::move(parts)), layers_(parametersOf(parts_.shape).layers) {}
+  explicit Network(NetworkParts parts);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   virtual ~Network() = default;
 
-  virtual Tensor loss(const Batch& batch) = 0;
+  // Of a batch and what the stage before has made of it, what this stage makes: the last one the loss.
+  virtual Tensor forward(const Batch& batch, Tensor x) = 0;
   // Initial weights in the order of rows that the family wants.
   virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
 
@@ -53,8 +55,9 @@ class Network {
   // The last use of parameters in a backward pass is over.
   void backwardEnded();
 
- protected:
   const ModelShape& shape() const { return parts_.shape; }
+
+ protected:
   const Tensor& at(size_t parameter) const { return parts_.weights[parameter]; }
 
   int64_t headWidth() const { return shape().hidden / shape().heads; }
@@ -82,10 +85,12 @@ class Network {
                    Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
 
-  // Runs `compute`, which reads the parameters of these layers and of no others, between the hooks.
-  // Backward through it starts with its result, and ends where that of the stage before starts.
+  // Passes x through layers: runs `compute`, which reads their parameters and no others, between the
+  // hooks. Backward through it starts with its result, and ends where that of the layers before
+  // starts. Where the last of the layers is another stage's, x stays as it is.
   template <class Compute>
-  Tensor stage(std::initializer_list<size_t> layers, Compute compute) {
+  Tensor through(std::initializer_list<size_t> layers, const Tensor& x, Compute compute) {
+    if (!isOwn(*(layers.end() - 1))) return x;
     if (!hooks_.before && !hooks_.after) return compute();
     tell(hooks_.before, layers, Pass::kForward);
     Tensor result = compute();
@@ -101,10 +106,12 @@ class Network {
 
  private:
   Tensor lossesOfShares(const Tensor& logits, const Tensor& targets) const;
+  bool isOwn(size_t layer) const { return ownFirst_ <= layer && layer < ownEnd_; }
   void tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers, Pass pass) const;
 
   NetworkParts parts_;
-  std::vector<Layer> layers_;
+  size_t ownFirst_, ownEnd_;   // layers
+  std::vector<Layer> inPart_;  // by layer of the whole model, those that this stage has
   LayerHooks hooks_;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };

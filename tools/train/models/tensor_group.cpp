@@ -11,10 +11,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-weftDataType_t typeOf(const Tensor& x) {
-  return x.scalar_type() == at::kBFloat16 ? weftBfloat16 : weftFloat32;
-}
-
 Tensor allReduced(const Tensor& x, weftRedOp_t op, weftComm_t ranks) {
   const Tensor in = x.contiguous();
   Tensor out = at::empty_like(in);
@@ -51,6 +47,10 @@ struct SumOfValues : torch::autograd::Function<SumOfValues> {
 };
 
 }  // namespace
+
+weftDataType_t typeOf(const Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 ? weftBfloat16 : weftFloat32;
+}
 
 TensorPart TensorGroup::part() const {
   return isAlone() ? TensorPart{} : TensorPart{ranks_->rank(), ranks_->size()};

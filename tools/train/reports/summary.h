@@ -29,10 +29,11 @@ struct Summary {
   std::optional<double> utilization = {};  // of the peak, if that was told
   double stepMs = 0;
   double exposedMs = 0;
-  double wireBytes = 0;    // that a rank moves in a step, for each parameter
-  double memoryBytes = 0;  // of the shard of rank 0: weights, gradients and state
-  double loadMs = 0;       // that preparing the batches of a step took rank 0's thread
-  double loadWaitMs = 0;   // of it, what the step waited for
+  std::optional<double> pipelineIdle = {};  // share of a step that stages wait for others
+  double wireBytes = 0;                     // that a rank moves in a step, for each parameter
+  double memoryBytes = 0;                   // of the shard of rank 0: weights, gradients and state
+  double loadMs = 0;      // that preparing the batches of a step took rank 0's thread
+  double loadWaitMs = 0;  // of it, what the step waited for
   double elapsedSeconds = 0;
   double parameters = 0;
   uint64_t weights = 0;                       // fingerprint

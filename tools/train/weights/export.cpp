@@ -39,10 +39,16 @@ std::vector<SharedTensor> sharedOf(const std::vector<Copy>& copies,
   return shared;
 }
 
-std::vector<float> wholeOf(const Parameter& parameter, const std::vector<StoredWeights>& stored) {
+// Of the first stage that has it.
+std::vector<float> wholeOf(const Parameter& parameter, const std::vector<StoredWeights>& stored,
+                           size_t tensorParts) {
   std::vector<std::vector<float>> parts;
-  for (const StoredWeights& part : stored)
-    parts.push_back(floatsOf(part.tensors().at(parameter.name).tensor));
+  for (const StoredWeights& part : stored) {
+    const auto found = part.tensors().find(parameter.name);
+    if (found == part.tensors().end()) continue;
+    parts.push_back(floatsOf(found->second.tensor));
+    if (parts.size() == tensorParts) break;
+  }
   return parts.size() == 1 ? std::move(parts[0]) : joined(parameter, parts);
 }
 
@@ -58,8 +64,8 @@ StoredTensor tensorOf(const std::vector<float>& values, const std::vector<int64_
 
 }  // namespace
 
-void exportWeights(const std::vector<std::string>& parts, const std::string& target,
-                   const ModelShape& shape) {
+void exportWeights(const std::vector<std::string>& parts, size_t tensorParts,
+                   const std::string& target, const ModelShape& shape) {
   std::vector<StoredWeights> stored;
   for (const std::string& part : parts) stored.emplace_back(part);
   const HuggingFaceNames names = huggingFaceNames(shape);
@@ -73,7 +79,7 @@ void exportWeights(const std::vector<std::string>& parts, const std::string& tar
                           : safetensorsWriter(target, tensors);
   for (size_t i = 0; i < list.size(); ++i) {
     const NamedParameter& named = names.parameters[i];
-    std::vector<float> floats = wholeOf(list[i], stored);
+    std::vector<float> floats = wholeOf(list[i], stored, tensorParts);
     if (named.transposed) floats = floatsOf(transposed(tensorOf(floats, list[i].shape)));
     if (!named.rows.empty()) floats = rowsInOrder(floats, inverseOrder(named.rows));
     const size_t part = floats.size() / named.names.size();

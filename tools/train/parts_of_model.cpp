@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/parts_of_model.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <string>
+
+#include "tools/train/failure.h"
+#include "tools/train/parameters.h"
+
+namespace weft::train {
+namespace {
+
+// Of a model that ranks have in parts, for this reason.
+void validateEither(const Options& o, const std::string& reason) {
+  const auto refuse = [&](const std::string& why) {
+    throw Failure(Exit::kUsage, fmt::format("{} {}", reason, why));
+  };
+  if (o.optimizer != "adamw" && o.optimizer != "sgd")
+    refuse(
+        fmt::format("is for --optimizer adamw or sgd: {} takes norms of whole parameters, of "
+                    "which a rank has parts",
+                    o.optimizer));
+  if (o.independent) refuse("is for ranks that train together; leave out --independent");
+  if (!o.scaling.empty()) refuse("is for one run, and --scaling does several; leave one out");
+}
+
+// What does not depend on the number of ranks.
+void validateTensor(const Options& o) {
+  const std::string reason = fmt::format("--tensor {}", o.tensor);
+  const auto refuse = [&](const std::string& why) {
+    throw Failure(Exit::kUsage, fmt::format("{} {}", reason, why));
+  };
+  if (o.shape.heads % o.tensor != 0)
+    refuse(fmt::format("does not divide the {} --heads, of which each rank takes some",
+                       o.shape.heads));
+  if (o.shape.vocabulary < o.tensor)
+    refuse(fmt::format("is more than the {} rows of the embedding", o.shape.vocabulary));
+  if (o.stochastic && o.shape.vocabulary % o.tensor != 0)
+    refuse(
+        fmt::format("does not divide the vocabulary of {}, and then --rounding stochastic would "
+                    "round copies of a weight differently; choose another --vocab-size",
+                    o.shape.vocabulary));
+  validateEither(o, reason);
+}
+
+// Copies of a tied embedding in two stages are stepped in each, and their gradients summed once a step.
+void validatePipeline(const Options& o) {
+  const std::string reason = fmt::format("--pipeline {}", o.pipeline);
+  const auto refuse = [&](const std::string& why) {
+    throw Failure(Exit::kUsage, fmt::format("{} {}", reason, why));
+  };
+  if (o.pipeline > o.shape.layers)
+    refuse(
+        fmt::format("is more than the {} --layers, of which each stage takes one or more; fix: "
+                    "--pipeline {} at most",
+                    o.shape.layers, o.shape.layers));
+  validateEither(o, reason);
+  if (parametersOf(o.shape).firstLayer != FirstLayer::kIsFirstAndLast) return;
+  if (o.reproducible)
+    refuse(
+        fmt::format("sums the gradients of {}'s embedding, which is its output matrix as well, "
+                    "in an order that --reproducible cannot keep; fix: leave one out, or take a "
+                    "model whose embedding is not tied",
+                    o.model));
+  if (o.stochastic)
+    refuse(
+        fmt::format("has {}'s embedding, which is its output matrix as well, in two stages, and "
+                    "--rounding stochastic would round them differently; fix: --rounding nearest, "
+                    "or a model whose embedding is not tied",
+                    o.model));
+}
+
+// A recipe's degrees are those of its machines: here they are what fits.
+void lowerTensor(Options& o, int ranks) {
+  const int64_t wanted = o.tensor;
+  o.tensor =
+      std::gcd(std::gcd(wanted, int64_t{ranks}), std::gcd(o.shape.heads, o.shape.vocabulary));
+  if (o.tensor != wanted)
+    o.recipeNotes += fmt::format("; --tensor is {} here, which divides {} ranks and {} heads",
+                                 o.tensor, ranks, o.shape.heads);
+}
+
+void lowerPipeline(Options& o, int ranks) {
+  const int64_t wanted = o.pipeline, groups = ranks / o.tensor;
+  while (o.pipeline > o.shape.layers || groups % o.pipeline != 0 || wanted % o.pipeline != 0)
+    --o.pipeline;
+  if (o.pipeline != wanted)
+    o.recipeNotes += fmt::format("; --pipeline is {} here, as {} ranks and {} layers can have",
+                                 o.pipeline, ranks, o.shape.layers);
+}
+
+}  // namespace
+
+void validateParts(const Options& options) {
+  if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
+  if (options.pipeline > 1 && !options.pipelineIsRecipes) validatePipeline(options);
+}
+
+Options withPartsFor(Options o, int ranks) {
+  if (o.tensorIsRecipes) lowerTensor(o, ranks);
+  if (ranks % o.tensor != 0)
+    throw Failure(Exit::kUsage,
+                  fmt::format("--tensor {} does not divide {} ranks", o.tensor, ranks));
+  if (o.pipelineIsRecipes) lowerPipeline(o, ranks);
+  if (ranks / o.tensor % o.pipeline == 0) return o;
+  const std::string groups =
+      o.tensor == 1 ? "" : fmt::format(" / --tensor {} = {}", o.tensor, ranks / o.tensor);
+  throw Failure(Exit::kUsage,
+                fmt::format("--pipeline {} does not divide {} ranks{}", o.pipeline, ranks, groups));
+}
+
+ModelPart anyPartOf(const Options& o) { return {{0, o.tensor}, {0, o.pipeline}}; }
+
+const char* copiesInWords(const Options& o) {
+  if (o.pipeline > 1) return "pipelines";
+  return o.tensor > 1 ? "tensor groups" : "ranks";
+}
+
+}  // namespace weft::train
