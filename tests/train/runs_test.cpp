@@ -300,7 +300,7 @@ TEST_F(Runs, PartsOfAModelAreExportedAsOne) {
 TEST_F(Runs, FiguresOfRanksThatShareAModelAreOfAllOfThem) {
   for (const char* way : {"tensor", "pipeline"}) {
     const Outcome outcome = shell(command(fmt::format(
-        "--steps 3 --batch 2 --ranks 2 --{} 2 --peak-tflops 2 --json {}", way, folder_ / "json")));
+        "--steps 9 --batch 2 --ranks 2 --{} 2 --peak-tflops 2 --json {}", way, folder_ / "json")));
     ASSERT_EQ(outcome.exitCode, 0) << outcome.output;
     const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
     const double sequences = json.at("sequences_per_s"), stepMs = json.at("step_ms");

@@ -68,10 +68,22 @@ const char* weightsInWords(const Options& options) {
   }
 }
 
+// How many blocks each stage has.
+std::vector<int64_t> blocksOfStages(const Options& o) {
+  std::vector<int64_t> blocks;
+  for (PipelineStage stage{0, o.pipeline}; stage.index < stage.count; ++stage.index) {
+    const auto [first, end] = layersOf(o.shape, stage);
+    blocks.push_back(end - first - (stage.isFirst() ? 1 : 0) - (stage.isLast() ? 1 : 0));
+  }
+  return blocks;
+}
+
 std::string partsInWords(const Options& o) {
   std::string words;
   if (o.tensor > 1) words += fmt::format(", each layer on {} ranks", o.tensor);
-  if (o.pipeline > 1) words += fmt::format(", a pipeline of {} stages", o.pipeline);
+  if (o.pipeline > 1)
+    words +=
+        fmt::format(", a pipeline of stages of {} blocks", fmt::join(blocksOfStages(o), " + "));
   return words;
 }
 

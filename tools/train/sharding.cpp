@@ -86,11 +86,16 @@ ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& gro
   residency_.emplace(std::move(buckets), parameters.firstLayer);
 }
 
-std::vector<ParameterMemory> ShardedParameters::memory() const {
-  std::vector<ParameterMemory> memory(count_);
-  for (size_t i = 0; i < memory.size(); ++i)
-    check(weftShardBuffers(shard_, i, &memory[i].weights, &memory[i].gradient));
+ParameterMemory ShardedParameters::memoryOf(size_t parameter) const {
+  ParameterMemory memory{};
+  check(weftShardBuffers(shard_, parameter, &memory.weights, &memory.gradient));
   return memory;
+}
+
+std::vector<ParameterMemory> ShardedParameters::memory() const {
+  std::vector<ParameterMemory> all;
+  for (size_t i = 0; i < count_; ++i) all.push_back(memoryOf(i));
+  return all;
 }
 
 weftShardInfo_t ShardedParameters::info() const {

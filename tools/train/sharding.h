@@ -26,6 +26,7 @@ class ShardedParameters {
 
   operator weftShard_t() const noexcept { return shard_; }
   std::vector<ParameterMemory> memory() const;
+  ParameterMemory memoryOf(size_t parameter) const;
   weftShardInfo_t info() const;
 
   // Before and after the use of a layer: brings its buckets to their place, begins to bring the one

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -84,7 +85,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   agree(all_, "training text", data_);
   agree(all_, "vocabulary", batches_->vocabularyFingerprint());
   if (own_.firstIsInTwoStages)
-    tied_.emplace(*groups.ends(), shard_.memory()[0].gradient, own_.list[0].size());
+    tied_.emplace(*groups.ends(), shard_.memoryOf(0).gradient, own_.list[0].size());
   shareInitialWeights();
   model_.onGradient([this](size_t parameter) {
     if (tied_ && parameter == 0) return;  // not before backward has ended
@@ -410,7 +411,7 @@ void Trainer::exportTo(const std::string& file) {
 }
 
 uint64_t Trainer::fingerprintOf(size_t parameter) const {
-  const auto* bytes = static_cast<const uint8_t*>(shard_.memory()[parameter].weights);
+  const auto* bytes = static_cast<const uint8_t*>(shard_.memoryOf(parameter).weights);
   return fingerprint(std::span(bytes, own_.list[parameter].size() * elementBytes(options_)));
 }
 
