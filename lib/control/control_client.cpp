@@ -21,22 +21,23 @@ constexpr milliseconds kOrphanPatience{250};  // for what ranks had sent before 
 }  // namespace
 
 ControlClient::ControlClient(const transport::TransportSetup& setup,
-                             transport::Transport& transport, std::shared_ptr<LinkEnd> link,
-                             Members members, std::uint32_t leader, std::uint32_t group)
+                             transport::Transport* transport, std::shared_ptr<LinkEnd> link,
+                             std::uint32_t leader, std::uint32_t group)
     : rank_(setup.rank),
       group_(group),
       leader_(leader),
-      members_(std::move(members)),
       names_(setup.names),
       link_(std::move(link)),
       shared_(link_->shared()),
-      own_(&transport.own().control()),
+      own_(transport != nullptr ? &transport->own().control() : nullptr),
       silence_(setup.ranks),
       ended_(setup.ranks),
       parts_(setup.ranks),
       leftEarly_(setup.ranks) {
   for (std::uint32_t r = 0; r < setup.ranks; ++r)
-    mirrors_.push_back(transport.isMirrored(r) ? transport.control(r) : nullptr);
+    mirrors_.push_back(transport != nullptr && transport->isMirrored(r) ? transport->control(r)
+                                                                        : nullptr);
+  last_.left = own_ == nullptr;
   wishes_.introduction = group_ != 0;
 }
 
@@ -166,13 +167,16 @@ void ControlClient::leave() {
 }
 
 void ControlClient::detach() {
-  const std::lock_guard lock(shared_.mutex);
-  if (own_ != nullptr) last_ = readPage(*own_, true);
-  last_.left = true;
-  own_ = nullptr;
-  std::ranges::fill(mirrors_, nullptr);
-  wishes_.leave = true;
-  link_->wake();
+  {
+    const std::lock_guard lock(shared_.mutex);
+    if (own_ != nullptr) last_ = readPage(*own_, true);
+    last_.left = true;
+    own_ = nullptr;
+    std::ranges::fill(mirrors_, nullptr);
+    wishes_.leave = true;
+    link_->wake();
+  }
+  place_ = {};
 }
 
 // ---- the link's thread, under its mutex ----

@@ -10,6 +10,7 @@
 #include "control/bodies.h"
 #include "control/control_state.h"
 #include "control/link_end.h"
+#include "control/link_family.h"
 #include "net/channel.h"
 #include "transports/transport.h"
 #include "watch/remote_ranks.h"
@@ -20,15 +21,12 @@ namespace weft::control {
 // longer; detach() takes the pages away from it.
 class ControlClient final : public watch::RemoteRanks {
  public:
-  // `members`: of the communicator that opened the link, of which this is `group`. `leader`: the
-  // rank in whose process the relay is that the link goes through.
-  ControlClient(const transport::TransportSetup& setup, transport::Transport& transport,
-                std::shared_ptr<LinkEnd> link, Members members, std::uint32_t leader = 0,
-                std::uint32_t group = 0);
+  // `transport`: has the pages; null: no communicator is behind it, it keeps this rank on the link.
+  // `leader`: the rank in whose process the relay is that the link goes through.
+  ControlClient(const transport::TransportSetup& setup, transport::Transport* transport,
+                std::shared_ptr<LinkEnd> link, std::uint32_t leader = 0, std::uint32_t group = 0);
 
   const std::shared_ptr<LinkEnd>& link() const { return link_; }
-  const Members& members() const { return members_; }
-  const std::vector<PeerName>& names() const { return names_; }
   std::uint32_t group() const { return group_; }
 
   transport::FirstError& firstError() override { return firstError_; }
@@ -43,6 +41,9 @@ class ControlClient final : public watch::RemoteRanks {
   bool knowsAgreement() const override;
   void leave() override;
 
+  // Of its creator, until detach().
+  void settle(FamilyPlace place) { place_ = std::move(place); }
+  const FamilyPlace& place() const { return place_; }
   void detach();
 
  private:
@@ -73,11 +74,11 @@ class ControlClient final : public watch::RemoteRanks {
   std::uint32_t orphanedBy() const;
 
   const std::uint32_t rank_, group_, leader_;  // leader_: 0 without a relay
-  const Members members_;
   const std::vector<PeerName> names_;
   const std::shared_ptr<LinkEnd> link_;
   LinkEnd::Shared& shared_;
   transport::FirstError firstError_;
+  FamilyPlace place_;
 
   // Under the link's mutex, all that follows.
   transport::ControlPage* own_;                   // null once detached

@@ -2,10 +2,8 @@
 #include "control/control_link.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <numeric>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/deadline.h"
@@ -26,7 +24,8 @@ namespace {
 
 using transport::TransportSetup;
 
-constexpr std::uint64_t kClientFds = 3;       // its connection, its bell, its thread's stop signal
+constexpr std::uint64_t kClientFds = 3;  // its connection, its bell, its thread's stop signal
+constexpr std::uint64_t kFirstLink = ~std::uint64_t{0};  // of a family: its number
 constexpr std::int64_t kRelayOpensMs = 5000;  // else its ranks go to the server themselves
 
 // Who comes through one relay: the ranks of a host, of which the first has it in its process. Not
@@ -151,7 +150,7 @@ Members allRanks(std::uint32_t ranks) {
   return all;
 }
 
-Status connect(const TransportSetup& setup, transport::Transport& transport, std::uint32_t leader,
+Status connect(const TransportSetup& setup, transport::Transport* transport, std::uint32_t leader,
                const bootstrap::UniqueId* relay, const bootstrap::IdContent& server,
                std::shared_ptr<NewGroups> newGroups, Deadline deadline,
                std::shared_ptr<ControlClient>* client) {
@@ -166,7 +165,7 @@ Status connect(const TransportSetup& setup, transport::Transport& transport, std
     };
   const auto end =
       std::make_shared<LinkEnd>(std::move(stream), std::move(past), std::move(newGroups));
-  *client = std::make_shared<ControlClient>(setup, transport, end, allRanks(setup.ranks), leader);
+  *client = std::make_shared<ControlClient>(setup, transport, end, leader);
   end->add(*client);
   return startEnd(end);
 }
@@ -176,24 +175,6 @@ std::shared_ptr<watch::RemoteRanks> held(const std::shared_ptr<ControlClient>& c
   return {client.get(), [client](watch::RemoteRanks*) {
             if (client) client->detach();
           }};
-}
-
-// Relays are in the processes of those ranks that are the lowest of their host on the link. The parent
-// has them, or it had not been on it.
-bool mayShare(const TransportSetup& setup, const ControlClient& parent, const Members& members) {
-  if (members[0] != 0) return false;
-  std::map<std::string_view, std::uint32_t> leaders;
-  for (std::size_t r = 0; r < parent.members().size(); ++r) {
-    const std::uint32_t rank = parent.members()[r];
-    const auto [leader, isNew] = leaders.emplace(parent.names()[r].host, rank);
-    leader->second = std::min(leader->second, rank);
-  }
-  leaders.erase(setup.names[0].host);  // there is the server
-  const std::set<std::uint32_t> mine(members.begin(), members.end());
-  return std::ranges::all_of(setup.names, [&](const PeerName& name) {
-    const auto leader = leaders.find(name.host);
-    return leader == leaders.end() || mine.contains(leader->second);
-  });
 }
 
 // The rank in whose process the relay is, among these.
@@ -212,17 +193,15 @@ Status named(const TransportSetup& setup, const Status& status) {
   return within(text("control link of ", self, ": "), self, status);
 }
 
-}  // namespace
-
-Status openControlLink(const TransportSetup& setup, transport::Transport& transport,
-                       std::shared_ptr<watch::RemoteRanks>* out) {
+// A link of these ranks; `transport` is that of the communicator that is its group 0, or null.
+Status open(const TransportSetup& setup, transport::Transport* transport,
+            const std::shared_ptr<NewGroups>& newGroups, std::shared_ptr<ControlClient>* out) {
   const Deadline deadline = Deadline::in(setup.timeoutMs);
   const Relayed relayed = relayedWith(setup);
   const bool leads = relayed.any() && relayed.leader() == setup.rank;
   bootstrap::UniqueId mine{};
   Status opened;
   Door door;
-  const auto newGroups = setup.rank == 0 ? std::make_shared<NewGroups>() : nullptr;
   if (setup.rank == 0) opened = openServer(setup, deadline, newGroups, &mine);
   // By loopback: for ranks of this host.
   if (leads && openDoor(bootstrap::IdScope::ThisProcess, relayed.ranks.size(), &door).ok())
@@ -239,10 +218,95 @@ Status openControlLink(const TransportSetup& setup, transport::Transport& transp
     connected = connect(setup, transport, relayed.leader(),
                         relayed.any() ? &ids[relayed.leader()] : nullptr, server, newGroups,
                         deadline, &client);
-  std::shared_ptr<watch::RemoteRanks> keep = held(client);
   std::vector<std::vector<std::byte>> none;
-  WEFT_TRY(transport::gatherBytes(setup, named(setup, connected), {}, &none));
-  *out = std::move(keep);
+  const Status all = transport::gatherBytes(setup, named(setup, connected), {}, &none);
+  if (!all.ok() && client) client->detach();
+  if (all.ok()) *out = std::move(client);
+  return all;
+}
+
+std::shared_ptr<NewGroups> newGroupsOf(const TransportSetup& setup) {
+  return setup.rank == 0 ? std::make_shared<NewGroups>() : nullptr;
+}
+
+// What a rank has for a communicator of some of a family: links that fit, and a number, which is rank
+// 0's that counts.
+struct LinkOffer {
+  std::uint64_t number = 0;
+  std::array<std::uint64_t, LinkFamily::kMostOffered> links{};  // 0: none more
+};
+
+LinkOffer offerOf(LinkFamily& family, const std::vector<std::shared_ptr<FamilyLink>>& fitting) {
+  LinkOffer offer{family.next(), {}};
+  std::ranges::transform(fitting, offer.links.begin(), [](const auto& link) { return link->id; });
+  return offer;
+}
+
+// The one that rank 0 offers, if all have it.
+std::shared_ptr<FamilyLink> commonOf(const std::vector<std::shared_ptr<FamilyLink>>& fitting,
+                                     const std::vector<LinkOffer>& offers) {
+  const std::uint64_t id = offers[0].links[0];
+  const auto hasIt = [id](const LinkOffer& offer) {
+    return std::ranges::find(offer.links, id) != offer.links.end();
+  };
+  const auto mine = std::ranges::find(fitting, id, [](const auto& link) { return link->id; });
+  return mine != fitting.end() && std::ranges::all_of(offers, hasIt) ? *mine : nullptr;
+}
+
+// Offers what there is, and chooses: null if none is common. The server of rank 0's knows of the
+// communicator before others do.
+Status choose(const TransportSetup& setup, FamilyPlace* place,
+              const std::shared_ptr<FamilyLink>& parents, std::uint32_t* number) {
+  const auto fitting = place->family->fitting(place->inFamily, parents);
+  const LinkOffer mine = offerOf(*place->family, fitting);
+  NewGroups* const server =
+      setup.rank == 0 && !fitting.empty() ? fitting[0]->end->newGroups() : nullptr;
+  *number = static_cast<std::uint32_t>(mine.number);
+  if (server != nullptr) server->add(*number, *fitting[0]->placesOf(place->inFamily));
+  std::vector<LinkOffer> offers;
+  const Status told = transport::gather(setup, {}, mine, &offers);
+  if (told.ok()) place->link = commonOf(fitting, offers);
+  if (server != nullptr && !place->link) server->drop(*number);
+  if (told.ok()) *number = static_cast<std::uint32_t>(offers[0].number);
+  return told;
+}
+
+// One more link of the family, for a communicator of that number.
+Status openForFamily(const TransportSetup& setup, std::uint32_t number, const FamilyPlace& at,
+                     std::shared_ptr<FamilyLink>* out) {
+  const auto newGroups = newGroupsOf(setup);
+  if (newGroups) newGroups->add(number, allRanks(setup.ranks));
+  std::shared_ptr<ControlClient> keeper;
+  WEFT_TRY(open(setup, nullptr, newGroups, &keeper));
+  const std::shared_ptr<LinkEnd> end = keeper->link();
+  const std::uint64_t id = (std::uint64_t{at.inFamily[0]} << 32) | number;
+  *out = std::make_shared<FamilyLink>(id, end, std::move(keeper), at.inFamily, setup.names);
+  at.family->add(*out);
+  return {};
+}
+
+std::shared_ptr<ControlClient> join(const TransportSetup& setup, transport::Transport& transport,
+                                    std::uint32_t number, FamilyPlace place) {
+  const FamilyLink& link = *place.link;
+  const Members onLink = *link.placesOf(place.inFamily);
+  const auto client =
+      std::make_shared<ControlClient>(setup, &transport, link.end, leaderOf(setup, onLink), number);
+  link.end->add(client);
+  client->settle(std::move(place));
+  return client;
+}
+
+}  // namespace
+
+Status openControlLink(const TransportSetup& setup, transport::Transport& transport,
+                       std::shared_ptr<watch::RemoteRanks>* out) {
+  std::shared_ptr<ControlClient> client;
+  WEFT_TRY(open(setup, &transport, newGroupsOf(setup), &client));
+  const Members all = allRanks(setup.ranks);
+  const auto link =
+      std::make_shared<FamilyLink>(kFirstLink, client->link(), nullptr, all, setup.names);
+  client->settle({std::make_shared<LinkFamily>(), link, all});
+  *out = held(client);
   return {};
 }
 
@@ -250,19 +314,13 @@ Status branchControlLink(const TransportSetup& setup, transport::Transport& tran
                          watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
                          std::shared_ptr<watch::RemoteRanks>* out) {
   const auto* const of = dynamic_cast<ControlClient*>(parent);
-  Members onLink;
-  if (of != nullptr)
-    for (const std::uint32_t member : members) onLink.push_back(of->members()[member]);
-  if (of == nullptr || !mayShare(setup, *of, onLink)) return openControlLink(setup, transport, out);
-  std::uint32_t group = 0;
-  if (setup.rank == 0) group = of->link()->newGroups()->add(onLink);
-  std::vector<std::uint32_t> groups;
-  WEFT_TRY(transport::gather(setup, {}, group, &groups));
-  const std::uint32_t leader = leaderOf(setup, onLink);
-  const auto client =
-      std::make_shared<ControlClient>(setup, transport, of->link(), onLink, leader, groups[0]);
-  of->link()->add(client);
-  *out = held(client);
+  if (of == nullptr) return openControlLink(setup, transport, out);
+  FamilyPlace place{of->place().family, nullptr, {}};
+  for (const std::uint32_t member : members) place.inFamily.push_back(of->place().inFamily[member]);
+  std::uint32_t number = 0;
+  WEFT_TRY(choose(setup, &place, of->place().link, &number));
+  if (!place.link) WEFT_TRY(openForFamily(setup, number, place, &place.link));
+  *out = held(join(setup, transport, number, std::move(place)));
   return {};
 }
 

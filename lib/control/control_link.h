@@ -34,9 +34,10 @@ Status openControlLink(const transport::TransportSetup& setup, transport::Transp
                        std::shared_ptr<watch::RemoteRanks>* out);
 
 // The same for ranks of a communicator that has a control link already: `members` are their ranks
-// there, and `parent` is that communicator's, or null. They have that link, without a connection or a
-// thread more, if its rank 0 is theirs as well and, of each host of several ranks, the one with the
-// relay; else another. A parent may leave before or after them.
+// there, and `parent` is that communicator's, or null. They use one that their family has
+// (link_family.h), without a connection or a thread more: whose rank 0 is theirs as well, as is, of each
+// of their hosts with a relay, the rank that has it. Else they open one more, for all whom it fits. A
+// parent may leave before or after them.
 Status branchControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
                          watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
                          std::shared_ptr<watch::RemoteRanks>* out);

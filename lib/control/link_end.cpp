@@ -50,6 +50,11 @@ void LinkEnd::add(std::shared_ptr<ControlClient> client) {
   wake();
 }
 
+bool LinkEnd::isGone() {
+  const std::lock_guard lock(shared_.mutex);
+  return shared_.gone;
+}
+
 void LinkEnd::dismiss() {
   const std::lock_guard lock(shared_.mutex);
   clients_.clear();

@@ -51,6 +51,8 @@ class LinkEnd {
   NewGroups* newGroups() { return newGroups_.get(); }
   // Any thread: one more of them. The first comes before the thread.
   void add(std::shared_ptr<ControlClient> client);
+  // It is of no use any more.
+  bool isGone();
   // There is no thread for them.
   void dismiss();
   // Somebody has something to say.

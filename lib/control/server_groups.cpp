@@ -44,6 +44,7 @@ void ServerGroups::forEachOf(std::uint32_t rank, const Visit& visit) {
 void ServerGroups::openNew() {
   if (!newGroups_) return;
   for (const NewGroups::Group& made : newGroups_->take()) open(made);
+  for (const std::uint32_t number : newGroups_->takeDropped()) groups_.erase(number);
 }
 
 // Its members are here, or have been; each is told what there was to be told once it can hear it.

@@ -303,8 +303,7 @@ std::shared_ptr<control::ControlClient> RemoteWorld::openLink(std::uint32_t rank
                    Deadline::in(control::LinkEnd::kReachMs), out);
     };
   const auto end = std::make_shared<control::LinkEnd>(std::move(stream), std::move(past));
-  auto client =
-      std::make_shared<control::ControlClient>(setupOf(rank), transport, end, allRanks(), leader);
+  auto client = std::make_shared<control::ControlClient>(setupOf(rank), &transport, end, leader);
   end->add(client);
   (void)net::ServiceThreads::get().start("weft-control",
                                          [end](const net::StopSignal& stop) { end->run(stop); });
@@ -324,10 +323,11 @@ std::shared_ptr<control::ControlClient> RemoteWorld::branch(
   ++linked_;
   if (rank == 0) {
     while (linked_ < layout_.ranks) scheduler_.sleepUntil(scheduler_.now() + 50 * kMicrosecond);
-    group_ = newGroups_->add(allRanks());
+    newGroups_->add(1, allRanks());
+    group_ = 1;
   }
   while (group_ == 0) scheduler_.sleepUntil(scheduler_.now() + 50 * kMicrosecond);
-  auto client = std::make_shared<control::ControlClient>(setupOf(rank), transport, link, allRanks(),
+  auto client = std::make_shared<control::ControlClient>(setupOf(rank), &transport, link,
                                                          leaderOf(rank), group_);
   link->add(client);
   return client;

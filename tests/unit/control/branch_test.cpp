@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "control/bodies.h"
+#include "control/link_family.h"
 #include "control/server_groups.h"
 #include "remote_world.h"
 
@@ -114,6 +115,104 @@ TEST(Branch, HasALinkOfItsOwnWithoutRankZeroOrALeader) {
   EXPECT_TRUE(opens({0, 3, 4}));
 }
 
+// All but rank 0, of hosts of one rank each: a link of their own, whose server is rank 1's.
+const std::vector<std::uint32_t> kOthers{1, 2, 3};
+constexpr int kOthersThreads = 3 + 1;
+
+// However many they are, and split off from whom: the first opens what all others use, also when it is
+// gone; nothing is left after the last.
+TEST(Branch, WithoutRankZeroOneLinkServesAll) {
+  ASSERT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; }));
+  constexpr std::uint32_t kRanks = 4, kBranches = 8;
+  std::vector<std::shared_ptr<Common>> places;
+  for (std::uint32_t i = 0; i <= kBranches; ++i) places.push_back(Common::create());
+  std::atomic<std::uint32_t> done{0};
+  const auto hasOneMore = [] { return linkThreads() == kRanks + 1 + kOthersThreads; };
+  runThreads(kRanks, [&](Member& m) {
+    std::vector<std::unique_ptr<Member>> branches;
+    for (std::uint32_t i = 0; m.rank != 0 && i < kBranches; ++i) {
+      if (i % 3 == 2) branches.pop_back();
+      const bool ofBranch = i % 2 == 1;  // whose ranks are one less each
+      branches.push_back(ofBranch ? std::make_unique<Member>(*branches[0], everybody(3), places[i])
+                                  : std::make_unique<Member>(m, kOthers, places[i]));
+      ASSERT_TRUE(branches.back()->opened.ok()) << branches.back()->opened.text();
+      branches.back()->call(planOf(5));
+    }
+    if (m.rank != 0) {
+      branches.erase(branches.begin(), branches.end() - 1);
+      EXPECT_TRUE(eventually(20000, hasOneMore));
+      Member& last = *branches.back();
+      const Status strayed = last.stuckIn(planOf(last.rank == 2 ? 7 : 8), 20000, 0);
+      EXPECT_EQ(strayed.code(), Code::Mismatch) << strayed.text();
+      branches.clear();
+      // What was bad of one is none of the next.
+      Member next(m, kOthers, places[kBranches]);
+      EXPECT_TRUE(eventually(20000, hasOneMore));
+      next.call(planOf(9));
+      EXPECT_TRUE(next.watch->finish(10000).ok());
+    }
+    ++done;
+    ASSERT_TRUE(eventually(20000, [&] { return done == kRanks; }));
+  });
+  EXPECT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; }));
+}
+
+// Of links that none uses any more a rank keeps a few, and the one that it had last.
+TEST(Branch, IdleLinksAreFew) {
+  constexpr std::uint32_t kLast = 7;  // who has one with each of the others
+  std::vector<std::shared_ptr<Common>> places;
+  for (std::uint32_t i = 0; i < kLast; ++i) places.push_back(Common::create());
+  std::atomic<std::uint32_t> done{0};
+  runThreads(kLast + 1, [&](Member& m) {
+    for (std::uint32_t leader = 1; leader < kLast; ++leader) {
+      if (m.rank != leader && m.rank != kLast) continue;
+      Member branch(m, {leader, kLast}, places[leader]);
+      ASSERT_TRUE(branch.opened.ok()) << branch.opened.text();
+    }
+    ++done;
+    ASSERT_TRUE(eventually(20000, [&] { return done > kLast; }));
+    // Those of the first, then a server and a client of each leader, and clients of the last.
+    constexpr int kFirsts = kLast + 1 + 1, kLeaders = 2 * (kLast - 1);
+    constexpr int kAll = kFirsts + kLeaders + LinkFamily::kMostIdle + 1;
+    EXPECT_TRUE(eventually(20000, [] { return linkThreads() == kAll; })) << linkThreads();
+    ++done;
+    ASSERT_TRUE(eventually(20000, [&] { return done > 2 * kLast + 1; }));
+  });
+}
+
+// The process of the first's rank 0 has the server of the first alone.
+TEST(Branch, AStrangerThatIsKilledTouchesNobodyAndAMateIsNamed) {
+  const auto place = Common::create(), firsts = Common::create();
+  const Processes p(4, [&](Member& m) {
+    if (m.rank == 0) {
+      m.reached(1);
+      (void)m.awaitGo(9);
+      return;
+    }
+    Member first(m, kOthers, firsts), branch(m, kOthers, place);
+    ASSERT_TRUE(branch.opened.ok()) << branch.opened.text();
+    branch.call(planOf(10));
+    m.reached(1);
+    ASSERT_TRUE(m.awaitGo(1));
+    branch.call(planOf(11));
+    EXPECT_TRUE(branch.watch->finish(20000).ok()) << branch.watch->firstError().text();
+    m.reached(2);
+    (void)branch.stuckIn(planOf(20), 20000, 1);
+    m.reached(3);
+  });
+  ASSERT_TRUE(p.allReached(1));
+  p.harm(0, SIGKILL);
+  p.common->go = 1;
+  for (const std::uint32_t r : kOthers) ASSERT_TRUE(p.reached(r, 2)) << "rank " << r;
+  const double start = nowMs();
+  p.harm(2, SIGKILL);
+  for (const std::uint32_t r : {1u, 3u}) {
+    EXPECT_TRUE(p.reached(r, 3)) << "rank " << r;
+    expectHas(place->said[r - 1], text("rank 1 (host h2, pid ", p.pids[2], ")"));
+    EXPECT_LT(place->at[r - 1] - start, kPromptMs);
+  }
+}
+
 // Named by the numbers of the branch: the second host's ranks change places in it.
 void expectKilledIsNamedAfterItsParent(std::uint32_t victim) {
   const std::vector<std::uint32_t> members{0, 1, 3, 2, 4, 5};
@@ -154,7 +253,7 @@ struct Switchboard {
   Switchboard() {
     for (std::uint32_t r = 0; r < 3; ++r) groups.seat(r, {});
     (void)sent();
-    number = newGroups->add({0, 2, 1});
+    newGroups->add(number, {0, 2, 1});
   }
   // Who is told what, and of which communicator.
   std::vector<std::string> sent() {
@@ -182,7 +281,7 @@ struct Switchboard {
 
   const std::shared_ptr<NewGroups> newGroups = std::make_shared<NewGroups>();
   ServerGroups groups{namesOf(3), newGroups};
-  std::uint32_t number = 0;
+  const std::uint32_t number = 1;
   const ServerGroups::Clock::time_point now = ServerGroups::Clock::now();
 };
 
@@ -198,6 +297,22 @@ TEST(ServerGroups, WhoComesLateIsToldWhatItMissed) {
   for (const auto type :
        {net::MessageType::Roster, net::MessageType::Ended, net::MessageType::Error})
     EXPECT_NE(std::ranges::find(told, board.told(2, type)), told.end());
+}
+
+TEST(ServerGroups, OneOfWhichNothingCameIsForgotten) {
+  Switchboard board;
+  board.newGroups->add(2, {0, 1});
+  board.hear(0, net::MessageType::Info);  // so the server knows both
+  board.newGroups->drop(2);
+  board.newGroups->add(3, {0, 1});
+  board.newGroups->drop(3);
+  for (const std::uint32_t r : {0u, 1u, 2u}) board.leaves(r);
+  board.groups.tick(board.now);
+  (void)board.sent();
+  board.groups.lose(1, {}, board.now);
+  board.groups.tick(board.now + ControlState::kLossPatience);
+  const std::string ended = text(static_cast<int>(net::MessageType::Ended), " of 0");
+  EXPECT_EQ(board.sent(), (std::vector{"0:" + ended, "2:" + ended}));
 }
 
 TEST(ServerGroups, AGoodbyeToOneIsHeardAndNoneToTheOthers) {
