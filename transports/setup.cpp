@@ -132,7 +132,10 @@ void chooseBarriers(const std::vector<PeerInfo>& infos, ControlPage* own) {
     relieveRingers(*own);
 }
 
-std::string bootId() { return firstLine("/proc/sys/kernel/random/boot_id"); }
+std::string bootId() {
+  static const std::string id = firstLine("/proc/sys/kernel/random/boot_id");
+  return id;
+}
 
 std::uint64_t netNamespace() {
   struct stat info {};

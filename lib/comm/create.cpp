@@ -85,10 +85,11 @@ void warnOfFewCores(int threads, std::uint32_t cores) {
 }
 
 // The threads of a rank, unless it has them from a parent.
-Status hireTeam(std::uint32_t cores, CommConfig* config) {
+Status hireTeam(const cpu_set_t& cores, CommConfig* config) {
   const auto threads = static_cast<std::uint32_t>(config->threads);
   if (threads == 1 || config->team) return {};
-  if (config->pool.parallelFor == nullptr) warnOfFewCores(config->threads, cores);
+  if (config->pool.parallelFor == nullptr)
+    warnOfFewCores(config->threads, topology::usableCores(cores));
   if (config->teamCalls) {
     auto callers = std::make_shared<engine::CallerTeam>(threads);
     config->callers = callers.get();
@@ -112,7 +113,7 @@ struct Offer {
 
 Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* offer) {
   const cpu_set_t cores = topology::allowedCores();
-  WEFT_TRY(hireTeam(topology::usableCores(cores), &mine->config));
+  WEFT_TRY(hireTeam(cores, &mine->config));
   const std::shared_ptr<engine::Team>& team = mine->config.team;
   const engine::Team::Costs costs = team ? team->costs() : engine::Team::Costs();
   *offer = {cores,
@@ -260,15 +261,14 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
 
 // Ranks that share no memory with others learn of them over a control link: their parent's, if it has
 // one for them.
-Status openRemoteRanks(const transport::TransportSetup& setup, const Parent* parent,
+Status openRemoteRanks(const transport::TransportSetup& setup, control::LinkBranch* link,
                        Core::Parts* parts) {
   transport::Transport& transport = *parts->transport;
   bool mirrored = false;
   for (std::uint32_t r = 0; r < setup.ranks; ++r) mirrored = mirrored || transport.isMirrored(r);
   if (!mirrored) return {};
-  if (parent == nullptr) return control::openControlLink(setup, transport, &parts->remoteRanks);
-  return control::branchControlLink(setup, transport, parent->parts.remoteRanks.get(),
-                                    parent->members, &parts->remoteRanks);
+  if (link == nullptr) return control::openControlLink(setup, transport, &parts->remoteRanks);
+  return link->open(setup, transport, &parts->remoteRanks);
 }
 
 void announce(const Core::Parts& parts) {
@@ -438,7 +438,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   const SpeaksFor speaker(rank);
   Core::Parts parts;
   WEFT_TRY(basisOf(rank, namesOf(parent), config, &parts));
-  WEFT_TRY(hireTeam(topology::usableCores(topology::allowedCores()), &parts.config));
+  WEFT_TRY(hireTeam(topology::allowedCores(), &parts.config));
   parts.selection.between = parent.parts.selection.between;
   transport::TransportSetup setup;
   WEFT_TRY(setupOf(parts, exchange, deadline, &setup));
@@ -465,7 +465,7 @@ Status branchCommunicator(const Parent& parent, std::uint32_t rank,
   if (isOneHost(hosts)) parts.tuning.costs.between.reset();
   WEFT_TRY(finishParts(setup, hosts, &parts));
   setup.timeoutMs = deadline.pollTimeoutMs();
-  WEFT_TRY(openRemoteRanks(setup, &parent, &parts));
+  WEFT_TRY(openRemoteRanks(setup, &parent.link, &parts));
   announce(parts);
   *out = std::make_shared<Communicator>(std::make_unique<Core>(std::move(parts)));
   return {};

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "bootstrap/unique_id.h"
 #include "comm/communicator.h"
+#include "control/control_link.h"
 
 namespace weft::comm {
 
@@ -29,11 +30,11 @@ struct Parent {
   const Core::Parts& parts;
   std::vector<std::uint32_t> members;  // by rank of the new one: its rank there
   std::vector<cpu_set_t> cores;        // by rank of the new one: those that it may use
+  control::LinkBranch& link;           // chosen
 };
 
 // buildCommunicator() for ranks of the parent, whose memory, connections and threads they share. Null
-// where its transport has no branch for them, the same on all. In at most so many rounds.
-inline int branchRounds(const Core::Parts& parent) { return parent.remoteRanks ? 6 : 2; }
+// where its transport has no branch for them, the same on all.
 Status branchCommunicator(const Parent& parent, std::uint32_t rank,
                           const transport::Exchange& exchange, const CommConfig& config,
                           Deadline deadline, std::shared_ptr<Communicator>* out);

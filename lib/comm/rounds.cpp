@@ -9,10 +9,20 @@
 namespace weft::comm {
 namespace {
 
-constexpr std::size_t kShort = 248;  // with its length 256 bytes: what is told where all goes well
+// With its length 256 bytes: what is told where all goes well. After two rounds there is little left.
+constexpr std::size_t kShort = 248, kBrief = 8;
+constexpr int kShortRounds = 2;
 using Length = std::uint64_t;
 
 }  // namespace
+
+// Ranks of one host that meet over a wire may be more than it has cores, which all messages take time of:
+// so few of them, though one after the other.
+Rounds::Rounds(Communicator& ranks, Deadline deadline)
+    : ranks_(ranks), deadline_(deadline), fewMessages_([&] {
+        const Core::Parts& parts = ranks.core()->parts;
+        return parts.target.ring == 0 && parts.localRanks == parts.ranks && parts.ranks > 2;
+      }()) {}
 
 // Blobs that are longer than `room` come without their end.
 Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
@@ -22,8 +32,13 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
   const Length length = mine.size();
   std::memcpy(sent.data(), &length, sizeof(length));
   std::copy_n(mine.begin(), std::min(room, mine.size()), sent.begin() + sizeof(length));
-  WEFT_TRY(ranks_.allGather(sent.data(), received.data(), record, reduce::DType::U8,
-                            deadline_.pollTimeoutMs(), "split"));
+  plan::Call call;
+  call.collective = schedule::Collective::AllGather;
+  call.type = reduce::DType::U8;
+  call.count = record;
+  if (fewMessages_) call.algorithm = "circulant";
+  WEFT_TRY(
+      ranks_.run(call, sent.data(), received.data(), nullptr, deadline_.pollTimeoutMs(), "split"));
   *longest = 0;
   all->clear();
   for (std::size_t r = 0; r < ranks_.ranks(); ++r) {
@@ -39,20 +54,14 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
 
 // Who has no memory for a round would be a collective behind the others.
 Status Rounds::exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
-  ++count_;
+  const std::size_t room = ++count_ <= kShortRounds ? kShort : kBrief;
   std::size_t longest = 0;
   try {
-    WEFT_TRY(allGather(kShort, mine, all, &longest));
-    return longest <= kShort ? Status() : allGather(longest, mine, all, &longest);
+    WEFT_TRY(allGather(room, mine, all, &longest));
+    return longest <= room ? Status() : allGather(longest, mine, all, &longest);
   } catch (...) {
     return ranks_.fail(statusOfException());
   }
-}
-
-Status Rounds::upTo(int rounds) {
-  std::vector<std::vector<std::byte>> others;
-  while (count_ < rounds) WEFT_TRY(exchange({}, &others));
-  return {};
 }
 
 }  // namespace weft::comm

@@ -17,7 +17,7 @@ namespace weft::comm {
 // collectives. What is longer than most takes a second one, of all ranks. In turn.
 class Rounds {
  public:
-  Rounds(Communicator& ranks, Deadline deadline) : ranks_(ranks), deadline_(deadline) {}
+  Rounds(Communicator& ranks, Deadline deadline);
 
   Status exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all);
   // Of records that all ranks have.
@@ -31,9 +31,6 @@ class Rounds {
       std::memcpy(&(*all)[r], blobs[r].data(), std::min(sizeof(Record), blobs[r].size()));
     return {};
   }
-  // Takes part in the rounds that others may need, until there were so many.
-  Status upTo(int rounds);
-  int count() const { return count_; }
 
  private:
   Status allGather(std::size_t room, std::span<const std::byte> mine,
@@ -41,6 +38,7 @@ class Rounds {
 
   Communicator& ranks_;
   const Deadline deadline_;
+  const bool fewMessages_;
   int count_ = 0;
 };
 

@@ -21,6 +21,7 @@ struct Wish {
   // Ranks of a color that want the same, and what the parent has, may have a part of the parent.
   std::uint64_t config = 0;
   std::uint64_t likeParent = 0;
+  control::LinkOffer links;
   cpu_set_t cores;
 };
 
@@ -33,14 +34,17 @@ std::vector<std::uint32_t> group(const std::vector<Wish>& wishes, int color) {
   return members;
 }
 
-// How a rank of the new communicator comes to it: it has it, or all join by the first one's id.
-struct Way {
-  std::uint64_t byId = 0;
-  bootstrap::UniqueId id;
-};
+// What a rank's blob in a round begins with: where it is. At last it has what it can have, which may be
+// nothing, or its color joins by an id.
+enum class Stage : std::uint8_t { Branching, Through, WantsId };
+
+bool isAt(Stage stage, const std::vector<std::byte>& blob) {
+  return !blob.empty() && blob[0] == static_cast<std::byte>(stage);
+}
 
 // One rank's part in a split: rounds of the parent, in which each color does what it needs. All
-// ranks of the parent take part in all of them, so there are equally many whatever the colors do.
+// ranks of the parent take part in all of them: who is through tells what became of it in each, until all
+// are; and if any color wants an id, there is one more.
 class Split {
  public:
   Split(Communicator& parent, int color, int key, const CommConfig& config)
@@ -50,6 +54,7 @@ class Split {
         color_(color),
         key_(key),
         config_(config),
+        link_(core_->parts.remoteRanks.get()),
         rounds_(parent, deadline_) {}
 
   Status run(std::shared_ptr<Communicator>* out);
@@ -57,22 +62,29 @@ class Split {
  private:
   Status hearWishes();
   Status branch();
-  Status tellWay(const Status& branched, std::vector<Way>* ways);
+  Status agree(const Status& branched, bootstrap::UniqueId* id);
+  Status shareId(bootstrap::UniqueId* id);
   Status join(const bootstrap::UniqueId& id, std::shared_ptr<Communicator>* out) const;
   bool isLikeParent() const;
   bool mayBranch() const;
-  transport::Exchange exchange();
+  void keepMembers(Stage stage, std::vector<std::vector<std::byte>> everybody,
+                   std::vector<std::vector<std::byte>>* all) const;
+  Status round(Stage stage, std::span<const std::byte> mine,
+               std::vector<std::vector<std::byte>>* all, bool* isLast);
+  transport::Exchange exchange(Stage stage);
 
   Communicator& parent_;
   const std::shared_ptr<Core> core_;
   const Deadline deadline_;
   const int color_, key_;
   const CommConfig& config_;
+  control::LinkBranch link_;
   Rounds rounds_;
   std::vector<Wish> wishes_;
   std::vector<std::uint32_t> members_;
   std::uint32_t rank_ = 0;  // in the new one
   std::shared_ptr<Communicator> made_;
+  bool idsFollow_ = false;
 };
 
 bool Split::isLikeParent() const {
@@ -81,7 +93,7 @@ bool Split::isLikeParent() const {
 
 Status Split::hearWishes() {
   const std::uint64_t wants = Hash().add(semanticConfig(config_)).add(config_.epochsBefore).value();
-  const Wish mine{color_, key_, wants, isLikeParent(), topology::allowedCores()};
+  const Wish mine{color_, key_, wants, isLikeParent(), link_.offer(), topology::allowedCores()};
   WEFT_TRY(rounds_.gather(mine, &wishes_));
   if (color_ < 0) return {};
   members_ = group(wishes_, color_);
@@ -99,36 +111,82 @@ bool Split::mayBranch() const {
   });
 }
 
-// The rounds among the members of this rank's color.
-transport::Exchange Split::exchange() {
-  return [this](std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
+// Of the members of this rank's color. Of one that is through, while this one is not, nothing is left
+// but what it will tell.
+void Split::keepMembers(Stage stage, std::vector<std::vector<std::byte>> everybody,
+                        std::vector<std::vector<std::byte>>* all) const {
+  all->clear();
+  for (const std::uint32_t member : members_) {
+    std::vector<std::byte>& theirs = everybody[member];
+    const bool fits = isAt(Stage::Branching, theirs) == (stage == Stage::Branching);
+    theirs.erase(theirs.begin(), fits && !theirs.empty() ? theirs.begin() + 1 : theirs.end());
+    all->push_back(std::move(theirs));
+  }
+}
+
+// Who has no memory for it would be a round behind the others.
+Status Split::round(Stage stage, std::span<const std::byte> mine,
+                    std::vector<std::vector<std::byte>>* all, bool* isLast) try {
+  std::vector<std::byte> said{static_cast<std::byte>(stage)};
+  said.insert(said.end(), mine.begin(), mine.end());
+  std::vector<std::vector<std::byte>> everybody;
+  WEFT_TRY(rounds_.exchange(said, &everybody));
+  const auto count = [&](Stage at) {
+    return std::ranges::count_if(everybody, [at](const auto& blob) { return isAt(at, blob); });
+  };
+  *isLast = count(Stage::Branching) == 0;
+  idsFollow_ = count(Stage::WantsId) != 0;
+  keepMembers(stage, std::move(everybody), all);
+  return {};
+} catch (...) {
+  return parent_.fail(statusOfException());
+}
+
+transport::Exchange Split::exchange(Stage stage) {
+  return [this, stage](std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
     if (all == nullptr) return parent_.firstError();
-    std::vector<std::vector<std::byte>> everybody;
-    WEFT_TRY(rounds_.exchange(mine, &everybody));
-    all->clear();
-    for (const std::uint32_t member : members_) all->push_back(std::move(everybody[member]));
+    for (bool isLast = false; !isLast;) {
+      WEFT_TRY(round(stage, mine, all, &isLast));
+      if (stage == Stage::Branching) break;
+    }
     return Status();
   };
 }
 
 Status Split::branch() {
-  Parent parent{core_->parts, members_, {}};
-  for (const std::uint32_t member : members_) parent.cores.push_back(wishes_[member].cores);
-  return withoutExceptions(
-      [&] { return branchCommunicator(parent, rank_, exchange(), config_, deadline_, &made_); });
+  Parent parent{core_->parts, members_, {}, link_};
+  std::vector<control::LinkOffer> offers;
+  for (const std::uint32_t member : members_) {
+    parent.cores.push_back(wishes_[member].cores);
+    offers.push_back(wishes_[member].links);
+  }
+  return withoutExceptions([&] {
+    link_.choose(rank_, members_, offers);
+    return branchCommunicator(parent, rank_, exchange(Stage::Branching), config_, deadline_,
+                              &made_);
+  });
 }
 
 // What became of it, for all of this color: nobody has a communicator whose other ranks failed.
-Status Split::tellWay(const Status& branched, std::vector<Way>* ways) {
-  if (color_ < 0) return rounds_.upTo(rounds_.count() + 1);
-  Way mine{!made_, {}};
+Status Split::agree(const Status& branched, bootstrap::UniqueId* id) {
+  const bool wantsId = color_ >= 0 && branched.ok() && !made_;
   Status told = branched;
-  if (told.ok() && !made_ && rank_ == 0) told = bootstrap::createUniqueId(&mine.id);
+  if (wantsId && rank_ == 0) told = bootstrap::createUniqueId(id);
   transport::TransportSetup setup;
   setup.rank = rank_;
   setup.ranks = static_cast<std::uint32_t>(members_.size());
-  setup.exchange = exchange();
-  return transport::gather(setup, told, mine, ways);
+  setup.exchange = exchange(wantsId ? Stage::WantsId : Stage::Through);
+  const Status agreed = transport::agree(setup, told);
+  if (idsFollow_) WEFT_TRY(shareId(id));
+  return agreed;
+}
+
+// Every color's.
+Status Split::shareId(bootstrap::UniqueId* id) {
+  std::vector<bootstrap::UniqueId> ids;
+  WEFT_TRY(rounds_.gather(*id, &ids));
+  if (color_ >= 0) *id = ids[members_[0]];
+  return {};
 }
 
 Status Split::join(const bootstrap::UniqueId& id, std::shared_ptr<Communicator>* out) const {
@@ -138,13 +196,11 @@ Status Split::join(const bootstrap::UniqueId& id, std::shared_ptr<Communicator>*
 
 Status Split::run(std::shared_ptr<Communicator>* out) {
   WEFT_TRY(hearWishes());
-  const int before = rounds_.count();
   const Status branched = mayBranch() ? branch() : Status();
-  WEFT_TRY(rounds_.upTo(before + branchRounds(core_->parts)));
-  std::vector<Way> ways;
-  WEFT_TRY(tellWay(branched, &ways));
+  bootstrap::UniqueId id;
+  WEFT_TRY(agree(branched, &id));
   if (color_ < 0) return {};
-  if (ways[0].byId != 0) return join(ways[0].id, out);
+  if (!made_) return join(id, out);
   *out = std::move(made_);
   return {};
 }

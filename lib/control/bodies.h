@@ -40,7 +40,7 @@ namespace weft::control {
 // of type Grouped. There are two more, of which the first says nothing of the others:
 //
 //   both            Bye      I leave this one; the server's: I have heard that
-//   rank -> server  Info     from now on I can hear of this one; what have I missed?
+//   rank -> server  Info     I heard of this one before I had it; what have I missed?
 //
 // A round of questions is at most a question and an answer each way: 200 bytes a connection where
 // all behind it do the same, of which 112 are frames. Ranks that do something else, or are late, add to each answer

@@ -38,7 +38,6 @@ ControlClient::ControlClient(const transport::TransportSetup& setup,
     mirrors_.push_back(transport != nullptr && transport->isMirrored(r) ? transport->control(r)
                                                                         : nullptr);
   last_.left = own_ == nullptr;
-  wishes_.introduction = group_ != 0;
 }
 
 // ---- any thread ----

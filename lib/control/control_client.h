@@ -53,6 +53,7 @@ class ControlClient final : public watch::RemoteRanks {
   // Of the link's thread, under its mutex.
   // What there is to say. True: a word in answer is due.
   bool speak(net::Channel* channel);
+  void introduce() { wishes_.introduction = true; }
   bool wantsToLeave() const { return wishes_.leave; }
   void leaveGroup(net::Channel* channel);
   void tellLast(net::Channel* channel) const;

@@ -229,48 +229,6 @@ std::shared_ptr<NewGroups> newGroupsOf(const TransportSetup& setup) {
   return setup.rank == 0 ? std::make_shared<NewGroups>() : nullptr;
 }
 
-// What a rank has for a communicator of some of a family: links that fit, and a number, which is rank
-// 0's that counts.
-struct LinkOffer {
-  std::uint64_t number = 0;
-  std::array<std::uint64_t, LinkFamily::kMostOffered> links{};  // 0: none more
-};
-
-LinkOffer offerOf(LinkFamily& family, const std::vector<std::shared_ptr<FamilyLink>>& fitting) {
-  LinkOffer offer{family.next(), {}};
-  std::ranges::transform(fitting, offer.links.begin(), [](const auto& link) { return link->id; });
-  return offer;
-}
-
-// The one that rank 0 offers, if all have it.
-std::shared_ptr<FamilyLink> commonOf(const std::vector<std::shared_ptr<FamilyLink>>& fitting,
-                                     const std::vector<LinkOffer>& offers) {
-  const std::uint64_t id = offers[0].links[0];
-  const auto hasIt = [id](const LinkOffer& offer) {
-    return std::ranges::find(offer.links, id) != offer.links.end();
-  };
-  const auto mine = std::ranges::find(fitting, id, [](const auto& link) { return link->id; });
-  return mine != fitting.end() && std::ranges::all_of(offers, hasIt) ? *mine : nullptr;
-}
-
-// Offers what there is, and chooses: null if none is common. The server of rank 0's knows of the
-// communicator before others do.
-Status choose(const TransportSetup& setup, FamilyPlace* place,
-              const std::shared_ptr<FamilyLink>& parents, std::uint32_t* number) {
-  const auto fitting = place->family->fitting(place->inFamily, parents);
-  const LinkOffer mine = offerOf(*place->family, fitting);
-  NewGroups* const server =
-      setup.rank == 0 && !fitting.empty() ? fitting[0]->end->newGroups() : nullptr;
-  *number = static_cast<std::uint32_t>(mine.number);
-  if (server != nullptr) server->add(*number, *fitting[0]->placesOf(place->inFamily));
-  std::vector<LinkOffer> offers;
-  const Status told = transport::gather(setup, {}, mine, &offers);
-  if (told.ok()) place->link = commonOf(fitting, offers);
-  if (server != nullptr && !place->link) server->drop(*number);
-  if (told.ok()) *number = static_cast<std::uint32_t>(offers[0].number);
-  return told;
-}
-
 // One more link of the family, for a communicator of that number.
 Status openForFamily(const TransportSetup& setup, std::uint32_t number, const FamilyPlace& at,
                      std::shared_ptr<FamilyLink>* out) {
@@ -310,17 +268,49 @@ Status openControlLink(const TransportSetup& setup, transport::Transport& transp
   return {};
 }
 
-Status branchControlLink(const TransportSetup& setup, transport::Transport& transport,
-                         watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
-                         std::shared_ptr<watch::RemoteRanks>* out) {
+LinkBranch::LinkBranch(watch::RemoteRanks* parent) {
   const auto* const of = dynamic_cast<ControlClient*>(parent);
-  if (of == nullptr) return openControlLink(setup, transport, out);
-  FamilyPlace place{of->place().family, nullptr, {}};
-  for (const std::uint32_t member : members) place.inFamily.push_back(of->place().inFamily[member]);
-  std::uint32_t number = 0;
-  WEFT_TRY(choose(setup, &place, of->place().link, &number));
-  if (!place.link) WEFT_TRY(openForFamily(setup, number, place, &place.link));
-  *out = held(join(setup, transport, number, std::move(place)));
+  if (of == nullptr) return;
+  parents_ = of->place();
+  place_.family = parents_.family;
+  links_ = place_.family->links(parents_.link);
+  mine_.number = place_.family->next();
+  std::ranges::transform(links_, mine_.links.begin(), [](const auto& link) { return link->id; });
+}
+
+LinkBranch::~LinkBranch() {
+  if (server_ != nullptr) server_->newGroups()->drop(number_);
+}
+
+// The first of rank 0's that fits and that all have.
+void LinkBranch::choose(std::uint32_t rank, const std::vector<std::uint32_t>& members,
+                        const std::vector<LinkOffer>& offers) {
+  if (!place_.family) return;
+  for (const std::uint32_t member : members) place_.inFamily.push_back(parents_.inFamily[member]);
+  number_ = static_cast<std::uint32_t>(offers[0].number);
+  const auto isCommon = [&](const std::shared_ptr<FamilyLink>& link) {
+    return std::ranges::all_of(offers, [&](const LinkOffer& offer) {
+      return std::ranges::find(offer.links, link->id) != offer.links.end();
+    });
+  };
+  for (const std::uint64_t id : offers[0].links) {
+    const auto link = std::ranges::find(links_, id, [](const auto& each) { return each->id; });
+    if (link == links_.end() || !isCommon(*link)) continue;
+    const auto places = (*link)->placesOf(place_.inFamily);
+    if (!places) continue;
+    place_.link = *link;
+    if (rank == 0) server_ = place_.link->end, server_->newGroups()->add(number_, *places);
+    return;
+  }
+}
+
+Status LinkBranch::open(const TransportSetup& setup, transport::Transport& transport,
+                        std::shared_ptr<watch::RemoteRanks>* out) {
+  if (!place_.family) return openControlLink(setup, transport, out);
+  links_.clear();  // what nobody uses then may be dropped for the new one
+  if (!place_.link) WEFT_TRY(openForFamily(setup, number_, place_, &place_.link));
+  *out = held(join(setup, transport, number_, std::move(place_)));
+  server_.reset();
   return {};
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/status.h"
+#include "control/link_family.h"
 #include "transports/transport.h"
 #include "watch/remote_ranks.h"
 
@@ -33,13 +35,41 @@ namespace weft::control {
 Status openControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
                        std::shared_ptr<watch::RemoteRanks>* out);
 
-// The same for ranks of a communicator that has a control link already: `members` are their ranks
-// there, and `parent` is that communicator's, or null. They use one that their family has
-// (link_family.h), without a connection or a thread more: whose rank 0 is theirs as well, as is, of each
-// of their hosts with a relay, the rank that has it. Else they open one more, for all whom it fits. A
-// parent may leave before or after them.
-Status branchControlLink(const transport::TransportSetup& setup, transport::Transport& transport,
-                         watch::RemoteRanks* parent, const std::vector<std::uint32_t>& members,
-                         std::shared_ptr<watch::RemoteRanks>* out);
+// What a rank has for a communicator to be: links of its family, and a number, which is rank 0's that
+// counts.
+struct LinkOffer {
+  std::uint64_t number = 0;
+  std::array<std::uint64_t, LinkFamily::kMostOffered> links{};  // 0: none more
+};
+
+// The same for ranks of a communicator that has a control link already. They use one that their family
+// has (link_family.h), without a connection or a thread more: whose rank 0 is theirs as well, as is, of
+// each of their hosts with a relay, the rank that has it. Else they open one more, for all whom it fits.
+// A parent may leave before or after them.
+class LinkBranch {
+ public:
+  // `parent`: that communicator's, or null; outlives open().
+  explicit LinkBranch(watch::RemoteRanks* parent);
+  ~LinkBranch();
+  LinkBranch(const LinkBranch&) = delete;
+  LinkBranch& operator=(const LinkBranch&) = delete;
+
+  // For whomever may be with this rank: all of the parent's tell each other.
+  const LinkOffer& offer() const { return mine_; }
+  // Of those who are: their ranks in the parent, what they have told, and which this one is. All do so
+  // before any of them may open it.
+  void choose(std::uint32_t rank, const std::vector<std::uint32_t>& members,
+              const std::vector<LinkOffer>& offers);
+  // Once, or not at all. It exchanges nothing where there is one in common.
+  Status open(const transport::TransportSetup& setup, transport::Transport& transport,
+              std::shared_ptr<watch::RemoteRanks>* out);
+
+ private:
+  FamilyPlace parents_, place_;
+  std::vector<std::shared_ptr<FamilyLink>> links_;  // that are offered
+  LinkOffer mine_;
+  std::uint32_t number_ = 0;
+  std::shared_ptr<LinkEnd> server_;  // which knows of the communicator, though it has not come yet
+};
 
 }  // namespace weft::control

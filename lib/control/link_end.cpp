@@ -20,6 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kByeMs = 1000;
+constexpr std::size_t kMostMissed = 256;
 constexpr milliseconds kRelayPatience{1000};
 constexpr std::int64_t kAgesMs = std::int64_t{24} * 3600 * 1000;
 
@@ -46,8 +47,10 @@ void LinkEnd::wake() {
 
 void LinkEnd::add(std::shared_ptr<ControlClient> client) {
   const std::lock_guard lock(shared_.mutex);
+  const bool missed = missedMore_ || std::ranges::count(missed_, client->group()) != 0;
+  if (missed) client->introduce();
   clients_.push_back(std::move(client));
-  wake();
+  if (missed) wake();
 }
 
 bool LinkEnd::isGone() {
@@ -143,11 +146,18 @@ void LinkEnd::handle(const net::Message& message) {
 void LinkEnd::handOver(std::uint32_t group, const net::Message& message) {
   const auto client =
       std::ranges::find_if(clients_, [group](const auto& each) { return each->group() == group; });
-  if (client == clients_.end()) return;
+  if (client == clients_.end()) return noteMissed(group);
   if (message.type != net::MessageType::Bye)
     (*client)->handle(message, &stream_->channel());
   else if ((*client)->wantsToLeave())
     clients_.erase(client);
+}
+
+void LinkEnd::noteMissed(std::uint32_t group) {
+  missed_.push_back(group);
+  if (missed_.size() <= kMostMissed) return;
+  missed_.pop_front();
+  missedMore_ = true;
 }
 
 void LinkEnd::lose() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -49,7 +50,8 @@ class LinkEnd {
 
   Shared& shared() { return shared_; }
   NewGroups* newGroups() { return newGroups_.get(); }
-  // Any thread: one more of them. The first comes before the thread.
+  // Any thread: one more of them, which asks what it has missed if it has. The first comes before the
+  // thread.
   void add(std::shared_ptr<ControlClient> client);
   // It is of no use any more.
   bool isGone();
@@ -67,6 +69,7 @@ class LinkEnd {
   void receive();
   void handle(const net::Message& message);
   void handOver(std::uint32_t group, const net::Message& message);
+  void noteMissed(std::uint32_t group);
   void lose();
   void noteLossOfServer(const Loss& loss);
   void noteOrphaned(bool byRelay);
@@ -86,6 +89,9 @@ class LinkEnd {
 
   Shared shared_;
   std::vector<std::shared_ptr<ControlClient>> clients_;  // that have not left
+  // The latest that something was said of which are not here: not yet, or no more.
+  std::deque<std::uint32_t> missed_;
+  bool missedMore_ = false;
 };
 
 }  // namespace weft::control

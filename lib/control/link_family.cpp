@@ -70,18 +70,14 @@ void LinkFamily::add(const std::shared_ptr<FamilyLink>& link) {
   });
 }
 
-std::vector<std::shared_ptr<FamilyLink>> LinkFamily::fitting(
-    const Members& inFamily, const std::shared_ptr<FamilyLink>& parents) {
+std::vector<std::shared_ptr<FamilyLink>> LinkFamily::links(
+    const std::shared_ptr<FamilyLink>& parents) {
   std::vector<std::shared_ptr<FamilyLink>> found;
-  const auto consider = [&](const std::shared_ptr<FamilyLink>& link) {
-    if (found.size() < kMostOffered && !link->end->isGone() && link->placesOf(inFamily))
-      found.push_back(link);
-  };
-  consider(parents);
+  if (!parents->end->isGone()) found.push_back(parents);
   const std::lock_guard lock(mutex_);
   std::erase_if(kept_, [](const auto& link) { return link->end->isGone(); });
-  for (auto link = kept_.rbegin(); link != kept_.rend(); ++link)
-    if (*link != parents) consider(*link);
+  for (auto link = kept_.rbegin(); link != kept_.rend() && found.size() < kMostOffered; ++link)
+    if (*link != parents) found.push_back(*link);
   return found;
 }
 

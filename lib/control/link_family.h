@@ -49,9 +49,8 @@ class LinkFamily {
   // A number for a group or a link; those of one rank differ.
   std::uint32_t next();
   void add(const std::shared_ptr<FamilyLink>& link);
-  // Those on which a communicator of these ranks may be; `parents` is that of its parent.
-  std::vector<std::shared_ptr<FamilyLink>> fitting(const Members& inFamily,
-                                                   const std::shared_ptr<FamilyLink>& parents);
+  // Those on which a communicator may be that has a parent on that one: some.
+  std::vector<std::shared_ptr<FamilyLink>> links(const std::shared_ptr<FamilyLink>& parents);
 
  private:
   std::mutex mutex_;

@@ -98,10 +98,8 @@ class Needs {
   std::map<const schedule::Algorithm*, std::uint32_t> known_;
 };
 
-}  // namespace
-
-std::uint32_t arrivalsPerPeer(const Tuning& tuning) {
-  std::uint32_t most = ofImported(tuning);
+std::uint32_t ofRegistry(const Tuning& tuning) {
+  std::uint32_t most = 0;
   Needs all(tuning);
   const auto fits = [&](std::uint32_t needs) { return needs <= mostPerPeer(tuning.ranks); };
   for (const schedule::Algorithm& algorithm : schedule::algorithms()) {
@@ -113,6 +111,29 @@ std::uint32_t arrivalsPerPeer(const Tuning& tuning) {
     if (fits(needs) || isForLinks(algorithm)) most = std::max(most, needs);
   }
   return most;
+}
+
+// The last answer, as a thread that makes communicators mostly makes many over the same ranks.
+struct Answer {
+  std::size_t algorithms = 0;
+  std::uint32_t ranks = 0;
+  std::vector<std::uint32_t> nodes;
+  std::uint32_t arrivals = 0;
+};
+
+}  // namespace
+
+std::uint32_t arrivalsPerPeer(const Tuning& tuning) {
+  thread_local Answer last;
+  const std::size_t algorithms = schedule::algorithms().size();
+  const bool known = last.algorithms == algorithms && last.ranks == tuning.ranks &&
+                     last.nodes == tuning.nodes && tuning.links == nullptr;
+  if (!known) {
+    const std::uint32_t arrivals = ofRegistry(tuning);
+    if (tuning.links != nullptr) return std::max(arrivals, ofImported(tuning));
+    last = {algorithms, tuning.ranks, tuning.nodes, arrivals};
+  }
+  return std::max(last.arrivals, ofImported(tuning));
 }
 
 Status checkArrivals(const schedule::Algorithm& algorithm, const Tuning& tuning) {

@@ -2,6 +2,8 @@
 #include "topology/cores.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -12,6 +14,7 @@ namespace weft::topology {
 namespace {
 
 constexpr const char* kRoot = "/sys/fs/cgroup";
+constexpr std::chrono::seconds kQuotaIsRecent{1};
 
 std::string content(const std::string& path) {
   std::ostringstream all;  // an iterator over the file would throw what a failing read says
@@ -35,6 +38,30 @@ std::uint32_t quotaV1(const std::string& group) {
   const std::string quota = firstLine(group + "/cpu.cfs_quota_us");
   const std::string period = firstLine(group + "/cpu.cfs_period_us");
   return quota.empty() || quota[0] == '-' ? 0 : coresOfCpuMax(quota + " " + period);
+}
+
+std::uint32_t readQuota() {
+  std::uint32_t cores = UINT32_MAX;
+  const auto limit = [&cores](std::uint32_t quota) {
+    if (quota != 0) cores = std::min(cores, quota);
+  };
+  const QuotaFiles files = quotaFiles(content("/proc/self/cgroup"));
+  for (const std::string& file : files.cpuMax) limit(coresOfCpuMax(firstLine(file)));
+  for (const std::string& group : files.v1Groups) limit(quotaV1(group));
+  return cores;
+}
+
+// Communicators are made by the dozen, and these files change seldom.
+std::uint32_t recentQuota() {
+  using Clock = std::chrono::steady_clock;
+  static std::atomic<Clock::rep> readAt{0};
+  static std::atomic<std::uint32_t> cores{0};
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  if (cores == 0 || now - readAt > Clock::duration(kQuotaIsRecent).count()) {
+    cores = readQuota();
+    readAt = now;
+  }
+  return cores;
 }
 
 }  // namespace
@@ -77,14 +104,7 @@ cpu_set_t allowedCores() {
 }
 
 std::uint32_t usableCores(const cpu_set_t& allowed) {
-  auto cores = static_cast<std::uint32_t>(CPU_COUNT(&allowed));
-  const auto limit = [&cores](std::uint32_t quota) {
-    if (quota != 0) cores = std::min(cores, quota);
-  };
-  const QuotaFiles files = quotaFiles(content("/proc/self/cgroup"));
-  for (const std::string& file : files.cpuMax) limit(coresOfCpuMax(firstLine(file)));
-  for (const std::string& group : files.v1Groups) limit(quotaV1(group));
-  return std::max(1u, cores);
+  return std::max(1u, std::min(static_cast<std::uint32_t>(CPU_COUNT(&allowed)), recentQuota()));
 }
 
 }  // namespace weft::topology

@@ -26,6 +26,7 @@
 #include "plan/call.h"
 #include "plan/plan.h"
 #include "tests/unit/still_transport.h"
+#include "transports/gather.h"
 #include "watch/watch.h"
 
 // Ranks that share no control pages, as threads or as processes, with a Watch each and nothing to
@@ -171,8 +172,18 @@ struct Member {
       names.push_back(parent.names[member]);
       names.back().rank = static_cast<int>(names.size() - 1);
     }
-    opened = branchControlLink(setupOf(10000), pages, parent.link.get(), members, &link);
+    opened = branch(parent, members);
     begin();
+  }
+  // As lib/comm does it: in its second exchange, the transport's, nobody can say anything.
+  Status branch(const Member& parent, const std::vector<std::uint32_t>& members) {
+    const transport::TransportSetup setup = setupOf(10000);
+    LinkBranch branch(parent.link.get());
+    std::vector<LinkOffer> offers;
+    WEFT_TRY(transport::gather(setup, {}, branch.offer(), &offers));
+    branch.choose(rank, members, offers);
+    WEFT_TRY(transport::agree(setup, {}));
+    return branch.open(setup, pages, &link);
   }
   ~Member() { destroy(); }
   void destroy() {
