@@ -134,8 +134,10 @@ TEST(ShmFootprint, IsSmall) {
     REQUIRE(made.sharedMaps == 1, made.sharedMaps);
     REQUIRE(made.descriptors <= before.descriptors + shm::keptDescriptors(5), before.descriptors,
             " ", made.descriptors);
+    const auto further = rank.make(smallLayout(5));
+    REQUIRE(Footprint::now(rank).descriptors == made.descriptors + shm::furtherDescriptors(5));
     REQUIRE(transport->reach((rank.rank + 1) % 5, 1) != nullptr);
-    REQUIRE(Footprint::now(rank).sharedMaps == 2);
+    REQUIRE(Footprint::now(rank).sharedMaps == 3);
     rank.barrier();
   });
 }

@@ -21,6 +21,7 @@
 #include "transports/shm/heap.h"
 #include "transports/shm/heap_views.h"
 #include "transports/shm/memory.h"
+#include "transports/shm/peer_processes.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/trial.h"
 #include "transports/shm/windows.h"
@@ -156,8 +157,8 @@ mapped::MappedPeer ShmSetup::peerOf(const PeerInfo& info,
   peer.control = controlOf(*windows_, setup_.layout, info.rank);
   if (info.process == info_.process) return peer;
   const pid_t pid = pidHere(info, info_, (*theirs)[kProcess]);
-  peer.process = std::make_shared<mapped::PeerProcess>(
-      mapped::PeerProcess{pid, std::move((*theirs)[kProcess]), std::move((*theirs)[kStat])});
+  peer.process = knownProcess(info.process,
+                              {pid, std::move((*theirs)[kProcess]), std::move((*theirs)[kStat])});
   return peer;
 }
 
