@@ -3,18 +3,25 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "base/threads.h"
 
 namespace weft::comm {
 namespace {
 
-// With its length 256 bytes: what is told where all goes well. After two rounds there is little left.
-constexpr std::size_t kShort = 248, kBrief = 8;
-constexpr int kShortRounds = 2;
 using Length = std::uint64_t;
 
 }  // namespace
+
+plan::Call roundOf(std::size_t record, bool fewMessages) {
+  plan::Call call;
+  call.collective = schedule::Collective::AllGather;
+  call.type = reduce::DType::U8;
+  call.count = record;
+  if (fewMessages) call.algorithm = "circulant";
+  return call;
+}
 
 // Ranks of one host that meet over a wire may be more than it has cores, which all messages take time of:
 // so few of them, though one after the other.
@@ -32,13 +39,8 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
   const Length length = mine.size();
   std::memcpy(sent.data(), &length, sizeof(length));
   std::copy_n(mine.begin(), std::min(room, mine.size()), sent.begin() + sizeof(length));
-  plan::Call call;
-  call.collective = schedule::Collective::AllGather;
-  call.type = reduce::DType::U8;
-  call.count = record;
-  if (fewMessages_) call.algorithm = "circulant";
-  WEFT_TRY(
-      ranks_.run(call, sent.data(), received.data(), nullptr, deadline_.pollTimeoutMs(), "split"));
+  WEFT_TRY(ranks_.run(roundOf(record, fewMessages_), sent.data(), received.data(), nullptr,
+                      deadline_.pollTimeoutMs(), "split"));
   *longest = 0;
   all->clear();
   for (std::size_t r = 0; r < ranks_.ranks(); ++r) {
@@ -54,7 +56,8 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
 
 // Who has no memory for a round would be a collective behind the others.
 Status Rounds::exchange(std::span<const std::byte> mine, std::vector<std::vector<std::byte>>* all) {
-  const std::size_t room = ++count_ <= kShortRounds ? kShort : kBrief;
+  const bool isPlanned = count_ < std::size(kSplitRecords);
+  const std::size_t room = (isPlanned ? kSplitRecords[count_++] : kBriefRecord) - sizeof(Length);
   std::size_t longest = 0;
   try {
     WEFT_TRY(allGather(room, mine, all, &longest));

@@ -13,6 +13,14 @@
 
 namespace weft::comm {
 
+// What each rank gives to a round, its length included, where all goes well: after two of them there is
+// little left to tell. A split takes three (comm/split.cpp).
+inline constexpr std::size_t kShortRecord = 256, kBriefRecord = 16;
+inline constexpr std::size_t kSplitRecords[] = {kShortRecord, kShortRecord, kBriefRecord};
+
+// The call of a round of that many bytes a rank.
+plan::Call roundOf(std::size_t record, bool fewMessages = false);
+
 // Rounds of an all-gather of blobs of any length among all ranks of a communicator, by its own
 // collectives. What is longer than most takes a second one, of all ranks. In turn.
 class Rounds {
@@ -39,7 +47,7 @@ class Rounds {
   Communicator& ranks_;
   const Deadline deadline_;
   const bool fewMessages_;
-  int count_ = 0;
+  std::size_t count_ = 0;
 };
 
 }  // namespace weft::comm

@@ -16,6 +16,7 @@
 #include "control/control_client.h"
 #include "control/control_relay.h"
 #include "control/control_server.h"
+#include "control/link_costs.h"
 #include "net/fd_limit.h"
 #include "transports/gather.h"
 
@@ -24,7 +25,6 @@ namespace {
 
 using transport::TransportSetup;
 
-constexpr std::uint64_t kClientFds = 3;  // its connection, its bell, its thread's stop signal
 constexpr std::uint64_t kFirstLink = ~std::uint64_t{0};  // of a family: its number
 constexpr std::int64_t kRelayOpensMs = 5000;  // else its ranks go to the server themselves
 

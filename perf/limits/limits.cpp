@@ -11,6 +11,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/layout.h"
+#include "comm/rounds.h"
 #include "net/crypto.h"
 #include "plan/cache.h"
 #include "plan/staging_map.h"
@@ -91,9 +92,7 @@ Status planOf(const Job& job, const plan::Call& call, std::uint32_t rank, CallLi
   return {};
 }
 
-Status planBusiest(const Job& job, schedule::Collective collective, std::size_t bytes,
-                   CallLimits* out) {
-  const plan::Call call = callOf(collective, job.ranks(), bytes);
+Status planBusiest(const Job& job, const plan::Call& call, CallLimits* out) {
   CallLimits second;
   WEFT_TRY(planOf(job, call, 0, out));
   WEFT_TRY(planOf(job, call, 1 % job.ranks(), &second));
@@ -103,9 +102,30 @@ Status planBusiest(const Job& job, schedule::Collective collective, std::size_t 
 
 Status planAll(const Job& job, Limits* out) {
   using enum schedule::Collective;
-  WEFT_TRY(planBusiest(job, Barrier, 0, &out->barrier));
-  WEFT_TRY(planBusiest(job, AllReduce, kShortBytes, &out->shortSum));
-  return planBusiest(job, AllReduce, kLongBytes, &out->longSum);
+  const auto of = [&](schedule::Collective collective, std::size_t bytes) {
+    return callOf(collective, job.ranks(), bytes);
+  };
+  WEFT_TRY(planBusiest(job, of(Barrier, 0), &out->barrier));
+  WEFT_TRY(planBusiest(job, of(AllReduce, kShortBytes), &out->shortSum));
+  WEFT_TRY(planBusiest(job, of(AllReduce, kLongBytes), &out->longSum));
+  for (const std::size_t record : comm::kSplitRecords) {
+    CallLimits round;
+    WEFT_TRY(planBusiest(job, comm::roundOf(record), &round));
+    out->split.messages += round.messages;
+    out->split.remote += round.remote;
+  }
+  return {};
+}
+
+void countFurther(std::uint32_t ranks, std::uint32_t localRanks, Limits* limits) {
+  limits->further = {0, shm::furtherDescriptors(localRanks)};
+  limits->firstOfRoot = limits->further;
+  if (localRanks == ranks) return;
+  std::vector<std::uint32_t> hosts;
+  for (std::uint32_t r = 0; r < ranks; ++r) hosts.push_back(r / localRanks);
+  const control::LinkCosts link = control::linkCostsOf(0, hosts);
+  limits->firstOfRoot.threads += link.threads;
+  limits->firstOfRoot.descriptors += link.descriptors;
 }
 
 std::string queuePairsOf(const Job& job, schedule::Collective collective, std::size_t bytes) {
@@ -128,6 +148,10 @@ std::string messagesOf(const CallLimits& call) {
 }
 std::string descriptorsOf(const Limits& l) {
   return fmt::format("{} ({})", l.keptDescriptors, l.mostDescriptors);
+}
+std::string furtherOf(const Limits& l) {
+  return fmt::format("{}, {} ({}, {})", l.further.descriptors, l.further.threads,
+                     l.firstOfRoot.descriptors, l.firstOfRoot.threads);
 }
 std::string rootOf(const Limits& l) {
   return fmt::format("{}, {:.1f}", l.rootConnections,
@@ -245,7 +269,10 @@ Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machi
                 .numaNodes = numaNodes,
                 .barrier = {},
                 .shortSum = {},
-                .longSum = {}};
+                .longSum = {},
+                .split = {},
+                .further = {},
+                .firstOfRoot = {}};
   const Job job(ranks, localRanks, machine, numaNodes);
   limits.refused = job.fits().text();
   if (!job.fits().ok()) return limits;
@@ -255,6 +282,7 @@ Limits limitsOf(std::uint32_t ranks, std::uint32_t localRanks, const tune::Machi
   limits.keptDescriptors = shm::keptDescriptors(localRanks);
   limits.mostDescriptors = shm::mostDescriptors(localRanks);
   countMeeting(ranks, localRanks, &limits);
+  countFurther(ranks, localRanks, &limits);
   limits.refused = planAll(job, &limits).text();
   return limits;
 }
@@ -264,12 +292,14 @@ std::vector<Column> columns(bool far) {
       {"memory at creation, KiB", [](const Limits& l) { return kib(l.createdBytes); }},
       {"window, MiB of addresses", [](const Limits& l) { return mib(l.windowBytes); }},
       {"descriptors", descriptorsOf},
+      {"of a further communicator: descriptors, threads", furtherOf},
       {"bootstrap: connections, MiB a round", rootOf},
       {"largest plan, KiB", [](const Limits& l) { return kib(l.longSum.planBytes); }},
       {"slowest plan, ms", [](const Limits& l) { return fmt::format("{:.2f}", slowestMs(l)); }},
       {"barrier", [](const Limits& l) { return messagesOf(l.barrier); }},
       {"8 B", [](const Limits& l) { return messagesOf(l.shortSum); }},
       {"64 MiB", [](const Limits& l) { return messagesOf(l.longSum); }},
+      {"split", [](const Limits& l) { return messagesOf(l.split); }},
       {"64 MiB: MiB sent", [](const Limits& l) { return mib(l.longSum.sentBytes); }},
   };
   if (far)

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/link_costs.h"
 #include "plan/bind.h"
 #include "plan/call.h"
 #include "plan/decide.h"
@@ -88,6 +89,10 @@ struct Limits {
   std::size_t rootRoundBytes = 0;
   std::uint32_t numaNodes = 1;  // of a host
   CallLimits barrier, shortSum, longSum;
+  CallLimits split;  // all of its rounds, where nothing is to be opened
+  // Of a communicator of all ranks more, at most: where its rank 0 has been one, or all share memory;
+  // else, over a wire, of the process of its rank 0.
+  control::LinkCosts further, firstOfRoot;
 };
 
 inline constexpr std::size_t kShortBytes = 8, kLongBytes = std::size_t{64} << 20;

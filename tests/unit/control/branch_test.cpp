@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "control/bodies.h"
+#include "control/link_costs.h"
 #include "control/link_family.h"
 #include "control/server_groups.h"
 #include "remote_world.h"
@@ -155,6 +156,35 @@ TEST(Branch, WithoutRankZeroOneLinkServesAll) {
     ASSERT_TRUE(eventually(20000, [&] { return done == kRanks; }));
   });
   EXPECT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; }));
+}
+
+// As weft-limits prints it. All ranks are of this process here, so it is the sum.
+TEST(Branch, ALinkCostsWhatIsSaidOfIt) {
+  for (const std::uint32_t perHost : {1u, kHostRanks, kAllRanks}) {
+    ASSERT_TRUE(eventually(3000 * kSlowdown, [] { return linkThreads() == 0; }));
+    const std::size_t before = openDescriptors();
+    std::vector<std::uint32_t> hosts;
+    for (std::uint32_t r = 0; r < kAllRanks; ++r) hosts.push_back(r / perHost);
+    std::size_t threads = 0, most = 0;
+    for (std::uint32_t r = 0; r < kAllRanks; ++r) {
+      threads += linkCostsOf(r, hosts).threads;
+      most += linkCostsOf(r, hosts).descriptors;
+    }
+    std::atomic<std::uint32_t> seen{0};
+    runThreads(
+        kAllRanks,
+        [&](Member& m) {
+          if (m.rank == 0) {
+            EXPECT_TRUE(
+                eventually(20000, [&] { return linkThreads() == static_cast<int>(threads); }));
+            EXPECT_TRUE(eventually(20000, [&] { return openDescriptors() - before <= most; }));
+            EXPECT_GE(openDescriptors() - before + 1, most);  // a door, or two
+            seen = 1;
+          }
+          ASSERT_TRUE(eventually(20000, [&] { return seen != 0; }));
+        },
+        perHost);
+  }
 }
 
 // Of links that none uses any more a rank keeps a few, and the one that it had last.

@@ -28,6 +28,12 @@ TEST_P(LimitsOf, AreKeptToFourThousandRanks) {
       EXPECT_LE(call.planBytes, 600 * ranks) << ranks << ": " << call.algorithm;
     EXPECT_LE(limits.windowBytes, ranks * (std::size_t{4} << 20)) << ranks;
     EXPECT_EQ(limits.rootConnections, ranks / GetParam()) << ranks;
+    // Three all-gathers, which the model lets everybody send to everybody at some sizes.
+    EXPECT_LE(limits.split.messages, 3u * (ranks - 1)) << ranks;
+    EXPECT_LE(limits.split.remote, limits.split.messages) << ranks;
+    EXPECT_EQ(limits.further.threads + limits.further.descriptors, 0u);
+    EXPECT_EQ(limits.firstOfRoot.threads, 2u);
+    EXPECT_LE(limits.firstOfRoot.descriptors, ranks / GetParam() + GetParam() + 8);
     EXPECT_LE(limits.rootRoundBytes, limits.rootConnections * ranks * 50) << ranks;
   }
 }
@@ -40,6 +46,7 @@ TEST(Limits, DescriptorsOfAThousandRanksOnAHostAreFew) {
   ASSERT_EQ(limits.refused, "");
   EXPECT_EQ(limits.keptDescriptors, 3u * 1023);
   EXPECT_LE(limits.mostDescriptors, 4u * 1024 + 16);
+  EXPECT_EQ(limits.further.descriptors + limits.firstOfRoot.descriptors, 0u);
   EXPECT_LE(limits.windowBytes, std::size_t{2} << 30);
   EXPECT_LE(limits.createdBytes, std::size_t{2} << 20);
 }
