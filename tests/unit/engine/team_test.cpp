@@ -346,6 +346,47 @@ TEST(TeamWork, ThrowsWhatAPieceThrows) {
     }
 }
 
+// Knows whether its helpers may be awake.
+class Watched final : public Team {
+ public:
+  Watched() : Team(2) {}
+  void stayAwake() override { mayBeAwake = true; }
+  void rest() override { mayBeAwake = false; }
+  void run(std::uint32_t pieces, Body body, void* arg, bool) override {
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) body(arg, static_cast<int>(piece));
+  }
+
+  bool mayBeAwake = false;
+};
+
+// Of steady calls, too, and of those that end with an exception, are short, or find the team taken.
+TEST(TeamWork, LetsHelpersBeAwakeInCallsAlone) {
+  const auto team = std::make_shared<Watched>();
+  TeamWork work(crewOf(team)), other(crewOf(team));
+  for (const bool throws : {false, true, false}) {
+    const auto callOnce = [&] {
+      const TeamWork::Call call(work, 1e9);
+      EXPECT_TRUE(team->mayBeAwake);
+      {
+        const TeamWork::Call without(other, 1e9);
+        EXPECT_FALSE(other.hasTeam());
+      }
+      EXPECT_TRUE(team->mayBeAwake);
+      (void)work.share(2, 200, [&](std::uint32_t, std::uint64_t, std::uint64_t) {
+        if (throws) throw std::bad_alloc();
+        return true;
+      });
+    };
+    if (throws)
+      EXPECT_THROW(callOnce(), std::bad_alloc);
+    else
+      callOnce();
+    EXPECT_FALSE(team->mayBeAwake);
+    const TeamWork::Call tooShort(work, -1);
+    EXPECT_FALSE(team->mayBeAwake);
+  }
+}
+
 // Adds its elements up, with one more of its kind for each of so many threads.
 class Summing : public plan::Epilogue {
  public:
