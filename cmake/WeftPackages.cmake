@@ -16,6 +16,7 @@ endif()
 find_package(CLI11 REQUIRED)           # CLI11::CLI11
 find_package(fmt REQUIRED)             # fmt::fmt
 pkg_check_modules(utf8proc QUIET IMPORTED_TARGET libutf8proc)  # of weft-train and weft-preprocess
+pkg_search_module(hdf5 QUIET IMPORTED_TARGET hdf5-serial hdf5)  # of weft-train
 
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)         # GTest::gtest_main

@@ -49,6 +49,10 @@ TEST(ProgressOfATraining, StandsInOneDataAndBatch) {
             "the checkpoint in folder has learned other data (fingerprints fedcba9876543210 and "
             "0123456789abcdef), in which it has a position; to learn this data with what it knows, "
             "say what is kept: --start-from folder --keep weights,state");
+  EXPECT_EQ(
+      refusal({9, 9, 32, kMine.data, "2 readers"}),
+      "the checkpoint in folder has read its files as 2 readers, and this run would as : give "
+      "--readers and --batch as they were");
 }
 
 }  // namespace

@@ -47,8 +47,16 @@ void refuseTokens(const fs::path& file) {
                   file.string(), index.string(), fs::path(file).replace_extension().string()));
 }
 
+void refuseSamples(const fs::path& file) {
+  if (file.extension() != ".hdf5" && file.extension() != ".h5") return;
+  throw Failure(Exit::kData, fmt::format("{} holds samples for BERT, not text, and would be "
+                                         "learned as bytes; name its folder, --data {}",
+                                         file.string(), file.parent_path().string()));
+}
+
 void append(const fs::path& file, TextIs text, std::vector<uint8_t>& bytes) {
   refuseTokens(file);
+  refuseSamples(file);
   errno = 0;
   const size_t before = bytes.size();
   std::ifstream stream(file, std::ios::binary);

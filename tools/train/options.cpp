@@ -112,8 +112,15 @@ void applyRecipe(CLI::App& app, Options& options) {
 }
 
 void addTraining(CLI::App& app, Options& options) {
-  app.add_option("--data", options.data,
-                 "Text to learn: a file, or a folder with all files below it");
+  app.add_option(
+      "--data", options.data,
+      "Text to learn: a file, or a folder with all files below it; for BERT also HDF5 shards of "
+      "masked samples, a file .hdf5 or .h5 or the folder that has them");
+  app.add_option("--readers", options.readers,
+                 "Of HDF5 files: their order, and what is learned, is that of so many ranks of the "
+                 "published "
+                 "loaders; 0 = of the data-parallel ranks, with --reproducible of one")
+      ->check(tools::natural());
   app.add_option("--megatron", options.megatron,
                  "Tokens to learn in place of --data: PREFIX of PREFIX.bin and PREFIX.idx, in the "
                  "order of Megatron's GPT dataset of the same --seed, --split, --seq and samples");
@@ -495,13 +502,13 @@ std::string commonSettings(const Options& o) {
       "optimizer {} "
       "momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} eval {} {} keep {} tensor {} pipeline {}",
+      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} pipeline {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
-      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.evalEvery,
+      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
       o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
 }
 

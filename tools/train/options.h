@@ -32,6 +32,7 @@ struct Options {
   std::string data;
   std::string megatron;             // prefix of a dataset, in place of `data`
   std::vector<double> split{1, 0};  // shares of training and validation
+  int64_t readers = 0;              // of HDF5 files; 0 = as --help says
   int64_t evalEvery = 0;            // steps; 0 = never
   int64_t evalBatches = 8;          // global ones
   int64_t steps = 200;

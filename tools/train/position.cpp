@@ -10,11 +10,12 @@
 namespace weft::train {
 
 std::string textOf(const Position& p) {
-  return nlohmann::json({{"step", p.step},
-                         {"position", p.position},
-                         {"samples_per_step", p.samplesPerStep},
-                         {"data", p.data}})
-      .dump();
+  nlohmann::json text{{"step", p.step},
+                      {"position", p.position},
+                      {"samples_per_step", p.samplesPerStep},
+                      {"data", p.data}};
+  if (!p.order.empty()) text["order"] = p.order;
+  return text.dump();
 }
 
 // The first checkpoints had no position and no data.
@@ -23,7 +24,7 @@ Position positionOf(const std::string& text, const std::string& folder) {
   try {
     const int64_t step = stored.at("step");
     return {step, stored.value("position", step), stored.at("samples_per_step"),
-            stored.value("data", "")};
+            stored.value("data", ""), stored.value("order", "")};
   } catch (const nlohmann::json::exception&) {
     throw SharedFailure(Exit::kData, fmt::format("{} holds no checkpoint of weft-train", folder));
   }
@@ -46,6 +47,12 @@ void checkPosition(const Position& stored, const Position& mine, const std::stri
             "it has a position; to learn this data with what it knows, say what is kept: "
             "--start-from {} --keep weights,state",
             folder, stored.data, mine.data, folder));
+  if (!stored.data.empty() && stored.order != mine.order)
+    throw SharedFailure(
+        Exit::kUsage,
+        fmt::format("the checkpoint in {} has read its files as {}, and this run would as {}: "
+                    "give --readers and --batch as they were",
+                    folder, stored.order, mine.order));
 }
 
 }  // namespace weft::train

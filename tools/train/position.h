@@ -13,6 +13,7 @@ struct Position {
   int64_t position = 0;        // steps that this data has been learned for
   int64_t samplesPerStep = 0;  // of all ranks
   std::string data;            // its fingerprint; empty if a checkpoint does not say
+  std::string order = {};  // in which it is learned, where that may be chosen; empty: it may not
 };
 
 std::string textOf(const Position& position);

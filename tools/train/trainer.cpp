@@ -77,6 +77,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
       data_(data.fingerprint()),
+      order_(data.order(samplesPerStep(options, groups))),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
   if (validation_)
     validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
@@ -377,7 +378,7 @@ std::string Trainer::loadLastGood(const std::string& folder, bool state) {
 }
 
 Position Trainer::position() const {
-  return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_)};
+  return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
 }
 
 void Trainer::resume(const std::string& folder) {

@@ -126,6 +126,7 @@ class Trainer {
   int64_t saved_ = -1;     // steps of what lies in --save
   int64_t dataAhead_ = 0;  // steps that this data has been learned for, beyond ended_
   uint64_t data_;          // its fingerprint
+  std::string order_;      // of its samples
   bool underWay_ = false;
   std::chrono::steady_clock::time_point
       since_;  // the report of the step under way counts from here

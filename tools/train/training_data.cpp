@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "tools/train/bert_shard_samples.h"
 #include "tools/train/corpus.h"
 #include "tools/train/failure.h"
 #include "tools/train/fingerprint.h"
@@ -67,24 +68,52 @@ class MegatronSamples : public BatchSource {
   MegatronOrder order_;
 };
 
+std::unique_ptr<BertShards> shardsOf(const Options& options) {
+  if (options.shape.family != Family::kBert)
+    throw Failure(Exit::kUsage,
+                  fmt::format("--data {} has samples for BERT, HDF5 files of masked words, and not "
+                              "for {}; name a text, or a --model of BERT's",
+                              options.data, options.model));
+  if (!options.vocabulary.empty())
+    throw Failure(Exit::kUsage,
+                  fmt::format("--vocab makes words of a text, and --data {} has their numbers "
+                              "already; leave it out, and say --vocab-size where the model's does "
+                              "not fit",
+                              options.data));
+  return std::make_unique<BertShards>(options.data, static_cast<size_t>(options.length));
+}
+
 }  // namespace
 
 TrainingData::TrainingData(const Options& options) : options_(options) {
-  if (options.megatron.empty())
+  if (!options.megatron.empty())
+    tokens_ = std::make_unique<MegatronData>(options.megatron);
+  else if (isBertShards(options.data))
+    shards_ = shardsOf(options);
+  else
     text_ =
         readCorpus(options.data, options.vocabulary.empty() ? TextIs::kAnyBytes : TextIs::kUtf8);
-  else
-    tokens_ = std::make_unique<MegatronData>(options.megatron);
+  if (!shards_ && options.readers > 0)
+    throw Failure(Exit::kUsage, "--readers is for --data of HDF5 files; leave it out");
 }
 
 uint64_t TrainingData::fingerprint() const {
+  if (shards_) return shards_->fingerprint();
   return tokens_ ? tokens_->fingerprint() : train::fingerprint(std::span<const uint8_t>(text_));
 }
 
 std::string TrainingData::description() const {
+  if (shards_)
+    return fmt::format("{}, {} samples in {} HDF5 files", options_.data, shards_->samples(),
+                       shards_->files());
   if (!tokens_) return fmt::format("{}, {} bytes", options_.data, text_.size());
   return fmt::format("{}, {} tokens in {} sequences", tokens_->file(), tokens_->tokens(),
                      tokens_->index().lengths.size());
+}
+
+std::string TrainingData::order(size_t samplesPerStep) const {
+  if (!shards_) return {};
+  return fmt::format("{} readers with batches of {}", readers(samplesPerStep), options_.batch);
 }
 
 std::unique_ptr<BatchSource> TrainingData::training(size_t samplesPerStep) const {
@@ -98,12 +127,27 @@ std::unique_ptr<BatchSource> TrainingData::validation(size_t samplesPerStep) con
 
 std::unique_ptr<BatchSource> TrainingData::source(size_t share, size_t samplesPerStep,
                                                   uint64_t samples) const {
-  const size_t all = tokens_ ? tokens_->index().lengths.size() : text_.size();
-  const SequenceRange part = shareOf(all, options_.split, share);
+  const SequenceRange part = shareOf(units(), options_.split, share);
   if (tokens_)
     return std::make_unique<MegatronSamples>(options_, *tokens_, part, samplesPerStep, samples);
+  if (shards_)
+    return std::make_unique<BertShardSamples>(
+        *shards_, part,
+        ShardReading{options_.shape.vocabulary, static_cast<size_t>(options_.batch),
+                     readers(samplesPerStep), samplesPerStep, options_.seed});
   return makeBatchSource(options_, std::span(text_).subspan(part.begin, part.end - part.begin),
                          samplesPerStep);
+}
+
+uint64_t TrainingData::units() const {
+  if (shards_) return shards_->samples();
+  return tokens_ ? tokens_->index().lengths.size() : text_.size();
+}
+
+size_t TrainingData::readers(size_t samplesPerStep) const {
+  if (options_.readers > 0) return static_cast<size_t>(options_.readers);
+  const auto ofRank = static_cast<size_t>(options_.batch * options_.accumulate);
+  return options_.reproducible ? 1 : samplesPerStep / ofRank;
 }
 
 }  // namespace weft::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned from: a text, or the tokens of a Megatron dataset; and which part of it is kept for
+// What is learned from: a text, the tokens of a Megatron dataset or BERT's shards; and which part of it is kept for
 // validation.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/train/batch_source.h"
+#include "tools/train/bert_shards.h"
 #include "tools/train/megatron_data.h"
 #include "tools/train/options.h"
 
@@ -21,6 +22,8 @@ class TrainingData {
 
   uint64_t fingerprint() const;
   std::string description() const;  // for the head of a report
+  // Of the samples, where --readers and --batch decide it, in words; else empty.
+  std::string order(size_t samplesPerStep) const;
 
   // `samplesPerStep` is the global batch. Keeps a view of this. Throws Failure if there is too little.
   std::unique_ptr<BatchSource> training(size_t samplesPerStep) const;
@@ -29,10 +32,13 @@ class TrainingData {
 
  private:
   std::unique_ptr<BatchSource> source(size_t share, size_t samplesPerStep, uint64_t samples) const;
+  size_t readers(size_t samplesPerStep) const;
+  uint64_t units() const;  // that --split gives shares of
 
   const Options& options_;
   std::vector<uint8_t> text_;
   std::unique_ptr<MegatronData> tokens_;
+  std::unique_ptr<BertShards> shards_;
 };
 
 }  // namespace weft::train
