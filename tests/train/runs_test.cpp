@@ -229,7 +229,7 @@ TEST_F(Runs, TokensOfMegatronAreLearnedAndEvaluated) {
 TEST_F(Runs, ResumesAtTheVerySampleOfOtherData) {
   writeTokens();
   for (const std::string& data :
-       {std::string("--model bert"),
+       {std::string("--model bert --dropout 0.1"),
         fmt::format("--data \"\" --megatron {} --vocab-size 340", folder_ / "tokens")}) {
     const std::string flags = data + " --steps 9 --batch 2 --reproducible";
     const Curve whole =

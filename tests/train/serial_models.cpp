@@ -42,10 +42,39 @@ Tensor nextByteLoss(const Tensor& logits, const Batch& batch) {
   return functional::cross_entropy(logits.flatten(0, 1), turned(batch.targets, batch).flatten());
 }
 
-// What masks say: `future` is added to scores, `padding` is true where nobody looks.
+// What masks say: `future` is added to scores, `padding` is true where nobody looks; and what a layer drops.
 struct Masks {
   Tensor future, padding;
+  const SerialModel::Dropping& drops;
+  int64_t layer = 0;
+
+  Masks of(size_t block) const { return {future, padding, drops, static_cast<int64_t>(block) + 1}; }
+  // Of [length, samples, width].
+  Tensor dropped(const Tensor& x, int place) const {
+    return drops ? drops(x.transpose(0, 1), layer, place).transpose(0, 1) : x;
+  }
+  // Values by weights that follow from the scores, all by head.
+  Tensor mixed(const Tensor& scores, const Tensor& values) const {
+    Tensor seen = future.defined() ? scores + future : scores;
+    if (padding.defined()) seen = seen.masked_fill(padding.unsqueeze(1).unsqueeze(1), -INFINITY);
+    const Tensor weights = seen.softmax(-1);
+    return torch::matmul(drops ? drops(weights, layer, 1) : weights, values)
+        .permute({2, 0, 1, 3})
+        .flatten(2);
+  }
 };
+
+// Queries, keys and values of [length, samples, width], by head.
+std::vector<Tensor> byHead(const Tensor& qkv, int64_t heads) {
+  std::vector<Tensor> parts;
+  for (const Tensor& part : qkv.chunk(3, -1))
+    parts.push_back(part.unflatten(-1, {heads, -1}).permute({1, 2, 0, 3}));
+  return parts;
+}
+
+Tensor scaledScores(const Tensor& queries, const Tensor& keys) {
+  return torch::matmul(queries, keys.transpose(2, 3)) / std::sqrt(queries.size(3));
+}
 
 struct SelfAttention : nn::Module {
   nn::MultiheadAttention heads;
@@ -54,7 +83,11 @@ struct SelfAttention : nn::Module {
       : heads(register_module("heads", nn::MultiheadAttention(shape.hidden, shape.heads))) {}
 
   Tensor forward(const Tensor& x, const Masks& masks) {
-    return std::get<0>(heads->forward(x, x, x, masks.padding, false, masks.future));
+    if (!masks.drops)
+      return std::get<0>(heads->forward(x, x, x, masks.padding, false, masks.future));
+    const Tensor qkv = torch::linear(x, heads->in_proj_weight, heads->in_proj_bias);
+    const std::vector<Tensor> parts = byHead(qkv, heads->options.num_heads());
+    return heads->out_proj(masks.mixed(scaledScores(parts[0], parts[1]), parts[2]));
   }
 };
 
@@ -71,11 +104,9 @@ struct RotaryAttention : nn::Module {
 
   Tensor forward(const Tensor& x, const Masks& masks) {
     const auto parts = qkv(x).view({x.size(0), x.size(1), count, 3, width}).unbind(3);
-    const auto byHead = [](const Tensor& part) { return part.permute({1, 2, 0, 3}); };
-    const Tensor queries = byHead(turn(parts[0])), keys = byHead(turn(parts[1]));
-    const Tensor scores = torch::matmul(queries, keys.transpose(2, 3)) / std::sqrt(width);
-    const Tensor mixed = torch::matmul((scores + masks.future).softmax(-1), byHead(parts[2]));
-    return output(mixed.permute({2, 0, 1, 3}).flatten(2));
+    const auto one = [](const Tensor& part) { return part.permute({1, 2, 0, 3}); };
+    return output(
+        masks.mixed(scaledScores(one(turn(parts[0])), one(turn(parts[1]))), one(parts[2])));
   }
 
   Tensor turn(const Tensor& rows) const {
@@ -107,12 +138,16 @@ struct Block : nn::Module {
                                                   nn::Linear(4 * shape.hidden, shape.hidden)))) {}
 
   Tensor afterEachOther(const Tensor& x, const Masks& masks) {
-    const Tensor y = x + attention->forward(norm1(x), masks);
-    return y + mlp->forward(norm2(y));
+    const Tensor y = x + attended(norm1(x), masks);
+    return y + expanded(norm2(y), masks);
   }
   Tensor inParallel(const Tensor& x, const Masks& masks) {
-    return x + attention->forward(norm1(x), masks) + mlp->forward(norm2(x));
+    return x + attended(norm1(x), masks) + expanded(norm2(x), masks);
   }
+  Tensor attended(const Tensor& x, const Masks& masks) {
+    return masks.dropped(attention->forward(x, masks), 2);
+  }
+  Tensor expanded(const Tensor& x, const Masks& masks) { return masks.dropped(mlp->forward(x), 3); }
 };
 
 template <class Attention>
@@ -144,8 +179,9 @@ struct Gpt : SerialModel {
 
   Tensor loss(const Batch& batch) override {
     const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
-    Tensor x = words(turned(batch.tokens, batch)) + positions(places);
-    for (const auto& block : blocks) x = block->afterEachOther(x, {futureMask(batch), {}});
+    const Masks masks{futureMask(batch), {}, drops};
+    Tensor x = masks.dropped(words(turned(batch.tokens, batch)) + positions(places), 0);
+    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->afterEachOther(x, masks.of(i));
     return nextByteLoss(output(norm(x)), batch);
   }
 
@@ -168,23 +204,12 @@ struct Neox : SerialModel {
         output(register_module("output", linearWithoutBias(shape.hidden, shape.vocabulary))) {}
 
   Tensor loss(const Batch& batch) override {
-    Tensor x = words(turned(batch.tokens, batch));
-    for (const auto& block : blocks) x = block->inParallel(x, {futureMask(batch), {}});
+    const Masks masks{futureMask(batch), {}, drops};
+    Tensor x = masks.dropped(words(turned(batch.tokens, batch)), 0);
+    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->inParallel(x, masks.of(i));
     return nextByteLoss(output(norm(x)), batch);
   }
 };
-
-// Queries, keys and values of [length, samples, width], by head.
-std::vector<Tensor> byHead(const Tensor& qkv, int64_t heads) {
-  std::vector<Tensor> parts;
-  for (const Tensor& part : qkv.chunk(3, -1))
-    parts.push_back(part.unflatten(-1, {heads, -1}).permute({1, 2, 0, 3}));
-  return parts;
-}
-
-Tensor mixed(const Tensor& scores, const Tensor& values) {
-  return torch::matmul(scores.softmax(-1), values).permute({2, 0, 1, 3}).flatten(2);
-}
 
 // GPT-J's: neighbouring rows of a quarter of a head are a complex number.
 struct GptjBlock : nn::Module {
@@ -200,13 +225,13 @@ struct GptjBlock : nn::Module {
         expand(register_module("expand", nn::Linear(shape.hidden, 4 * shape.hidden))),
         contract(register_module("contract", nn::Linear(4 * shape.hidden, shape.hidden))) {}
 
-  Tensor forward(const Tensor& x, const Tensor& future) {
+  Tensor forward(const Tensor& x, const Masks& masks) {
     const Tensor normed = norm(x);
     const std::vector<Tensor> parts = byHead(qkv(normed), heads);
-    const Tensor queries = turn(parts[0]), keys = turn(parts[1]);
-    const Tensor scores =
-        torch::matmul(queries, keys.transpose(2, 3)) / std::sqrt(queries.size(3)) + future;
-    return x + output(mixed(scores, parts[2])) + contract(torch::gelu(expand(normed), "tanh"));
+    const Tensor attended =
+        output(masks.mixed(scaledScores(turn(parts[0]), turn(parts[1])), parts[2]));
+    return x + masks.dropped(attended, 2) +
+           masks.dropped(contract(torch::gelu(expand(normed), "tanh")), 3);
   }
 
   // Of [samples, heads, length, width].
@@ -241,8 +266,9 @@ struct Gptj : SerialModel {
   }
 
   Tensor loss(const Batch& batch) override {
-    Tensor x = words(turned(batch.tokens, batch));
-    for (const auto& block : blocks) x = block->forward(x, futureMask(batch));
+    const Masks masks{futureMask(batch), {}, drops};
+    Tensor x = masks.dropped(words(turned(batch.tokens, batch)), 0);
+    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->forward(x, masks.of(i));
     return nextByteLoss(output(norm(x)), batch);
   }
 };
@@ -259,8 +285,7 @@ struct UnscaledAttention : nn::Module {
 
   Tensor forward(const Tensor& x, const Masks& masks) {
     const std::vector<Tensor> parts = byHead(qkv(x), heads);
-    const Tensor scores = torch::einsum("bhqd,bhkd->bhqk", {parts[0], parts[1]}) + masks.future;
-    return output(mixed(scores, parts[2]));
+    return output(masks.mixed(torch::einsum("bhqd,bhkd->bhqk", {parts[0], parts[1]}), parts[2]));
   }
 };
 
@@ -281,11 +306,12 @@ struct GptNeo : SerialModel {
     const Tensor places = torch::arange(static_cast<int64_t>(batch.length));
     const Tensor back = places.unsqueeze(1) - places;  // from a query to a key
     Tensor x = words(turned(batch.tokens, batch)) + positions(places.unsqueeze(1));
+    x = Masks{{}, {}, drops}.dropped(x, 0);
     for (size_t i = 0; i < blocks.size(); ++i) {
       const Tensor seen =
           back.ge(0) & (i % 2 == 0 ? torch::ones_like(back).to(torch::kBool) : back.lt(window));
       const Tensor mask = torch::where(seen, 0.0, -INFINITY).to(torch::kFloat);
-      x = blocks[i]->afterEachOther(x, {mask, {}});
+      x = blocks[i]->afterEachOther(x, Masks{mask, {}, drops}.of(i));
     }
     return nextByteLoss(torch::matmul(norm(x), words->weight.t()), batch);
   }
@@ -345,7 +371,9 @@ struct Bert : SerialModel {
     const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
     Tensor x = norm(words(turned(batch.tokens, batch)) + positions(places) +
                     segments(turned(batch.segments, batch)));
-    for (const auto& block : blocks) x = block->afterEachOther(x, {{}, padding});
+    const Masks masks{{}, padding, drops};
+    x = masks.dropped(x, 0);
+    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->afterEachOther(x, masks.of(i));
     const Tensor follows = nextSentence(torch::tanh(pooler(x[0])));
     return maskedWordsLoss(x, turned(batch.targets, batch)) +
            functional::cross_entropy(follows, torch::tensor(batch.labels));
@@ -382,9 +410,11 @@ struct Roberta : SerialModel {
         torch::arange(length).unsqueeze(1).lt(torch::tensor(batch.used)).to(torch::kLong);
     Tensor x = norm(words(turned(batch.tokens, batch)) + positions(isWord.cumsum(0) * isWord + 1) +
                     segments(torch::zeros_like(isWord)));
-    for (const auto& block : blocks) {
-      x = block->norm1(x + block->attention->forward(x, {{}, isWord.t().eq(0)}));
-      x = block->norm2(x + block->mlp->forward(x));
+    const Masks masks{{}, isWord.t().eq(0), drops};
+    x = masks.dropped(x, 0);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      x = blocks[i]->norm1(x + blocks[i]->attended(x, masks.of(i)));
+      x = blocks[i]->norm2(x + blocks[i]->expanded(x, masks.of(i)));
     }
     const Tensor logits =
         torch::matmul(maskedWords->forward(x), words->weight.t()) + output->values;

@@ -5,6 +5,7 @@
 
 #include <torch/nn/module.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,10 @@ namespace weft::train {
 
 class SerialModel : public torch::nn::Module {
  public:
+  // What training drops of x, [samples, ...]: of layer 0 what goes into the first block, and of the blocks, from 1, their
+  // attention weights (1), and what attention (2) and MLP (3) give.
+  using Dropping = std::function<torch::Tensor(const torch::Tensor& x, int64_t layer, int place)>;
+  Dropping drops;  // empty: nothing
   virtual torch::Tensor loss(const Batch& batch) = 0;
   // Whether weight decay applies: to matrices, not to biases and LayerNorms.
   virtual bool decays(const std::string& name, const torch::Tensor& parameter) const {

@@ -9,6 +9,7 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -147,6 +148,37 @@ Step wholeStep(const std::pair<Tensors, Tensors>& groups, const Options& o, cons
   };
 }
 
+using Words = std::array<uint32_t, 4>;
+
+// Philox4x32-10, as the paper has it (Salmon et al., SC'11).
+Words philox(Words counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53} * counter[0], b = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
+  }
+  return counter;
+}
+
+// Of a step's samples, all of which are here.
+SerialModel::Dropping droppingOf(const Options& options, uint32_t step) {
+  return
+      [=, share = options.dropout, seed = options.seed](const Tensor& x, int64_t layer, int place) {
+        Tensor kept = torch::empty(x.sizes());
+        const int64_t ofSample = x.numel() / x.size(0);
+        for (int64_t i = 0; i < x.numel(); ++i) {
+          const auto sample = static_cast<uint32_t>(i / ofSample);
+          const auto element = static_cast<uint32_t>(i % ofSample);
+          const Words words =
+              philox({element / 4, static_cast<uint32_t>(4 * layer + place), sample, step},
+                     {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+          kept.data_ptr<float>()[i] = words[element % 4] < share * 0x1p32 ? 0 : 1;
+        }
+        return x * kept / (1 - share);
+      };
+}
+
 Step makeStep(const SerialModel& model, const Options& o, const Departure& departure) {
   const auto groups = split(model, departure);
   if (o.optimizer == "lamb") return wholeStep<Lamb>(groups, o, departure);
@@ -197,6 +229,7 @@ Curve serialCurve(const Options& options, const Departure& departure) {
   Curve curve;
   for (int64_t t = 0; t < options.steps; ++t) {
     model->zero_grad();
+    if (options.dropout > 0) model->drops = droppingOf(options, static_cast<uint32_t>(t));
     const Tensor loss = model->loss(batches->batch(static_cast<uint64_t>(t), 0, samples));
     loss.backward();
     curve.losses.push_back(loss.item<double>());

@@ -11,6 +11,7 @@ namespace weft::train {
 struct Batch {
   static constexpr int64_t kNoTarget = -100;  // nothing is to be predicted here
 
+  uint64_t step = 0, first = 0;  // of the training, and of the step's samples: which ones these are
   size_t samples = 0;
   size_t length = 0;             // tokens in a sample
   std::vector<int64_t> tokens;   // [samples, length]

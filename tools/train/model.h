@@ -72,6 +72,10 @@ class Model {
   // Called in backward as soon as a parameter's gradient is complete, on the thread of backward.
   void onGradient(std::function<void(size_t parameter)> hook);
   void onLayer(LayerHooks hooks);
+  // From now on forward() drops this share of the embedding, of attention weights and of what each
+  // block's attention and MLP give, by masks that follow from the seed and the batch's place in the
+  // training.
+  void dropOut(double share, uint64_t seed);
 
   // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no

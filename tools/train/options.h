@@ -67,6 +67,7 @@ struct Options {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double clip = 1.0;
+  double dropout = 0;
   std::string optimizer = "adamw";
   double momentum = 0.9;    // of sgd
   bool stochastic = false;  // rounding of bf16 weights

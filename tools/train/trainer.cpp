@@ -96,6 +96,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       check(weftGradReady(shard_, parameter));
   });
   gatherLayersInTime();
+  model_.dropOut(options.dropout, options.seed);
 }
 
 // In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.
@@ -227,7 +228,11 @@ std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uin
   std::vector<uint64_t> first;
   for (int64_t micro = 0; micro < options_.accumulate; ++micro) first.push_back(firstSample(micro));
   return [&source, steps, first, count = static_cast<size_t>(options_.batch)](uint64_t i) {
-    return source.batch(i / first.size() % steps, first[i % first.size()], count);
+    const uint64_t step = i / first.size() % steps, start = first[i % first.size()];
+    Batch batch = source.batch(step, start, count);
+    batch.step = step;
+    batch.first = start;
+    return batch;
   };
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT: blocks of bidirectional attention and an exact gelu MLP, post-LN or pre-LN, with the heads
-// for masked words and for the next sentence; and RoBERTa, which has the first of them. Without
-// dropout, so that a step depends on the weights and the batch alone.
+// for masked words and for the next sentence; and RoBERTa, which has the first of them.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
@@ -46,7 +45,7 @@ class Bert : public Network {
     const Tensor sum = wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
                        at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
                        places(batch, size);
-    return norm(sum, layers_.embeddingNorm, epsilon_);
+    return embedded(norm(sum, layers_.embeddingNorm, epsilon_));
   }
 
   Tensor places(const Batch& batch, at::IntArrayRef size) const {

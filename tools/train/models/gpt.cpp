@@ -17,7 +17,7 @@ class Gpt : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     x = through({layers_.embeddings}, x, [&] {
-      return wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length);
+      return embedded(wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length));
     });
     for (const BlockAt& block : layers_.blocks) {
       x = through({block.layer}, x, [&] {

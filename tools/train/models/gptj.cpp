@@ -20,13 +20,14 @@ class Gptj : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), Rotary::kPartial, Pairs::kNeighbours);
-    x = through({layers_.embeddings}, x, [&] { return wordsOf(layers_.words, tokens); });
+    x = through({layers_.embeddings}, x,
+                [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
       x = through({block.layer}, x, [&] {
         const Tensor normed = norm(x, block.norm1, kEpsilon);
         const Tensor qkv = projections(normed, block.qkv);
-        const Tensor mixed = attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future);
-        return x + ofInputs(mixed, block.attention) + mlp(normed, block, "tanh");
+        return x + attend(turn(qkv[0]), turn(qkv[1]), qkv[2], block, future) +
+               mlp(normed, block, "tanh");
       });
     }
     return through({layers_.head}, x, [&] {

@@ -94,6 +94,8 @@ struct Model::Torch {
     Tensor in, out;
   };
   std::deque<InFlight> inFlight;
+  double dropoutShare = 0;
+  uint64_t dropoutSeed = 0;
 
   Tensor received(const Batch& batch, bool learns);
   Tensor made(const Batch& batch, const Tensor& in);
@@ -181,10 +183,16 @@ void Model::onGradient(std::function<void(size_t parameter)> hook) {
   }
 }
 
+void Model::dropOut(double share, uint64_t seed) {
+  torch_->dropoutShare = share;
+  torch_->dropoutSeed = seed;
+}
+
 void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks)); }
 
 double Model::forward(const Batch& batch) {
   const Autocast autocast(torch_->autocast);
+  torch_->network->dropOut({torch_->dropoutShare, torch_->dropoutSeed, batch.step, batch.first});
   const Tensor in = torch_->received(batch, true);
   const Tensor out = torch_->made(batch, in);
   torch_->inFlight.push_back({in, out});
@@ -194,6 +202,7 @@ double Model::forward(const Batch& batch) {
 double Model::evaluate(const Batch& batch) {
   const at::NoGradGuard noGradient;
   const Autocast autocast(torch_->autocast);
+  torch_->network->dropOut({});
   return torch_->told(torch_->made(batch, torch_->received(batch, false)));
 }
 

@@ -34,7 +34,8 @@ class Neox : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), shape().rotary);
-    x = through({layers_.embeddings}, x, [&] { return wordsOf(layers_.words, tokens); });
+    x = through({layers_.embeddings}, x,
+                [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
       x = through({block.layer}, x, [&] {
         return x + rotaryAttention(norm(x, block.norm1, kEpsilon), block, turn, future) +
@@ -55,7 +56,7 @@ class Neox : public Network {
     const Tensor qkv = outputsOf(x, block.qkv)
                            .view({x.size(0), x.size(1), ownHeads(), 3, headWidth()})
                            .permute({3, 0, 2, 1, 4});  // [3, batch, heads, length, width]
-    return ofInputs(attend(turn(qkv[0]), turn(qkv[1]), qkv[2], future), block.attention);
+    return attend(turn(qkv[0]), turn(qkv[1]), qkv[2], block, future);
   }
 
   NeoxLayers layers_;

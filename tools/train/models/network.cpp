@@ -96,11 +96,26 @@ Tensor Network::projections(const Tensor& x, const LinearAt& where) const {
 Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
                           Scores scores) const {
   const Tensor qkv = projections(x, block.qkv);
-  return ofInputs(attend(qkv[0], qkv[1], qkv[2], hidden, scores), block.attention);
+  return attend(qkv[0], qkv[1], qkv[2], block, hidden, scores);
+}
+
+Tensor Network::attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                       const BlockAt& block, const Tensor& hidden, Scores scores) const {
+  const double scale =
+      scores == Scores::kScaled ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : 1.0;
+  const Tensor products = at::matmul(query * scale, key.transpose(-2, -1))
+                              .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  const int64_t length = query.size(2), ofOthers = parts_.group.part().index * ownHeads();
+  const Tensor weights = dropout_(at::softmax(products, -1), block.layer, DropAt::kAttentionWeights,
+                                  ofOthers * length * length);
+  const Tensor mixed =
+      at::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
+  return dropout_(ofInputs(mixed, block.attention), block.layer, DropAt::kAttention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
-  return ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract);
+  return dropout_(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
+                  DropAt::kMlp);
 }
 
 void Network::tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers,
@@ -120,15 +135,5 @@ Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape) {
 }
 
 Tensor futureMask(int64_t length) { return at::ones({length, length}, at::kBool).triu(1); }
-
-Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden,
-              Scores scores) {
-  const double scale =
-      scores == Scores::kScaled ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : 1.0;
-  const Tensor products = at::matmul(query * scale, key.transpose(-2, -1))
-                              .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  const Tensor mixed = at::matmul(at::softmax(products, -1), value);
-  return mixed.transpose(1, 2).reshape({query.size(0), query.size(2), -1});
-}
 
 }  // namespace weft::train

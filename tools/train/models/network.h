@@ -14,6 +14,7 @@
 #include "tools/train/batch.h"
 #include "tools/train/model.h"
 #include "tools/train/models/declaration.h"
+#include "tools/train/models/dropout.h"
 #include "tools/train/models/tensor_group.h"
 
 namespace weft::train {
@@ -52,6 +53,8 @@ class Network {
   virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
 
   void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
+  // What the next batches drop.
+  void dropOut(const Dropout& dropout) { dropout_ = dropout; }
   // The last use of parameters in a backward pass is over.
   void backwardEnded();
 
@@ -79,11 +82,17 @@ class Network {
   // The mean of that over all tokens of a batch.
   Tensor nextTokenLoss(const Tensor& x, const LinearAt& output, const Batch& batch) const;
   Tensor norm(const Tensor& x, const NormAt& where, double epsilon) const;
+  // Softmax attention and its output. Queries, keys and values of the own heads are [batch, heads,
+  // length, width], `hidden` is true where a query must not look.
+  Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const BlockAt& block,
+                const Tensor& hidden, Scores scores = Scores::kScaled) const;
   // A block's attention with fused projections [3, heads, width], and its MLP. `gelu` is "none" for
-  // the exact one or "tanh".
+  // the exact one or "tanh". Both drop of what they give.
   Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
                    Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
+  // Of what goes into the first block.
+  Tensor embedded(const Tensor& x) const { return dropout_(x, 0, DropAt::kEmbedding); }
 
   // Passes x through layers: runs `compute`, which reads their parameters and no others, between the
   // hooks. Backward through it starts with its result, and ends where that of the layers before
@@ -113,6 +122,7 @@ class Network {
   size_t ownFirst_, ownEnd_;   // layers
   std::vector<Layer> inPart_;  // by layer of the whole model, those that this stage has
   LayerHooks hooks_;
+  Dropout dropout_;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };
 
@@ -128,10 +138,5 @@ Tensor tensorOf(const std::vector<int64_t>& values, at::IntArrayRef shape);
 
 // [length, length], true where a token must not look because it is further on.
 Tensor futureMask(int64_t length);
-
-// Softmax attention. Queries, keys and values are [batch, heads, length, width], `hidden` is true
-// where a query must not look. Returns [batch, length, heads * width].
-Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& hidden,
-              Scores scores = Scores::kScaled);
 
 }  // namespace weft::train
