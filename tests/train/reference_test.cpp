@@ -143,13 +143,14 @@ TEST_F(Reference, GptjGptNeoAndRobertaAreThoseOfOneProcess) {
 // By masks that a second Philox draws for one process, whoever has the samples and the heads.
 TEST_F(Reference, DropoutIsThatOfOneProcess) {
   for (const char* flags :
-       {"--model gpt --ranks 2 --tensor 2 --batch 4",
+       {"--model gpt --ranks 2 --tensor 2 --batch 4 --recompute",
         "--model neox --ranks 2 --batch 2 --grad-accum 2", "--model bert --ranks 2 --batch 4",
         "--model gptj --batch 4", "--model gptneo --batch 4", "--model roberta --batch 4"}) {
     const std::string dropping = fmt::format("--steps 3 --seed 77 --dropout 0.2 {}", flags);
     Options serial = optionsOf(dropping);
     serial.ranks = std::max(serial.ranks, 1) / static_cast<int>(serial.tensor);
-    const Curve right = serialCurve(serial, {}), ours = expectToFollow(right, dropping);
+    const Curve ours = expectToFollow(serialCurve(serial, {}), dropping);
+    if (serial.tensor == 1) continue;
     serial.dropout = 0.21;
     expectDeparted(ours, serialCurve(serial, {}), "more is dropped");
   }

@@ -76,6 +76,9 @@ class Model {
   // block's attention and MLP give, by masks that follow from the seed and the batch's place in the
   // training.
   void dropOut(double share, uint64_t seed);
+  // From now on forward() keeps of each block what went into it, and backward computes the block
+  // once more. The gradients are the same bits.
+  void recomputeBlocks();
 
   // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no

@@ -170,6 +170,9 @@ void addTraining(CLI::App& app, Options& options) {
                  "Share that is dropped in training of the embedding, of attention weights and of "
                  "what attention and MLP give")
       ->check(CLI::Range(0.0, 0.99));
+  app.add_flag("--recompute", options.recompute,
+               "Keep of each block what goes into it alone, and compute the block again in "
+               "backward: less memory, the same bits");
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
       ->check(CLI::IsMember({"adamw", "lamb", "lans", "sgd"}));
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
@@ -502,7 +505,8 @@ std::string commonSettings(const Options& o) {
   return fmt::format(
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
       "lr "
-      "{} warmup {} hold {} to {} decay {} betas {} {} epsilon {} clip {} dropout {} wire {} "
+      "{} warmup {} hold {} to {} decay {} betas {} {} epsilon {} clip {} dropout {} recompute {} "
+      "wire {} "
       "bucket {} "
       "optimizer {} "
       "momentum {} params "
@@ -511,7 +515,7 @@ std::string commonSettings(const Options& o) {
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
-      o.epsilon, o.clip, o.dropout, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
+      o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
       o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);

@@ -68,6 +68,7 @@ struct Options {
   double epsilon = 1e-8;
   double clip = 1.0;
   double dropout = 0;
+  bool recompute = false;  // blocks in backward
   std::string optimizer = "adamw";
   double momentum = 0.9;    // of sgd
   bool stochastic = false;  // rounding of bf16 weights

@@ -97,6 +97,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   });
   gatherLayersInTime();
   model_.dropOut(options.dropout, options.seed);
+  if (options.recompute) model_.recomputeBlocks();
 }
 
 // In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.

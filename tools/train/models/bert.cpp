@@ -28,8 +28,8 @@ class Bert : public Network {
     const Tensor padding = at::arange(length, at::kLong) >= used;  // [samples, 1, 1, length]
     x = through({layers_.embeddings}, x, [&] { return embeddings(batch, {samples, length}); });
     for (const BlockAt& block : layers_.blocks) {
-      x = through({block.layer}, x, [&] {
-        return shape().preNorm ? preNorm(x, block, padding) : postNorm(x, block, padding);
+      x = throughBlock(block, x, [=, this](const Tensor& in) {
+        return shape().preNorm ? preNorm(in, block, padding) : postNorm(in, block, padding);
       });
     }
     return through({layers_.embeddings, layers_.head}, x, [&] {

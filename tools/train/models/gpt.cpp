@@ -20,8 +20,8 @@ class Gpt : public Network {
       return embedded(wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length));
     });
     for (const BlockAt& block : layers_.blocks) {
-      x = through({block.layer}, x, [&] {
-        const Tensor y = x + attention(norm(x, block.norm1, kEpsilon), block, future);
+      x = throughBlock(block, x, [=, this](const Tensor& in) {
+        const Tensor y = in + attention(norm(in, block.norm1, kEpsilon), block, future);
         return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
       });
     }

@@ -23,10 +23,10 @@ class Gptj : public Network {
     x = through({layers_.embeddings}, x,
                 [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
-      x = through({block.layer}, x, [&] {
-        const Tensor normed = norm(x, block.norm1, kEpsilon);
+      x = throughBlock(block, x, [=, this](const Tensor& in) {
+        const Tensor normed = norm(in, block.norm1, kEpsilon);
         const Tensor qkv = projections(normed, block.qkv);
-        return x + attend(turn(qkv[0]), turn(qkv[1]), qkv[2], block, future) +
+        return in + attend(turn(qkv[0]), turn(qkv[1]), qkv[2], block, future) +
                mlp(normed, block, "tanh");
       });
     }

@@ -26,9 +26,9 @@ class GptNeo : public Network {
     for (size_t i = 0; i < layers_.blocks.size(); ++i) {
       const BlockAt& block = layers_.blocks[i];
       const Tensor& hidden = i % 2 == 0 ? future : beyond;
-      x = through({block.layer}, x, [&] {
+      x = throughBlock(block, x, [=, this](const Tensor& in) {
         const Tensor y =
-            x + attention(norm(x, block.norm1, kEpsilon), block, hidden, Scores::kAsTheyAre);
+            in + attention(norm(in, block.norm1, kEpsilon), block, hidden, Scores::kAsTheyAre);
         return y + mlp(norm(y, block.norm2, kEpsilon), block, "tanh");
       });
     }

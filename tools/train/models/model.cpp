@@ -2,7 +2,6 @@
 #include "tools/train/model.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <torch/csrc/autograd/function.h>
@@ -12,30 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "tools/train/models/autocast.h"
 #include "tools/train/models/network.h"
 #include "tools/train/models/stage_links.h"
 
 namespace weft::train {
 namespace {
-
-class Autocast {
- public:
-  explicit Autocast(bool enabled) : enabled_(enabled) {
-    if (!enabled_) return;
-    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
-    at::autocast::set_cpu_enabled(true);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-  ~Autocast() {
-    if (!enabled_) return;
-    at::autocast::set_cpu_enabled(false);
-    at::autocast::clear_cache();  // the bf16 copies of the weights
-  }
-
- private:
-  bool enabled_;
-};
 
 class AfterAccumulation : public torch::autograd::FunctionPostHook {
  public:
@@ -187,6 +168,8 @@ void Model::dropOut(double share, uint64_t seed) {
   torch_->dropoutShare = share;
   torch_->dropoutSeed = seed;
 }
+
+void Model::recomputeBlocks() { torch_->network->recomputeBlocks(); }
 
 void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks)); }
 

@@ -37,9 +37,9 @@ class Neox : public Network {
     x = through({layers_.embeddings}, x,
                 [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
-      x = through({block.layer}, x, [&] {
-        return x + rotaryAttention(norm(x, block.norm1, kEpsilon), block, turn, future) +
-               mlp(norm(x, block.norm2, kEpsilon), block);
+      x = throughBlock(block, x, [=, this](const Tensor& in) {
+        return in + rotaryAttention(norm(in, block.norm1, kEpsilon), block, turn, future) +
+               mlp(norm(in, block.norm2, kEpsilon), block);
       });
     }
     return through({layers_.head}, x, [&] {

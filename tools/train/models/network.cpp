@@ -15,6 +15,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "tools/train/models/recomputed.h"
 
 namespace weft::train {
 
@@ -116,6 +119,20 @@ Tensor Network::attend(const Tensor& query, const Tensor& key, const Tensor& val
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
   return dropout_(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
                   DropAt::kMlp);
+}
+
+Tensor Network::throughBlock(const BlockAt& block, const Tensor& x,
+                             const std::function<Tensor(const Tensor&)>& compute) {
+  return through({block.layer}, x, [&] {
+    if (!recomputesBlocks_ || !x.requires_grad()) return compute(x);
+    // Another batch may have gone forward until then.
+    return recomputed(x, [this, compute, dropout = dropout_](const Tensor& again) {
+      const Dropout current = std::exchange(dropout_, dropout);
+      const Tensor y = compute(again);
+      dropout_ = current;
+      return y;
+    });
+  });
 }
 
 void Network::tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers,

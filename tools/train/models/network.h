@@ -7,6 +7,7 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -55,6 +56,8 @@ class Network {
   void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
   // What the next batches drop.
   void dropOut(const Dropout& dropout) { dropout_ = dropout; }
+  // Blocks keep what goes into them and no more.
+  void recomputeBlocks() { recomputesBlocks_ = true; }
   // The last use of parameters in a backward pass is over.
   void backwardEnded();
 
@@ -113,6 +116,10 @@ class Network {
     return result;
   }
 
+  // A block as one stage. `compute` owns what it needs, as backward may run it again.
+  Tensor throughBlock(const BlockAt& block, const Tensor& x,
+                      const std::function<Tensor(const Tensor&)>& compute);
+
  private:
   Tensor lossesOfShares(const Tensor& logits, const Tensor& targets) const;
   bool isOwn(size_t layer) const { return ownFirst_ <= layer && layer < ownEnd_; }
@@ -123,6 +130,7 @@ class Network {
   std::vector<Layer> inPart_;  // by layer of the whole model, those that this stage has
   LayerHooks hooks_;
   Dropout dropout_;
+  bool recomputesBlocks_ = false;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that are computed again in backward.
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/train/small_models.h"
+#include "tools/train/model.h"
+
+namespace weft::train {
+namespace {
+
+// How many bytes of tensors there were at most, as libtorch reports them to its profilers.
+class MostMemory : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t change, int64_t, int64_t, c10::Device) override {
+    now_ += change;
+    most_ = std::max(most_, now_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t most() const { return most_; }
+
+ private:
+  int64_t now_ = 0, most_ = 0;
+};
+
+struct Learned {
+  std::vector<double> losses = {};
+  std::vector<std::vector<float>> gradients = {};
+  std::vector<std::pair<size_t, Pass>> uses = {};
+};
+
+struct Way {
+  bool recompute;
+  double dropout = 0;
+  Compute compute = Compute::kAsWeights;
+};
+
+// One batch after the other, each learned and then evaluated.
+Learned learn(const ModelShape& shape, const std::vector<Batch>& batches, const Way& setting) {
+  std::vector<std::vector<float>> weights;
+  Learned made;
+  std::vector<ParameterMemory> memory;
+  for (const Parameter& parameter : parametersOf(shape).list) {
+    weights.emplace_back(parameter.size());
+    made.gradients.emplace_back(parameter.size());
+    memory.push_back({weights.back().data(), made.gradients.back().data()});
+  }
+  Model model(shape, setting.compute, Element::kFloat32, Element::kFloat32, memory);
+  model.initialize(7);
+  model.dropOut(setting.dropout, 3);
+  if (setting.recompute) model.recomputeBlocks();
+  model.onLayer(
+      {[&](size_t first, size_t, Pass pass) { made.uses.emplace_back(first, pass); }, {}});
+  for (const Batch& batch : batches) {
+    made.losses.push_back(model.forward(batch));
+    model.backward(1.0);
+    made.losses.push_back(model.evaluate(batch));
+  }
+  return made;
+}
+
+TEST(Recomputation, GivesTheSameBits) {
+  for (const ModelShape& shape : allShapes())
+    for (const Way& way : {Way{false, 0.2}, Way{false, 0, Compute::kAutocastBfloat16}}) {
+      const std::vector<Batch> batches{batchFor(shape, 0, 3), batchFor(shape, 3, 3)};
+      const Learned kept = learn(shape, batches, way);
+      const Learned again = learn(shape, batches, {true, way.dropout, way.compute});
+      EXPECT_EQ(kept.losses, again.losses);
+      EXPECT_EQ(kept.gradients, again.gradients);
+      EXPECT_EQ(kept.uses, again.uses);
+    }
+}
+
+// Of eight blocks, what one of them needs and what goes into each.
+TEST(Recomputation, TakesLessMemory) {
+  for (const char* name : {"gpt", "bert"}) {
+    ModelShape shape = optionsOf(name).shape;
+    shape.layers = 8;
+    const auto mostOf = [&](bool recompute) {
+      const auto memory = std::make_shared<MostMemory>();
+      const c10::DebugInfoGuard whileThisLives(c10::DebugInfoKind::PROFILER_STATE, memory);
+      learn(shape, {batchFor(shape, 0, 8)}, {recompute, 0.1});
+      return static_cast<double>(memory->most());
+    };
+    const double kept = mostOf(false), again = mostOf(true);
+    EXPECT_GT(kept, 1e6);
+    EXPECT_LT(again, 0.6 * kept) << name << ": " << again << " of " << kept;
+  }
+}
+
+}  // namespace
+}  // namespace weft::train
