@@ -2,6 +2,7 @@
 #include "tools/train/models/dropout.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/PhiloxRNGEngine.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,6 +33,17 @@ TEST(Dropout, KeepsTheMeanAndDropsItsShare) {
     EXPECT_TRUE(kept.max().item<float>() == static_cast<float>(1 / (1 - share)));
   }
   EXPECT_TRUE(masked({}, {2, 3}).equal(at::ones({2, 3})));
+}
+
+TEST(Dropout, DrawsTheWordsOfLibtorchsPhilox) {
+  const at::Tensor kept = masked({0.5, kSeed, 9, 4}, {2, 3, 7, 5});
+  for (const int64_t sample : {0, 1}) {
+    at::Philox4_32 words(kSeed, uint64_t{9} << 32 | static_cast<uint64_t>(4 + sample),
+                         uint64_t{4 * 3 + 3} << 32);
+    const at::Tensor flat = kept[sample].flatten();
+    for (int64_t i = 0; i < flat.numel(); ++i)
+      ASSERT_EQ(flat[i].item<float>(), words() < 0x80000000u ? 0 : 2) << i;
+  }
 }
 
 // Whoever has which samples, and which part of them.
