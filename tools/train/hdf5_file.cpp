@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "tools/train/failure.h"
