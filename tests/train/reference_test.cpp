@@ -148,10 +148,12 @@ TEST_F(Reference, GptjGptNeoAndRobertaAreThoseOfOneProcess) {
 // By masks that a second Philox draws for one process, whoever has the samples and the heads.
 TEST_F(Reference, DropoutIsThatOfOneProcess) {
   for (const char* flags : {"--model gpt --ranks 2 --tensor 2 --batch 4 --recompute",
-                            "--model neox --ranks 2 --batch 2 --grad-accum 2"}) {
+                            "--model neox --ranks 2 --batch 2 --grad-accum 2",
+                            "--model bert --ranks 2 --pipeline 2 --batch 2 --grad-accum 3 "
+                            "--recompute"}) {
     const std::string dropping = fmt::format("--steps 3 --seed 77 --dropout 0.2 {}", flags);
     Options serial = optionsOf(dropping);
-    serial.ranks = std::max(serial.ranks, 1) / static_cast<int>(serial.tensor);
+    serial.ranks = std::max(serial.ranks, 1) / static_cast<int>(serial.tensor * serial.pipeline);
     const Curve ours = expectToFollow(serialCurve(serial, {}), dropping);
     serial.dropout = 0.21;
     expectDeparted(ours, serialCurve(serial, {}), "more is dropped");

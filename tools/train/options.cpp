@@ -511,7 +511,8 @@ std::string commonSettings(const Options& o) {
       "optimizer {} "
       "momentum {} params "
       "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} pipeline {}",
+      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
+      "pipeline {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,

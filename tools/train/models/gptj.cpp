@@ -20,8 +20,7 @@ class Gptj : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), Rotary::kPartial, Pairs::kNeighbours);
-    x = through({layers_.embeddings}, x,
-                [&] { return embedded(wordsOf(layers_.words, tokens)); });
+    x = through({layers_.embeddings}, x, [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
       x = throughBlock(block, x, [=, this](const Tensor& in) {
         const Tensor normed = norm(in, block.norm1, kEpsilon);

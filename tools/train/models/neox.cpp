@@ -34,8 +34,7 @@ class Neox : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     const Rotation turn(length, headWidth(), shape().rotary);
-    x = through({layers_.embeddings}, x,
-                [&] { return embedded(wordsOf(layers_.words, tokens)); });
+    x = through({layers_.embeddings}, x, [&] { return embedded(wordsOf(layers_.words, tokens)); });
     for (const BlockAt& block : layers_.blocks) {
       x = throughBlock(block, x, [=, this](const Tensor& in) {
         return in + rotaryAttention(norm(in, block.norm1, kEpsilon), block, turn, future) +
