@@ -327,9 +327,11 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   plan::CostParameters& costs = parts->tuning.costs;
   std::int64_t stagingKb = 0;
   const std::int64_t most = static_cast<std::int64_t>(setup.layout.arenaBytes >> 10);
-  WEFT_TRY(numberKnob(Knob::SegmentKb, costs.hasLinks() ? most : stagingKbInHost(costs.machine),
-                      &stagingKb));
+  WEFT_TRY(readInteger(Knob::SegmentKb, &stagingKb));
+  const bool isAuto = stagingKb == kKnobAuto;
+  if (isAuto) stagingKb = costs.hasLinks() ? most : stagingKbInHost(costs.machine);
   costs.stagingBytes = static_cast<std::uint64_t>(stagingKb) << 10;
+  costs.longStagingBytes = isAuto && !costs.hasLinks() ? 2 * costs.stagingBytes : 0;
   const std::size_t maxPut = parts->target.maxPut;
   if (maxPut < setup.layout.arenaBytes / setup.ranks) costs.arenaBytes = maxPut * setup.ranks;
   parts->target = {.rank = setup.rank,
@@ -340,7 +342,9 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
                    .ring = parts->target.ring,
                    .ringStages = setup.layout.ringStages,
                    .ringBytes = setup.layout.ringBytes,
-                   .budget = {setup.layout.arenaBytes, costs.stagingBytes},
+                   .budget = {.arenaBytes = setup.layout.arenaBytes,
+                              .stagingBytes = costs.stagingBytes,
+                              .longStagingBytes = costs.longStagingBytes},
                    .maxPut = maxPut,
                    .streamMin = plan::streamMin(setup.ranks, costs)};
   return {};

@@ -14,7 +14,8 @@ namespace weft::comm {
 // Staging memory of one lane, inside a host.
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
-// The size of a segment there: those in flight fit half of a core's cache.
+// The size of a segment there: those in flight fit half of a core's cache; of long messages, which may
+// have twice as much, all of it.
 std::int64_t stagingKbInHost(const tune::Machine& machine);
 
 // What every rank's window has room for. Room is address space: pages come with what is used, so

@@ -56,7 +56,7 @@ struct CostParameters {
   TeamCosts team = {};
   bool oneProcess = false;  // writing to a peer's buffer is a plain store, not a CMA copy
   std::uint64_t arenaBytes = 0;
-  std::uint64_t stagingBytes = 0;
+  std::uint64_t stagingBytes = 0, longStagingBytes = 0;  // as Budget says
   std::optional<Between> between;
   std::optional<Cables> cables = {};  // without, the ranks of a node share memory
   // By rank: the NUMA node of its cores, -1: of none. Empty where no rank has a far peer.

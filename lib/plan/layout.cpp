@@ -43,6 +43,13 @@ std::uint64_t ByteLayout::bufferBytes() const {
   return total_ + total_ / larger * std::min(inChunks_, outChunks_);
 }
 
+// Of a long message the slots of one peer get half of what it may have, all of them that of two.
+std::uint64_t ByteLayout::stagedChunk(std::uint64_t wanted, const Budget& budget) const {
+  const std::uint64_t usual = budget.stagingBytes / tmpChunks_;
+  const std::uint64_t most = budget.longStagingBytes / std::max<std::uint64_t>(2, tmpChunks_);
+  return most > usual ? std::clamp(wanted / kOverlap, usual, most) : usual;
+}
+
 // The largest chunk, at most `wanted`, whose protocol slots fit the budget.
 std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budget) const {
   if (tmpChunks_ == 0) return wanted;
@@ -50,7 +57,7 @@ std::uint64_t ByteLayout::largestStride(std::uint64_t wanted, const Budget& budg
   const std::uint64_t hard = budget.arenaBytes / slots / kAlign * kAlign;
   const std::uint64_t chunk = wantedSegment_ > 0
                                   ? static_cast<std::uint64_t>(wantedSegment_) / chunks_
-                                  : budget.stagingBytes / tmpChunks_;
+                                  : stagedChunk(wanted, budget);
   const std::uint64_t soft = std::max(chunk / kAlign * kAlign, kAlign);
   return std::min(wanted, std::min(hard, soft));
 }

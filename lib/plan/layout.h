@@ -15,7 +15,13 @@ struct Budget {
   std::uint64_t arenaBytes = 0;    // hard limit: the memory of one lane
   std::uint64_t stagingBytes = 0;  // soft limit: what stays in cache while segments are in flight
   std::uint32_t slots = 0;         // Tmp slots that share arenaBytes; 0: all of the schedule's
+  // Soft limit of messages that make kOverlap segments of so much, if it is more: what is stored over
+  // lines that the cache of who has read them still holds must ask for each.
+  std::uint64_t longStagingBytes = 0;
 };
+
+// So many segments overlap well, what one rank does with what the next does.
+inline constexpr std::uint64_t kOverlap = 4;
 
 // Where the slots of a schedule lie in bytes, for one call: the bridge between "chunk 3 of Out" and
 // an offset. A pure function, equal on all ranks.
@@ -47,6 +53,7 @@ class ByteLayout {
  private:
   void cutVector(std::uint64_t count, std::uint64_t elementBytes, const Budget& budget);
   void cutBlocks(const Call& call, std::uint32_t ranks, const Budget& budget);
+  std::uint64_t stagedChunk(std::uint64_t wanted, const Budget& budget) const;
   std::uint64_t largestStride(std::uint64_t wanted, const Budget& budget) const;
   std::uint64_t offset(std::uint32_t slot, bool isOneBlock) const;
 

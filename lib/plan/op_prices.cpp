@@ -22,7 +22,8 @@ OpPrices::OpPrices(const schedule::Schedule& schedule, const Call& call,
       costs_(costs),
       reach_(reach),
       machine_(costs.machine),
-      layout_(schedule, call, {regionBytes(), costs.stagingBytes, slotsPerRegion()}) {
+      layout_(schedule, call,
+              {regionBytes(), costs.stagingBytes, slotsPerRegion(), costs.longStagingBytes}) {
   share_ = shareOf(schedule.ranks, costs);
   across_ = acrossOf(schedule.ranks, costs);
   footprint_ = crowded(share_ * static_cast<double>(layout_.bufferBytes()), schedule.ranks, costs);

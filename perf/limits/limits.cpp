@@ -57,7 +57,9 @@ plan::BindTarget targetOf(const plan::Tuning& tuning, const transport::WindowLay
           .ring = oneHost ? layout.ring : 0,
           .ringStages = layout.ringStages,
           .ringBytes = layout.ringBytes,
-          .budget = {tuning.costs.arenaBytes, tuning.costs.stagingBytes},
+          .budget = {.arenaBytes = tuning.costs.arenaBytes,
+                     .stagingBytes = tuning.costs.stagingBytes,
+                     .longStagingBytes = tuning.costs.longStagingBytes},
           .streamMin = plan::streamMin(tuning.ranks, tuning.costs)};
 }
 
@@ -190,6 +192,7 @@ Job::Job(plan::Tuning tuning, bool oneHost)
   const auto inHost = static_cast<std::uint64_t>(comm::stagingKbInHost(costs.machine)) << 10;
   costs.arenaBytes = layout_.arenaBytes;
   costs.stagingBytes = costs.between ? layout_.arenaBytes : inHost;
+  costs.longStagingBytes = costs.between ? 0 : 2 * inHost;
 }
 
 transport::ArrivalRegions Job::regionsOf(bool inRing) const {

@@ -63,6 +63,22 @@ TEST(ByteLayout, LongVectorsKeepTheirStagingInTheSoftBudget) {
   EXPECT_EQ(layout.stride() % 64, 0u) << "chunks start on cache lines";
 }
 
+// What is in flight of a long message fills the cache, and that of a shorter one half of it; where
+// there is one slot alone it has half of it always.
+TEST(ByteLayout, LongMessagesHaveLongerSegmentsIfTheyStillOverlap) {
+  Budget budget = kBudget;
+  budget.longStagingBytes = 2 * budget.stagingBytes;
+  const auto segments = [&](const schedule::Schedule& schedule, std::uint64_t bytes) {
+    return ByteLayout(schedule, vectorCall(bytes / 4), budget).segments();
+  };
+  const schedule::Schedule mesh = staged(schedule::Collective::AllReduce, "mesh", 2);
+  ASSERT_GE(mesh.tmpChunks, 2u);
+  const std::uint64_t most = 2 * (budget.longStagingBytes / mesh.tmpChunks);  // of a segment
+  EXPECT_EQ(segments(mesh, 8 * most), 8u);
+  EXPECT_EQ(segments(mesh, 3 * most), kOverlap);
+  EXPECT_EQ(segments(mesh, most), 2u);
+}
+
 TEST(ByteLayout, UnevenBlocksAreCutInStep) {
   const std::size_t counts[] = {5, 0, 400000, 17};
   const std::size_t displs[] = {100, 0, 1000, 20};

@@ -95,6 +95,7 @@ Tuning tuningOf(const std::string& machine, std::uint32_t ranks = 2, std::uint32
   const Status status = tune::loadRecorded(file, &tuning.costs.machine);
   EXPECT_TRUE(status.ok()) << status.text();
   tuning.costs.stagingBytes = static_cast<std::uint64_t>(tuning.costs.machine.cacheBytes / 8);
+  tuning.costs.longStagingBytes = 2 * tuning.costs.stagingBytes;
   return tuning;
 }
 
