@@ -13,6 +13,7 @@
 
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/no_fork.h"
 #include "base/text.h"
 #include "transports/doorbell.h"
 
@@ -133,8 +134,10 @@ void chooseBarriers(const std::vector<PeerInfo>& infos, ControlPage* own) {
 }
 
 std::string bootId() {
-  static const std::string id = firstLine("/proc/sys/kernel/random/boot_id");
-  return id;
+  struct BootId {
+    std::string text = firstLine("/proc/sys/kernel/random/boot_id");
+  };
+  return processWide<BootId>().text;
 }
 
 std::uint64_t netNamespace() {

@@ -13,8 +13,8 @@ namespace weft::topology {
 cpu_set_t allowedCores();
 
 // How many cores threads that may run on `allowed` can keep busy, at least 1: no more than the CPU
-// quotas of this process's cgroups, which are read again after a second. Launchers pin each rank to cores of its own, so what matters to
-// ranks that wait for each other is the union of their masks.
+// quotas of this process's cgroups, which are read again after a second. Launchers pin each rank to
+// cores of its own, so what matters to ranks that wait for each other is the union of their masks.
 std::uint32_t usableCores(const cpu_set_t& allowed);
 
 // The quota of a cgroup v2 "cpu.max" line ("200000 100000", "max 100000") in whole cores, at least
