@@ -88,8 +88,10 @@ TEST(Wiring, ACrossedCableIsNamed) {
   const std::string file = fileOf("rc0p1 rc2p0\nrc0p2 rc1p0\nrc1p2 rc2p1\n");
   const std::string why = setUpWith(3, "WEFT_MESH_FILE", file);
   EXPECT_HAS(why, "does not carry bytes");
-  EXPECT_HAS(why, "rc0p1:1 of rank 0");
-  EXPECT_HAS(why, "is cabled to rc1p0:1 of rank 1");
+  // By one of its ends at least: on a busy machine what the other hears of it may be late.
+  const auto has = [&](const char* words) { return why.find(words) != std::string::npos; };
+  EXPECT_TRUE(has("is cabled to rc1p0:1 of rank 1") || has("is cabled to rc0p1:1 of rank 0"))
+      << why;
   EXPECT_HAS(why, "fix:");
 }
 
