@@ -43,7 +43,7 @@ std::uint64_t ByteLayout::bufferBytes() const {
   return total_ + total_ / larger * std::min(inChunks_, outChunks_);
 }
 
-// Of a long message the slots of one peer get half of what it may have, all of them that of two.
+// One slot by itself has half of what a long message may have: broadcasts gained nothing by more.
 std::uint64_t ByteLayout::stagedChunk(std::uint64_t wanted, const Budget& budget) const {
   const std::uint64_t usual = budget.stagingBytes / tmpChunks_;
   const std::uint64_t most = budget.longStagingBytes / std::max<std::uint64_t>(2, tmpChunks_);

@@ -77,6 +77,12 @@ TEST(ByteLayout, LongMessagesHaveLongerSegmentsIfTheyStillOverlap) {
   EXPECT_EQ(segments(mesh, 8 * most), 8u);
   EXPECT_EQ(segments(mesh, 3 * most), kOverlap);
   EXPECT_EQ(segments(mesh, most), 2u);
+
+  Call call = vectorCall(64 << 20);
+  call.collective = schedule::Collective::Broadcast;
+  const schedule::Schedule direct = staged(call.collective, "direct", 2);
+  ASSERT_EQ(direct.tmpChunks, 1u);
+  EXPECT_EQ(ByteLayout(direct, call, budget).stride(), kBudget.stagingBytes);
 }
 
 TEST(ByteLayout, UnevenBlocksAreCutInStep) {
