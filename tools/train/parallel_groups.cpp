@@ -53,4 +53,19 @@ std::vector<size_t> ParallelGroups::firstOfPart() const {
   return first;
 }
 
+std::vector<size_t> ParallelGroups::firstOfStage() const {
+  std::vector<size_t> first = firstOfPart();
+  for (size_t& rank : first) rank -= rank % static_cast<size_t>(part_.tensor.count);
+  return first;
+}
+
+std::vector<size_t> ParallelGroups::firstOfPartOrEnd() const {
+  std::vector<size_t> first = firstOfPart();
+  const auto tensor = static_cast<size_t>(part_.tensor.count);
+  const size_t lastStage = first.back() / tensor * tensor;
+  for (size_t& rank : first)
+    if (rank >= lastStage) rank %= tensor;
+  return first;
+}
+
 }  // namespace weft::train

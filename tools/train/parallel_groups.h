@@ -41,6 +41,9 @@ class ParallelGroups {
   int64_t rankOf(int64_t part, int64_t dataRank) const;
   // By rank of `all`, the first rank that has the same part.
   std::vector<size_t> firstOfPart() const;
+  // The same of its stage, and of its part where the last stage counts as the first.
+  std::vector<size_t> firstOfStage() const;
+  std::vector<size_t> firstOfPartOrEnd() const;
 
  private:
   static Communicator* orNull(Communicator& ranks) { return ranks ? &ranks : nullptr; }

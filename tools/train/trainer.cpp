@@ -445,18 +445,12 @@ uint64_t Trainer::weightsFingerprint(const std::string& which) {
 
 // What is in several parts of the model, and was stepped in each.
 void Trainer::agreeOnCopies(const std::string& which) {
-  std::vector<size_t> like = groups_.firstOfPart();
-  const auto tensor = static_cast<size_t>(groups_.part().tensor.count);
-  for (size_t& rank : like) rank -= rank % tensor;  // of the same stage
   agree(all_, fmt::format("copy of the norms and biases among the {}", which),
-        fingerprintOfOwn(true), Exit::kInternal, like);
+        fingerprintOfOwn(true), Exit::kInternal, groups_.firstOfStage());
   if (whole_.firstLayer != FirstLayer::kIsFirstAndLast || groups_.activations() == nullptr) return;
   const uint64_t tied = tied_ ? fingerprintOf(0) : 0;
-  like = groups_.firstOfPart();
-  for (size_t& rank : like)
-    if (rank >= like.back() / tensor * tensor) rank %= tensor;  // the last stage as the first
   agree(all_, fmt::format("copy of the tied embedding among the {}", which), tied, Exit::kInternal,
-        like);
+        groups_.firstOfPartOrEnd());
 }
 
 }  // namespace weft::train
