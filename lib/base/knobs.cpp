@@ -46,7 +46,10 @@ constexpr std::array kTable = {
     KnobInfo{Knob::Algo, "WEFT_ALGO", KnobType::Text, "auto",
              "Force an algorithm by name for every collective that has it (weft-perf --algo list), "
              "or the schedule of a file: MSCCL's XML or MSCCL++'s JSON, proved when a communicator "
-             "is made. Must agree on all ranks, and so must the file's bytes."},
+             "is made. model: what the model of the calibrated machine chooses. auto: the same, "
+             "but inside a host with a core for each rank the first calls of a kind, and now and "
+             "then some later ones, run what the model finds nearly as cheap, too, and the "
+             "quickest is taken. Must agree on all ranks, and so must the file's bytes."},
     KnobInfo{Knob::SegmentKb, "WEFT_SEGMENT_KB", KnobType::Integer, "auto",
              "Size in KiB of the pieces that a large message is cut into. Must agree on all ranks.",
              "", 1, 1 << 20},

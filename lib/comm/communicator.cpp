@@ -114,10 +114,36 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   if (core.watch.isBroken()) return core.watch.settle(core.watch.firstError());
   MovedBuffers moved(*core.parts.transport);
   if (launch->plan->opening != 0) moved.use(plan::extentsOf(call, rank_, ranks_), launch);
-  const Status ran = runObserved(core, *launch);
+  plan::Trial* const trial = core.plans.trial();
+  const Status ran =
+      trial == nullptr ? runObserved(core, *launch) : runTimed(core, *launch, *trial);
   if (ran.ok()) moved.finish();
   if (launch->plan->otherwise && ran.ok()) core.plans.learn(!core.executor.refused());
-  return core.watch.settle(ran);
+  WEFT_TRY(core.watch.settle(ran));
+  return trial != nullptr && trial->isDue() ? judge(core, *trial, timeoutMs) : Status();
+}
+
+Status Communicator::runTimed(Core& core, const engine::Launch& launch, plan::Trial& trial) const {
+  const double entered = nowNs();
+  WEFT_TRY(core.executor.run(launch));
+  const double left = nowNs();
+  const plan::Plan& plan = *launch.plan;
+  trial.ran(entered, left, plan.opening != 0 && !plan.cmaCopies && !core.executor.refused());
+  return {};
+}
+
+// All ranks' times become known to all, at the end of a call that all have made.
+Status Communicator::judge(Core& core, plan::Trial& trial, int timeoutMs) {
+  plan::Call call;
+  call.collective = schedule::Collective::AllReduce;
+  call.type = reduce::DType::I64;
+  call.op = reduce::RedOp::Max;
+  call.count = trial.times().size();
+  call.algorithm = "one-shot";  // one form only
+  std::int64_t* const times = trial.times().data();
+  WEFT_TRY(run(call, times, times, nullptr, timeoutMs, "times of forms"));
+  core.plans.judge(trial);
+  return {};
 }
 
 // Rank 0's calibration is that of all, so rank 0 doubts it.
@@ -198,7 +224,8 @@ Status Communicator::explain(const plan::Call& call, std::string* line, plan::De
   const std::shared_ptr<Core> core = this->core();
   const Core::Parts& parts = core->parts;
   std::unique_ptr<plan::Plan> plan;
-  WEFT_TRY(plan::decide(call, parts.tuning, decision));
+  const std::optional<plan::PlanCache::Findings> found = core->plans.findings(call);
+  WEFT_TRY(plan::decide(call, parts.tuning, decision, found ? &found->chosen : nullptr));
   WEFT_TRY(plan::bindDecision(*decision, call, parts.tuning, parts.target, &plan));
   std::array<char, 20> hash;
   std::snprintf(hash.data(), hash.size(), "%016" PRIx64, plan::hashOf(*plan));
@@ -213,17 +240,35 @@ Status Communicator::explain(const plan::Call& call, std::string* line) {
   return explain(call, line, &decision);
 }
 
+namespace {
+
+std::string microseconds(double ns) {
+  std::array<char, 32> us;
+  std::snprintf(us.data(), us.size(), " %.*f us", ns < 99500 ? 2 : 0, ns / 1000);
+  return us.data();
+}
+
+std::string describe(const plan::PlanCache::Findings& found, const plan::Call& call,
+                     const plan::Tuning& tuning) {
+  return joined(found.ns, ", ",
+                [&](const auto& form) {
+                  return text(nameOf(form.first, call, tuning), microseconds(form.second));
+                }) +
+         text("; so calls run ", nameOf(found.chosen, call, tuning));
+}
+
+}  // namespace
+
 Status Communicator::explainChoice(const plan::Call& call, std::string* lines) {
   plan::Decision decision;
   WEFT_TRY(explain(call, lines, &decision));
   const std::string list = joined(decision.estimates, ", ", [](const plan::Estimate& estimate) {
-    std::array<char, 32> us;
-    std::snprintf(us.data(), us.size(), " %.*f us", estimate.ns < 99500 ? 2 : 0,
-                  estimate.ns / 1000);
-    return text(estimate.name, us.data(),
+    return text(estimate.name, microseconds(estimate.ns),
                 estimate.onlyShared ? " (where all buffers are of weftMemAlloc)" : "");
   });
   *lines += text("\n", decision.why, " decides; estimates: ", list);
+  if (const auto found = core()->plans.findings(call))
+    *lines += text("\nof calls here took: ", describe(*found, call, core()->parts.tuning));
   const plan::CostParameters& costs = core()->parts.tuning.costs;
   if (costs.memoryNodes.empty()) return {};
   const plan::FarBytes far =

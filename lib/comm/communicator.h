@@ -121,6 +121,8 @@ class alignas(base::kCacheAligned) Communicator {
   template <class Body>
   Status failingAll(Body&& body);
   Status runObserved(Core& core, const engine::Launch& launch) const;
+  Status runTimed(Core& core, const engine::Launch& launch, plan::Trial& trial) const;
+  Status judge(Core& core, plan::Trial& trial, int timeoutMs);
   Status explain(const plan::Call& call, std::string* line, plan::Decision* decision);
   Status repair(int timeoutMs);
 

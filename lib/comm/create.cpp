@@ -66,7 +66,8 @@ Status readTuning(const std::vector<std::uint32_t>& hosts, plan::Tuning* tuning)
   WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
   WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
   WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
-  if (tuning->algorithm == "auto") tuning->algorithm.clear();
+  tuning->tries = tuning->algorithm == "auto";
+  if (tuning->tries || tuning->algorithm == "model") tuning->algorithm.clear();
   WEFT_TRY(readAlgorithm(tuning));
   tuning->ranks = static_cast<std::uint32_t>(hosts.size());
   tuning->nodes = hosts;

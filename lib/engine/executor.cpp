@@ -63,7 +63,8 @@ Status Executor::runEither(const Launch& launch) {
   refused_ = false;
   entry_ = peers_.enter(*launch.plan, launch.in, launch.out);
   WEFT_TRY(runPlan(*launch.plan, launch));
-  if (!refused_) return {};
+  ranOther_ = std::exchange(refused_, false);
+  if (!ranOther_) return {};
   const plan::Plan& otherwise = *launch.plan->otherwise;
   entry_ = peers_.enter(otherwise, launch.in, launch.out);
   return runPlan(otherwise, launch);

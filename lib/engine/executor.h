@@ -50,7 +50,7 @@ class Executor {
   Status run(const Launch& launch);
   // The last run of a plan that opens shared buffers found one that is not, and ran the other plan.
   // All ranks know.
-  bool refused() const { return refused_; }
+  bool refused() const { return ranOther_; }
   std::uint64_t epoch() const { return lastEpoch_; }
   // The ops of later runs are added to it; null: of none. It outlives them.
   void record(OpTrace* trace) { trace_ = trace; }
@@ -153,7 +153,8 @@ class Executor {
   const Launch* launch_ = nullptr;
   OpTrace* trace_ = nullptr;
   Entry entry_;
-  bool refused_ = false;  // a buffer of somebody's is not shared
+  bool refused_ = false;   // a buffer of somebody's is not shared
+  bool ranOther_ = false;  // so the last call ran the other plan
   Status broken_;
   std::atomic<std::uint64_t> moved_{0};
 };

@@ -329,7 +329,7 @@ class Binder {
   }
 
   void streamResults() {
-    if (layout_.bufferBytes() < target_.streamMin) return;
+    if ((layout_.bufferBytes() >= target_.streamMin) == target_.flipsStores) return;
     const Sources sent(plan_->ops);
     for (BoundOp& op : plan_->ops) {
       const bool stores = op.kind == Kind::Copy || op.kind == Kind::Fold;

@@ -29,6 +29,7 @@ struct BindTarget {
   // Results go past the caches where In and Out have so many bytes (streamMin() of model.h): they
   // would not stay there until the caller reads them, and a plain store first reads its line.
   std::uint64_t streamMin = ~std::uint64_t{0};
+  bool flipsStores = false;  // the other way round
 
   // Each rank's region in the arrival slots and in the arena of every other.
   std::uint32_t arrivalsPerRegion() const { return arrivalSlots / ranks; }

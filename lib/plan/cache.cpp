@@ -2,24 +2,27 @@
 #include "plan/cache.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace weft::plan {
 
 Status bindDecision(const Decision& decision, const Call& call, const Tuning& tuning,
                     const BindTarget& target, std::unique_ptr<Plan>* out) {
+  BindTarget bound = target;
+  bound.flipsStores = decision.flipsStores;
   std::unique_ptr<Plan> plain;
   if (decision.needsSchedule(tuning)) {
-    WEFT_TRY(bindSchedule(decision.schedule, call, target, &plain));
+    WEFT_TRY(bindSchedule(decision.schedule, call, bound, &plain));
     plain->expected = decision.expected;
+    plain->cmaCopies = decision.copies;
   }
   if (!decision.shared) {
     *out = std::move(plain);
     return {};
   }
-  WEFT_TRY(bindSchedule(*decision.shared, call, target, out));
+  WEFT_TRY(bindSchedule(*decision.shared, call, bound, out));
   (*out)->expected = decision.expectedShared;
-  (*out)->cmaCopies = decision.copies;
   (*out)->otherwise = std::move(plain);
   return {};
 }
@@ -49,19 +52,84 @@ std::unique_ptr<PlanCache::Entry> PlanCache::entryOf(const Call& call,
   return entry;
 }
 
+// Sizes within a quarter of an octave are one kind.
+std::uint64_t PlanCache::kindOf(const Call& call) {
+  const auto bytes = static_cast<double>(call.count * reduce::sizeOf(call.type));
+  auto id = static_cast<std::uint64_t>(4 * std::log2(std::max(bytes, 1.0)));
+  id = id << 6 | static_cast<std::uint64_t>(call.collective);
+  id = id << 6 | static_cast<std::uint64_t>(call.type);
+  id = id << 6 | static_cast<std::uint64_t>(call.op);
+  id = id << 1 | static_cast<std::uint64_t>(call.reproducible);
+  return id << 32 | static_cast<std::uint32_t>(call.root);
+}
+
+std::size_t PlanCache::placeOf(std::uint64_t kind) {
+  return ((kind ^ kind >> 29) * 0x9e3779b97f4a7c15u >> 56) % kKinds;
+}
+
+bool PlanCache::mayBeKind(const Call& call) const {
+  return tuning_.tries && call.counts.empty() && call.algorithm.empty();
+}
+
+PlanCache::Kind* PlanCache::knownKind(const Call& call) const {
+  if (!mayBeKind(call)) return nullptr;
+  const std::uint64_t id = kindOf(call);
+  Kind* const there = kinds_[placeOf(id)].get();
+  return there != nullptr && there->id == id ? there : nullptr;
+}
+
+// The first call of a kind makes it, also if there is nothing to try: so all ranks hold the same, though
+// their plans make room at different times.
+PlanCache::Kind* PlanCache::newKind(const Call& call, std::vector<Form> forms) {
+  if (!mayBeKind(call)) return nullptr;
+  const std::uint64_t id = kindOf(call);
+  std::unique_ptr<Kind>& place = kinds_[placeOf(id)];
+  if (place) return nullptr;
+  const std::lock_guard lock(judgingMutex_);
+  const Trial trial(forms.size());
+  place = std::make_unique<Kind>(Kind{id, std::move(forms), trial});
+  return place.get();
+}
+
+void PlanCache::judge(Trial& trial) {
+  const std::lock_guard lock(judgingMutex_);
+  trial.judge();
+}
+
+std::optional<PlanCache::Findings> PlanCache::findings(const Call& call) const {
+  const std::lock_guard lock(judgingMutex_);
+  const Kind* const kind = knownKind(call);
+  if (kind == nullptr || kind->trial.ns(0) == 0) return {};
+  Findings found{{}, kind->forms[kind->trial.chosen()]};
+  for (std::uint8_t form = 0; form < kind->trial.forms(); ++form)
+    found.ns.emplace_back(kind->forms[form], kind->trial.ns(form));
+  return found;
+}
+
+Status PlanCache::make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out) {
+  Decision decision;
+  const bool tries = kind != nullptr && !kind->forms.empty();
+  const std::uint8_t form = tries ? kind->trial.form() : 0;
+  WEFT_TRY(decide(call, tuning_, &decision, tries ? &kind->forms[form] : nullptr));
+  std::unique_ptr<Plan> plan;
+  WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
+  *out = entryOf(call, std::move(plan));
+  if (kind == nullptr) kind = newKind(call, std::move(decision.forms));
+  if (kind != nullptr && !kind->forms.empty()) (*out)->kind = kind;
+  (*out)->form = form;
+  if ((*out)->plan->otherwise) (*out)->asking = &askings_[mixed(call) % kAskings];
+  return {};
+}
+
 Status PlanCache::bringToFront(const Call& call, Bucket& bucket) {
   const auto known = std::ranges::find_if(
-      bucket, [&](const std::unique_ptr<Entry>& entry) { return same(entry->call, call); });
+      bucket, [&](const std::unique_ptr<Entry>& entry) { return entry->isOf(call); });
   if (known != bucket.end()) {
     std::rotate(bucket.begin(), known, known + 1);
     return {};
   }
-  Decision decision;
-  WEFT_TRY(decide(call, tuning_, &decision));
-  std::unique_ptr<Plan> plan;
-  WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
-  std::unique_ptr<Entry> entry = entryOf(call, std::move(plan));
-  if (entry->plan->otherwise) entry->asking = &askings_[mixed(call) % kAskings];
+  std::unique_ptr<Entry> entry;
+  WEFT_TRY(make(call, knownKind(call), &entry));
   makeRoom(entry->bytes());
   bytes_ += entry->bytes();
   ++made_;

@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "plan/asking.h"
 #include "plan/bind.h"
 #include "plan/decide.h"
+#include "plan/trial.h"
 #include "plan/tuning.h"
 
 namespace weft::plan {
@@ -31,33 +36,57 @@ class PlanCache {
   // The plan stays valid until the next find(). The call's spans and name are copied.
   Status find(const Call& call, const Plan** plan) {
     Bucket& bucket = buckets_[bucketOf(call)];
-    if (bucket.empty() || !same(bucket.front()->call, call)) WEFT_TRY(bringToFront(call, bucket));
+    if (bucket.empty() || !bucket.front()->isOf(call)) WEFT_TRY(bringToFront(call, bucket));
     Entry& found = *bucket.front();
     found.used = ++finds_;
     *plan = found.plan.get();
     asked_ = found.asking;
     if (asked_ != nullptr && !asked_->isDue()) *plan = found.plan->otherwise.get();
+    kind_ = found.kind;
     return {};
   }
   // The plan that was found last and has an `otherwise` has run: were all buffers shared?
   void learn(bool shared) { asked_->learn(shared); }
+  // Is the call whose plan was found last to be timed? Null: no. Else its ranks, who all get it for the
+  // same calls, tell each other when it isDue(), and have it judged.
+  Trial* trial() { return kind_ != nullptr && kind_->trial.isTimed() ? &kind_->trial : nullptr; }
+  void judge(Trial& trial);
+  // What calls of this kind have found out; not if they have not tried anything. Any thread.
+  struct Findings {
+    std::vector<std::pair<Form, double>> ns;  // of a call
+    Form chosen;
+  };
+  std::optional<Findings> findings(const Call& call) const;
   std::size_t bytes() const { return bytes_; }
   std::uint64_t made() const { return made_; }  // how many plans so far
   const Tuning& tuning() const { return tuning_; }
 
  private:
+  // Calls that are alike but for a part of their size, and what they try.
+  struct Kind {
+    std::uint64_t id = 0;
+    std::vector<Form> forms;
+    Trial trial;
+  };
   struct Entry {
+    // Of this call, in the form that it runs in now?
+    bool isOf(const Call& other) const {
+      return same(call, other) && (kind == nullptr || kind->trial.form() == form);
+    }
+
     Call call;  // its spans and algorithm point into the members below
     std::vector<std::size_t> counts, displs;
     std::string algorithm;
     std::unique_ptr<const Plan> plan;
     Asking* asking = nullptr;  // of a plan that has an `otherwise`
+    Kind* kind = nullptr;      // null: only one form is considered
+    std::uint8_t form = 0;     // of the kind's
     std::uint64_t used = 0;    // by which find() last
 
     std::size_t bytes() const;
   };
   using Bucket = std::vector<std::unique_ptr<Entry>>;  // the last found stands first
-  static constexpr std::size_t kBuckets = 64, kAskings = 256;
+  static constexpr std::size_t kBuckets = 64, kAskings = 256, kKinds = 256;
 
   static std::uint64_t mixed(const Call& call) {
     const std::uint64_t root = static_cast<std::uint32_t>(call.root);
@@ -73,7 +102,13 @@ class PlanCache {
            std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
   }
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
+  static std::uint64_t kindOf(const Call& call);
+  static std::size_t placeOf(std::uint64_t kind);
+  bool mayBeKind(const Call& call) const;
+  Kind* knownKind(const Call& call) const;
+  Kind* newKind(const Call& call, std::vector<Form> forms);
   Status bringToFront(const Call& call, Bucket& bucket);
+  Status make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out);
   void makeRoom(std::size_t bytes);
 
   Tuning tuning_;
@@ -83,6 +118,10 @@ class PlanCache {
   // and not on others. Kinds of calls that share one ask together.
   std::array<Asking, kAskings> askings_;
   Asking* asked_ = nullptr;  // of what was found last
+  // By kind, likewise. The first of those that would have the same place has it.
+  std::array<std::unique_ptr<Kind>, kKinds> kinds_;
+  Kind* kind_ = nullptr;             // of what was found last
+  mutable std::mutex judgingMutex_;  // kinds_ and what they have found out, for findings()
   std::size_t bytes_ = 0;
   std::uint64_t finds_ = 0, made_ = 0;
 };

@@ -8,7 +8,9 @@
 #include "plan/asking.h"
 #include "plan/candidate.h"
 #include "plan/forced.h"
+#include "plan/layout.h"
 #include "plan/model.h"
+#include "plan/trial.h"
 
 namespace weft::plan {
 namespace {
@@ -42,6 +44,10 @@ Ways waysOf(const Forced& forced, const Call& call, const Tuning& tuning) {
   return ways;
 }
 
+bool isWished(const Way& way, const Forced& forced) {
+  return way.candidate.algorithm->name == forced.shared;
+}
+
 // Null if there is none such.
 template <class Predicate>
 const Way* cheapest(const Ways& ways, Predicate&& isMeant) {
@@ -51,9 +57,13 @@ const Way* cheapest(const Ways& ways, Predicate&& isMeant) {
   return best;
 }
 
-const Way* cheapestPlain(const Ways& ways, const Forced& forced) {
+// For any buffers.
+bool isForAny(const Way& way) { return !way.isShared() || way.candidate.direct; }
+
+const Way* cheapestForAny(const Ways& ways, const Forced& forced) {
   return cheapest(ways, [&](const Way& way) {
-    return !way.isShared() &&
+    if (forced.copies) return way.isShared() && way.candidate.direct && isWished(way, forced);
+    return isForAny(way) &&
            (forced.ways.empty() || std::ranges::count(forced.ways, way.candidate) > 0);
   });
 }
@@ -61,8 +71,7 @@ const Way* cheapestPlain(const Ways& ways, const Forced& forced) {
 const Way* cheapestShared(const Ways& ways, const Forced& forced) {
   if (!forced.ways.empty()) return nullptr;
   return cheapest(ways, [&](const Way& way) {
-    return way.isShared() && !way.candidate.direct &&
-           (!forced.isWish() || way.candidate.algorithm->name == forced.shared);
+    return way.isShared() && !way.candidate.direct && (!forced.isWish() || isWished(way, forced));
   });
 }
 
@@ -76,10 +85,10 @@ tune::Expected expectedOf(const Way& plain, const Way* shared, const Tuning& tun
   return {shared->ns, std::max(shared->ns, plain.ns + roundNs(tuning.ranks, tuning.costs))};
 }
 
-bool copiesGain(const Ways& ways, const Way& shared, const Way& plain, const Forced& forced) {
-  const Candidate copied{shared.candidate.algorithm, true};
-  const auto way = std::ranges::find(ways, copied, &Way::candidate);
-  return way != ways.end() && (forced.copies || way->ns < plain.ns);
+// Null if there is none such.
+const Way* wayOf(const Ways& ways, const Candidate& candidate) {
+  const auto way = std::ranges::find(ways, candidate, &Way::candidate);
+  return way == ways.end() ? nullptr : &*way;
 }
 
 // Where only some memory is shared, ranks must ask each other first, which is lost if it is not: so
@@ -102,29 +111,77 @@ std::string_view reasonFor(const Forced& forced, const Call& call, const Tuning&
   return knob.empty() ? "the model" : knob;
 }
 
+// Calls are tried where their times are those of cores that do nothing else, and come from one clock,
+// and where each form gives the same bits.
+bool mayTry(const Forced& forced, const Call& call, const Tuning& tuning) {
+  return tuning.tries && tuning.ranks > 1 && tuning.ranks <= tuning.costs.cores &&
+         (tuning.shares || tuning.sharesAll) && !tuning.costs.between && !isCrowdedHost(tuning) &&
+         forced.text.empty() && narrowingKnob(call, tuning).empty() && call.counts.empty() &&
+         call.op != reduce::RedOp::Epilogue;
+}
+
+// The calibration of stores is off by less than this.
+bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const Tuning& tuning) {
+  constexpr double kNear = 8;
+  const auto bytes = static_cast<double>(ByteLayout(schedule, call, {}).bufferBytes());
+  const auto least = static_cast<double>(streamMin(tuning.ranks, tuning.costs));
+  return bytes * kNear >= least && bytes <= least * kNear;
+}
+
+// The model's choice, what it finds nearly as cheap, and the other way to store results.
+std::vector<Form> formsOf(const Ways& ways, const Way& chosen, const Call& call,
+                          const Tuning& tuning) {
+  constexpr double kNear = 4;
+  std::vector<const Way*> near;
+  for (const Way& way : ways) {
+    const bool mayRun = chosen.isShared() && !chosen.candidate.direct
+                            ? way.isShared() && !way.candidate.direct
+                            : isForAny(way);
+    if (&way != &chosen && mayRun && way.ns < kNear * chosen.ns) near.push_back(&way);
+  }
+  std::ranges::stable_sort(near, {}, &Way::ns);
+  const bool flips = storesMayFlip(chosen.schedule, call, tuning);
+  near.resize(std::min<std::size_t>(near.size(), Trial::kMost - (flips ? 2 : 1)));
+  std::vector<Form> forms{{chosen.candidate, false}};
+  for (const Way* way : near) forms.push_back({way->candidate, false});
+  if (flips) forms.push_back({chosen.candidate, true});
+  return forms.size() > 1 ? forms : std::vector<Form>();
+}
+
 }  // namespace
 
-Status decide(const Call& call, const Tuning& tuning, Decision* out) {
+std::string nameOf(const Form& form, const Call& call, const Tuning& tuning) {
+  return nameOf(form.any, call, tuning) + (form.flipsStores ? " with other stores" : "");
+}
+
+Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form* tried) {
   Forced forced;
   WEFT_TRY(readForced(call, tuning, &forced));
   const Ways ways = waysOf(forced, call, tuning);
-  const Way* plain = cheapestPlain(ways, forced);
-  if (plain == nullptr)
+  const Way* any = cheapestForAny(ways, forced);
+  if (any == nullptr && forced.copies && !tuning.sharesAll)
+    WEFT_TRY(checkDirect(forced.text, tuning));
+  if (any == nullptr) any = cheapest(ways, isForAny);
+  if (any == nullptr)
     return Status::error(Code::InvalidUsage, "no algorithm for ", collectiveName(call.collective),
                          " is automatic here; fix: force one of ", algorithmNames(listOf(call)));
-  *out = {};
-  out->schedule = plain->schedule;
-  out->why = reasonFor(forced, call, tuning);
   const Way* shared = cheapestShared(ways, forced);
-  if (shared != nullptr && !forced.isWish() && !sharingGains(shared->ns, plain->ns, tuning))
+  if (shared != nullptr && !forced.isWish() && !sharingGains(shared->ns, any->ns, tuning))
     shared = nullptr;
-  if (shared != nullptr) {
-    out->shared = shared->schedule;
-    out->copies = copiesGain(ways, *shared, *plain, forced);
+  *out = {};
+  const bool onlyShared = shared != nullptr && tuning.sharesAll;
+  if (mayTry(forced, call, tuning))
+    out->forms = formsOf(ways, onlyShared ? *shared : *any, call, tuning);
+  if (const Way* way = tried == nullptr ? nullptr : wayOf(ways, tried->any)) {
+    (onlyShared ? shared : any) = way;
+    out->flipsStores = tried->flipsStores;
   }
-  out->expected = expectedOf(*plain, nullptr, tuning);
-  out->expectedShared = expectedOf(*plain, shared, tuning);
-  if (forced.copies && out->needsSchedule(tuning)) WEFT_TRY(checkDirect(forced.text, tuning));
+  out->schedule = any->schedule;
+  out->copies = any->isShared();
+  out->why = reasonFor(forced, call, tuning);
+  if (shared != nullptr) out->shared = shared->schedule;
+  out->expected = expectedOf(*any, nullptr, tuning);
+  out->expectedShared = expectedOf(*any, shared, tuning);
   for (const Way& way : ways) out->estimates.push_back(estimateOf(way, call, tuning));
   return {};
 }

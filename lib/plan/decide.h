@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "plan/call.h"
+#include "plan/candidate.h"
 #include "plan/tuning.h"
 #include "schedule/ir.h"
 #include "tune/expectation.h"
@@ -21,26 +22,40 @@ struct Estimate {
   bool onlyShared = false;  // only where all buffers are of weftMemAlloc
 };
 
+// A form of a call that may be as quick as what the model chooses, which calls themselves find out.
+struct Form {
+  // What runs where not all buffers are shared, or all are memory that they share anyway.
+  Candidate any;
+  bool flipsStores =
+      false;  // where the model stores results past the caches, it does not, and so on
+  friend bool operator==(const Form&, const Form&) = default;
+};
+
 // How a call runs.
 struct Decision {
   schedule::Schedule schedule;  // unless `shared` runs
+  bool copies = false;          // of the family on shared buffers: by CMA copies of what is not
   // Where all ranks' buffers are shared, if the call gains by that. Sums have the same bits as
   // those of the other automatic algorithms on one host.
   std::optional<schedule::Schedule> shared;
-  bool copies = false;              // it gains even where they are not, by CMA copies
   tune::Expected expected;          // of calls inside one host, on cores of their own
   tune::Expected expectedShared;    // of those that run, or ask for, `shared`
   std::string_view why;             // what decides: the call, a knob or the model
   std::vector<Estimate> estimates;  // of all that may be chosen, and of what is forced
+  bool flipsStores = false;
+  // What calls of its kind are to try, the model's choice first; empty: nothing else is near.
+  std::vector<Form> forms;
 
   // Can `schedule` ever run?
-  bool needsSchedule(const Tuning& tuning) const {
-    return !shared || !(tuning.sharesAll || copies);
-  }
+  bool needsSchedule(const Tuning& tuning) const { return !shared || !tuning.sharesAll; }
 };
 
 // A pure function, so that all ranks decide alike: what the call or a knob asks for, else what the
-// model finds cheapest. InvalidUsage if what is asked for cannot be had (forced.h).
-Status decide(const Call& call, const Tuning& tuning, Decision* out);
+// model finds cheapest, or `tried`, one of the forms of such a decision. InvalidUsage if what is
+// asked for cannot be had (forced.h).
+Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form* tried = nullptr);
+
+// "mesh:direct", and " with other stores" where they are flipped.
+std::string nameOf(const Form& form, const Call& call, const Tuning& tuning);
 
 }  // namespace weft::plan

@@ -105,7 +105,7 @@ struct Plan {
 
   // Plans on shared buffers begin with `tells` signals and the waits for those of the other ranks,
   // `opening` ops in all. In them each rank says whether its own buffers can be reached. Where one
-  // cannot, all run `otherwise`.
+  // cannot, all run `otherwise`, which may be on shared buffers, too, by CMA copies.
   std::uint32_t tells = 0;
   std::uint32_t opening = 0;
   bool cmaCopies = false;      // peers' buffers that are not shared are reached by CMA

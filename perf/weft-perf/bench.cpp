@@ -20,7 +20,7 @@ constexpr int kMaxReports = 4;  // lines about wrong data, of one rank
 bool algorithmIsForced(const Options& options) {
   const char* knob = std::getenv("WEFT_ALGO");
   const std::string_view forced = knob != nullptr ? knob : "auto";
-  return !options.algorithm.empty() || (!forced.empty() && forced != "auto");
+  return !options.algorithm.empty() || (!forced.empty() && forced != "auto" && forced != "model");
 }
 
 weftOpts_t callOptionsOf(const Options& options) {

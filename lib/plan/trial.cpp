@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/trial.h"
+
+#include <algorithm>
+
+namespace weft::plan {
+
+// The one in use first.
+void Trial::enterAll() {
+  for (entered_ = 0; entered_ < forms_; ++entered_)
+    order_[entered_] = static_cast<std::uint8_t>((chosen_ + entered_) % forms_);
+}
+
+void Trial::enterNear() {
+  enterAll();
+  const auto isFar = [this](std::uint8_t form) { return ns_[form] > kFar * ns_[chosen_]; };
+  const auto near = std::remove_if(order_.begin(), order_.begin() + entered_, isFar);
+  entered_ = static_cast<std::uint8_t>(near - order_.begin());
+}
+
+void Trial::ran(double enteredNs, double leftNs, bool shared) {
+  isMixed_ = isMixed_ || (run_ != 0 && shared != wasShared_);
+  wasShared_ = shared;
+  const std::uint32_t place = run_ / kRuns, again = run_ % kRuns;
+  if (const std::uint32_t warm = kRuns - kCounted; again >= warm) {
+    const std::size_t at = 2 * (place * std::size_t{kCounted} + again - warm);
+    times_[at] = static_cast<std::int64_t>(enteredNs);
+    times_[at + 1] = static_cast<std::int64_t>(leftNs);
+  }
+  ++run_;
+  if (!isDue()) form_ = order_[run_ / kRuns];
+}
+
+// The median: any one call may meet whatever else the host does.
+double Trial::nsOf(std::size_t place) const {
+  const std::int64_t* const of = &times_[2 * place * kCounted];
+  std::array<std::int64_t, kCounted> took;
+  for (std::size_t i = 0; i < kCounted; ++i) took[i] = of[2 * i + 1] - of[2 * i];
+  std::ranges::nth_element(took, took.begin() + kCounted / 2);
+  return static_cast<double>(took[kCounted / 2]);
+}
+
+void Trial::judge() {
+  std::uint8_t best = chosen_;
+  for (std::size_t place = 0; place < entered_; ++place) {
+    const std::uint8_t form = order_[place];
+    ns_[form] = nsOf(place);  // the one in use comes first
+    if (ns_[form] < ns_[best] && ns_[form] < kClear * ns_[chosen_]) best = form;
+  }
+  if (!isMixed_) chosen_ = best;
+  form_ = chosen_;
+  run_ = 0;
+  isMixed_ = false;
+  quiet_ = interval_;
+  interval_ = std::min(4 * interval_, kMostQuiet);
+  if (++trials_ % kAllEvery == 0)
+    enterAll();
+  else
+    enterNear();
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/trial.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "plan/cache.h"
+#include "sample_machine.h"
+
+namespace weft::plan {
+namespace {
+
+// Calls until all forms have run, of which each takes what `ns` says. Returns which ran.
+std::vector<int> runAll(Trial& trial, const std::vector<double>& ns, bool shared = false) {
+  std::vector<int> ran;
+  while (!trial.isDue()) {
+    EXPECT_TRUE(trial.isTimed());
+    ran.push_back(trial.form());
+    const double start = 1e9 + 1e6 * static_cast<double>(ran.size());
+    trial.ran(start, start + ns[trial.form()], shared);
+  }
+  return ran;
+}
+
+std::uint32_t quietCalls(Trial& trial) {
+  std::uint32_t calls = 0;
+  while (!trial.isTimed()) ++calls;
+  return calls;
+}
+
+TEST(Trial, TheQuickestIsTaken) {
+  Trial trial(3);
+  const std::vector<int> ran = runAll(trial, {100, 80, 120});
+  for (int form = 0; form < 3; ++form)
+    EXPECT_EQ(std::ranges::count(ran, form), std::ptrdiff_t{Trial::kRuns});
+  EXPECT_EQ(ran[0], 0);  // the model's choice comes first
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 1);
+  EXPECT_EQ(trial.form(), 1);
+  EXPECT_EQ(trial.ns(0), 100);
+  EXPECT_EQ(trial.ns(1), 80);
+}
+
+TEST(Trial, WhatIsHardlyQuickerIsNot) {
+  Trial trial(2);
+  runAll(trial, {100, 95});
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 0);
+}
+
+TEST(Trial, ComesAgainEverMoreSeldomAndFollows) {
+  Trial trial(2);
+  std::uint32_t last = 0;
+  for (const bool second : {true, true, false, false, true}) {
+    runAll(trial, second ? std::vector<double>{100, 70} : std::vector<double>{70, 100});
+    trial.judge();
+    EXPECT_EQ(trial.chosen(), second ? 1 : 0);
+    const std::uint32_t quiet = quietCalls(trial);
+    EXPECT_GE(quiet, last);
+    EXPECT_GE(quiet, Trial::kQuiet);
+    EXPECT_LE(quiet, Trial::kMostQuiet);
+    last = quiet;
+  }
+  EXPECT_EQ(last, Trial::kMostQuiet);
+}
+
+// A form that is far slower is tried again, but not each time.
+TEST(Trial, WhatIsFarSlowerIsSeldomTried) {
+  Trial trial(3);
+  int tried = 0;
+  for (std::uint32_t round = 0; round < 2 * Trial::kAllEvery; ++round) {
+    const std::vector<int> ran = runAll(trial, {100, 120, 400});
+    EXPECT_EQ(std::ranges::count(ran, 1), std::ptrdiff_t{Trial::kRuns});
+    if (std::ranges::count(ran, 2) != 0) ++tried;
+    trial.judge();
+    quietCalls(trial);
+  }
+  EXPECT_EQ(tried, 2);
+}
+
+// Ranks that come late make all of a call's ranks wait: a call takes from the last entry on.
+TEST(Trial, LateRanksCostNoFormAnything) {
+  Trial early(2), late(2);
+  while (!early.isDue()) {
+    const double left = 1e9 + (early.form() == 0 ? 100 : 40);
+    early.ran(1e9 - (early.form() == 0 ? 0 : 900), left, false);
+    late.ran(1e9, left, false);
+  }
+  const auto all = early.times(), others = late.times();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::max(all[i], others[i]);
+  early.judge();
+  EXPECT_EQ(early.ns(0), 100);
+  EXPECT_EQ(early.chosen(), 1);
+}
+
+TEST(Trial, OneSlowCallDecidesNothing) {
+  Trial trial(2);
+  int calls = 0;
+  while (!trial.isDue())
+    trial.ran(0, trial.form() == 0 && ++calls == Trial::kRuns ? 1e6 : 100, false);
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 0);
+}
+
+// Some on shared buffers, some not: what they took has nothing to do with their forms.
+TEST(Trial, MixedCallsDecideNothing) {
+  Trial trial(2);
+  while (!trial.isDue()) trial.ran(0, trial.form() == 0 ? 100 : 10, trial.form() == 1);
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 0);
+  while (!trial.isTimed()) {
+  }
+  runAll(trial, {100, 10}, true);
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 1);
+}
+
+// ---- kinds of calls
+
+class Kinds : public ::testing::Test {
+ protected:
+  static Tuning tuning() {
+    Tuning t = oneHost(2);
+    t.shares = t.direct = t.tries = true;
+    return t;
+  }
+  // Finds the call's plan, and says that its forms take so long, by form.
+  std::string run(const Call& call, double ns = 100) {
+    const Plan* plan = nullptr;
+    EXPECT_TRUE(cache_.find(call, &plan).ok());
+    Trial* const trial = cache_.trial();
+    if (trial == nullptr) return plan->otherwise ? plan->otherwise->algorithm : plan->algorithm;
+    trial->ran(0, ns / (1 + trial->form()), false);
+    if (trial->isDue()) cache_.judge(*trial);
+    return plan->otherwise ? plan->otherwise->algorithm : plan->algorithm;
+  }
+
+  PlanCache cache_{tuning(), targetOf(tuning())};
+};
+
+TEST_F(Kinds, CallsRunWhatTheirKindHasFoundOut) {
+  const Call call = callOf(schedule::Collective::AllGather, 8 << 10);
+  Decision decision;
+  ASSERT_TRUE(decide(call, tuning(), &decision).ok());
+  ASSERT_GE(decision.forms.size(), 2u);
+  for (std::size_t i = 0; i < decision.forms.size() * Trial::kRuns; ++i) {
+    EXPECT_FALSE(cache_.findings(call).has_value());
+    run(call);
+  }
+  const auto found = cache_.findings(call);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->chosen, decision.forms.back());  // the last one was said to be the quickest
+  Decision chosen;
+  ASSERT_TRUE(decide(call, tuning(), &chosen, &found->chosen).ok());
+  EXPECT_EQ(run(call), chosen.schedule.name);
+  // Its like, too, at once.
+  EXPECT_EQ(run(callOf(schedule::Collective::AllGather, (8 << 10) + 8)), chosen.schedule.name);
+}
+
+// Whose plans made room at some time tries no other calls than whose did not.
+TEST_F(Kinds, AreWhatTheyAreWhateverMadeRoom) {
+  PlanCache other(tuning(), targetOf(tuning()));
+  const auto isTried = [](PlanCache& cache, const Call& call) {
+    const Plan* plan = nullptr;
+    EXPECT_TRUE(cache.find(call, &plan).ok());
+    return cache.trial() != nullptr;
+  };
+  for (std::uint64_t count = 1; count < 3000; count += 7) {
+    const Call call = callOf(schedule::Collective::AllToAll, count * 16);
+    const bool tried = isTried(cache_, call);
+    EXPECT_EQ(isTried(other, call), tried);
+    for (std::uint64_t more = 0; more < 40; ++more)  // on one of them alone, each time again
+      isTried(other, callOf(schedule::Collective::AllToAll, count * 16));
+    EXPECT_EQ(isTried(cache_, call), tried);
+  }
+}
+
+// Hardly any have to leave their place to others.
+TEST_F(Kinds, AllThatAJobCallsHaveRoom) {
+  int kinds = 0, tried = 0;
+  for (const schedule::Collective collective :
+       {schedule::Collective::AllReduce, schedule::Collective::AllGather,
+        schedule::Collective::AllToAll, schedule::Collective::Broadcast})
+    for (std::uint64_t count = 4096; count <= 4 << 20; count *= 4) {
+      const Plan* plan = nullptr;
+      ASSERT_TRUE(cache_.find(callOf(collective, count), &plan).ok());
+      ++kinds;
+      if (cache_.trial() != nullptr) ++tried;
+    }
+  EXPECT_GE(tried * 100, kinds * 80);
+}
+
+TEST_F(Kinds, NothingIsTriedWhereItMayNotBe) {
+  Tuning t = tuning();
+  const auto forms = [&](Call call) {
+    Decision decision;
+    EXPECT_TRUE(decide(call, t, &decision).ok());
+    return decision.forms.size();
+  };
+  const Call call = callOf(schedule::Collective::AllGather, 8 << 10);
+  EXPECT_GE(forms(call), 2u);
+  Call forced = call;
+  forced.algorithm = "mesh";
+  EXPECT_EQ(forms(forced), 0u);
+  t.costs.cores = 1;  // for two ranks
+  EXPECT_EQ(forms(call), 0u);
+  t = tuning();
+  t.tries = false;  // WEFT_ALGO=model
+  EXPECT_EQ(forms(call), 0u);
+  t = tuning();
+  t.shares = false;  // over a wire
+  EXPECT_EQ(forms(call), 0u);
+}
+
+TEST_F(Kinds, OtherStoresAreAForm) {
+  const Tuning t = tuning();
+  Call call = callOf(schedule::Collective::AllGather,
+                     streamMin(t.ranks, t.costs) / sizeof(float) / (t.ranks + 1) * 2);
+  Decision decision;
+  ASSERT_TRUE(decide(call, t, &decision).ok());
+  const auto flipped = std::ranges::find(decision.forms, true, &Form::flipsStores);
+  ASSERT_NE(flipped, decision.forms.end());
+  EXPECT_NE(nameOf(*flipped, call, t).find("other stores"), std::string::npos);
+  const auto streams = [&](const Form* form) {
+    Decision made;
+    EXPECT_TRUE(decide(call, t, &made, form).ok());
+    std::unique_ptr<Plan> plan;
+    BindTarget target = targetOf(t);
+    target.streamMin = streamMin(t.ranks, t.costs);
+    EXPECT_TRUE(bindDecision(made, call, t, target, &plan).ok());
+    return std::ranges::any_of(plan->ops, &BoundOp::stream);
+  };
+  EXPECT_NE(streams(nullptr), streams(&*flipped));
+}
+
+}  // namespace
+}  // namespace weft::plan
