@@ -88,6 +88,8 @@ int measureAll(const Options& options, char** argv, std::vector<World>* worlds) 
     const double part = std::max(left, 0.0) / static_cast<double>(options.ranks.size() - i);
     const std::string file = scratch.file(fmt::format("{}.json", i));
     std::vector<tools::EnvVar> told{{kFile, file}, {kSeconds, fmt::format("{}", part)}};
+    if (std::getenv("WEFT_ALGO") == nullptr)
+      told.push_back({"WEFT_ALGO", options.task.trials ? "auto" : "model"});
     if (calibrates) {
       told.push_back({"WEFT_TUNE_FILE", scratch.file(fmt::format("{}.machine", i))});
       calibrate(told.back().value);

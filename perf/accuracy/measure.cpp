@@ -17,6 +17,7 @@
 #include "perf/accuracy/predict.h"
 #include "perf/common/median.h"
 #include "plan/plan_hash.h"
+#include "plan/trial.h"
 #include "tune/this_machine.h"
 
 namespace weft::accuracy {
@@ -247,6 +248,14 @@ class Visitor {
     return tools::median(spans);
   }
 
+  // As many calls as the first trial may take.
+  void tryAll(Spot& spot) const {
+    for (std::uint32_t i = 0; i < plan::Trial::kMost * plan::Trial::kRuns; ++i) {
+      if (isFresh(spot)) buffersOf(spot).use(spot.problem);
+      call(spot, spot.contenders[0]);
+    }
+  }
+
   // The first calls: they make the plans, find out whose buffers are shared, and tell how many
   // calls make a turn and which forms are hopeless.
   void probe(Spot& spot) {
@@ -254,6 +263,7 @@ class Visitor {
     const std::uint32_t calls = spot.point.bytes <= kShort ? 12 : 1;
     const std::size_t probes = spot.point.bytes <= kLong ? 2 : 1;
     Times times;
+    if (task_.trials) tryAll(spot);
     for (Contender& contender : spot.contenders) {
       call(spot, contender);
       for (std::size_t i = 0; i < probes; ++i) time(spot, contender, calls, &times);

@@ -14,6 +14,8 @@ struct Task {
   Sweep sweep;
   double seconds = 0;
   bool all = false;  // also forms that are never chosen
+  // Calls that are not forced run what they have found out (plan/trial.h), not what the model chooses.
+  bool trials = false;
 };
 
 // This process is a rank, as weftCommInitFromEnv finds it. Rank 0 gives what was measured, the

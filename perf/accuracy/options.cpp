@@ -82,6 +82,9 @@ std::variant<Options, int> parseOptions(int argc, char** argv) {
       ->capture_default_str();
   addSweep(app, raw);
   app.add_flag("--all", options.task.all, "also measure forms that are never chosen by themselves");
+  app.add_flag("--trials", options.task.trials,
+               "judge what calls that are not forced find out by themselves, after their first "
+               "trial, in place of what the model chooses");
   app.add_option("--replay", options.replay,
                  "judge what --json has written, in one file or several, and measure nothing")
       ->check(CLI::ExistingFile);
