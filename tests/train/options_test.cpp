@@ -194,6 +194,31 @@ TEST(Options, APipelineHasOneBatchAtATime) {
             "divide it");
 }
 
+TEST(Options, VirtualStagesAreOfAPipelineAndItsBatchesTakeTurns) {
+  EXPECT_EQ(refusal({"--virtual-stages=2"}),
+            "--virtual-stages 2 are of the stages of a pipeline; fix: --pipeline N, 2 or more");
+  EXPECT_EQ(refusal({"--pipeline=2", "--virtual-stages=3"}),
+            "--virtual-stages 3 x --pipeline 2 is more than the 4 --layers, of which each virtual "
+            "stage takes one or more; fix: lower one of them");
+  const auto given = [](const char* batches) {
+    return forRanks(parse({"--pipeline=2", "--virtual-stages=2", batches}), 4);
+  };
+  EXPECT_EQ(given("--grad-accum=6").accumulate, 6);
+  EXPECT_EQ(given("--global-batch=32").accumulate, 2);
+  try {
+    given("--grad-accum=3");
+    FAIL() << "three batches, two of which take turns?";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), 64);
+    EXPECT_EQ(
+        std::string(failure.what()),
+        "--virtual-stages 2: the 3 batches of a step are no multiple of --pipeline 2, so many "
+        "of which go through a virtual stage at a time; fix: --grad-accum 4");
+  }
+  EXPECT_NE(commonSettings(given("--grad-accum=4")),
+            commonSettings(forRanks(parse({"--pipeline=2", "--grad-accum=4"}), 4)));
+}
+
 TEST(Options, ARecipesPipelineIsWhatFits) {
   const Options whole = parse({"--recipe=neox-20b-trn1"});
   EXPECT_EQ(forRanks(whole, 32).pipeline, 4);

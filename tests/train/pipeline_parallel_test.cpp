@@ -11,6 +11,7 @@
 
 #include "tests/train/small_models.h"
 #include "tools/train/model.h"
+#include "tools/train/parallel_groups.h"
 #include "tools/train/pipeline_schedule.h"
 
 namespace weft::train {
@@ -25,7 +26,8 @@ struct Passed {
 
 Passed passOne(const ModelShape& shape, int64_t micros, const ModelGroups& groups,
                Compute compute = Compute::kAsWeights) {
-  Passed passed{parametersOf(shape, groups.part()), {}, {}, {}};
+  const PipelineStage& stage = groups.part.stage;
+  Passed passed{parametersOf(shape, groups.part), {}, {}, {}};
   std::vector<std::vector<float>> weights;
   for (const Parameter& p : passed.own.list) weights.emplace_back(p.size());
   passed.gradients = weights;
@@ -37,25 +39,28 @@ Passed passOne(const ModelShape& shape, int64_t micros, const ModelGroups& group
   const auto batch = [&](int64_t micro) {
     return batchFor(shape, static_cast<uint64_t>(2 * micro), 2);
   };
-  for (int64_t m = 0; m < micros; ++m) passed.evaluated.push_back(model.evaluate(batch(m)));
-  for (const auto& [pass, micro] : oneForwardOneBackward(groups.part().stage, micros)) {
+  passed.evaluated.resize(static_cast<size_t>(micros));
+  passed.losses = passed.evaluated;
+  for (const auto& [pass, micro, own] : forwards(stage, micros))
+    passed.evaluated[static_cast<size_t>(micro)] = model.evaluate(batch(micro), own);
+  for (const auto& [pass, micro, own] : oneForwardOneBackward(stage, micros)) {
     if (pass == Pass::kForward)
-      passed.losses.push_back(model.forward(batch(micro)));
+      passed.losses[static_cast<size_t>(micro)] = model.forward(batch(micro), own);
     else
-      model.backward(1.0);
+      model.backward(1.0, own);
   }
   return passed;
 }
 
 std::vector<Passed> passInStages(const ModelShape& shape, int64_t micros, int stages,
-                                 Compute compute = Compute::kAsWeights) {
-  std::vector<Communicator> activations = Communicator::all(stages),
-                            gradients = Communicator::all(stages);
-  std::vector<Passed> passed(activations.size());
+                                 int64_t virtuals = 1, Compute compute = Compute::kAsWeights) {
+  std::vector<Communicator> ranks = Communicator::all(stages);
+  std::vector<Passed> passed(ranks.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < passed.size(); ++i)
     threads.emplace_back([&, i] {
-      passed[i] = passOne(shape, micros, {nullptr, &activations[i], &gradients[i]}, compute);
+      ParallelGroups groups(ranks[i], {{}, {0, stages, virtuals}}, false);
+      passed[i] = passOne(shape, micros, groups.model(), compute);
     });
   for (std::thread& thread : threads) thread.join();
   return passed;
@@ -100,10 +105,24 @@ TEST(PipelineParallel, StagesAreTheModel) {
   }
 }
 
+TEST(PipelineParallel, VirtualStagesAreTheModel) {
+  for (ModelShape shape : allShapes()) {
+    shape.layers = 4;
+    SCOPED_TRACE(fmt::format("family {}", static_cast<int>(shape.family)));
+    expectThoseOf(passOne(shape, 4, {}), passInStages(shape, 4, 2, 2));
+  }
+}
+
+TEST(PipelineParallel, AnOddNumberOfStagesIsARingAsWell) {
+  ModelShape shape = allShapes()[0];
+  shape.layers = 9;
+  expectThoseOf(passOne(shape, 6, {}), passInStages(shape, 6, 3, 3));
+}
+
 TEST(PipelineParallel, ProductsInBfloat16AreThoseOfTheModel) {
   const ModelShape shape = allShapes()[0];
   const Passed whole = passOne(shape, 2, {}, Compute::kAutocastBfloat16);
-  const Passed last = passInStages(shape, 2, 2, Compute::kAutocastBfloat16).back();
+  const Passed last = passInStages(shape, 2, 2, 1, Compute::kAutocastBfloat16).back();
   EXPECT_EQ(last.losses, whole.losses);
 }
 
@@ -113,7 +132,7 @@ TEST(PipelineParallel, ALostStageIsNamed) {
   std::vector<Communicator> activations = Communicator::all(2), gradients = Communicator::all(2);
   std::thread first([gone = std::move(activations[0])]() mutable { gone.abort(); });
   try {
-    passOne(shape, 1, {nullptr, &activations[1], &gradients[1]});
+    passOne(shape, 1, {{{}, {1, 2}}, nullptr, {&activations[1], &gradients[1]}, {}});
     FAIL() << "who sent the activations?";
   } catch (const Error& error) {
     EXPECT_EQ(error.info().rank, 0) << error.what();

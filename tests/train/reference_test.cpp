@@ -71,6 +71,10 @@ TEST_F(Reference, APipelineLearnsAsOneProcess) {
                  "--steps 30 --batch 2 --grad-accum 3 --ranks 4 --pipeline 2 --shard zero3");
   const std::string neox = "--model neox --steps 30 --heads 4 --batch ";
   expectToFollow(serial(neox + "4"), neox + "2 --grad-accum 2 --ranks 4 --tensor 2 --pipeline 2");
+  const std::string tied = "--model bert --layers 4 --steps 30 --batch ";
+  expectToFollow(serial(tied + "4 --ranks 2"), tied +
+                                                   "1 --grad-accum 4 --ranks 4 --pipeline 2 "
+                                                   "--virtual-stages 2 --shard zero3");
 }
 
 TEST_F(Reference, WhateverIsShardedAdamWIsThatOfOneProcess) {

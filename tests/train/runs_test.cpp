@@ -269,11 +269,40 @@ TEST_F(Runs, PartsOfAModelAreSavedAndResumedTogether) {
               std::string::npos)
         << refused.output;
   }
+  const Outcome virtually = shell(command(
+      "--pipeline 2 --ranks 2 --layers 4 --virtual-stages 2 --grad-accum 2 --resume " + pipeline));
+  EXPECT_NE(virtually.output.find("is of --tensor 1 --pipeline 2 --virtual-stages 1, and this run "
+                                  "is of --tensor 1 --pipeline 2 --virtual-stages 2"),
+            std::string::npos)
+      << virtually.output;
   const Outcome refused = shell(command("--tensor 2 --ranks 2 --resume " + pipeline));
   EXPECT_NE(refused.output.find("is of --tensor 1 --pipeline 2, and this run is of --tensor 2 "
                                 "--pipeline 1; resume it with the same"),
             std::string::npos)
       << refused.output;
+}
+
+// On more ranks with fewer batches each, which are summed by the same tree.
+TEST_F(Runs, VirtualStagesAreSavedAndResumedTogether) {
+  const std::string save = folder_ / "save",
+                    flags =
+                        "--layers 4 --steps 6 --batch 1 --pipeline 2 --virtual-stages 2 "
+                        "--shard zero3 --reproducible ";
+  const Curve whole =
+      train(fmt::format("{} --ranks 2 --grad-accum 4 --save-every 2 --save {}", flags, save));
+  std::filesystem::remove_all(save + "/pipeline-1-of-2-virtual-2/step-00000006");
+  const Curve resumed = train(fmt::format("{} --ranks 4 --grad-accum 2 --resume {}", flags, save));
+  EXPECT_EQ(resumed.losses, whole.losses);
+  EXPECT_EQ(resumed.weights, whole.weights);
+}
+
+// Ended by the clock, when the last stage has passed a batch on to the first one again.
+TEST_F(Runs, VirtualStagesEndInTime) {
+  const Outcome outcome =
+      shell(command("--layers 4 --batch 1 --ranks 2 --pipeline 2 --virtual-stages 2 --grad-accum 2 "
+                    "--steps 100000 "
+                    "--seconds 0.5"));
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
 }
 
 // Cut on the way in and put together on the way out, to the bit.
@@ -294,6 +323,10 @@ TEST_F(Runs, PartsOfAModelAreExportedAsOne) {
   const std::string learnedTied = exported(tied);
   const std::string initTied = tied + "--lr 0 --init-from " + folder_.write("tied.pt", learnedTied);
   EXPECT_TRUE(exported(initTied + " --ranks 4 --tensor 2 --pipeline 2") == learnedTied);
+  const std::string learnedDeep = exported(tied + "--layers 4");
+  const std::string initDeep = tied + "--layers 4 --lr 0 --grad-accum 2 --init-from " +
+                               folder_.write("deep.pt", learnedDeep);
+  EXPECT_TRUE(exported(initDeep + " --ranks 2 --pipeline 2 --virtual-stages 2") == learnedDeep);
 }
 
 // A group reads one batch, with the cores of all of its ranks; a pipeline as well.

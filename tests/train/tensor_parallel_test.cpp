@@ -38,7 +38,8 @@ Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, C
   std::vector<ParameterMemory> memory;
   for (size_t i = 0; i < weights.size(); ++i)
     memory.push_back({weights[i].data(), made.gradients[i].data()});
-  Model model(shape, compute, Element::kFloat32, Element::kFloat32, memory, {group});
+  Model model(shape, compute, Element::kFloat32, Element::kFloat32, memory,
+              {{part, {}}, group, {}, {}});
   model.initialize(7);
   made.evaluated = model.evaluate(batch);
   made.loss = model.forward(batch);

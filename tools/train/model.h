@@ -39,22 +39,27 @@ struct LayerHooks {
   Hook after;
 };
 
-// The ranks that have the rest of a model: those that share each layer with this one, and make all
-// calls but set() together; and the stages of a pipeline in their order, which pass on activations
-// through one communicator and their gradients through the other. Null where this rank has all.
-struct ModelGroups {
-  Communicator* tensor = nullptr;
+// What joins two stages of a pipeline, of which the one that is earlier in forward is rank 0: activations
+// go through one communicator, their gradients through the other. Null where there is no such stage.
+struct StageLink {
   Communicator* activations = nullptr;
   Communicator* gradients = nullptr;
+};
 
-  ModelPart part() const;
+// This rank's part of a model, and the ranks that have the rest: those that share each layer with it, and make all
+// calls but set() together, null where it has layers alone; and the stages before and after it. With
+// virtual stages the last one is before the first.
+struct ModelGroups {
+  ModelPart part;
+  Communicator* tensor = nullptr;
+  StageLink before, after;
 };
 
 // One thread at a time.
 class Model {
  public:
   // Parameters and their gradients are views of the caller's memory, which must outlive this: one for
-  // each of parametersOf(shape, groups.part()), which all parameters here are numbered by. Nothing of
+  // each of parametersOf(shape, groups.part), which all parameters here are numbered by. Nothing of
   // the memory is read or written here.
   Model(const ModelShape& shape, Compute compute, Element weights, Element gradients,
         std::span<const ParameterMemory> memory, const ModelGroups& groups = {});
@@ -80,18 +85,18 @@ class Model {
   // once more. The gradients are the same bits.
   void recomputeBlocks();
 
-  // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
+  // Of one of this stage's runs of layers, its own-th: the loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
-  // difference, plus the mean next-sentence loss. 0 where a later stage of a pipeline has it: that gets
-  // this one's activations, as this one waits for those of the stage before. Several batches may go
+  // difference, plus the mean next-sentence loss. 0 where a later run has it: the stage that has that gets
+  // this one's activations, as this one waits for those of the run before. Several batches may go
   // forward before backward.
-  double forward(const Batch& batch);
+  double forward(const Batch& batch, int64_t own = 0);
   // The same for validation: no backward follows.
-  double evaluate(const Batch& batch);
-  // Adds `scale` * the gradients of that loss, of the first of the batches that have no backward yet,
-  // to the gradients. `scale` counts where the loss is; other stages wait for what the next one sends.
-  void backward(double scale);
-  // No backward follows of what went forward.
+  double evaluate(const Batch& batch, int64_t own = 0);
+  // Adds `scale` * the gradients of that loss, of the first of the batches that have no backward through
+  // this run yet, to the gradients. `scale` counts where the loss is; other runs wait for what the next one sends.
+  void backward(double scale, int64_t own = 0);
+  // No backward follows of the one batch that went forward through the first run of each stage.
   void forget();
   // Seconds that this stage has waited for its neighbours so far.
   double waited() const;

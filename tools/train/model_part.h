@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a model a rank has: of its layers a run, and of each of those a share.
+// Which part of a model a rank has: of its layers one or more runs, and of each of those a share.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,16 @@
 
 namespace weft::train {
 
-// A run of layers, of so many.
+// One of the stages of a pipeline. The layers are cut into runs that follow each other, `virtuals` for each
+// stage (Megatron's virtual stages), which are dealt out in turn: stage s of p has the runs s, s + p, ...
 struct PipelineStage {
   int64_t index = 0, count = 1;
+  int64_t virtuals = 1;
 
-  bool isFirst() const { return index == 0; }
+  int64_t runs() const { return count * virtuals; }  // of the whole model
+  // Which of them is this stage's own v-th.
+  int64_t run(int64_t v) const { return v * count + index; }
+  bool isFirst() const { return index == 0; }  // has the first run
   bool isLast() const { return index + 1 == count; }
 };
 
@@ -25,7 +30,10 @@ struct ModelPart {
   int64_t index() const { return stage.index * tensor.count + tensor.index; }
   // Another one of as many.
   ModelPart at(int64_t other) const {
-    return {{other % tensor.count, tensor.count}, {other / tensor.count, stage.count}};
+    ModelPart part = *this;
+    part.tensor.index = other % tensor.count;
+    part.stage.index = other / tensor.count;
+    return part;
   }
 };
 

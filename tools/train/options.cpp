@@ -204,6 +204,13 @@ void addCommunication(CLI::App& app, Options& options) {
          "step, --grad-accum of them, on to the next. With --tensor it divides the ranks; at most "
          "--layers")
       ->check(tools::positive());
+  app.add_option(
+         "--virtual-stages", options.virtualStages,
+         "Runs of layers of each stage (interleaved 1F1B): the stages idle so many times less, and "
+         "say "
+         "so many times more. With --pipeline, which divides --grad-accum then; times that at most "
+         "--layers")
+      ->check(tools::positive());
   app.add_option("--ranks", options.ranks, "Start this many ranks on this machine")
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", options.threads,
@@ -328,6 +335,18 @@ ModelShape shapeOf(const Options& o) {
   return shape;
 }
 
+// Of a rank, as --global-batch has them.
+int64_t batchesOfStep(const Options& options, int ranks) {
+  const int64_t copies = ranks / anyPartOf(options).count(), turn = options.batch * copies;
+  if (options.globalBatch % turn != 0)
+    throw Failure(
+        Exit::kUsage,
+        fmt::format("--global-batch {} is no multiple of {} = {} {} x --batch {}; choose "
+                    "numbers that divide it",
+                    options.globalBatch, turn, copies, copiesInWords(options), options.batch));
+  return options.globalBatch / turn;
+}
+
 }  // namespace
 
 Options parseOptions(int argc, const char* const* argv) {
@@ -364,15 +383,8 @@ Options parseOptions(int argc, const char* const* argv) {
 
 Options forRanks(const Options& given, int ranks) {
   Options options = withPartsFor(given, ranks);
-  if (options.globalBatch == 0) return options;
-  const int64_t copies = ranks / anyPartOf(options).count(), turn = options.batch * copies;
-  if (options.globalBatch % turn != 0)
-    throw Failure(
-        Exit::kUsage,
-        fmt::format("--global-batch {} is no multiple of {} = {} {} x --batch {}; choose "
-                    "numbers that divide it",
-                    options.globalBatch, turn, copies, copiesInWords(options), options.batch));
-  options.accumulate = options.globalBatch / turn;
+  if (options.globalBatch > 0) options.accumulate = batchesOfStep(options, ranks);
+  validateTurns(options);
   return options;
 }
 
@@ -391,14 +403,14 @@ std::string commonSettings(const Options& o) {
       "momentum {} params "
       "{} rounding {} "
       "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
-      "pipeline {}",
+      "pipeline {} virtual {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
+      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline, o.virtualStages);
 }
 
 }  // namespace weft::train

@@ -76,6 +76,7 @@ struct Options {
   // Communication.
   int64_t tensor = 1;                                       // ranks that share each layer
   int64_t pipeline = 1;                                     // stages that have layers of their own
+  int64_t virtualStages = 1;                                // runs of them that each has
   bool tensorIsRecipes = false, pipelineIsRecipes = false;  // may be lower where so many do not fit
   std::string shard = "none";
   bool reproducible = false;

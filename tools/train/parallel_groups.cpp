@@ -10,12 +10,19 @@ weftConfig_t named(const char* name) {
   return config;
 }
 
+// Which kind of link follows a stage: never that of the stage before.
+int64_t kindOfLinkAfter(int64_t stage, int64_t stages) {
+  return stage + 1 == stages ? 2 : stage % 2;
+}
+
 }  // namespace
 
-ParallelGroups::ParallelGroups(Communicator& all, int64_t tensor, int64_t stages, bool reproducible)
-    : all_(all), dataRanks_(all.size() / (tensor * stages)) {
-  const int64_t rank = all.rank(), batch = rank / tensor % dataRanks_;
-  part_ = {{rank % tensor, tensor}, {rank / (tensor * dataRanks_), stages}};
+ParallelGroups::ParallelGroups(Communicator& all, const ModelPart& any, bool reproducible)
+    : all_(all), dataRanks_(all.size() / any.count()), part_(any) {
+  const int64_t rank = all.rank(), tensor = any.tensor.count;
+  const int64_t batch = rank / tensor % dataRanks_;
+  part_.tensor.index = rank % tensor;
+  part_.stage.index = rank / (tensor * dataRanks_);
   const auto split = [&](int64_t color, int64_t key, const weftConfig_t& config) {
     return all.split(static_cast<int>(color), static_cast<int>(key), &config);
   };
@@ -26,19 +33,44 @@ ParallelGroups::ParallelGroups(Communicator& all, int64_t tensor, int64_t stages
     if (reproducible) config.reproducible = 1;
     tensor_ = split(part_.stage.index * dataRanks_ + batch, part_.tensor.index, config);
   }
-  if (stages == 1) return;
-  const int64_t pipeline = batch * tensor + part_.tensor.index, stage = part_.stage.index;
-  activations_ = split(pipeline, stage, named("activations"));
-  gradients_ = split(pipeline, stage, named("gradients"));
-  const bool isEnd = part_.stage.isFirst() || part_.stage.isLast();
-  ends_ = split(isEnd ? pipeline : WEFT_SPLIT_NOCOLOR, stage, named("embedding"));
-  if (tensor > 1) parts_ = split(batch, part_.index(), named("parts"));
+  if (part_.stage.count == 1) return;
+  parts_ = split(batch, part_.index(), named("parts"));
+  splitStages(batch * tensor + part_.tensor.index);
 }
 
-Communicator* ParallelGroups::parts() {
-  if (parts_) return &parts_;
-  return part_.stage.count > 1 ? &activations_ : tensor();
+void ParallelGroups::splitStages(int64_t pipeline) {
+  const auto [stage, stages, virtuals] = part_.stage;
+  const auto split = [&](int64_t color, int64_t key, const char* name) {
+    const weftConfig_t config = named(name);
+    return all_.split(static_cast<int>(color), static_cast<int>(key), &config);
+  };
+  const bool isEnd = part_.stage.isFirst() || part_.stage.isLast();
+  ends_ = split(isEnd ? pipeline : WEFT_SPLIT_NOCOLOR, stage, "embedding");
+  const int64_t before = (stage + stages - 1) % stages;
+  const int64_t kinds = virtuals > 1 ? 3 : 2;  // the last stage's leads to the first one
+  for (int64_t kind = 0; kind < kinds; ++kind) {
+    const bool isEarlier = kindOfLinkAfter(stage, stages) == kind;
+    const bool isLater = kindOfLinkAfter(before, stages) == kind;
+    const int64_t first = isEarlier ? stage : before;
+    const int64_t color = isEarlier || isLater ? pipeline * stages + first : WEFT_SPLIT_NOCOLOR;
+    Link& link = links_[static_cast<size_t>(kind)];
+    link.activations = split(color, isEarlier ? 0 : 1, "activations");
+    link.gradients = split(color, isEarlier ? 0 : 1, "gradients");
+  }
 }
+
+StageLink ParallelGroups::link(int64_t stage) {
+  auto& [activations, gradients] =
+      links_[static_cast<size_t>(kindOfLinkAfter(stage, part_.stage.count))];
+  return {orNull(activations), orNull(gradients)};
+}
+
+ModelGroups ParallelGroups::model() {
+  const auto [stage, stages, virtuals] = part_.stage;
+  return {part_, orNull(tensor_), link((stage + stages - 1) % stages), link(stage)};
+}
+
+Communicator* ParallelGroups::parts() { return parts_ ? &parts_ : orNull(tensor_); }
 
 int64_t ParallelGroups::rankOf(int64_t part, int64_t dataRank) const {
   const ModelPart of = part_.at(part);

@@ -9,9 +9,11 @@
 // wait for calls of another that come later on another rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "tools/train/model.h"
 #include "tools/train/model_part.h"
 #include "weft/weft.hpp"
 
@@ -19,18 +21,15 @@ namespace weft::train {
 
 class ParallelGroups {
  public:
-  // Collective. `all`, which outlives this, is cut into stages and tensor groups of so many, which
-  // divide it. Reproducible tensor groups add in the same order wherever their ranks are.
-  ParallelGroups(Communicator& all, int64_t tensor, int64_t stages, bool reproducible);
+  // Collective. `all`, which outlives this, is cut into as many stages and tensor groups as those of `any`
+  // part, which divide it. Reproducible tensor groups add in the same order wherever their ranks are.
+  ParallelGroups(Communicator& all, const ModelPart& any, bool reproducible);
 
   Communicator& all() { return all_; }
   // Those that have this rank's part, by batch.
   Communicator& data() { return part_.count() == 1 ? all_ : data_; }
-  // Those that share each layer, by part; null where there is one.
-  Communicator* tensor() { return orNull(tensor_); }
-  // The stages, in their order, twice; null where there is one.
-  Communicator* activations() { return orNull(activations_); }
-  Communicator* gradients() { return orNull(gradients_); }
+  // This part of the model, and who has the rest.
+  ModelGroups model();
   // The first and the last stage, which both have a tied embedding; null in others.
   Communicator* ends() { return orNull(ends_); }
   // Those that have this rank's batch, by part; null where each rank has the whole model.
@@ -48,10 +47,18 @@ class ParallelGroups {
  private:
   static Communicator* orNull(Communicator& ranks) { return ranks ? &ranks : nullptr; }
 
+  // A rank is the later end of one link and the earlier of another, which are of two kinds.
+  struct Link {
+    Communicator activations, gradients;
+  };
+  void splitStages(int64_t pipeline);
+  StageLink link(int64_t stage);
+
   Communicator& all_;
   int64_t dataRanks_;
   ModelPart part_;
-  Communicator data_, tensor_, activations_, gradients_, ends_, parts_;
+  Communicator data_, tensor_, ends_, parts_;
+  std::array<Link, 3> links_;
 };
 
 }  // namespace weft::train

@@ -26,8 +26,8 @@ double costOf(const Parameters& whole, const Layer& layer) {
   return cost;
 }
 
-// The last stage has the head as well, so that fewer blocks of it take as long as the others'.
-int64_t blocksOfLastStage(const Parameters& whole, const ModelShape& shape, int64_t others) {
+// The last run has the head as well, so that fewer blocks of it take as long as the others'.
+int64_t blocksOfLastRun(const Parameters& whole, const ModelShape& shape, int64_t others) {
   const double block = costOf(whole, whole.layers[1]);
   const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast;
   double head = costOf(whole, whole.layers.back());
@@ -80,21 +80,21 @@ Parameters parametersOf(const ModelShape& shape) {
   return declaration.take();
 }
 
-Range layersOf(const ModelShape& shape, PipelineStage stage) {
-  const int64_t blocks = shape.layers, others = stage.count - 1;
-  const int64_t last = others == 0 ? blocks : blocksOfLastStage(parametersOf(shape), shape, others);
+Range layersOf(const ModelShape& shape, int64_t run, int64_t runs) {
+  const int64_t blocks = shape.layers, others = runs - 1;
+  const int64_t last = others == 0 ? blocks : blocksOfLastRun(parametersOf(shape), shape, others);
   const auto firstBlock = [&](int64_t index) {
     return index == others ? blocks - last : (blocks - last) * index / std::max<int64_t>(others, 1);
   };
-  return {stage.isFirst() ? 0 : firstBlock(stage.index) + 1,
-          stage.isLast() ? blocks + 2 : firstBlock(stage.index + 1) + 1};
+  return {run == 0 ? 0 : firstBlock(run) + 1, run == others ? blocks + 2 : firstBlock(run + 1) + 1};
 }
 
 Parameters parametersOf(const ModelShape& shape, const ModelPart& part) {
   const Parameters whole = parametersOf(shape);
-  const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast, isCut = part.stage.count > 1;
+  const PipelineStage& stage = part.stage;
+  const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast, isCut = stage.count > 1;
   Parameters own;
-  own.firstIsInTwoStages = isTied && isCut && (part.stage.isFirst() || part.stage.isLast());
+  own.firstIsInTwoStages = isTied && isCut && (stage.isFirst() || stage.isLast());
   const auto take = [&](const Layer& layer) {
     own.layers.push_back({own.list.size(), layer.count});
     for (size_t i = layer.first; i < layer.first + layer.count; ++i) {
@@ -102,12 +102,19 @@ Parameters parametersOf(const ModelShape& shape, const ModelPart& part) {
       own.list.push_back(whole.list[i]);
       own.list.back().shape = shapeOfPart(whole.list[i], part.tensor);
     }
+    return own.layers.size() - 1;
   };
-  if (own.firstIsInTwoStages && part.stage.isLast()) take({0, 1});
-  const auto [first, end] = layersOf(shape, part.stage);
-  std::for_each(whole.layers.begin() + first, whole.layers.begin() + end, take);
+  const bool hasFirstForHead = own.firstIsInTwoStages && stage.isLast();
+  if (hasFirstForHead) take({0, 1});
+  for (int64_t v = 0; v < stage.virtuals; ++v) {
+    const auto [first, end] = layersOf(shape, stage.run(v), stage.runs());
+    std::vector<size_t>& run = own.runs.emplace_back();
+    for (int64_t layer = first; layer < end; ++layer)
+      run.push_back(take(whole.layers[static_cast<size_t>(layer)]));
+  }
+  if (hasFirstForHead) own.runs.back().insert(own.runs.back().begin(), 0);
   if (!isCut) own.firstLayer = whole.firstLayer;
-  if (own.firstIsInTwoStages && part.stage.isLast()) own.firstLayer = FirstLayer::kIsLast;
+  if (hasFirstForHead) own.firstLayer = FirstLayer::kIsLast;
   return own;
 }
 

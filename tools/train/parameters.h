@@ -41,6 +41,8 @@ struct Parameters {
   // Of a part of a model.
   std::vector<size_t> inWhole;      // which of the whole model's each of the list is
   bool firstIsInTwoStages = false;  // a tied embedding, which the last stage has for the head
+  // By run of the stage, the layers that it uses, the first layer first.
+  std::vector<std::vector<size_t>> runs;
 
   size_t size() const;  // elements of all
 };
@@ -48,8 +50,8 @@ struct Parameters {
 Parameters parametersOf(const ModelShape& shape);
 // Those of one part of it: some of the same ones, most of them smaller.
 Parameters parametersOf(const ModelShape& shape, const ModelPart& part);
-// The layers of a stage, of those of the whole model. Every stage has a block or more, and none takes
+// The layers of one of so many runs, of those of the whole model. Every run has a block or more, and none takes
 // longer than it must; the first also has the embedding, the last one the head.
-Range layersOf(const ModelShape& shape, PipelineStage stage);
+Range layersOf(const ModelShape& shape, int64_t run, int64_t runs);
 
 }  // namespace weft::train

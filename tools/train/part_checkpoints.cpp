@@ -24,8 +24,9 @@ std::optional<ModelPart> partNamed(const std::string& name) {
   auto& [tensor, stage] = part;
   const char* rest = name.c_str();
   int read = 0;
-  if (std::sscanf(rest, "pipeline-%ld-of-%ld%n", &stage.index, &stage.count, &read) == 2)
-    rest += read + (rest[read] == '-' ? 1 : 0);
+  const auto skip = [&] { rest += read + (rest[read] == '-' ? 1 : 0); };
+  if (std::sscanf(rest, "pipeline-%ld-of-%ld%n", &stage.index, &stage.count, &read) == 2) skip();
+  if (std::sscanf(rest, "virtual-%ld%n", &stage.virtuals, &read) == 1) skip();
   if (std::sscanf(rest, "tensor-%ld-of-%ld", &tensor.index, &tensor.count) != 2) tensor = {};
   if (folderOfPart("", part) != "/" + name) return {};
   return part;
@@ -41,12 +42,18 @@ std::optional<ModelPart> anyPartIn(const std::string& folder) {
 }
 
 bool isCutAlike(const ModelPart& a, const ModelPart& b) {
-  return a.tensor.count == b.tensor.count && a.stage.count == b.stage.count;
+  return a.tensor.count == b.tensor.count && a.stage.count == b.stage.count &&
+         a.stage.virtuals == b.stage.virtuals;
 }
 
-std::string inWords(const ModelPart& part, bool withPipeline) {
-  return fmt::format("--tensor {}{}", part.tensor.count,
-                     withPipeline ? fmt::format(" --pipeline {}", part.stage.count) : "");
+// As options, of which those are left out that neither has.
+std::string inWords(const ModelPart& part, const ModelPart& other) {
+  std::string words = fmt::format("--tensor {}", part.tensor.count);
+  const PipelineStage &mine = part.stage, &its = other.stage;
+  if (std::max(mine.count, its.count) > 1) words += fmt::format(" --pipeline {}", mine.count);
+  if (std::max(mine.virtuals, its.virtuals) > 1)
+    words += fmt::format(" --virtual-stages {}", mine.virtuals);
+  return words;
 }
 
 // By the numbers of its saves, the checkpoints of a part. One that is not to be read is none.
@@ -71,6 +78,7 @@ std::string folderOfPart(const std::string& folder, const ModelPart& part) {
   const auto& [tensor, stage] = part;
   std::string name;
   if (stage.count > 1) name = fmt::format("/pipeline-{}-of-{}", stage.index, stage.count);
+  if (stage.virtuals > 1) name += fmt::format("-virtual-{}", stage.virtuals);
   if (tensor.count > 1)
     name += fmt::format("{}tensor-{}-of-{}", name.empty() ? "/" : "-", tensor.index, tensor.count);
   return folder + name;
@@ -81,11 +89,10 @@ bool hasCheckpoint(const std::string& folder, const ModelPart& any) {
     return true;
   const std::optional<ModelPart> found = anyPartIn(folder);
   if (!found || isCutAlike(*found, any)) return false;
-  const bool withPipeline = found->stage.count > 1 || any.stage.count > 1;
   throw Failure(Exit::kUsage,
                 fmt::format("the checkpoint in {} is of {}, and this run is of {}; resume it with "
                             "the same, or export it and --init-from that",
-                            folder, inWords(*found, withPipeline), inWords(any, withPipeline)));
+                            folder, inWords(*found, any), inWords(any, *found)));
 }
 
 std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a model that tensor or pipeline parallelism has cut: a folder for each part,
-// DIR/tensor-1-of-2, DIR/pipeline-0-of-4 or DIR/pipeline-0-of-4-tensor-1-of-2, in which lib/shard keeps
+// DIR/tensor-1-of-2, DIR/pipeline-0-of-4, DIR/pipeline-0-of-4-virtual-2 or with -tensor-1-of-2 after these, in which lib/shard keeps
 // the last two. Parts are written side by side, so a run
 // that dies may leave one a save ahead of the others: what counts is the last save that all have.
 #pragma once

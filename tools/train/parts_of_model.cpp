@@ -72,6 +72,18 @@ void validatePipeline(const Options& o) {
                     o.model));
 }
 
+void validateVirtualStages(const Options& o) {
+  const std::string reason = fmt::format("--virtual-stages {}", o.virtualStages);
+  if (o.pipeline == 1)
+    throw Failure(Exit::kUsage,
+                  reason + " are of the stages of a pipeline; fix: --pipeline N, 2 or more");
+  if (o.virtualStages > o.shape.layers / o.pipeline)
+    throw Failure(Exit::kUsage,
+                  fmt::format("{} x --pipeline {} is more than the {} --layers, of which each "
+                              "virtual stage takes one or more; fix: lower one of them",
+                              reason, o.pipeline, o.shape.layers));
+}
+
 // A recipe's degrees are those of its machines: here they are what fits.
 void lowerTensor(Options& o, int ranks) {
   const int64_t wanted = o.tensor;
@@ -96,6 +108,7 @@ void lowerPipeline(Options& o, int ranks) {
 void validateParts(const Options& options) {
   if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
   if (options.pipeline > 1 && !options.pipelineIsRecipes) validatePipeline(options);
+  if (options.virtualStages > 1 && !options.pipelineIsRecipes) validateVirtualStages(options);
 }
 
 Options withPartsFor(Options o, int ranks) {
@@ -104,6 +117,7 @@ Options withPartsFor(Options o, int ranks) {
     throw Failure(Exit::kUsage,
                   fmt::format("--tensor {} does not divide {} ranks", o.tensor, ranks));
   if (o.pipelineIsRecipes) lowerPipeline(o, ranks);
+  if (o.virtualStages > 1) validateVirtualStages(o);
   if (ranks / o.tensor % o.pipeline == 0) return o;
   const std::string groups =
       o.tensor == 1 ? "" : fmt::format(" / --tensor {} = {}", o.tensor, ranks / o.tensor);
@@ -111,7 +125,17 @@ Options withPartsFor(Options o, int ranks) {
                 fmt::format("--pipeline {} does not divide {} ranks{}", o.pipeline, ranks, groups));
 }
 
-ModelPart anyPartOf(const Options& o) { return {{0, o.tensor}, {0, o.pipeline}}; }
+void validateTurns(const Options& o) {
+  if (o.virtualStages == 1 || o.accumulate % o.pipeline == 0) return;
+  throw Failure(Exit::kUsage,
+                fmt::format("--virtual-stages {}: the {} batches of a step are no multiple of "
+                            "--pipeline {}, so many of which go through a virtual stage at a time; "
+                            "fix: --grad-accum {}",
+                            o.virtualStages, o.accumulate, o.pipeline,
+                            (o.accumulate / o.pipeline + 1) * o.pipeline));
+}
+
+ModelPart anyPartOf(const Options& o) { return {{0, o.tensor}, {0, o.pipeline, o.virtualStages}}; }
 
 const char* copiesInWords(const Options& o) {
   if (o.pipeline > 1) return "pipelines";

@@ -14,6 +14,9 @@ void validateParts(const Options& options);
 // the ranks.
 Options withPartsFor(Options options, int ranks);
 
+// Throws Failure if so many batches a step cannot take turns.
+void validateTurns(const Options& options);
+
 // As its first part.
 ModelPart anyPartOf(const Options& options);
 

@@ -239,10 +239,11 @@ void Report::printSummary(const Summary& summary) {
   print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
                     summary.loadMs, summary.loadWaitMs));
   if (summary.pipelineIdle)
-    print(fmt::format(
-        "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
-        "took equally long\n",
-        100 * *summary.pipelineIdle, 100 * pipelineBubble(options_.pipeline, options_.accumulate)));
+    print(
+        fmt::format("# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
+                    "took equally long\n",
+                    100 * *summary.pipelineIdle,
+                    100 * pipelineBubble(anyPartOf(options_).stage, options_.accumulate)));
   print(fmt::format(
       "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
       "communication exposed {:.1f} %, weights {:016x}\n",

@@ -68,12 +68,13 @@ const char* weightsInWords(const Options& options) {
   }
 }
 
-// How many blocks each stage has.
-std::vector<int64_t> blocksOfStages(const Options& o) {
+// How many blocks each run of layers has.
+std::vector<int64_t> blocksOfRuns(const Options& o) {
   std::vector<int64_t> blocks;
-  for (PipelineStage stage{0, o.pipeline}; stage.index < stage.count; ++stage.index) {
-    const auto [first, end] = layersOf(o.shape, stage);
-    blocks.push_back(end - first - (stage.isFirst() ? 1 : 0) - (stage.isLast() ? 1 : 0));
+  const int64_t runs = anyPartOf(o).stage.runs();
+  for (int64_t run = 0; run < runs; ++run) {
+    const auto [first, end] = layersOf(o.shape, run, runs);
+    blocks.push_back(end - first - (run == 0 ? 1 : 0) - (run + 1 == runs ? 1 : 0));
   }
   return blocks;
 }
@@ -82,8 +83,9 @@ std::string partsInWords(const Options& o) {
   std::string words;
   if (o.tensor > 1) words += fmt::format(", each layer on {} ranks", o.tensor);
   if (o.pipeline > 1)
-    words +=
-        fmt::format(", a pipeline of stages of {} blocks", fmt::join(blocksOfStages(o), " + "));
+    words += fmt::format(", a pipeline of {} stages of {} blocks", o.pipeline * o.virtualStages,
+                         fmt::join(blocksOfRuns(o), " + "));
+  if (o.virtualStages > 1) words += fmt::format(", in turn on {} ranks", o.pipeline);
   return words;
 }
 
@@ -229,7 +231,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
                               "sums depend on it; give --threads {}",
                               actualComputeThreads(), threads, actualComputeThreads()));
   }
-  ParallelGroups groups(team, options.tensor, options.pipeline, options.reproducible);
+  ParallelGroups groups(team, anyPartOf(options), options.reproducible);
   Trainer trainer(options, groups, data);
   checkAttentionFits(options, bytesOfThisHost());
 

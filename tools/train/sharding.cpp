@@ -73,17 +73,25 @@ ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& gro
   weftShard_t made = nullptr;
   weft::check(weftShardCreate(&made, groups.data(), list.data(), list.size(), &config));
   shard_ = Owner(made);
-  std::vector<std::set<int>> buckets(parameters.layers.size());
-  for (size_t layer = 0; layer < buckets.size(); ++layer) {
-    const auto [first, count] = parameters.layers[layer];
-    layers_[first] = layer;
-    for (size_t i = first; i < first + count; ++i) {
-      int bucket = 0;
-      check(weftShardBucket(shard_, i, &bucket));
-      buckets[layer].insert(bucket);
+  findLayers(parameters);
+}
+
+void ShardedParameters::findLayers(const Parameters& parameters) {
+  for (const std::vector<size_t>& run : parameters.runs) {
+    std::vector<std::set<int>> buckets(run.size());
+    for (size_t layer = 0; layer < run.size(); ++layer) {
+      const auto [first, count] = parameters.layers[run[layer]];
+      layers_[first] = {residency_.size(), layer};
+      for (size_t i = first; i < first + count; ++i) {
+        int bucket = 0;
+        check(weftShardBucket(shard_, i, &bucket));
+        buckets[layer].insert(bucket);
+      }
     }
+    const bool hasFirst = run.front() == 0;
+    residency_.emplace_back(std::move(buckets),
+                            hasFirst ? parameters.firstLayer : FirstLayer::kIsFirst);
   }
-  residency_.emplace(std::move(buckets), parameters.firstLayer);
 }
 
 ParameterMemory ShardedParameters::memoryOf(size_t parameter) const {
@@ -106,13 +114,15 @@ weftShardInfo_t ShardedParameters::info() const {
 }
 
 void ShardedParameters::acquire(size_t first, Pass pass) {
-  const Residency::Wanted wanted = residency_->use(layers_.at(first), pass);
+  const auto [run, layer] = layers_.at(first);
+  const Residency::Wanted wanted = residency_[run].use(layer, pass);
   for (const int bucket : wanted.now) check(weftParamWait(shard_, bucket));
   if (wanted.next >= 0) check(weftParamPrefetch(shard_, wanted.next));
 }
 
 void ShardedParameters::release(size_t first, Pass pass) {
-  for (const int bucket : residency_->leave(layers_.at(first), pass))
+  const auto [run, layer] = layers_.at(first);
+  for (const int bucket : residency_[run].leave(layer, pass))
     check(weftParamRelease(shard_, bucket));
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +41,15 @@ class ShardedParameters {
   using Owner = Handle<weftShard_t, weftShardDestroy>;
 
   Owner shard_;
-  size_t count_;                     // of parameters
-  std::map<size_t, size_t> layers_;  // by first parameter
-  std::optional<Residency> residency_;
+  // A layer of one of the stage's runs, which passes go through one by one.
+  struct LayerOfRun {
+    size_t run, layer;
+  };
+  void findLayers(const Parameters& parameters);
+
+  size_t count_;                         // of parameters
+  std::map<size_t, LayerOfRun> layers_;  // by first parameter
+  std::vector<Residency> residency_;     // by run
 };
 
 }  // namespace weft::train

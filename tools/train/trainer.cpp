@@ -71,14 +71,15 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
-             elementOf(options), Element::kFloat32, shard_.memory(),
-             {groups.tensor(), groups.activations(), groups.gradients()}),
+             elementOf(options), Element::kFloat32, shard_.memory(), groups.model()),
       turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
+      together_(microsTogether(groups.part().stage)),
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
       data_(data.fingerprint()),
       order_(data.order(samplesPerStep(options, groups))),
-      ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
+      ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())),
+      held_(ahead_, groups.part().stage.virtuals) {
   if (validation_)
     validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
   const std::string settings = commonSettings(options);
@@ -88,13 +89,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   if (own_.firstIsInTwoStages)
     tied_.emplace(*groups.ends(), shard_.memoryOf(0).gradient, own_.list[0].size());
   shareInitialWeights();
-  model_.onGradient([this](size_t parameter) {
-    if (tied_ && parameter == 0) return;  // not before backward has ended
-    if (options_.noOverlap)
-      late_.push_back(parameter);
-    else
-      check(weftGradReady(shard_, parameter));
-  });
+  model_.onGradient([this](size_t parameter) { takeGradient(parameter); });
   gatherLayersInTime();
   model_.dropOut(options.dropout, options.seed);
   if (options.recompute) model_.recomputeBlocks();
@@ -141,8 +136,7 @@ void Trainer::gatherLayersInTime() {
 
 std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
   if (!underWay_) since_ = Clock::now();
-  const double firstLoss =
-      model_.forward(ahead_.take());  // while the step before is still going on
+  const double firstLoss = forward(turns_[0]);  // while the step before is still going on
   const std::optional<StepReport> before = finish();
   if (before && before->stop != Stop::kNo) {
     model_.forget();
@@ -203,11 +197,10 @@ uint64_t Trainer::firstSample(int64_t micro) const {
 
 // Which of the micro-batches of all ranks a rank's m-th is: in reproducible runs as shard.h asks.
 uint64_t Trainer::microBatch(uint64_t m, uint64_t rank) const {
-  const auto ranks = static_cast<uint64_t>(dataRanks());
-  const uint64_t run = options_.reproducible
-                           ? uint64_t{1}
-                                 << std::countr_zero(static_cast<uint64_t>(options_.accumulate))
-                           : 1;
+  const auto ranks = static_cast<uint64_t>(dataRanks()),
+             together = static_cast<uint64_t>(together_);
+  const uint64_t ofRank = static_cast<uint64_t>(options_.accumulate) / together;
+  const uint64_t run = options_.reproducible ? together << std::countr_zero(ofRank) : 1;
   return (m / run * ranks + rank) * run + m % run;
 }
 
@@ -217,7 +210,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
   args.clipNorm = options_.clip;
-  args.microSteps = static_cast<int>(options_.accumulate);
+  args.microSteps = static_cast<int>(options_.accumulate / together_);
   args.divisor = static_cast<double>(dataRanks()) * static_cast<double>(options_.accumulate);
   return args;
 }
@@ -237,32 +230,53 @@ std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uin
   };
 }
 
+double Trainer::forward(const Turn& turn) {
+  return model_.forward(held_.of(turn.micro, turn.own), turn.own);
+}
+
 void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
-  for (const auto& [pass, micro] : turns_) {
-    if (pass == Pass::kForward) {
-      mine_[static_cast<size_t>(micro)] = micro == 0 ? firstLoss : model_.forward(ahead_.take());
+  mine_[0] = firstLoss;
+  for (size_t i = 1; i < turns_.size(); ++i) {
+    const Turn& turn = turns_[i];
+    if (turn.pass == Pass::kForward) {
+      mine_[static_cast<size_t>(turn.micro)] = forward(turn);  // the loss is what the last run says
       continue;
     }
-    const bool last = micro + 1 == options_.accumulate;
-    if (last) {  // the losses travel under backward as well
+    if (i + 1 == turns_.size()) {  // the losses travel under backward as well
       mine_.back() = static_cast<double>(wantsStop());
       all_.allGather(mine_.data(), shared_.data(), mine_.size(), {stream_});
     }
-    backward(last);
+    backward(turn);
   }
 }
 
-void Trainer::backward(bool last) {
-  const weftStepArgs_t args = stepArgs(last);
-  check(weftStepBegin(shard_, &args));
-  model_.backward(1.0);
+// A micro-step of the shard is `together_` micro-batches, from the first's way through the last run to the last's
+// through the first.
+void Trainer::backward(const Turn& turn) {
+  const int64_t place = turn.micro % together_;
+  const bool isLastStep = turn.micro - place + together_ == options_.accumulate;
+  if (place == 0 && turn.own + 1 == groups_.part().stage.virtuals) {
+    const weftStepArgs_t args = stepArgs(isLastStep);
+    check(weftStepBegin(shard_, &args));
+  }
+  isComplete_ = place + 1 == together_;
+  model_.backward(1.0, turn.own);
+  if (!isComplete_ || turn.own > 0) return;
   if (tied_) {
-    tied_->passed(last);
+    tied_->passed(isLastStep);
     check(weftGradReady(shard_, 0));
   }
   for (const size_t parameter : late_) check(weftGradReady(shard_, parameter));
   late_.clear();
   check(weftGradDone(shard_));
+}
+
+void Trainer::takeGradient(size_t parameter) {
+  if (!isComplete_ || (tied_ && parameter == 0)) return;  // that not before backward has ended
+  if (options_.noOverlap)
+    late_.push_back(parameter);
+  else
+    check(weftGradReady(shard_, parameter));
 }
 
 double Trainer::meanLoss() const {
@@ -292,10 +306,14 @@ double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride, si
 
 double Trainer::evaluate() {
   const auto micros = static_cast<size_t>(options_.accumulate);
+  const PipelineStage& stage = groups_.part().stage;
   std::vector<double> mine(micros), all(micros * static_cast<size_t>(all_.size()));
+  HeldBatches held(*validationAhead_, stage.virtuals);
+  const std::vector<Turn> turns = forwards(stage, options_.accumulate);
   double sum = 0;
   for (int64_t i = 0; i < options_.evalBatches; ++i) {
-    for (size_t m = 0; m < micros; ++m) mine[m] = model_.evaluate(validationAhead_->take());
+    for (const auto& [pass, micro, own] : turns)
+      mine[static_cast<size_t>(micro)] = model_.evaluate(held.of(micro, own), own);
     all_.allGather(mine.data(), all.data(), mine.size());
     sum += meanInOrder(all, micros, micros);
   }
@@ -447,7 +465,7 @@ uint64_t Trainer::weightsFingerprint(const std::string& which) {
 void Trainer::agreeOnCopies(const std::string& which) {
   agree(all_, fmt::format("copy of the norms and biases among the {}", which),
         fingerprintOfOwn(true), Exit::kInternal, groups_.firstOfStage());
-  if (whole_.firstLayer != FirstLayer::kIsFirstAndLast || groups_.activations() == nullptr) return;
+  if (whole_.firstLayer != FirstLayer::kIsFirstAndLast || groups_.part().stage.count == 1) return;
   const uint64_t tied = tied_ ? fingerprintOf(0) : 0;
   agree(all_, fmt::format("copy of the tied embedding among the {}", which), tied, Exit::kInternal,
         groups_.firstOfPartOrEnd());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/train/batch_source.h"
+#include "tools/train/held_batches.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
@@ -86,8 +87,10 @@ class Trainer {
   Position position() const;
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
+  double forward(const Turn& turn);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
-  void backward(bool last);
+  void backward(const Turn& turn);
+  void takeGradient(size_t parameter);
   uint64_t fingerprintOf(size_t parameter) const;
   uint64_t fingerprintOfOwn(bool copiesAlone);
   void agreeOnCopies(const std::string& which);
@@ -115,6 +118,10 @@ class Trainer {
   Model model_;
   std::optional<TiedEmbedding> tied_;  // where another stage has it, too
   std::vector<Turn> turns_;            // of a step
+  // Micro-batches whose gradients the shard takes at once: with virtual stages, those that go backward
+  // through a run of layers before any goes through another.
+  int64_t together_;
+  bool isComplete_ = true;      // they are, of the run that backward goes through
   std::vector<double> mine_;    // what this rank tells the others in a step: the loss of each
                                 // micro-batch, and whether it wants to stop
   std::vector<double> shared_;  // everybody's, by rank
@@ -133,6 +140,7 @@ class Trainer {
 
   // Micro-batches of the steps, and of validation again and again; the last to be made, as their threads read the rest.
   ReadAhead ahead_;
+  HeldBatches held_;
   std::optional<ReadAhead> validationAhead_;
 };
 

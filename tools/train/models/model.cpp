@@ -54,13 +54,6 @@ std::unique_ptr<Network> makeNetwork(NetworkParts parts) {
 
 }  // namespace
 
-ModelPart ModelGroups::part() const {
-  ModelPart part;
-  if (tensor != nullptr) part.tensor = {tensor->rank(), tensor->size()};
-  if (activations != nullptr) part.stage = {activations->rank(), activations->size()};
-  return part;
-}
-
 struct Model::Torch {
   bool autocast;
   std::vector<Parameter> specification;  // of the whole model
@@ -70,22 +63,24 @@ struct Model::Torch {
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // hold the hooks
   std::unique_ptr<Network> network;
   StageLinks links;
-  // What this stage got of a batch, undefined in the first stage, and what it has made of it.
+  // What a run of layers got of a batch, undefined in the first one, and what it has made of it.
   struct InFlight {
     Tensor in, out;
   };
-  std::deque<InFlight> inFlight;
+  std::vector<std::deque<InFlight>> inFlight;  // by run of this stage
   double dropoutShare = 0;
   uint64_t dropoutSeed = 0;
 
-  Tensor received(const Batch& batch, bool learns);
-  Tensor made(const Batch& batch, const Tensor& in);
-  double told(const Tensor& out);
+  bool isFirst(int64_t own) const { return part.stage.run(own) == 0; }
+  bool isLast(int64_t own) const { return part.stage.run(own) + 1 == part.stage.runs(); }
+  Tensor received(const Batch& batch, int64_t own, bool learns);
+  Tensor made(const Batch& batch, int64_t own, const Tensor& in);
+  double told(int64_t own, const Tensor& out);
 };
 
 // Under autocast, too, activations between stages are of the type of the weights.
-Tensor Model::Torch::received(const Batch& batch, bool learns) {
-  if (part.stage.isFirst()) return {};
+Tensor Model::Torch::received(const Batch& batch, int64_t own, bool learns) {
+  if (isFirst(own)) return {};
   const ModelShape& shape = network->shape();
   const auto samples = static_cast<int64_t>(batch.samples),
              length = static_cast<int64_t>(batch.length);
@@ -93,13 +88,14 @@ Tensor Model::Torch::received(const Batch& batch, bool learns) {
       .requires_grad_(learns);
 }
 
-Tensor Model::Torch::made(const Batch& batch, const Tensor& in) {
+Tensor Model::Torch::made(const Batch& batch, int64_t own, const Tensor& in) {
+  network->turnTo(own);
   const Tensor out = network->forward(batch, in);
-  return part.stage.isLast() ? out : out.to(weights[0].scalar_type());
+  return isLast(own) ? out : out.to(weights[0].scalar_type());
 }
 
-double Model::Torch::told(const Tensor& out) {
-  if (part.stage.isLast()) return out.item<float>();
+double Model::Torch::told(int64_t own, const Tensor& out) {
+  if (isLast(own)) return out.item<float>();
   links.send(out.detach());
   return 0;
 }
@@ -109,7 +105,8 @@ Model::Model(const ModelShape& shape, Compute compute, Element weights, Element 
     : torch_(std::make_unique<Torch>()) {
   torch_->autocast = compute == Compute::kAutocastBfloat16 && weights == Element::kFloat32;
   torch_->specification = parametersOf(shape).list;
-  torch_->part = groups.part();
+  torch_->part = groups.part;
+  torch_->inFlight.resize(static_cast<size_t>(groups.part.stage.virtuals));
   const Parameters own = parametersOf(shape, torch_->part);
   torch_->inWhole = own.inWhole;
   std::vector<Tensor> ofAll(torch_->specification.size());
@@ -123,8 +120,7 @@ Model::Model(const ModelShape& shape, Compute compute, Element weights, Element 
   }
   const TensorGroup group = groups.tensor == nullptr ? TensorGroup() : TensorGroup(*groups.tensor);
   torch_->network = makeNetwork({shape, group, torch_->part.stage, std::move(ofAll)});
-  if (groups.activations != nullptr)
-    torch_->links = StageLinks(*groups.activations, *groups.gradients);
+  torch_->links = StageLinks(groups.before, groups.after);
 }
 
 Model::~Model() = default;
@@ -173,26 +169,27 @@ void Model::recomputeBlocks() { torch_->network->recomputeBlocks(); }
 
 void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks)); }
 
-double Model::forward(const Batch& batch) {
+double Model::forward(const Batch& batch, int64_t own) {
   const Autocast autocast(torch_->autocast);
   torch_->network->dropOut({torch_->dropoutShare, torch_->dropoutSeed, batch.step, batch.first});
-  const Tensor in = torch_->received(batch, true);
-  const Tensor out = torch_->made(batch, in);
-  torch_->inFlight.push_back({in, out});
-  return torch_->told(out);
+  const Tensor in = torch_->received(batch, own, true);
+  const Tensor out = torch_->made(batch, own, in);
+  torch_->inFlight[static_cast<size_t>(own)].push_back({in, out});
+  return torch_->told(own, out);
 }
 
-double Model::evaluate(const Batch& batch) {
+double Model::evaluate(const Batch& batch, int64_t own) {
   const at::NoGradGuard noGradient;
   const Autocast autocast(torch_->autocast);
   torch_->network->dropOut({});
-  return torch_->told(torch_->made(batch, torch_->received(batch, false)));
+  return torch_->told(own, torch_->made(batch, own, torch_->received(batch, own, false)));
 }
 
-void Model::backward(double scale) {
-  const auto [in, out] = std::move(torch_->inFlight.front());
-  torch_->inFlight.pop_front();
-  if (torch_->part.stage.isLast())
+void Model::backward(double scale, int64_t own) {
+  std::deque<Torch::InFlight>& inFlight = torch_->inFlight[static_cast<size_t>(own)];
+  const auto [in, out] = std::move(inFlight.front());
+  inFlight.pop_front();
+  if (torch_->isLast(own))
     (out * scale).backward();
   else
     out.backward(torch_->links.receiveGradient(out));
@@ -200,7 +197,14 @@ void Model::backward(double scale) {
   if (in.defined()) torch_->links.sendGradient(in.grad());
 }
 
-void Model::forget() { torch_->inFlight.clear(); }
+// The last stage has passed the batch on to the first one's next run.
+void Model::forget() {
+  const PipelineStage& stage = torch_->part.stage;
+  std::deque<Torch::InFlight>& inFlight = torch_->inFlight[0];
+  if (stage.isFirst() && stage.virtuals > 1)
+    torch_->links.receive(inFlight.front().out.sizes(), torch_->weights[0].scalar_type());
+  inFlight.clear();
+}
 
 double Model::waited() const { return torch_->links.waited(); }
 

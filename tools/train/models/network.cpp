@@ -22,15 +22,19 @@
 namespace weft::train {
 
 Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
-  const auto [first, end] = layersOf(shape(), parts_.stage);
-  ownFirst_ = static_cast<size_t>(first);
-  ownEnd_ = static_cast<size_t>(end);
+  turnTo(0);
   const Parameters own = parametersOf(shape(), {parts_.group.part(), parts_.stage});
   for (const Layer& layer : parametersOf(shape()).layers) {
     const auto isIt = [&](const Layer& each) { return own.inWhole[each.first] == layer.first; };
     const auto found = std::ranges::find_if(own.layers, isIt);
     inPart_.push_back(found == own.layers.end() ? Layer{} : *found);
   }
+}
+
+void Network::turnTo(int64_t own) {
+  const auto [first, end] = layersOf(shape(), parts_.stage.run(own), parts_.stage.runs());
+  ownFirst_ = static_cast<size_t>(first);
+  ownEnd_ = static_cast<size_t>(end);
 }
 
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }

@@ -48,7 +48,9 @@ class Network {
   Network& operator=(const Network&) = delete;
   virtual ~Network() = default;
 
-  // Of a batch and what the stage before has made of it, what this stage makes: the last one the loss.
+  // The run of layers, of those of this stage, that forward() goes through; at first the first one.
+  void turnTo(int64_t own);
+  // Of a batch and what the run before has made of it, what this run makes: the last one the loss.
   virtual Tensor forward(const Batch& batch, Tensor x) = 0;
   // Initial weights in the order of rows that the family wants.
   virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
@@ -99,7 +101,7 @@ class Network {
 
   // Passes x through layers: runs `compute`, which reads their parameters and no others, between the
   // hooks. Backward through it starts with its result, and ends where that of the layers before
-  // starts. Where the last of the layers is another stage's, x stays as it is.
+  // starts. Where the last of the layers is another run's, x stays as it is.
   template <class Compute>
   Tensor through(std::initializer_list<size_t> layers, const Tensor& x, Compute compute) {
     if (!isOwn(*(layers.end() - 1))) return x;
@@ -126,8 +128,8 @@ class Network {
   void tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers, Pass pass) const;
 
   NetworkParts parts_;
-  size_t ownFirst_, ownEnd_;   // layers
-  std::vector<Layer> inPart_;  // by layer of the whole model, those that this stage has
+  size_t ownFirst_ = 0, ownEnd_ = 0;  // layers of the run
+  std::vector<Layer> inPart_;         // by layer of the whole model, those that this stage has
   LayerHooks hooks_;
   Dropout dropout_;
   bool recomputesBlocks_ = false;

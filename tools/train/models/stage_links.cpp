@@ -12,41 +12,45 @@ namespace weft::train {
 
 using at::Tensor;
 
-void StageLinks::Way::send(const Tensor& x, int to) {
-  check(weftStreamSynchronize(stream), *ranks);
+namespace {
+
+int other(const Communicator& link) { return 1 - link.rank(); }
+
+}  // namespace
+
+void StageLinks::Outgoing::send(const Tensor& x, Communicator& link) {
+  auto& [underWay, stream] = sent[next++ % sent.size()];
+  check(weftStreamSynchronize(stream), link);
   underWay = x.contiguous();
-  check(weftSend(underWay.data_ptr(), static_cast<size_t>(underWay.numel()), typeOf(underWay), to,
-                 *ranks, stream, nullptr),
-        *ranks);
+  check(weftSend(underWay.data_ptr(), static_cast<size_t>(underWay.numel()), typeOf(underWay),
+                 other(link), link, stream, nullptr),
+        link);
 }
 
-StageLinks::StageLinks(Communicator& activations, Communicator& gradients)
-    : activations_(Way{&activations}), gradients_(Way{&gradients}) {}
-
-Tensor StageLinks::receive(Way& way, int from, Tensor into) {
+Tensor StageLinks::receive(Communicator& link, Tensor into) {
   const auto start = std::chrono::steady_clock::now();
-  check(weftRecv(into.data_ptr(), static_cast<size_t>(into.numel()), typeOf(into), from, *way.ranks,
-                 nullptr, nullptr),
-        *way.ranks);
+  check(weftRecv(into.data_ptr(), static_cast<size_t>(into.numel()), typeOf(into), other(link),
+                 link, nullptr, nullptr),
+        link);
   waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return into;
 }
 
 Tensor StageLinks::receive(at::IntArrayRef shape, at::ScalarType type) {
-  return receive(*activations_, activations_->ranks->rank() - 1, at::empty(shape, type));
+  return receive(*before_.activations, at::empty(shape, type));
 }
 
 void StageLinks::send(const Tensor& activations) {
-  activations_->send(activations, activations_->ranks->rank() + 1);
+  activations_.send(activations, *after_.activations);
 }
 
 Tensor StageLinks::receiveGradient(const Tensor& activations) {
-  return receive(*gradients_, gradients_->ranks->rank() + 1,
+  return receive(*after_.gradients,
                  at::empty_like(activations.detach(), at::MemoryFormat::Contiguous));
 }
 
 void StageLinks::sendGradient(const Tensor& gradient) {
-  gradients_->send(gradient, gradients_->ranks->rank() - 1);
+  gradients_.send(gradient, *before_.gradients);
 }
 
 }  // namespace weft::train

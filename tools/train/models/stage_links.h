@@ -2,14 +2,14 @@
 // What the stages of a pipeline pass to each other: activations to the next one, and their gradients
 // to the one before. Receiving waits; sending goes on beside compute, each thing in its own
 // communicator, so that one stage never waits for another that waits for it: a send is only waited
-// for by the next one in its direction.
+// for by the next but one in its direction, as virtual stages may have two to pass on before they receive.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
+#include <array>
 
-#include "tools/train/model_part.h"
+#include "tools/train/model.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
@@ -17,8 +17,8 @@ namespace weft::train {
 class StageLinks {
  public:
   StageLinks() = default;  // of the only stage
-  // Of the stages, by rank. Both outlive this.
-  StageLinks(Communicator& activations, Communicator& gradients);
+  // To the stages before and after. Their communicators outlive this.
+  StageLinks(const StageLink& before, const StageLink& after) : before_(before), after_(after) {}
 
   // Of the stage before: its activations, whose shape and type this stage knows.
   at::Tensor receive(at::IntArrayRef shape, at::ScalarType type);
@@ -31,17 +31,20 @@ class StageLinks {
   double waited() const { return waited_; }
 
  private:
-  // One direction.
-  struct Way {
-    Communicator* ranks;
+  struct Sent {
     at::Tensor underWay = {};  // until its send is done
     Stream stream = {};        // ends before it
-
-    void send(const at::Tensor& x, int to);
   };
-  at::Tensor receive(Way& way, int from, at::Tensor into);
+  // What goes one way.
+  struct Outgoing {
+    std::array<Sent, 2> sent;
+    size_t next = 0;
+    void send(const at::Tensor& x, Communicator& link);
+  };
+  at::Tensor receive(Communicator& link, at::Tensor into);
 
-  std::optional<Way> activations_, gradients_;
+  StageLink before_, after_;
+  Outgoing activations_, gradients_;
   double waited_ = 0;
 };
 
