@@ -200,6 +200,8 @@ TEST(Options, VirtualStagesAreOfAPipelineAndItsBatchesTakeTurns) {
   EXPECT_EQ(refusal({"--pipeline=2", "--virtual-stages=3"}),
             "--virtual-stages 3 x --pipeline 2 is more than the 4 --layers, of which each virtual "
             "stage takes one or more; fix: lower one of them");
+  EXPECT_EQ(refusal({"--partition=measured"}),
+            "--partition measured is of the stages of a pipeline; fix: --pipeline N, 2 or more");
   const auto given = [](const char* batches) {
     return forRanks(parse({"--pipeline=2", "--virtual-stages=2", batches}), 4);
   };

@@ -153,7 +153,7 @@ TEST(Parameters, StagesAreBalanced) {
     const ModelShape shape = namedShape(model);
     std::vector<int64_t> blocks;
     for (int64_t s = 0; s < stages; ++s) {
-      const auto [first, end] = layersOf(shape, s, stages);
+      const auto [first, end] = layersOf(shape, {0, stages}, s);
       blocks.push_back(end - first - (s == 0 ? 1 : 0) - (s + 1 == stages ? 1 : 0));
     }
     return blocks;

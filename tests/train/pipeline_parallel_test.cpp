@@ -52,14 +52,14 @@ Passed passOne(const ModelShape& shape, int64_t micros, const ModelGroups& group
   return passed;
 }
 
-std::vector<Passed> passInStages(const ModelShape& shape, int64_t micros, int stages,
-                                 int64_t virtuals = 1, Compute compute = Compute::kAsWeights) {
-  std::vector<Communicator> ranks = Communicator::all(stages);
+std::vector<Passed> passInStages(const ModelShape& shape, int64_t micros, const PipelineStage& any,
+                                 Compute compute = Compute::kAsWeights) {
+  std::vector<Communicator> ranks = Communicator::all(static_cast<int>(any.count));
   std::vector<Passed> passed(ranks.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < passed.size(); ++i)
     threads.emplace_back([&, i] {
-      ParallelGroups groups(ranks[i], {{}, {0, stages, virtuals}}, false);
+      ParallelGroups groups(ranks[i], {{}, any}, false);
       passed[i] = passOne(shape, micros, groups.model(), compute);
     });
   for (std::thread& thread : threads) thread.join();
@@ -100,7 +100,7 @@ TEST(PipelineParallel, StagesAreTheModel) {
     shape.layers = 3;
     for (const auto& [stages, micros] : {std::pair{2, 3}, std::pair{3, 2}}) {
       SCOPED_TRACE(fmt::format("family {} in {} stages", static_cast<int>(shape.family), stages));
-      expectThoseOf(passOne(shape, micros, {}), passInStages(shape, micros, stages));
+      expectThoseOf(passOne(shape, micros, {}), passInStages(shape, micros, {0, stages}));
     }
   }
 }
@@ -109,20 +109,28 @@ TEST(PipelineParallel, VirtualStagesAreTheModel) {
   for (ModelShape shape : allShapes()) {
     shape.layers = 4;
     SCOPED_TRACE(fmt::format("family {}", static_cast<int>(shape.family)));
-    expectThoseOf(passOne(shape, 4, {}), passInStages(shape, 4, 2, 2));
+    expectThoseOf(passOne(shape, 4, {}), passInStages(shape, 4, {0, 2, 2}));
   }
 }
 
 TEST(PipelineParallel, AnOddNumberOfStagesIsARingAsWell) {
   ModelShape shape = allShapes()[0];
   shape.layers = 9;
-  expectThoseOf(passOne(shape, 6, {}), passInStages(shape, 6, 3, 3));
+  expectThoseOf(passOne(shape, 6, {}), passInStages(shape, 6, {0, 3, 3}));
+}
+
+TEST(PipelineParallel, StagesHaveTheBlocksThatTheyAreGiven) {
+  ModelShape shape = allShapes()[0];
+  shape.layers = 7;
+  const std::vector<Passed> passed = passInStages(shape, 2, {0, 2, 2, {3, 1, 1, 2}});
+  EXPECT_EQ(passed[0].own.runs, (std::vector<std::vector<size_t>>{{0, 1, 2, 3}, {4}}));
+  expectThoseOf(passOne(shape, 2, {}), passed);
 }
 
 TEST(PipelineParallel, ProductsInBfloat16AreThoseOfTheModel) {
   const ModelShape shape = allShapes()[0];
   const Passed whole = passOne(shape, 2, {}, Compute::kAutocastBfloat16);
-  const Passed last = passInStages(shape, 2, 2, 1, Compute::kAutocastBfloat16).back();
+  const Passed last = passInStages(shape, 2, {0, 2}, Compute::kAutocastBfloat16).back();
   EXPECT_EQ(last.losses, whole.losses);
 }
 

@@ -296,6 +296,26 @@ TEST_F(Runs, VirtualStagesAreSavedAndResumedTogether) {
   EXPECT_EQ(resumed.weights, whole.weights);
 }
 
+// A checkpoint is resumed as it was cut, whatever would be measured now.
+TEST_F(Runs, StagesThatAreCutByMeasuredTimesLearnTheSame) {
+  const std::string save = folder_ / "save",
+                    flags = "--layers 5 --steps 6 --batch 2 --ranks 2 --pipeline 2 ",
+                    measured = "--partition measured ";
+  const Curve bySizes = train(flags);
+  const Curve byTimes = train(flags + measured + "--save-every 4 --save " + save);
+  for (size_t i = 0; i < bySizes.losses.size(); ++i)
+    EXPECT_NEAR(byTimes.losses[i] / bySizes.losses[i], 1, 1e-6);
+  for (int stage = 0; stage < 2; ++stage)
+    std::filesystem::remove_all(fmt::format("{}/pipeline-{}-of-2/step-00000006", save, stage));
+  EXPECT_EQ(train(flags + "--resume " + save).weights, byTimes.weights);
+  const Outcome other =
+      shell(command("--layers 6 --ranks 2 --pipeline 2 --partition measured --resume " + save));
+  EXPECT_EQ(other.exitCode, 65);
+  EXPECT_NE(other.output.find("is of 5 layers, and this model has 6; fix: --layers 5"),
+            std::string::npos)
+      << other.output;
+}
+
 // Ended by the clock, when the last stage has passed a batch on to the first one again.
 TEST_F(Runs, VirtualStagesEndInTime) {
   const Outcome outcome =

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tools/train/tensor_part.h"
 
@@ -13,6 +14,7 @@ namespace weft::train {
 struct PipelineStage {
   int64_t index = 0, count = 1;
   int64_t virtuals = 1;
+  std::vector<int64_t> blocks = {};  // of each run; empty: as the sizes of matrices say
 
   int64_t runs() const { return count * virtuals; }  // of the whole model
   // Which of them is this stage's own v-th.

@@ -211,6 +211,11 @@ void addCommunication(CLI::App& app, Options& options) {
          "so many times more. With --pipeline, which divides --grad-accum then; times that at most "
          "--layers")
       ->check(tools::positive());
+  addChoice(app, "--partition", options.partitionIsMeasured, {{"sizes", false}, {"measured", true}},
+            "Blocks of each stage of --pipeline, so that the slowest one takes as short as it can: "
+            "by the sizes "
+            "of matrices, or by the time that embedding, block and head take on these ranks, "
+            "measured at the start");
   app.add_option("--ranks", options.ranks, "Start this many ranks on this machine")
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", options.threads,
@@ -403,14 +408,15 @@ std::string commonSettings(const Options& o) {
       "momentum {} params "
       "{} rounding {} "
       "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
-      "pipeline {} virtual {}",
+      "pipeline {} virtual {} measured {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline, o.virtualStages);
+      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline, o.virtualStages,
+      o.partitionIsMeasured);
 }
 
 }  // namespace weft::train

@@ -77,6 +77,8 @@ struct Options {
   int64_t tensor = 1;                                       // ranks that share each layer
   int64_t pipeline = 1;                                     // stages that have layers of their own
   int64_t virtualStages = 1;                                // runs of them that each has
+  bool partitionIsMeasured = false;                         // by times of layers, not by sizes
+  std::vector<int64_t> blocks;                              // what it comes to, by run of layers
   bool tensorIsRecipes = false, pipelineIsRecipes = false;  // may be lower where so many do not fit
   std::string shard = "none";
   bool reproducible = false;

@@ -39,7 +39,7 @@ ParallelGroups::ParallelGroups(Communicator& all, const ModelPart& any, bool rep
 }
 
 void ParallelGroups::splitStages(int64_t pipeline) {
-  const auto [stage, stages, virtuals] = part_.stage;
+  const int64_t stage = part_.stage.index, stages = part_.stage.count;
   const auto split = [&](int64_t color, int64_t key, const char* name) {
     const weftConfig_t config = named(name);
     return all_.split(static_cast<int>(color), static_cast<int>(key), &config);
@@ -47,7 +47,8 @@ void ParallelGroups::splitStages(int64_t pipeline) {
   const bool isEnd = part_.stage.isFirst() || part_.stage.isLast();
   ends_ = split(isEnd ? pipeline : WEFT_SPLIT_NOCOLOR, stage, "embedding");
   const int64_t before = (stage + stages - 1) % stages;
-  const int64_t kinds = virtuals > 1 ? 3 : 2;  // the last stage's leads to the first one
+  const int64_t kinds =
+      part_.stage.virtuals > 1 ? 3 : 2;  // the last stage's leads to the first one
   for (int64_t kind = 0; kind < kinds; ++kind) {
     const bool isEarlier = kindOfLinkAfter(stage, stages) == kind;
     const bool isLater = kindOfLinkAfter(before, stages) == kind;
@@ -66,7 +67,7 @@ StageLink ParallelGroups::link(int64_t stage) {
 }
 
 ModelGroups ParallelGroups::model() {
-  const auto [stage, stages, virtuals] = part_.stage;
+  const int64_t stage = part_.stage.index, stages = part_.stage.count;
   return {part_, orNull(tensor_), link((stage + stages - 1) % stages), link(stage)};
 }
 

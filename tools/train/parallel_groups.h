@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tools/train/model.h"
@@ -28,6 +29,9 @@ class ParallelGroups {
   Communicator& all() { return all_; }
   // Those that have this rank's part, by batch.
   Communicator& data() { return part_.count() == 1 ? all_ : data_; }
+  // Of each run of layers, its blocks (PipelineStage::blocks); before anybody asks for parts.
+  void cutInto(std::vector<int64_t> blocks) { part_.stage.blocks = std::move(blocks); }
+
   // This part of the model, and who has the rest.
   ModelGroups model();
   // The first and the last stage, which both have a tied embedding; null in others.
@@ -35,7 +39,7 @@ class ParallelGroups {
   // Those that have this rank's batch, by part; null where each rank has the whole model.
   Communicator* parts();
 
-  ModelPart part() const { return part_; }
+  const ModelPart& part() const { return part_; }
   // The rank of `all` with a part and a rank of data().
   int64_t rankOf(int64_t part, int64_t dataRank) const;
   // By rank of `all`, the first rank that has the same part.

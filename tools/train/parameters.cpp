@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <numeric>
 
+#include "tools/train/layer_cut.h"
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/gpt_layers.h"
 #include "tools/train/models/gptj_layers.h"
@@ -26,23 +26,16 @@ double costOf(const Parameters& whole, const Layer& layer) {
   return cost;
 }
 
-// The last run has the head as well, so that fewer blocks of it take as long as the others'.
-int64_t blocksOfLastRun(const Parameters& whole, const ModelShape& shape, int64_t others) {
-  const double block = costOf(whole, whole.layers[1]);
-  const bool isTied = whole.firstLayer == FirstLayer::kIsFirstAndLast;
+// Of each block; the last one has the head as well, which is worth some blocks.
+std::vector<double> costsOfBlocks(const ModelShape& shape) {
+  const Parameters whole = parametersOf(shape);
+  std::vector<double> costs(static_cast<size_t>(shape.layers), costOf(whole, whole.layers[1]));
   double head = costOf(whole, whole.layers.back());
-  if (isTied) head += static_cast<double>(whole.list[0].size());
+  if (whole.firstLayer == FirstLayer::kIsFirstAndLast)
+    head += static_cast<double>(whole.list[0].size());
   if (fillsMasks(shape.family)) head *= kMaskedShare;
-  int64_t best = 1;
-  double least = std::numeric_limits<double>::infinity();
-  for (int64_t last = shape.layers - others; last > 0; --last) {
-    const int64_t longest = (shape.layers - last + others - 1) / others;
-    const double slowest =
-        std::max(static_cast<double>(longest) * block, static_cast<double>(last) * block + head);
-    if (slowest < least) best = last;
-    least = std::min(least, slowest);
-  }
-  return best;
+  costs.back() += head;
+  return costs;
 }
 
 }  // namespace
@@ -80,13 +73,16 @@ Parameters parametersOf(const ModelShape& shape) {
   return declaration.take();
 }
 
-Range layersOf(const ModelShape& shape, int64_t run, int64_t runs) {
-  const int64_t blocks = shape.layers, others = runs - 1;
-  const int64_t last = others == 0 ? blocks : blocksOfLastRun(parametersOf(shape), shape, others);
-  const auto firstBlock = [&](int64_t index) {
-    return index == others ? blocks - last : (blocks - last) * index / std::max<int64_t>(others, 1);
-  };
-  return {run == 0 ? 0 : firstBlock(run) + 1, run == others ? blocks + 2 : firstBlock(run + 1) + 1};
+std::vector<int64_t> blocksOfRuns(const ModelShape& shape, const PipelineStage& stage) {
+  if (!stage.blocks.empty()) return stage.blocks;
+  return cheapestCut(costsOfBlocks(shape), stage.runs());
+}
+
+Range layersOf(const ModelShape& shape, const PipelineStage& stage, int64_t run) {
+  const std::vector<int64_t> blocks = blocksOfRuns(shape, stage);
+  const auto own = blocks.begin() + run;
+  const int64_t before = std::accumulate(blocks.begin(), own, int64_t{0});
+  return {run == 0 ? 0 : before + 1, before + *own + (run + 1 == stage.runs() ? 2 : 1)};
 }
 
 Parameters parametersOf(const ModelShape& shape, const ModelPart& part) {
@@ -107,7 +103,7 @@ Parameters parametersOf(const ModelShape& shape, const ModelPart& part) {
   const bool hasFirstForHead = own.firstIsInTwoStages && stage.isLast();
   if (hasFirstForHead) take({0, 1});
   for (int64_t v = 0; v < stage.virtuals; ++v) {
-    const auto [first, end] = layersOf(shape, stage.run(v), stage.runs());
+    const auto [first, end] = layersOf(shape, stage, stage.run(v));
     std::vector<size_t>& run = own.runs.emplace_back();
     for (int64_t layer = first; layer < end; ++layer)
       run.push_back(take(whole.layers[static_cast<size_t>(layer)]));

@@ -50,8 +50,10 @@ struct Parameters {
 Parameters parametersOf(const ModelShape& shape);
 // Those of one part of it: some of the same ones, most of them smaller.
 Parameters parametersOf(const ModelShape& shape, const ModelPart& part);
-// The layers of one of so many runs, of those of the whole model. Every run has a block or more, and none takes
-// longer than it must; the first also has the embedding, the last one the head.
-Range layersOf(const ModelShape& shape, int64_t run, int64_t runs);
+// The layers of a run, of those of the whole model. Every run has a block or more; the first also has the
+// embedding, the last one the head.
+Range layersOf(const ModelShape& shape, const PipelineStage& stage, int64_t run);
+// How many blocks each run has: as the stage says, or else so that the one with the most products has few.
+std::vector<int64_t> blocksOfRuns(const ModelShape& shape, const PipelineStage& stage);
 
 }  // namespace weft::train

@@ -56,16 +56,21 @@ std::string inWords(const ModelPart& part, const ModelPart& other) {
   return words;
 }
 
+// What a checkpoint's maker says of it; no object if it is not to be read.
+nlohmann::json metaOf(const fs::path& checkpoint) {
+  std::ifstream file(checkpoint / "index.json");
+  const auto index = nlohmann::json::parse(file, nullptr, false);
+  if (!index.is_object() || !index.contains("meta") || !index["meta"].is_string()) return {};
+  return nlohmann::json::parse(index["meta"].get<std::string>(), nullptr, false);
+}
+
 // By the numbers of its saves, the checkpoints of a part. One that is not to be read is none.
 std::map<uint64_t, std::string> savesIn(const std::string& folder) {
   std::map<uint64_t, std::string> saves;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none)) {
     if (entry.path().extension() == ".tmp") continue;
-    std::ifstream file(entry.path() / "index.json");
-    const auto index = nlohmann::json::parse(file, nullptr, false);
-    if (!index.is_object() || !index.contains("meta") || !index["meta"].is_string()) continue;
-    const auto meta = nlohmann::json::parse(index["meta"].get<std::string>(), nullptr, false);
+    const nlohmann::json meta = metaOf(entry.path());
     if (meta.is_object() && meta.contains("save") && meta["save"].is_number_unsigned())
       saves[meta["save"]] = entry.path();
   }
@@ -102,6 +107,17 @@ std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart
   std::erase_if(having, [&](const auto& each) { return each.second != any.count(); });
   if (having.empty()) return {};
   return having.rbegin()->first;
+}
+
+std::vector<int64_t> blocksOfSave(const std::string& folder, const ModelPart& any, uint64_t save) {
+  const nlohmann::json meta = metaOf(pathOfSave(folder, any, save));
+  const auto runs = static_cast<size_t>(any.stage.runs());
+  const nlohmann::json said = meta.value("blocks", nlohmann::json());
+  const auto isCount = [](const nlohmann::json& each) {
+    return each.is_number_unsigned() && each > 0 && each < (int64_t{1} << 32);
+  };
+  if (!said.is_array() || said.size() != runs || !std::ranges::all_of(said, isCount)) return {};
+  return said.get<std::vector<int64_t>>();
 }
 
 std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save) {

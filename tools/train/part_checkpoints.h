@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/train/model_part.h"
 
@@ -22,6 +23,8 @@ bool hasCheckpoint(const std::string& folder, const ModelPart& any);
 
 // The number that the last save of all parts has, which is `save` in its caller's JSON.
 std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any);
+// How many blocks each run of a pipeline's layers has in it; empty: it does not say.
+std::vector<int64_t> blocksOfSave(const std::string& folder, const ModelPart& any, uint64_t save);
 // Where a part has it.
 std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save);
 // Makes it the last one of all parts, so that what some have beyond it is not taken for one of all.

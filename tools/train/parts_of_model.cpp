@@ -109,6 +109,10 @@ void validateParts(const Options& options) {
   if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
   if (options.pipeline > 1 && !options.pipelineIsRecipes) validatePipeline(options);
   if (options.virtualStages > 1 && !options.pipelineIsRecipes) validateVirtualStages(options);
+  if (options.partitionIsMeasured && options.pipeline == 1)
+    throw Failure(Exit::kUsage,
+                  "--partition measured is of the stages of a pipeline; fix: --pipeline N, 2 or "
+                  "more");
 }
 
 Options withPartsFor(Options o, int ranks) {
@@ -135,7 +139,9 @@ void validateTurns(const Options& o) {
                             (o.accumulate / o.pipeline + 1) * o.pipeline));
 }
 
-ModelPart anyPartOf(const Options& o) { return {{0, o.tensor}, {0, o.pipeline, o.virtualStages}}; }
+ModelPart anyPartOf(const Options& o) {
+  return {{0, o.tensor}, {0, o.pipeline, o.virtualStages, o.blocks}};
+}
 
 const char* copiesInWords(const Options& o) {
   if (o.pipeline > 1) return "pipelines";

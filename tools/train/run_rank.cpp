@@ -19,6 +19,7 @@
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/parallel_groups.h"
 #include "tools/train/part_checkpoints.h"
+#include "tools/train/partition.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/report.h"
 #include "tools/train/termination.h"
@@ -68,23 +69,12 @@ const char* weightsInWords(const Options& options) {
   }
 }
 
-// How many blocks each run of layers has.
-std::vector<int64_t> blocksOfRuns(const Options& o) {
-  std::vector<int64_t> blocks;
-  const int64_t runs = anyPartOf(o).stage.runs();
-  for (int64_t run = 0; run < runs; ++run) {
-    const auto [first, end] = layersOf(o.shape, run, runs);
-    blocks.push_back(end - first - (run == 0 ? 1 : 0) - (run + 1 == runs ? 1 : 0));
-  }
-  return blocks;
-}
-
 std::string partsInWords(const Options& o) {
   std::string words;
   if (o.tensor > 1) words += fmt::format(", each layer on {} ranks", o.tensor);
   if (o.pipeline > 1)
     words += fmt::format(", a pipeline of {} stages of {} blocks", o.pipeline * o.virtualStages,
-                         fmt::join(blocksOfRuns(o), " + "));
+                         fmt::join(blocksOfRuns(o.shape, anyPartOf(o).stage), " + "));
   if (o.virtualStages > 1) words += fmt::format(", in turn on {} ranks", o.pipeline);
   return words;
 }
@@ -220,7 +210,7 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
 }
 
 // Returns the exit code.
-int train(const Options& options, Communicator& world, Communicator& team) {
+int train(Options options, Communicator& world, Communicator& team) {
   onRankZero(world, [&] { checkFiles(options); });
   const TrainingData data(options);
   const int threads = computeThreads(options, world);
@@ -232,6 +222,8 @@ int train(const Options& options, Communicator& world, Communicator& team) {
                               actualComputeThreads(), threads, actualComputeThreads()));
   }
   ParallelGroups groups(team, anyPartOf(options), options.reproducible);
+  const Partition partition = partitionFor(options, groups, data);
+  groups.cutInto(options.blocks = partition.blocks);
   Trainer trainer(options, groups, data);
   checkAttentionFits(options, bytesOfThisHost());
 
@@ -239,6 +231,7 @@ int train(const Options& options, Communicator& world, Communicator& team) {
   if (world.rank() == 0) {
     report.emplace(options, world.size());
     printHead(*report, options, world, threads, trainer, data);
+    if (!partition.told.empty()) report->head("blocks of stages " + partition.told);
   }
   if (!options.resume.empty() && isThereToResume(options, team)) {
     trainer.resume(options.resume);

@@ -58,6 +58,14 @@ unsigned flagsOf(const Parameters& all, size_t i, const ModelPart& part) {
 
 }  // namespace
 
+Element elementOf(const Options& options) {
+  return options.params == Params::kFloat32 ? Element::kFloat32 : Element::kBfloat16;
+}
+
+Compute computeOf(const Options& options) {
+  return options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights;
+}
+
 ShardedParameters::ShardedParameters(const Options& options, ParallelGroups& groups,
                                      const Parameters& parameters)
     : count_(parameters.list.size()) {

@@ -17,6 +17,10 @@
 
 namespace weft::train {
 
+// What a model computes with.
+Element elementOf(const Options& options);
+Compute computeOf(const Options& options);
+
 // Owns the weights and gradients of a model, and their way through a step.
 class ShardedParameters {
  public:

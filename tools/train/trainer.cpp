@@ -37,10 +37,6 @@ size_t samplesPerStep(const Options& options, ParallelGroups& groups) {
   return static_cast<size_t>(options.batch * options.accumulate * groups.data().size());
 }
 
-Element elementOf(const Options& options) {
-  return options.params == Params::kFloat32 ? Element::kFloat32 : Element::kBfloat16;
-}
-
 size_t elementBytes(const Options& options) {
   return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
@@ -70,8 +66,8 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       whole_(parametersOf(options.shape)),
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
-      model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
-             elementOf(options), Element::kFloat32, shard_.memory(), groups.model()),
+      model_(options.shape, computeOf(options), elementOf(options), Element::kFloat32,
+             shard_.memory(), groups.model()),
       turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
       together_(microsTogether(groups.part().stage)),
       mine_(static_cast<size_t>(options.accumulate) + 1),
@@ -352,6 +348,8 @@ std::string Trainer::metaOfSave() {
   all_.allReduce(&now, 1, weftMax);
   auto meta = nlohmann::json::parse(textOf(position()));
   meta["save"] = now;
+  if (const PipelineStage& stage = groups_.part().stage; stage.count > 1)
+    meta["blocks"] = blocksOfRuns(options_.shape, stage);
   return meta.dump();
 }
 

@@ -32,7 +32,7 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
 }
 
 void Network::turnTo(int64_t own) {
-  const auto [first, end] = layersOf(shape(), parts_.stage.run(own), parts_.stage.runs());
+  const auto [first, end] = layersOf(shape(), parts_.stage, parts_.stage.run(own));
   ownFirst_ = static_cast<size_t>(first);
   ownEnd_ = static_cast<size_t>(end);
 }
