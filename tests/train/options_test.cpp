@@ -172,6 +172,16 @@ TEST(Options, RefusesTensorGroupsThatCannotBe) {
   }
 }
 
+TEST(Options, SequencesAreCutAsTensorGroupsAre) {
+  EXPECT_EQ(refusal({"--sequence-parallel"}),
+            "--sequence-parallel is of tensor groups; fix: --tensor N, 2 or more");
+  EXPECT_EQ(refusal({"--sequence-parallel", "--tensor=4", "--seq=126"}),
+            "--sequence-parallel: --tensor 4 does not divide --seq 126, of which each rank takes a "
+            "part; fix: --seq 128");
+  EXPECT_NE(commonSettings(parse({"--sequence-parallel", "--tensor=2"})),
+            commonSettings(parse({"--tensor=2"})));
+}
+
 TEST(Options, APipelineHasOneBatchAtATime) {
   const Options options =
       forRanks(parse({"--tensor=2", "--pipeline=2", "--global-batch=16", "--batch=2"}), 8);

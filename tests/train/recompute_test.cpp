@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that are computed again in backward.
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "tests/train/most_memory.h"
 #include "tests/train/small_models.h"
 #include "tools/train/model.h"
 
 namespace weft::train {
 namespace {
-
-// How many bytes of tensors there were at most, as libtorch reports them to its profilers.
-class MostMemory : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void*, int64_t change, int64_t, int64_t, c10::Device) override {
-    now_ += change;
-    most_ = std::max(most_, now_);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  int64_t most() const { return most_; }
-
- private:
-  int64_t now_ = 0, most_ = 0;
-};
 
 struct Learned {
   std::vector<double> losses = {};
@@ -83,10 +67,7 @@ TEST(Recomputation, TakesLessMemory) {
     ModelShape shape = optionsOf(name).shape;
     shape.layers = 8;
     const auto mostOf = [&](bool recompute) {
-      const auto memory = std::make_shared<MostMemory>();
-      const c10::DebugInfoGuard whileThisLives(c10::DebugInfoKind::PROFILER_STATE, memory);
-      learn(shape, {batchFor(shape, 0, 8)}, {recompute, 0.1});
-      return static_cast<double>(memory->most());
+      return mostMemoryOf([&] { learn(shape, {batchFor(shape, 0, 8)}, {recompute, 0.1}); });
     };
     const double kept = mostOf(false), again = mostOf(true);
     EXPECT_GT(kept, 1e6);

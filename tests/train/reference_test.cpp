@@ -63,6 +63,10 @@ TEST_F(Reference, SharedLayersLearnAsThoseOfOneProcess) {
   expectToFollow(serial(flags + "4 --ranks 2"), flags + "4 --ranks 4 --tensor 2 --shard zero3");
   const std::string neox = "--model neox " + flags + "4 --ranks ";
   expectToFollow(serial(neox + "1"), neox + "2 --tensor 2");
+  const std::string cut = "--tensor 2 --sequence-parallel ";
+  expectToFollow(serial(flags + "4"), flags + "4 --shard zero1 --ranks 2 " + cut);
+  const std::string bert = "--model bert --steps 30 --heads 4 --batch ";
+  expectToFollow(serial(bert + "4"), bert + "2 --ranks 4 --pipeline 2 --grad-accum 2 " + cut);
 }
 
 // Layers in two stages: two such pipelines with three batches at a time, and one of tensor groups.
@@ -151,10 +155,11 @@ TEST_F(Reference, GptjGptNeoAndRobertaAreThoseOfOneProcess) {
 
 // By masks that a second Philox draws for one process, whoever has the samples and the heads.
 TEST_F(Reference, DropoutIsThatOfOneProcess) {
-  for (const char* flags : {"--model gpt --ranks 2 --tensor 2 --batch 4 --recompute",
-                            "--model neox --ranks 2 --batch 2 --grad-accum 2",
-                            "--model bert --ranks 2 --pipeline 2 --batch 2 --grad-accum 3 "
-                            "--recompute"}) {
+  for (const char* flags :
+       {"--model gpt --ranks 2 --tensor 2 --sequence-parallel --batch 4 --recompute",
+        "--model neox --ranks 2 --batch 2 --grad-accum 2",
+        "--model bert --ranks 2 --pipeline 2 --batch 2 --grad-accum 3 "
+        "--recompute"}) {
     const std::string dropping = fmt::format("--steps 3 --seed 77 --dropout 0.2 {}", flags);
     Options serial = optionsOf(dropping);
     serial.ranks = std::max(serial.ranks, 1) / static_cast<int>(serial.tensor * serial.pipeline);

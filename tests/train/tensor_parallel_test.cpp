@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/train/most_memory.h"
 #include "tests/train/small_models.h"
 #include "tools/train/model.h"
 
@@ -28,7 +29,8 @@ Floats zeros(const Parameters& parameters) {
   return all;
 }
 
-Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, Compute compute) {
+Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, Compute compute,
+             bool cutsPlaces = false) {
   const TensorPart part =
       group == nullptr ? TensorPart{} : TensorPart{group->rank(), group->size()};
   const Parameters own = parametersOf(shape, {part, {}});
@@ -39,7 +41,7 @@ Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, C
   for (size_t i = 0; i < weights.size(); ++i)
     memory.push_back({weights[i].data(), made.gradients[i].data()});
   Model model(shape, compute, Element::kFloat32, Element::kFloat32, memory,
-              {{part, {}}, group, {}, {}});
+              {{part, {}}, group, {}, {}, cutsPlaces});
   model.initialize(7);
   made.evaluated = model.evaluate(batch);
   made.loss = model.forward(batch);
@@ -48,12 +50,13 @@ Made makeOne(const ModelShape& shape, const Batch& batch, Communicator* group, C
 }
 
 std::vector<Made> makeInParts(const ModelShape& shape, const Batch& batch, int parts,
-                              Compute compute) {
+                              Compute compute, bool cutsPlaces = false) {
   std::vector<Communicator> ranks = Communicator::all(parts);
   std::vector<Made> made(ranks.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < ranks.size(); ++i)
-    threads.emplace_back([&, i] { made[i] = makeOne(shape, batch, &ranks[i], compute); });
+    threads.emplace_back(
+        [&, i] { made[i] = makeOne(shape, batch, &ranks[i], compute, cutsPlaces); });
   for (std::thread& thread : threads) thread.join();
   return made;
 }
@@ -87,12 +90,13 @@ std::vector<ModelShape> shapesToShare() {
   return shapes;
 }
 
-TEST(TensorParallel, LayersThatAreSharedAreTheModel) {
+void expectPartsToBeTheModel(bool cutsPlaces) {
   for (const ModelShape& shape : shapesToShare()) {
     const Batch batch = batchFor(shape, 0, 3);
     const Made whole = makeOne(shape, batch, nullptr, Compute::kAsWeights);
     for (const int parts : {2, 4}) {
-      const std::vector<Made> made = makeInParts(shape, batch, parts, Compute::kAsWeights);
+      const std::vector<Made> made =
+          makeInParts(shape, batch, parts, Compute::kAsWeights, cutsPlaces);
       SCOPED_TRACE(fmt::format("family {} in {} parts", static_cast<int>(shape.family), parts));
       for (const Made& part : made) {
         EXPECT_NEAR(part.loss, whole.loss, 1e-6 * whole.loss);
@@ -104,12 +108,43 @@ TEST(TensorParallel, LayersThatAreSharedAreTheModel) {
   }
 }
 
+TEST(TensorParallel, LayersThatAreSharedAreTheModel) { expectPartsToBeTheModel(false); }
+
+// Norms and what is between the layers that are cut, each rank at its own places.
+TEST(TensorParallel, PlacesThatAreSharedAreTheModel) { expectPartsToBeTheModel(true); }
+
+// Weights and gradients do not count.
+TEST(TensorParallel, PlacesThatAreSharedTakeLessMemory) {
+  const ModelShape shape = shapesToShare()[0];
+  const Batch batch = batchFor(shape, 0, 8);
+  const auto mostOf = [&](bool cutsPlaces) {
+    std::vector<Communicator> ranks = Communicator::all(4);
+    std::vector<double> most(ranks.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < ranks.size(); ++i)
+      threads.emplace_back([&, i] {
+        const auto make = [&] {
+          makeOne(shape, batch, &ranks[i], Compute::kAsWeights, cutsPlaces);
+        };
+        most[i] = mostMemoryOf(make);
+      });
+    for (std::thread& thread : threads) thread.join();
+    return most[0];
+  };
+  const double alike = mostOf(false), shared = mostOf(true);
+  EXPECT_LT(shared, 0.8 * alike) << shared << " of " << alike;
+}
+
 TEST(TensorParallel, ProductsInBfloat16AreNearThoseOfTheModel) {
   const ModelShape shape = shapesToShare()[0];
   const Batch batch = batchFor(shape, 0, 3);
   const Made whole = makeOne(shape, batch, nullptr, Compute::kAutocastBfloat16);
-  for (const Made& part : makeInParts(shape, batch, 2, Compute::kAutocastBfloat16))
-    EXPECT_NEAR(part.loss, whole.loss, 2e-3 * whole.loss);
+  for (const bool cutsPlaces : {false, true})
+    for (const Made& part : makeInParts(shape, batch, 2, Compute::kAutocastBfloat16, cutsPlaces)) {
+      EXPECT_NEAR(part.loss, whole.loss, 2e-3 * whole.loss);
+      for (const size_t copied : {size_t{1}, size_t{2}})  // positions, and a norm's gain
+        EXPECT_LT(farthest(part.gradients[copied], whole.gradients[copied]), 1e-3);
+    }
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ Seconds medians(const std::vector<Seconds>& all) {
 }  // namespace
 
 LayerTimes measureLayers(const Options& options, ParallelGroups& groups, const Batch& batch) {
-  ModelGroups whole = groups.model();
+  ModelGroups whole = groups.model(options.sequenceParallel);
   whole.part.stage = {};
   whole.before = whole.after = {};
   const Seconds mine = medians(timesOfRuns(options, whole, batch));

@@ -53,6 +53,8 @@ struct ModelGroups {
   ModelPart part;
   Communicator* tensor = nullptr;
   StageLink before, after;
+  bool cutsPlaces =
+      false;  // sequence parallelism: places, where those of `tensor` do not share a layer
 };
 
 // One thread at a time.

@@ -197,6 +197,10 @@ void addCommunication(CLI::App& app, Options& options) {
          "Neighbouring ranks that share each layer (tensor parallelism), and so a batch; the "
          "others are data-parallel. Divides ranks and --heads")
       ->check(tools::positive());
+  app.add_flag("--sequence-parallel", options.sequenceParallel,
+               "With --tensor, which divides --seq then: norms, dropout and sums, which those "
+               "ranks do alike "
+               "else, are of an equal part of each sequence, for less memory");
   app.add_option(
          "--pipeline", options.pipeline,
          "Stages that have layers of their own (pipeline parallelism): each passes the batches of "
@@ -408,6 +412,7 @@ std::string commonSettings(const Options& o) {
       "momentum {} params "
       "{} rounding {} "
       "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
+      "sequence {} "
       "pipeline {} virtual {} measured {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
@@ -415,8 +420,8 @@ std::string commonSettings(const Options& o) {
       o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
       static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
       o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline, o.virtualStages,
-      o.partitionIsMeasured);
+      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.sequenceParallel, o.pipeline,
+      o.virtualStages, o.partitionIsMeasured);
 }
 
 }  // namespace weft::train

@@ -75,6 +75,7 @@ struct Options {
 
   // Communication.
   int64_t tensor = 1;                                       // ranks that share each layer
+  bool sequenceParallel = false;                            // and places between layers
   int64_t pipeline = 1;                                     // stages that have layers of their own
   int64_t virtualStages = 1;                                // runs of them that each has
   bool partitionIsMeasured = false;                         // by times of layers, not by sizes

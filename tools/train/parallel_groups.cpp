@@ -66,9 +66,9 @@ StageLink ParallelGroups::link(int64_t stage) {
   return {orNull(activations), orNull(gradients)};
 }
 
-ModelGroups ParallelGroups::model() {
+ModelGroups ParallelGroups::model(bool cutsPlaces) {
   const int64_t stage = part_.stage.index, stages = part_.stage.count;
-  return {part_, orNull(tensor_), link((stage + stages - 1) % stages), link(stage)};
+  return {part_, orNull(tensor_), link((stage + stages - 1) % stages), link(stage), cutsPlaces};
 }
 
 Communicator* ParallelGroups::parts() { return parts_ ? &parts_ : orNull(tensor_); }

@@ -33,7 +33,8 @@ class ParallelGroups {
   void cutInto(std::vector<int64_t> blocks) { part_.stage.blocks = std::move(blocks); }
 
   // This part of the model, and who has the rest.
-  ModelGroups model();
+  // Sequence-parallel, if places are cut.
+  ModelGroups model(bool cutsPlaces = false);
   // The first and the last stage, which both have a tied embedding; null in others.
   Communicator* ends() { return orNull(ends_); }
   // Those that have this rank's batch, by part; null where each rank has the whole model.

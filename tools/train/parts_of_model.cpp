@@ -45,6 +45,18 @@ void validateTensor(const Options& o) {
   validateEither(o, reason);
 }
 
+void validateSequence(const Options& o) {
+  if (o.tensor == 1)
+    throw Failure(Exit::kUsage,
+                  "--sequence-parallel is of tensor groups; fix: --tensor N, 2 or more");
+  if (o.length % o.tensor == 0) return;
+  throw Failure(
+      Exit::kUsage,
+      fmt::format("--sequence-parallel: --tensor {} does not divide --seq {}, of which each "
+                  "rank takes a part; fix: --seq {}",
+                  o.tensor, o.length, (o.length / o.tensor + 1) * o.tensor));
+}
+
 // Copies of a tied embedding in two stages are stepped in each, and their gradients summed once a step.
 void validatePipeline(const Options& o) {
   const std::string reason = fmt::format("--pipeline {}", o.pipeline);
@@ -107,6 +119,7 @@ void lowerPipeline(Options& o, int ranks) {
 
 void validateParts(const Options& options) {
   if (options.tensor > 1 && !options.tensorIsRecipes) validateTensor(options);
+  if (options.sequenceParallel && !options.tensorIsRecipes) validateSequence(options);
   if (options.pipeline > 1 && !options.pipelineIsRecipes) validatePipeline(options);
   if (options.virtualStages > 1 && !options.pipelineIsRecipes) validateVirtualStages(options);
   if (options.partitionIsMeasured && options.pipeline == 1)
@@ -120,6 +133,7 @@ Options withPartsFor(Options o, int ranks) {
   if (ranks % o.tensor != 0)
     throw Failure(Exit::kUsage,
                   fmt::format("--tensor {} does not divide {} ranks", o.tensor, ranks));
+  if (o.sequenceParallel) validateSequence(o);
   if (o.pipelineIsRecipes) lowerPipeline(o, ranks);
   if (o.virtualStages > 1) validateVirtualStages(o);
   if (ranks / o.tensor % o.pipeline == 0) return o;

@@ -71,7 +71,9 @@ const char* weightsInWords(const Options& options) {
 
 std::string partsInWords(const Options& o) {
   std::string words;
-  if (o.tensor > 1) words += fmt::format(", each layer on {} ranks", o.tensor);
+  if (o.tensor > 1)
+    words += fmt::format(", each layer {}on {} ranks", o.sequenceParallel ? "and sequence " : "",
+                         o.tensor);
   if (o.pipeline > 1)
     words += fmt::format(", a pipeline of {} stages of {} blocks", o.pipeline * o.virtualStages,
                          fmt::join(blocksOfRuns(o.shape, anyPartOf(o).stage), " + "));

@@ -67,7 +67,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
       model_(options.shape, computeOf(options), elementOf(options), Element::kFloat32,
-             shard_.memory(), groups.model()),
+             shard_.memory(), groups.model(options.sequenceParallel)),
       turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
       together_(microsTogether(groups.part().stage)),
       mine_(static_cast<size_t>(options.accumulate) + 1),

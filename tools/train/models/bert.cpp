@@ -33,8 +33,9 @@ class Bert : public Network {
       });
     }
     return through({layers_.embeddings, layers_.head}, x, [&] {
-      const Tensor words = maskedWordsLoss(x, tensorOf(batch.targets, {samples, length}));
-      return isRoberta() ? words : words + nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
+      const Tensor all = allPlaces(x);
+      const Tensor words = maskedWordsLoss(all, tensorOf(batch.targets, {samples, length}));
+      return isRoberta() ? words : words + nextSentenceLoss(all, tensorOf(batch.labels, {samples}));
     });
   }
 
@@ -42,19 +43,19 @@ class Bert : public Network {
   bool isRoberta() const { return shape().family == Family::kRoberta; }
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
-    const Tensor sum = wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
-                       at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
-                       places(batch, size);
+    const Tensor sum =
+        wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
+        at::embedding(shared(layers_.segments), ownPlaces(tensorOf(batch.segments, size), 1)) +
+        places(batch, size);
     return embedded(norm(sum, layers_.embeddingNorm, epsilon_));
   }
 
   Tensor places(const Batch& batch, at::IntArrayRef size) const {
-    const Tensor& table = at(layers_.positions);
-    if (!isRoberta()) return table.narrow(0, 0, size[1]);
+    if (!isRoberta()) return ownPlaces(at(layers_.positions).narrow(0, 0, size[1]), 0);
     const Tensor counted = at::arange(size[1], at::kLong);
     const Tensor place = at::where(counted < tensorOf(batch.used, {size[0], 1}),
                                    counted + BertLayers::kFirstPlace, BertLayers::kPlaceOfPadding);
-    return at::embedding(table, place);
+    return at::embedding(shared(layers_.positions), ownPlaces(place, 1));
   }
 
   Tensor preNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
@@ -74,8 +75,8 @@ class Bert : public Network {
     const Tensor places = at::nonzero(masked.flatten()).squeeze(1);
     const Tensor seen = x.flatten(0, 1).index_select(0, places);
     const Tensor transformed =
-        norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
-    const Tensor losses = wordLoss(transformed, {layers_.words, layers_.outputBias},
+        normOfAll(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
+    const Tensor losses = wordLoss(outputsOfAll(transformed, {layers_.words, layers_.outputBias}),
                                    targets.flatten().index_select(0, places), at::Reduction::None);
     return (losses * weights.flatten().index_select(0, places)).sum();
   }

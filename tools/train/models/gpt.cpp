@@ -17,7 +17,8 @@ class Gpt : public Network {
     const Tensor tokens = tensorOf(batch.tokens, {samples, length});
     const Tensor future = futureMask(length);
     x = through({layers_.embeddings}, x, [&] {
-      return embedded(wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length));
+      return embedded(wordsOf(layers_.words, tokens) +
+                      ownPlaces(at(layers_.positions).narrow(0, 0, length), 0));
     });
     for (const BlockAt& block : layers_.blocks) {
       x = throughBlock(block, x, [=, this](const Tensor& in) {

@@ -21,7 +21,8 @@ class GptNeo : public Network {
     const Tensor future = futureMask(length);
     const Tensor beyond = future | at::ones({length, length}, at::kBool).tril(-shape().window);
     x = through({layers_.embeddings}, x, [&] {
-      return embedded(wordsOf(layers_.words, tokens) + at(layers_.positions).narrow(0, 0, length));
+      return embedded(wordsOf(layers_.words, tokens) +
+                      ownPlaces(at(layers_.positions).narrow(0, 0, length), 0));
     });
     for (size_t i = 0; i < layers_.blocks.size(); ++i) {
       const BlockAt& block = layers_.blocks[i];

@@ -58,6 +58,7 @@ struct Model::Torch {
   bool autocast;
   std::vector<Parameter> specification;  // of the whole model
   ModelPart part;
+  Places places;
   std::vector<size_t> inWhole;                                       // which of them this rank has
   std::vector<Tensor> weights;                                       // its part of those
   std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // hold the hooks
@@ -84,7 +85,7 @@ Tensor Model::Torch::received(const Batch& batch, int64_t own, bool learns) {
   const ModelShape& shape = network->shape();
   const auto samples = static_cast<int64_t>(batch.samples),
              length = static_cast<int64_t>(batch.length);
-  return links.receive({samples, length, shape.hidden}, weights[0].scalar_type())
+  return links.receive({samples, places.count(length), shape.hidden}, weights[0].scalar_type())
       .requires_grad_(learns);
 }
 
@@ -119,7 +120,9 @@ Model::Model(const ModelShape& shape, Compute compute, Element weights, Element 
     torch_->weights.push_back(std::move(weight));
   }
   const TensorGroup group = groups.tensor == nullptr ? TensorGroup() : TensorGroup(*groups.tensor);
-  torch_->network = makeNetwork({shape, group, torch_->part.stage, std::move(ofAll)});
+  if (groups.cutsPlaces && !group.isAlone()) torch_->places = Places(*groups.tensor);
+  torch_->network =
+      makeNetwork({shape, group, torch_->places, torch_->part.stage, std::move(ofAll)});
   torch_->links = StageLinks(groups.before, groups.after);
 }
 

@@ -52,8 +52,8 @@ class Neox : public Network {
 
   Tensor rotaryAttention(const Tensor& x, const BlockAt& block, const Rotation& turn,
                          const Tensor& future) const {
-    const Tensor qkv = outputsOf(x, block.qkv)
-                           .view({x.size(0), x.size(1), ownHeads(), 3, headWidth()})
+    const Tensor y = outputsOf(x, block.qkv);
+    const Tensor qkv = y.view({y.size(0), y.size(1), ownHeads(), 3, headWidth()})
                            .permute({3, 0, 2, 1, 4});  // [3, batch, heads, length, width]
     return attend(turn(qkv[0]), turn(qkv[1]), qkv[2], block, future);
   }

@@ -20,6 +20,14 @@
 #include "tools/train/models/recomputed.h"
 
 namespace weft::train {
+namespace {
+
+// Under autocast x may be bf16, and the gain fp32.
+Tensor layerNorm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+  return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, bias, epsilon);
+}
+
+}  // namespace
 
 Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
   turnTo(0);
@@ -45,13 +53,31 @@ Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
 }
 
 Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
+  if (!parts_.places.areCut()) return outputsOfAll(x, where);
+  Tensor y = parts_.places.productOf(x, at(where.weight));
+  return where.hasBias() ? y.add_(at(where.bias).to(y.scalar_type())) : y;
+}
+
+Tensor Network::outputsOfAll(const Tensor& x, const LinearAt& where) const {
   return linear(parts_.group.toOutputs(x), where);
+}
+
+Tensor Network::sumOf(const Tensor& x) const {
+  return parts_.places.areCut() ? parts_.places.sumOf(x) : parts_.group.sumOf(x);
+}
+
+Tensor Network::shared(size_t parameter) const {
+  return parts_.places.areCut() ? parts_.group.toOutputs(at(parameter)) : at(parameter);
+}
+
+Tensor Network::dropOf(const Tensor& x, size_t layer, DropAt place) const {
+  return dropout_(x, layer, place, parts_.places.before(x.size(1)) * x.size(2));
 }
 
 Tensor Network::ofInputs(const Tensor& x, const LinearAt& where) const {
   if (parts_.group.isAlone()) return linear(x, where);
-  const Tensor sum = parts_.group.sumOf(at::linear(x, at(where.weight)));
-  return where.hasBias() ? sum + at(where.bias) : sum;
+  const Tensor sum = sumOf(at::linear(x, at(where.weight)));
+  return where.hasBias() ? sum + shared(where.bias) : sum;
 }
 
 Tensor Network::wordsOf(size_t words, const Tensor& tokens) const {
@@ -59,13 +85,12 @@ Tensor Network::wordsOf(size_t words, const Tensor& tokens) const {
   const auto [first, end] = rangeOf(shape().vocabulary, parts_.group.part());
   const Tensor isOthers = (tokens < first).logical_or(tokens >= end);
   const Tensor found = at::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
-  return parts_.group.sumOf(found.masked_fill(isOthers.unsqueeze(-1), 0));
+  return sumOf(found.masked_fill(isOthers.unsqueeze(-1), 0));
 }
 
-Tensor Network::wordLoss(const Tensor& x, const LinearAt& output, const Tensor& targets,
+Tensor Network::wordLoss(const Tensor& outputs, const Tensor& targets,
                          at::Reduction::Reduction reduction) const {
-  const Tensor shares = outputsOf(x, output);
-  const Tensor logits = shares.reshape({-1, shares.size(-1)}).to(at::kFloat);
+  const Tensor logits = outputs.reshape({-1, outputs.size(-1)}).to(at::kFloat);
   if (parts_.group.isAlone()) return at::cross_entropy_loss(logits, targets, {}, reduction);
   const Tensor losses = lossesOfShares(logits, targets);
   return reduction == at::Reduction::Mean ? losses.mean() : losses;
@@ -86,18 +111,20 @@ Tensor Network::lossesOfShares(const Tensor& logits, const Tensor& targets) cons
 
 Tensor Network::nextTokenLoss(const Tensor& x, const LinearAt& output, const Batch& batch) const {
   const auto tokens = static_cast<int64_t>(batch.samples * batch.length);
-  return wordLoss(x, output, tensorOf(batch.targets, {tokens}), at::Reduction::Mean);
+  return wordLoss(outputsOf(x, output), tensorOf(batch.targets, {tokens}), at::Reduction::Mean);
 }
 
 Tensor Network::norm(const Tensor& x, const NormAt& where, double epsilon) const {
-  const Tensor& gain = at(where.gain);  // under autocast x may be bf16, and the gain fp32
-  return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, at(where.bias), epsilon);
+  return layerNorm(x, shared(where.gain), shared(where.bias), epsilon);
+}
+
+Tensor Network::normOfAll(const Tensor& x, const NormAt& where, double epsilon) const {
+  return layerNorm(x, at(where.gain), at(where.bias), epsilon);
 }
 
 Tensor Network::projections(const Tensor& x, const LinearAt& where) const {
-  return outputsOf(x, where)
-      .view({x.size(0), x.size(1), 3, ownHeads(), headWidth()})
-      .permute({2, 0, 3, 1, 4});
+  const Tensor y = outputsOf(x, where);
+  return y.view({y.size(0), y.size(1), 3, ownHeads(), headWidth()}).permute({2, 0, 3, 1, 4});
 }
 
 Tensor Network::attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
@@ -117,12 +144,12 @@ Tensor Network::attend(const Tensor& query, const Tensor& key, const Tensor& val
                                   ofOthers * length * length);
   const Tensor mixed =
       at::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
-  return dropout_(ofInputs(mixed, block.attention), block.layer, DropAt::kAttention);
+  return dropOf(ofInputs(mixed, block.attention), block.layer, DropAt::kAttention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
-  return dropout_(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
-                  DropAt::kMlp);
+  return dropOf(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
+                DropAt::kMlp);
 }
 
 Tensor Network::throughBlock(const BlockAt& block, const Tensor& x,

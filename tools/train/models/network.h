@@ -16,6 +16,7 @@
 #include "tools/train/model.h"
 #include "tools/train/models/declaration.h"
 #include "tools/train/models/dropout.h"
+#include "tools/train/models/places.h"
 #include "tools/train/models/tensor_group.h"
 
 namespace weft::train {
@@ -37,6 +38,7 @@ Layers layersOf(const ModelShape& shape) {
 struct NetworkParts {
   ModelShape shape;  // of all parts
   TensorGroup group;
+  Places places;  // of this rank, between layers that are cut
   PipelineStage stage;
   std::vector<Tensor> weights;
 };
@@ -74,19 +76,30 @@ class Network {
   Tensor projections(const Tensor& x, const LinearAt& where) const;
   // A layer that is whole on every rank.
   Tensor linear(const Tensor& x, const LinearAt& where) const;
-  // One that is cut by its outputs: this rank's share of them, of all of x.
+  // One that is cut by its outputs: this rank's share of them at all places, of x at its own places.
   Tensor outputsOf(const Tensor& x, const LinearAt& where) const;
-  // One that is cut by its inputs: all outputs, of this rank's share of x.
+  // The same of x that has all places, alike on all ranks.
+  Tensor outputsOfAll(const Tensor& x, const LinearAt& where) const;
+  // One that is cut by its inputs: all outputs at this rank's places, of its share of x at all places.
   Tensor ofInputs(const Tensor& x, const LinearAt& where) const;
-  // An embedding that is cut by its words.
+  // An embedding that is cut by its words, at this rank's places of all tokens.
   Tensor wordsOf(size_t words, const Tensor& tokens) const;
-  // The cross entropy of predicting `targets`, one for each row of x, by an output matrix that is cut
-  // by its words.
-  Tensor wordLoss(const Tensor& x, const LinearAt& output, const Tensor& targets,
+  // Of what is known of all places, this rank's.
+  Tensor ownPlaces(const Tensor& x, int64_t dimension) const {
+    return parts_.places.own(x, dimension);
+  }
+  // All places, for layers that each rank computes whole.
+  Tensor allPlaces(const Tensor& x) const { return parts_.places.all(x); }
+  // A parameter that all ranks have alike and use at their own places: its gradient is the sum.
+  Tensor shared(size_t parameter) const;
+  // The cross entropy of predicting `targets`, one for each row, of this rank's share of an output matrix's rows.
+  Tensor wordLoss(const Tensor& outputs, const Tensor& targets,
                   at::Reduction::Reduction reduction) const;
   // The mean of that over all tokens of a batch.
   Tensor nextTokenLoss(const Tensor& x, const LinearAt& output, const Batch& batch) const;
   Tensor norm(const Tensor& x, const NormAt& where, double epsilon) const;
+  // Of x that has all places, alike on all ranks.
+  Tensor normOfAll(const Tensor& x, const NormAt& where, double epsilon) const;
   // Softmax attention and its output. Queries, keys and values of the own heads are [batch, heads,
   // length, width], `hidden` is true where a query must not look.
   Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value, const BlockAt& block,
@@ -97,7 +110,7 @@ class Network {
                    Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
   // Of what goes into the first block.
-  Tensor embedded(const Tensor& x) const { return dropout_(x, 0, DropAt::kEmbedding); }
+  Tensor embedded(const Tensor& x) const { return dropOf(x, 0, DropAt::kEmbedding); }
 
   // Passes x through layers: runs `compute`, which reads their parameters and no others, between the
   // hooks. Backward through it starts with its result, and ends where that of the layers before
@@ -123,6 +136,8 @@ class Network {
                       const std::function<Tensor(const Tensor&)>& compute);
 
  private:
+  Tensor dropOf(const Tensor& x, size_t layer, DropAt place) const;
+  Tensor sumOf(const Tensor& x) const;
   Tensor lossesOfShares(const Tensor& logits, const Tensor& targets) const;
   bool isOwn(size_t layer) const { return ownFirst_ <= layer && layer < ownEnd_; }
   void tell(const LayerHooks::Hook& hook, const std::vector<size_t>& layers, Pass pass) const;
