@@ -57,8 +57,8 @@
  * gradient norm and the clipping are those of all of it, a gradient that is not finite in one part
  * skips the step of all, and what calls off the step of one calls it off everywhere. What the same
  * parameter is in several parts, whose gradients the caller has made equal there, is
- * WEFT_PARAM_COPY in all of them but one. A checkpoint and an export are of a part: a folder or a
- * file for each.
+ * WEFT_PARAM_COPY in all of them but one; a slice of a parameter is WEFT_PARAM_SPLIT. A checkpoint
+ * and an export are of a part: a folder or a file for each.
  *
  * Threads. One thread at a time uses a shard. Its work runs on a thread of its own, over
  * communicators of its own: `comm` is free for other calls. Bucket order must be the same on all
@@ -79,7 +79,10 @@ typedef struct weftShard* weftShard_t;
 
 #define WEFT_PARAM_FROZEN 1u   /* not trained: no gradient, no state; every rank holds it */
 #define WEFT_PARAM_NO_DECAY 2u /* weight decay does not apply: biases, norms */
-#define WEFT_PARAM_COPY 4u     /* with config.parts: another part counts its gradient in the norm */
+/* Of a model in parts (config.parts): another part counts its gradient in the norm; other parts have
+ * other elements of it, by the same name, and the norms of LAMB and LANS are of all of them. */
+#define WEFT_PARAM_COPY 4u
+#define WEFT_PARAM_SPLIT 8u
 
 /* One tensor, in order of first use in forward. */
 typedef struct {
@@ -149,8 +152,7 @@ typedef struct {
                 clipped or skipped, weftGradReady also says that the parameters of the
                 bucket are not read any more in this step, and ZeRO-1 is the only degree */
   weftComm_t parts; /* of a model in parts: a rank of each, those of equal number in `comm`,
-                       ordered by part. NULL: the ranks of `comm` have all of it. Not with LAMB
-                       and LANS, whose ratios are of whole parameters */
+                       ordered by part. NULL: the ranks of `comm` have all of it */
 } weftShardConfig_t;
 
 #define WEFT_SHARD_MAGIC 0x73686172u

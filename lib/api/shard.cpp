@@ -74,7 +74,9 @@ weftResult_t onBucket(weftShard_t handle, int bucket, BucketCall call) noexcept 
 
 Status checkFlags(std::size_t i, const weftParam_t& p) {
   if (p.name == nullptr) return invalid("params[", i, "].name is NULL");
-  if ((p.flags & ~(WEFT_PARAM_FROZEN | WEFT_PARAM_NO_DECAY | WEFT_PARAM_COPY)) != 0)
+  constexpr unsigned kKnown =
+      WEFT_PARAM_FROZEN | WEFT_PARAM_NO_DECAY | WEFT_PARAM_COPY | WEFT_PARAM_SPLIT;
+  if ((p.flags & ~kKnown) != 0)
     return invalid("params[", i, "] ('", p.name, "') has flags that do not exist");
   if (p.shape != nullptr && (p.dimensions < 1 || p.dimensions > 64))
     return invalid("params[", i, "] ('", p.name, "').dimensions is ", p.dimensions);
@@ -94,6 +96,7 @@ Status readParams(const weftParam_t* params, std::size_t n,
                               .frozen = (p.flags & WEFT_PARAM_FROZEN) != 0,
                               .noDecay = (p.flags & WEFT_PARAM_NO_DECAY) != 0,
                               .copy = (p.flags & WEFT_PARAM_COPY) != 0,
+                              .split = (p.flags & WEFT_PARAM_SPLIT) != 0,
                               .tiedTo = p.tiedTo,
                               .shape = {}};
     if (p.shape != nullptr) spec.shape.assign(p.shape, p.shape + p.dimensions);
@@ -178,9 +181,9 @@ Status findParts(const weftShardConfig_t* config, std::span<const shard::Paramet
   if (config != nullptr) WEFT_TRY(readStruct(*config, WEFT_SHARD_MAGIC, "SHARD_CONFIG", &given));
   if (given.parts != nullptr) return shareComm(given.parts, parts);
   for (const shard::ParameterSpec& p : specs)
-    if (p.copy)
-      return invalid("parameter '", p.name,
-                     "' is WEFT_PARAM_COPY, of a model that is not in parts; fix: config.parts");
+    if (p.copy || p.split)
+      return invalid("parameter '", p.name, "' is WEFT_PARAM_", p.copy ? "COPY" : "SPLIT",
+                     ", of a model that is not in parts; fix: config.parts");
   return {};
 }
 

@@ -92,7 +92,7 @@ Status compare(const std::vector<Wanted>& all) {
 
 }  // namespace
 
-Status checkConfig(const ShardConfig& c, std::uint32_t ranks, const ModelPart& part) {
+Status checkConfig(const ShardConfig& c, std::uint32_t ranks) {
   WEFT_TRY(checkDegrees(c.degrees, ranks));
   if (!isGradientType(c.paramType) || !isGradientType(c.gradType) || !isGradientType(c.wireType))
     return invalid("parameters, gradients and wire must be float32, float16 or bfloat16");
@@ -106,11 +106,6 @@ Status checkConfig(const ShardConfig& c, std::uint32_t ranks, const ModelPart& p
   if (!(o.epsilon > 0)) return invalid("epsilon must be above 0");
   if (o.kind == Optimizer::Custom && !o.custom)
     return invalid("a custom optimizer needs its function");
-  if (needsTrust(o.kind) && part.count > 1)
-    return invalid(
-        "trust ratios (LAMB, LANS) are of whole parameters, and where a model has parts no rank "
-        "has "
-        "those; fix: another optimizer, or no config.parts");
   return checkEager(c, ranks);
 }
 

@@ -30,7 +30,7 @@ struct ModelPart {
 };
 
 // InvalidArgument says which settings are impossible, alone or together.
-Status checkConfig(const ShardConfig& config, std::uint32_t ranks, const ModelPart& part);
+Status checkConfig(const ShardConfig& config, std::uint32_t ranks);
 
 // Do all ranks want the same? Before anything is made; the error names rank and parameter. `mine`
 // is what this rank has found wrong by itself. Collective, in turn.

@@ -116,7 +116,7 @@ std::uint64_t Layout::fingerprint(std::uint32_t parameter) const {
       .add(std::string_view(p.name))
       .add(p.elements)
       .add(p.frozen ? 1u : 0u)
-      .add((p.noDecay ? 1u : 0u) | (p.copy ? 2u : 0u))
+      .add((p.noDecay ? 1u : 0u) | (p.copy ? 2u : 0u) | (p.split ? 4u : 0u))
       .add(static_cast<std::uint64_t>(p.tiedTo) + 1)
       .value();
 }

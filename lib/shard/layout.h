@@ -18,6 +18,7 @@ struct ParameterSpec {
   bool frozen = false;                    // no gradient, no state; every rank keeps all of it
   bool noDecay = false;                   // weight decay does not apply (biases, norms)
   bool copy = false;                      // another part of the model has it, and counts it
+  bool split = false;                     // parts have some elements each, by this name
   int tiedTo = -1;                        // >= 0: the same memory as this earlier parameter
   std::vector<std::uint64_t> shape = {};  // for exports; none: {elements}
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "comm/agree.h"
+#include "shard/split_parameters.h"
 
 namespace weft::shard {
 
@@ -17,17 +18,19 @@ Status ShardedOptimizer::create(comm::Communicator& parent, const ShardConfig& c
   Layout layout;
   ModelPart part;
   if (parts != nullptr) part = {parts->rank(), parts->ranks()};
-  Status placed = checkConfig(config, parent.ranks(), part);
+  Status placed = checkConfig(config, parent.ranks());
   if (placed.ok())
     placed = Layout::make(std::move(parameters), config.bucketElements, parent.ranks(), &layout);
   if (parent.ranks() > 1) placed = agreeOnModel(parent, config, part, layout, placed);
   WEFT_TRY(parts == nullptr ? placed : agreeOnParts(parent, *parts, config, placed));
   std::unique_ptr<ShardedOptimizer> made(
       new ShardedOptimizer(parent.name(), parent.config().timeoutMs));
+  SplitParameters split;
+  if (parts != nullptr) WEFT_TRY(SplitParameters::find(*parts, layout, made->timeoutMs_, &split));
   WEFT_TRY(Mesh::make(parent, parts, config.degrees, &made->mesh_));
   WEFT_TRY(ShardState::make(config, made->mesh_, std::move(layout), &made->state_));
-  made->worker_ =
-      std::make_unique<StepWorker>(made->mesh_, made->state_, made->who(), made->timeoutMs_);
+  made->worker_ = std::make_unique<StepWorker>(made->mesh_, made->state_, std::move(split),
+                                               made->who(), made->timeoutMs_);
   if (made->mesh_.size(Level::Param) > 1)
     made->gatherer_ = std::make_unique<Gatherer>(made->mesh_, made->state_,
                                                  made->worker_->progress(), made->timeoutMs_);

@@ -13,13 +13,14 @@
 
 namespace weft::shard {
 
-StepWorker::StepWorker(Mesh& mesh, ShardState& state, std::string who, int timeoutMs)
+StepWorker::StepWorker(Mesh& mesh, ShardState& state, SplitParameters split, std::string who,
+                       int timeoutMs)
     : mesh_(mesh),
       state_(state),
       who_(std::move(who)),
       timeoutMs_(timeoutMs),
       reducer_(mesh, state),
-      updater_(mesh, state),
+      updater_(mesh, state, std::move(split)),
       progress_(state.buckets()) {}
 
 Status StepWorker::rest() { return progress_.fail(stream_.synchronize()); }

@@ -19,7 +19,7 @@ namespace weft::shard {
 class StepWorker {
  public:
   // Both outlive it. `who` begins its errors.
-  StepWorker(Mesh& mesh, ShardState& state, std::string who, int timeoutMs);
+  StepWorker(Mesh& mesh, ShardState& state, SplitParameters split, std::string who, int timeoutMs);
 
   // Begins a micro-step when what was queued is done; returns the error that has ended steps.
   Status begin(const MicroStepArgs& args);

@@ -2,6 +2,7 @@
 #include "shard/updater.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shard/hops.h"
 
@@ -13,12 +14,13 @@ constexpr double kTrustBytes = 7 * sizeof(float), kNormBytes = sizeof(float);
 
 }  // namespace
 
-Updater::Updater(const Mesh& mesh, ShardState& state)
+Updater::Updater(const Mesh& mesh, ShardState& state, SplitParameters split)
     : mesh_(mesh),
       state_(state),
       work_(mesh.crew()),
       stepper_(state),
-      trust_(state.layout().parameters().size()) {}
+      trust_(state.layout().parameters().size()),
+      split_(std::move(split)) {}
 
 void Updater::begin(const StepSettings& settings, int timeoutMs) {
   settings_ = settings;
@@ -100,7 +102,31 @@ Status Updater::step(std::uint32_t bucket, std::byte* wire, GradientReport* repo
   return status;
 }
 
-// add(run, &sums of its parameter) for all that this rank owns, and then the sums of all ranks.
+// Exact sums of all ranks, in place of this one's.
+template <class Sums>
+Status Updater::share(comm::Communicator* ranks, std::vector<Sums>* sums) {
+  static_assert(sizeof(Sums) % sizeof(reduce::ExactSum::Words) == 0);
+  plan::Call call;
+  call.collective = schedule::Collective::AllReduce;
+  call.op = reduce::RedOp::Sum;
+  call.type = reduce::DType::I64;
+  call.count = sums->size() * sizeof(Sums) / sizeof(std::int64_t);
+  return ranks->run(call, sums->data(), sums->data(), nullptr, timeoutMs_, "trust ratios");
+}
+
+// Of parameters of which other parts have the rest.
+template <class Sums>
+Status Updater::sumOverParts(std::vector<Sums>* all) {
+  if (split_.count() == 0) return {};
+  std::vector<Sums> shared(split_.count());
+  for (const auto& [parameter, number, counts] : split_.own())
+    if (counts) shared[number] = (*all)[parameter];
+  WEFT_TRY(share(mesh_.parts(), &shared));
+  for (const auto& [parameter, number, counts] : split_.own()) (*all)[parameter] = shared[number];
+  return {};
+}
+
+// add(run, &sums of its parameter) for all that this rank owns, and then the sums of all ranks and parts.
 template <class Sums, class Add>
 Status Updater::sumByParameter(double bytes, std::vector<Sums>* all, const Add& add) {
   std::vector<std::vector<Sums>> found(work_.threads(), std::vector<Sums>(trust_.size()));
@@ -115,20 +141,12 @@ Status Updater::sumByParameter(double bytes, std::vector<Sums>* all, const Add& 
   *all = std::move(found[0]);
   for (std::size_t k = 1; k < found.size(); ++k)
     for (std::size_t p = 0; p < all->size(); ++p) (*all)[p].add(found[k][p]);
-  if (mesh_.ranks() == 1) return {};
-  // Replicas have the same sums: one of them counts.
-  if (mesh_.position(Level::Replica) != 0) std::ranges::fill(*all, Sums{});
-  static_assert(sizeof(Sums) % sizeof(reduce::ExactSum::Words) == 0);
-  return share(all->data(), all->size() * sizeof(Sums) / sizeof(std::int64_t));
-}
-
-Status Updater::share(void* sums, std::size_t words) {
-  plan::Call call;
-  call.collective = schedule::Collective::AllReduce;
-  call.op = reduce::RedOp::Sum;
-  call.type = reduce::DType::I64;
-  call.count = words;
-  return mesh_.world()->run(call, sums, sums, nullptr, timeoutMs_, "trust ratios");
+  if (mesh_.ranks() > 1) {
+    // Replicas have the same sums: one of them counts.
+    if (mesh_.position(Level::Replica) != 0) std::ranges::fill(*all, Sums{});
+    WEFT_TRY(share(mesh_.world(), all));
+  }
+  return sumOverParts(all);
 }
 
 // LANS divides the gradients of each parameter by their norm, before anything else.

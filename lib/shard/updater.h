@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shard/own_work.h"
+#include "shard/split_parameters.h"
 #include "shard/state.h"
 #include "shard/stepper.h"
 
@@ -14,8 +15,8 @@ namespace weft::shard {
 // tile on to the ranks that need it while the next is stepped. One thread at a time.
 class Updater {
  public:
-  // Both outlive it.
-  Updater(const Mesh& mesh, ShardState& state);
+  // Both references outlive it.
+  Updater(const Mesh& mesh, ShardState& state, SplitParameters split);
 
   void begin(const StepSettings& settings, int timeoutMs);
   // Of a caller's optimizer since begin().
@@ -39,7 +40,10 @@ class Updater {
   void stepAlone(std::byte* result);
   template <class Sums, class Add>
   Status sumByParameter(double bytes, std::vector<Sums>* all, const Add& add);
-  Status share(void* sums, std::size_t words);
+  template <class Sums>
+  Status share(comm::Communicator* ranks, std::vector<Sums>* sums);
+  template <class Sums>
+  Status sumOverParts(std::vector<Sums>* all);
   Status normalize();
 
   const Mesh& mesh_;
@@ -51,6 +55,7 @@ class Updater {
   std::uint32_t bucket_ = 0;
   ShardState::Range own_;     // of the bucket
   std::vector<Trust> trust_;  // by parameter
+  SplitParameters split_;
 };
 
 }  // namespace weft::shard

@@ -218,6 +218,7 @@ class ShardHeader(unittest.TestCase):
             "PARAM_FROZEN": _shard_c.PARAM_FROZEN,
             "PARAM_NO_DECAY": _shard_c.PARAM_NO_DECAY,
             "PARAM_COPY": _shard_c.PARAM_COPY,
+            "PARAM_SPLIT": _shard_c.PARAM_SPLIT,
         }.items():
             self.assertEqual(int(constants[name].rstrip("u"), 0), ours)
 

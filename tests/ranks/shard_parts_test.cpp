@@ -46,8 +46,9 @@ class Half {
       : steps_(steps), groups_(groups), whole_(whole) {
     if (!whole) config.parts = groups.parts;
     const unsigned copy = !whole && groups.part > 0 ? WEFT_PARAM_COPY : 0;
-    const weftParam_t model[] = {param("norm", kNorms, WEFT_PARAM_NO_DECAY | copy),
-                                 param("weight", whole ? 2 * kHalf : kHalf, 0)};
+    const weftParam_t model[] = {
+        param("norm", kNorms, WEFT_PARAM_NO_DECAY | copy),
+        param("weight", whole ? 2 * kHalf : kHalf, whole ? 0 : WEFT_PARAM_SPLIT)};
     steps.ok(weftShardCreate(&shard_, groups.sharers, model, 2, &config), "create");
   }
   ~Half() { weftShardDestroy(shard_); }
@@ -133,8 +134,13 @@ TEST_P(Parts, StepAsTheWholeModel) {
     weftStepArgs_t args = stepArgs();
     args.clipNorm = 0.5;
     args.weightDecay = 0.1;
-    for (const Degrees& d : {Degrees{1, 1, 1}, Degrees{1, 1, 0}, Degrees{0, 0, 0}}) {
-      const weftShardConfig_t config = shardConfig(weftFloat32, d);
+    // The norms of LAMB and LANS are of both halves.
+    for (const auto& [d, optimizer] :
+         {std::pair{Degrees{1, 1, 1}, weftOptAdamW}, std::pair{Degrees{1, 1, 0}, weftOptAdamW},
+          std::pair{Degrees{0, 0, 0}, weftOptAdamW}, std::pair{Degrees{1, 1, 1}, weftOptLamb},
+          std::pair{Degrees{0, 0, 0}, weftOptLamb}, std::pair{Degrees{1, 1, 0}, weftOptLans}}) {
+      weftShardConfig_t config = shardConfig(weftFloat32, d);
+      config.optimizer = optimizer;
       Half whole(steps, groups, config, true), half(steps, groups, config, false);
       whole.start();
       half.start();
@@ -239,11 +245,6 @@ TEST_P(Parts, ThatDoNotFitAreRefusedEverywhere) {
     };
     weftShardConfig_t config = shardConfig(weftFloat32);
     config.parts = groups.parts;
-    for (const int optimizer : {weftOptLamb, weftOptLans}) {
-      config.optimizer = optimizer;
-      refused(groups.sharers, config, "trust ratios (LAMB, LANS) are of whole parameters");
-    }
-    config.optimizer = weftOptAdamW;
     config.beta1 = groups.part == 1 ? 0.5 : 0.9;
     refused(groups.sharers, config, "part 1 of the model has another configuration");
     config.beta1 = 0.9;
@@ -253,11 +254,15 @@ TEST_P(Parts, ThatDoNotFitAreRefusedEverywhere) {
     const Split crossed(steps, r, groups.part == groups.sharer, groups.part);
     config.parts = crossed;
     refused(groups.sharers, config, "part 1 of the model is on rank ");
-    const weftParam_t copy = param("weight", 1, WEFT_PARAM_COPY);
     config.parts = nullptr;
-    weftShard_t shard = nullptr;
-    steps.gives(weftInvalidArgument, weftShardCreate(&shard, r.comm, &copy, 1, &config), "a copy");
-    says(steps, "'weight' is WEFT_PARAM_COPY, of a model that is not in parts; fix: config.parts");
+    for (const auto& [flag, name] : {std::pair{WEFT_PARAM_COPY, std::string("COPY")},
+                                     std::pair{WEFT_PARAM_SPLIT, std::string("SPLIT")}}) {
+      const weftParam_t alone = param("weight", 1, flag);
+      weftShard_t shard = nullptr;
+      steps.gives(weftInvalidArgument, weftShardCreate(&shard, r.comm, &alone, 1, &config), "part");
+      says(steps, "'weight' is WEFT_PARAM_" + name +
+                      ", of a model that is not in parts; fix: config.parts");
+    }
     return steps.failed();
   });
 }

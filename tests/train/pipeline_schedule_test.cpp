@@ -141,6 +141,8 @@ TEST(PipelineSchedule, EachRunPassesEachBatchOnceForwardAndThenBackward) {
         EXPECT_EQ(micro, next[pass][own]++);
         EXPECT_LE(next[Pass::kBackward][own], next[Pass::kForward][own]);
       }
+      EXPECT_EQ(mostInFlight(turns),
+                std::min(2 * (stages - s - 1) + (virtuals - 1) * stages + 1, virtuals * micros));
     }
   });
 }

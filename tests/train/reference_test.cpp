@@ -132,6 +132,15 @@ TEST_F(Reference, LansIsTheFormulaOnWholeTensors) {
   expectDeparted(ours, serial(flags + "none", {.nesterov = false}), "no Nesterov");
 }
 
+// Norms of parameters are those of all parts of a tensor group, and of an embedding that two stages have.
+TEST_F(Reference, LambAndLansLearnInParts) {
+  const std::string lamb = "--steps 30 --heads 4 --optimizer lamb --lr 0.05 --batch ";
+  expectToFollow(serial(lamb + "8"), lamb + "2 --grad-accum 2 --ranks 4 --shard zero1 --tensor 2 ");
+  const std::string lans = "--steps 30 --heads 4 --model bert --optimizer lans --lr 0.02 --batch ";
+  expectToFollow(serial(lans + "8"),
+                 lans + "4 --grad-accum 2 --ranks 4 --tensor 2 --pipeline 2 --sequence-parallel");
+}
+
 // Which says of the formula that all but its trust ratio is right.
 TEST_F(Reference, LambWithoutItsTrustRatioIsLibtorchsAdamW) {
   const std::string flags = "--steps 30 --batch 8 ";

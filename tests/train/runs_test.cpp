@@ -635,6 +635,22 @@ TEST_F(Runs, ThePictureHasThePointOfEachStep) {
   EXPECT_EQ(std::count(points.begin(), points.end(), ','), 3) << points;
 }
 
+// Of a model that two ranks have in parts: alone they are the measure, and four are two models.
+TEST_F(Runs, TheScalingTableIsOfModelsInParts) {
+  const Outcome outcome = shell(command(
+      fmt::format("--scaling 2,4 --scaling-seconds 0.3 --scaling-rounds 1 --batch 2 --pipeline 2 "
+                  "--grad-accum 2 --optimizer lans --json {}",
+                  folder_ / "json")));
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+  const auto rows = nlohmann::json::parse(std::ifstream(folder_ / "json")).at("scaling");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("ranks"), 2);
+  EXPECT_EQ(rows[0].at("efficiency_percent").at("median"), 100);
+  EXPECT_GT(rows[1].at("independent_sequences_per_s").at("median"), 0);
+  EXPECT_NE(outcome.output.find("4 sequences of 32 tokens per 2 ranks and step"), std::string::npos)
+      << outcome.output;
+}
+
 TEST_F(Runs, TheScalingTableHasARowForEachNumberOfRanks) {
   const Outcome outcome =
       shell(command(fmt::format("--scaling 1,2 --scaling-seconds 0.3 --scaling-rounds 2 --batch 2 "

@@ -134,6 +134,7 @@ void validate(const Options& options) {
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");
   }
+  for (const int ranks : options.scaling) static_cast<void>(forRanks(options, ranks));
   if (!options.scaling.empty() && !options.tensorboard.empty())
     throw Failure(Exit::kUsage, "--tensorboard is for one run, and --scaling does several");
   if (!options.scaling.empty() && !(options.price.empty() && options.targetLoss == 0))

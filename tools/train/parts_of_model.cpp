@@ -12,20 +12,6 @@
 namespace weft::train {
 namespace {
 
-// Of a model that ranks have in parts, for this reason.
-void validateEither(const Options& o, const std::string& reason) {
-  const auto refuse = [&](const std::string& why) {
-    throw Failure(Exit::kUsage, fmt::format("{} {}", reason, why));
-  };
-  if (o.optimizer != "adamw" && o.optimizer != "sgd")
-    refuse(
-        fmt::format("is for --optimizer adamw or sgd: {} takes norms of whole parameters, of "
-                    "which a rank has parts",
-                    o.optimizer));
-  if (o.independent) refuse("is for ranks that train together; leave out --independent");
-  if (!o.scaling.empty()) refuse("is for one run, and --scaling does several; leave one out");
-}
-
 // What does not depend on the number of ranks.
 void validateTensor(const Options& o) {
   const std::string reason = fmt::format("--tensor {}", o.tensor);
@@ -42,7 +28,6 @@ void validateTensor(const Options& o) {
         fmt::format("does not divide the vocabulary of {}, and then --rounding stochastic would "
                     "round copies of a weight differently; choose another --vocab-size",
                     o.shape.vocabulary));
-  validateEither(o, reason);
 }
 
 void validateSequence(const Options& o) {
@@ -68,7 +53,6 @@ void validatePipeline(const Options& o) {
         fmt::format("is more than the {} --layers, of which each stage takes one or more; fix: "
                     "--pipeline {} at most",
                     o.shape.layers, o.shape.layers));
-  validateEither(o, reason);
   if (parametersOf(o.shape).firstLayer != FirstLayer::kIsFirstAndLast) return;
   if (o.reproducible)
     refuse(
@@ -141,6 +125,11 @@ Options withPartsFor(Options o, int ranks) {
       o.tensor == 1 ? "" : fmt::format(" / --tensor {} = {}", o.tensor, ranks / o.tensor);
   throw Failure(Exit::kUsage,
                 fmt::format("--pipeline {} does not divide {} ranks{}", o.pipeline, ranks, groups));
+}
+
+int fewestRanks(const Options& o) {
+  const int64_t tensor = o.tensorIsRecipes ? 1 : o.tensor;
+  return static_cast<int>(tensor * (o.pipelineIsRecipes ? 1 : o.pipeline));
 }
 
 void validateTurns(const Options& o) {

@@ -17,6 +17,9 @@ Options withPartsFor(Options options, int ranks);
 // Throws Failure if so many batches a step cannot take turns.
 void validateTurns(const Options& options);
 
+// The fewest that can have the model; a recipe's degrees are lowered to any.
+int fewestRanks(const Options& options);
+
 // As its first part.
 ModelPart anyPartOf(const Options& options);
 

@@ -276,7 +276,8 @@ int tell(const SharedFailure& failure, Communicator& world, Communicator& team) 
 }
 
 int trainOrTell(const Options& options, Communicator& world) {
-  Communicator alone = options.independent ? world.split(world.rank(), 0) : Communicator();
+  const int copy = world.rank() / static_cast<int>(anyPartOf(options).count());  // of the model
+  Communicator alone = options.independent ? world.split(copy, world.rank()) : Communicator();
   Communicator& team = options.independent ? alone : world;
   try {
     const int code = train(options, world, team);

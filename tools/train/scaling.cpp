@@ -69,7 +69,8 @@ class ScalingTable {
       : options_(options),
         published_(publishedJob(options.recipe)),
         out_(tools::besides({options.svg, options.report, options.json, options.csv})),
-        threads_(std::max(options.threads, 1)) {
+        threads_(std::max(options.threads, 1)),
+        fewest_(fewestRanks(options)) {
     for (char** word = argv; *word != nullptr; ++word) {
       const std::string text = *word, name = text.substr(0, text.find('='));
       const bool isOurs = std::ranges::find(kOwnOptions, name) != kOwnOptions.end();
@@ -81,7 +82,7 @@ class ScalingTable {
   void print() {
     printHead();
     std::set<int> counts(options_.scaling.begin(), options_.scaling.end());
-    counts.insert(1);
+    counts.insert(fewest_);
     for (const int ranks : counts) rows_[ranks].ranks = ranks;
     for (int64_t round = 0; round < options_.scalingRounds; ++round) measureRound(round);
     printTable();
@@ -96,10 +97,11 @@ class ScalingTable {
  private:
   std::string what() const {
     return fmt::format(
-        "{} sequences of {} tokens per rank and step (weak scaling), {} thread(s) per rank in "
+        "{} sequences of {} tokens per {} and step (weak scaling), {} thread(s) per rank in "
         "every "
         "row, {} cores, medians of {} rounds of {} s",
-        options_.batch * options_.accumulate, options_.length, threads_,
+        options_.batch * options_.accumulate, options_.length,
+        fewest_ == 1 ? "rank" : fmt::format("{} ranks", fewest_), threads_,
         std::thread::hardware_concurrency(), options_.scalingRounds, options_.scalingSeconds);
   }
 
@@ -124,7 +126,7 @@ class ScalingTable {
     for (const int ranks : counts) {
       ScalingRounds& row = rows_[ranks];
       const Figures together = measure(ranks, false);
-      const Figures independent = ranks == 1 ? together : measure(ranks, true);
+      const Figures independent = ranks == fewest_ ? together : measure(ranks, true);
       row.together.push_back(together.sequencesPerSecond);
       row.independent.push_back(independent.sequencesPerSecond);
       row.exposedMs.push_back(together.exposedMs);
@@ -138,12 +140,12 @@ class ScalingTable {
 
   void printTable() {
     fmt::print(out_, "{}", scalingHead(published_));
-    const ScalingRounds& one = rows_.at(1);
-    const double single = tools::median(one.together);
+    const ScalingRounds& fewest = rows_.at(fewest_);
+    const double single = tools::median(fewest.together) / fewest_;
     for (const auto& [ranks, row] : rows_) measured_.push_back(row);
     for (const int ranks : options_.scaling) {
       const ScalingRounds& row = rows_.at(ranks);
-      fmt::print(out_, "{}", scalingRow(row, one, published_));
+      fmt::print(out_, "{}", scalingRow(row, fewest, published_));
       linear_.points.push_back({1.0 * ranks, single * ranks});
       independent_.points.push_back({1.0 * ranks, tools::median(row.independent)});
       together_.points.push_back({1.0 * ranks, tools::median(row.together)});
@@ -196,11 +198,12 @@ class ScalingTable {
   const PublishedJob* published_;
   std::FILE* out_;
   int threads_;
+  int fewest_;  // ranks that have a model
   std::vector<std::string> arguments_;
   std::map<int, ScalingRounds> rows_;
   std::vector<ScalingRounds> measured_;  // the same, when all is measured
   Line together_{"one training", {}}, independent_{"without exchange", {}},
-      linear_{"times one rank", {}};
+      linear_{"times the fewest ranks", {}};
 };
 
 }  // namespace

@@ -53,7 +53,9 @@ unsigned flagsOf(const Parameters& all, size_t i, const ModelPart& part) {
   const bool isOfTensorGroup = part.tensor.index > 0 && parameter.split == Split{};
   const bool isOfFirstStage = all.firstIsInTwoStages && i == 0 && !part.stage.isFirst();
   const bool isCopy = isOfTensorGroup || isOfFirstStage;
-  return (parameter.decay ? 0 : WEFT_PARAM_NO_DECAY) | (isCopy ? WEFT_PARAM_COPY : 0);
+  const bool isSplit = part.tensor.count > 1 && parameter.split != Split{};
+  return (parameter.decay ? 0 : WEFT_PARAM_NO_DECAY) | (isCopy ? WEFT_PARAM_COPY : 0) |
+         (isSplit ? WEFT_PARAM_SPLIT : 0);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ MAGIC = 0x73686172
 PARAM_FROZEN = 1
 PARAM_NO_DECAY = 2
 PARAM_COPY = 4
+PARAM_SPLIT = 8
 
 
 class Optimizer(enum.IntEnum):

@@ -45,11 +45,11 @@ TEST(ScalingTable, ProgramsGetItWithUnits) {
   EXPECT_TRUE(scalingCsv({kOne}, nullptr).ends_with("\n1,100,50,100,100,100,100,0,\n"));
 }
 
-TEST(ScalingTable, OneRankIsTheMeasure) {
-  ScalingRounds other = kOne;
-  other.together = {1, 2, 3};
-  EXPECT_EQ(efficiencies(other, kOne), (std::vector<double>{100, 100, 100}));
-  EXPECT_EQ(communicationEfficiencies(other), (std::vector<double>{100, 100, 100}));
+TEST(ScalingTable, TheFewestRanksThatHaveAModelAreTheMeasure) {
+  const ScalingRounds four{4, {150, 100, 200}, {200, 100, 200}, {3, 9, 2}};
+  EXPECT_EQ(efficiencies(kTwo, kTwo), (std::vector<double>{100, 100, 100}));
+  EXPECT_EQ(efficiencies(four, {2, {100, 50, 100}, {}, {}}), (std::vector<double>{75, 100, 100}));
+  EXPECT_EQ(communicationEfficiencies(kOne), (std::vector<double>{100, 100, 100}));
 }
 
 TEST(ScalingTable, SaysWhatTheNoiseHides) {

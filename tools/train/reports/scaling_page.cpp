@@ -31,9 +31,10 @@ std::string tilesOf(const ScalingPage& page) {
 }
 
 std::string chartOfRates(const ScalingPage& page) {
-  const double single = spreadOf(page.rows.front().together).median;
+  const ScalingRounds& fewest = page.rows.front();
+  const double single = spreadOf(fewest.together).median / fewest.ranks;
   Line together{"one training", {}, true}, independent{"no exchange", {}, true},
-      linear{"times one", {}};
+      linear{"times the fewest", {}};
   for (const ScalingRounds& row : page.rows) {
     const double ranks = row.ranks;
     together.points.push_back({ranks, spreadOf(row.together).median});

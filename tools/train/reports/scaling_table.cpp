@@ -39,18 +39,18 @@ Spread spreadOf(const std::vector<double>& values) {
   return {tools::median(values), least, most};
 }
 
-std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& one) {
+std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& fewest) {
+  const double times = static_cast<double>(many.ranks) / fewest.ranks;
   std::vector<double> all;
   for (size_t round = 0; round < many.together.size(); ++round)
-    all.push_back(many.ranks == 1 ? 100.0
-                                  : 100 * many.together[round] / many.ranks / one.together[round]);
+    all.push_back(100 * many.together[round] / times / fewest.together[round]);
   return all;
 }
 
 std::vector<double> communicationEfficiencies(const ScalingRounds& many) {
   std::vector<double> all;
   for (size_t round = 0; round < many.together.size(); ++round)
-    all.push_back(many.ranks == 1 ? 100.0 : 100 * many.together[round] / many.independent[round]);
+    all.push_back(100 * many.together[round] / many.independent[round]);
   return all;
 }
 
@@ -61,9 +61,9 @@ std::string scalingHead(const PublishedJob* published) {
                      published == nullptr ? "" : "   published");
 }
 
-std::string scalingRow(const ScalingRounds& many, const ScalingRounds& one,
+std::string scalingRow(const ScalingRounds& many, const ScalingRounds& fewest,
                        const PublishedJob* published) {
-  const Spread together = spreadOf(many.together), all = spreadOf(efficiencies(many, one)),
+  const Spread together = spreadOf(many.together), all = spreadOf(efficiencies(many, fewest)),
                communication = spreadOf(communicationEfficiencies(many));
   return fmt::format(
       "{:>5} {:>9.2f} {:>17} {:>10.2f} {:>9.1f} % {:>13} {:>17.2f} {:>9.1f} % {:>13} {:>11.2f}{}\n",

@@ -11,8 +11,9 @@
 
 namespace weft::train {
 
-// Of one number of ranks, by round: sequences per second as one training and as independent ranks,
-// and milliseconds of exposed communication. One rank alone is both.
+// Of one number of ranks, by round: sequences per second as one training and as independent ranks, or
+// copies of a model that several ranks have in parts, and milliseconds of exposed communication. The
+// fewest ranks that have a model are both.
 struct ScalingRounds {
   int ranks = 1;
   std::vector<double> together, independent, exposedMs;
@@ -23,14 +24,14 @@ struct Spread {
 };
 Spread spreadOf(const std::vector<double>& values);
 
-// Of so many ranks, in percent by round: together's rate a rank over that of one rank, which is 100
-// for one by definition; and over that of independent ranks.
-std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& one);
+// Of so many ranks, in percent by round: together's rate a rank over that of the fewest ranks, which is
+// 100 for these; and over that of independent ranks.
+std::vector<double> efficiencies(const ScalingRounds& many, const ScalingRounds& fewest);
 std::vector<double> communicationEfficiencies(const ScalingRounds& many);
 
 // With the efficiency that was published of so many times the nodes, where a job is given.
 std::string scalingHead(const PublishedJob* published);
-std::string scalingRow(const ScalingRounds& many, const ScalingRounds& one,
+std::string scalingRow(const ScalingRounds& many, const ScalingRounds& fewest,
                        const PublishedJob* published);
 // The table for programs: medians and ranges, with units in the names.
 std::string scalingJson(const std::vector<ScalingRounds>& rows, const PublishedJob* published);
