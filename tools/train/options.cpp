@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "perf/common/command_line.h"
+#include "tools/train/choice_option.h"
 #include "tools/train/failure.h"
 #include "tools/train/options_check.h"
+#include "tools/train/parallel_options.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/recipes.h"
 #include "tools/train/reports/price.h"
@@ -35,30 +37,6 @@ std::vector<std::string> instanceNames() {
   std::vector<std::string> names;
   for (const Price& each : instancePrices()) names.push_back(each.name);
   return names;
-}
-
-template <class T>
-using Choices = std::vector<std::pair<std::string, T>>;
-
-// An option of a few words, which the help shows as they are typed.
-template <class T>
-void addChoice(CLI::App& app, const char* name, T& value, const Choices<T>& choices,
-               const char* help) {
-  std::string words, chosen;
-  for (const auto& [word, meaning] : choices) {
-    words += (words.empty() ? "" : ",") + word;
-    if (meaning == value) chosen = word;
-  }
-  const auto take = [&value, choices](const std::string& word) {
-    for (const auto& [each, meaning] : choices)
-      if (each == word) value = meaning;
-  };
-  std::vector<std::string> all;
-  for (const auto& choice : choices) all.push_back(choice.first);
-  app.add_option_function<std::string>(name, take, help)
-      ->check(CLI::IsMember(all).description(""))
-      ->type_name("{" + words + "}")
-      ->default_str(chosen);
 }
 
 void addModel(CLI::App& app, Options& options) {
@@ -192,34 +170,6 @@ void addPrecision(CLI::App& app, Options& options) {
 }
 
 void addCommunication(CLI::App& app, Options& options) {
-  app.add_option(
-         "--tensor", options.tensor,
-         "Neighbouring ranks that share each layer (tensor parallelism), and so a batch; the "
-         "others are data-parallel. Divides ranks and --heads")
-      ->check(tools::positive());
-  app.add_flag("--sequence-parallel", options.sequenceParallel,
-               "With --tensor, which divides --seq then: norms, dropout and sums, which those "
-               "ranks do alike "
-               "else, are of an equal part of each sequence, for less memory");
-  app.add_option(
-         "--pipeline", options.pipeline,
-         "Stages that have layers of their own (pipeline parallelism): each passes the batches of "
-         "a "
-         "step, --grad-accum of them, on to the next. With --tensor it divides the ranks; at most "
-         "--layers")
-      ->check(tools::positive());
-  app.add_option(
-         "--virtual-stages", options.virtualStages,
-         "Runs of layers of each stage (interleaved 1F1B): the stages idle so many times less, and "
-         "say "
-         "so many times more. With --pipeline, which divides --grad-accum then; times that at most "
-         "--layers")
-      ->check(tools::positive());
-  addChoice(app, "--partition", options.partitionIsMeasured, {{"sizes", false}, {"measured", true}},
-            "Blocks of each stage of --pipeline, so that the slowest one takes as short as it can: "
-            "by the sizes "
-            "of matrices, or by the time that embedding, block and head take on these ranks, "
-            "measured at the start");
   app.add_option("--ranks", options.ranks, "Start this many ranks on this machine")
       ->check(CLI::Range(1, 4096));
   app.add_option("--threads", options.threads,
@@ -367,6 +317,7 @@ Options parseOptions(int argc, const char* const* argv) {
   addTraining(app, options);
   addModel(app, options);
   addPrecision(app, options);
+  addParallelism(app, options);
   addCommunication(app, options);
   addOutput(app, options);
   addCheckpoints(app, options);
