@@ -291,11 +291,27 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
 }
 
+TEST(Options, ALossScaleIsForFp16) {
+  const Options options = parse({"--params=fp16", "--loss-scale-window=9"});
+  EXPECT_EQ(options.params, Params::kFloat16);
+  EXPECT_EQ(options.lossScale, 0);
+  EXPECT_EQ(options.initialLossScale, 65536);
+  EXPECT_EQ(options.lossScaleWindow, 9);
+  EXPECT_EQ(refusal({"--loss-scale=8"}),
+            "--loss-scale is for --params fp16, whose gradients are small");
+  EXPECT_EQ(refusal({"--params=fp16", "--rounding=stochastic"}),
+            "--rounding stochastic is for --params bf16 or bf16-only");
+  EXPECT_EQ(refusal({"--params=fp16", "--dtype=bf16"}),
+            "--dtype bf16 is for fp32 weights; --params of 16 bits need none");
+  EXPECT_NE(refusal({"--params=fp16", "--initial-loss-scale=0"}), "accepted");
+}
+
 TEST(Options, CommonSettingsTellRunsApart) {
   const std::string settings = commonSettings(parse({}));
   EXPECT_EQ(settings, commonSettings(parse({"--csv", "x", "--log-every", "3"})));
-  for (const char* change : {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9",
-                             "--bucket-mb=9", "--model=bert", "--layers=2"}) {
+  for (const char* change :
+       {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9", "--bucket-mb=9",
+        "--params=fp16", "--initial-loss-scale=4", "--model=bert", "--layers=2"}) {
     EXPECT_NE(settings, commonSettings(parse({change}))) << change;
   }
 }

@@ -16,7 +16,7 @@
 
 namespace weft::train {
 
-enum class Element { kFloat32, kBfloat16 };
+enum class Element { kFloat32, kBfloat16, kFloat16 };
 
 // Where one parameter lies.
 struct ParameterMemory {
@@ -25,8 +25,8 @@ struct ParameterMemory {
 };
 
 // Of matrix products. With autocast to bf16 they take bf16 copies of fp32 weights; weights,
-// gradients, the residual stream and the loss stay fp32. Weights that are bf16 themselves need no
-// autocast: then everything but the loss is bf16.
+// gradients, the residual stream and the loss stay fp32. Weights that are bf16 or fp16 themselves
+// need no autocast: then everything but the loss is of their type, computed in fp32 and rounded where that is fp16.
 enum class Compute { kAsWeights, kAutocastBfloat16 };
 
 // Around each use of a layer, on the thread of the pass. `before` may still bring the layer's

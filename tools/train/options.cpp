@@ -15,6 +15,7 @@
 
 #include "perf/common/command_line.h"
 #include "tools/train/failure.h"
+#include "tools/train/loss_scale.h"
 #include "tools/train/options_check.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/recipes.h"
@@ -177,15 +178,29 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
 }
 
+void addLossScale(CLI::App& app, Options& options) {
+  app.add_option("--loss-scale", options.lossScale,
+                 "Of --params fp16: losses are multiplied with it, and steps whose gradients "
+                 "overflow are skipped; 0 = halved then, and doubled after --loss-scale-window "
+                 "steps without")
+      ->check(tools::natural(LossScale::kMost));
+  app.add_option("--initial-loss-scale", options.initialLossScale, "What it begins with")
+      ->check(CLI::Range(LossScale::kLeast, LossScale::kMost));
+  app.add_option("--loss-scale-window", options.lossScaleWindow, "Good steps before it doubles")
+      ->check(tools::positive());
+}
+
 void addPrecision(CLI::App& app, Options& options) {
   const Choices<bool> isBf16{{"fp32", false}, {"bf16", true}};
   addChoice(app, "--dtype", options.bf16, isBf16, "Of matrix products over fp32 weights");
   addChoice(app, "--params", options.params,
             {{"fp32", Params::kFloat32},
              {"bf16", Params::kBfloat16},
-             {"bf16-only", Params::kBfloat16Only}},
-            "Weights of the model: bf16 ones are rounded from fp32 weights in the optimizer's "
-            "state, bf16-only ones are all that there is");
+             {"bf16-only", Params::kBfloat16Only},
+             {"fp16", Params::kFloat16}},
+            "Weights of the model, and what it computes with: bf16 and fp16 ones are rounded from "
+            "fp32 weights in the optimizer's state, bf16-only ones are all that there is");
+  addLossScale(app, options);
   addChoice(app, "--rounding", options.stochastic, {{"nearest", false}, {"stochastic", true}},
             "Of bf16 weights");
   addChoice(app, "--wire", options.wireBf16, isBf16, "Of gradients while they travel");
@@ -389,16 +404,16 @@ std::string commonSettings(const Options& o) {
       "bucket {} "
       "optimizer {} "
       "momentum {} params "
-      "{} rounding {} "
+      "{} loss scale {} from {} window {} rounding {} "
       "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
       "pipeline {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
       o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
-      static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
-      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
+      static_cast<int>(o.params), o.lossScale, o.initialLossScale, o.lossScaleWindow, o.stochastic,
+      o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","),
+      o.readers, o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
 }
 
 }  // namespace weft::train

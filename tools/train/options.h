@@ -12,9 +12,9 @@
 
 namespace weft::train {
 
-// What the model's weights are: bf16 ones are rounded from fp32 weights of the optimizer, or are
+// What the model's weights are: those of 16 bits are rounded from fp32 weights of the optimizer, or are
 // all that there is.
-enum class Params { kFloat32, kBfloat16, kBfloat16Only };
+enum class Params { kFloat32, kBfloat16, kBfloat16Only, kFloat16 };
 
 // Of the checkpoint that a training starts from; its weights in any case.
 struct Kept {
@@ -51,6 +51,9 @@ struct Options {
   ModelShape shape{};          // what all of these come to
   bool bf16 = false;           // autocast of matrix products
   Params params = Params::kFloat32;
+  double lossScale = 0;  // of fp16 weights; 0 = dynamic, which
+  double initialLossScale = 65536;
+  int64_t lossScaleWindow = 2000;  // doubles after so many good steps
 
   // The batch of one rank, and how often it is repeated before a step.
   int64_t batch = 8;

@@ -125,11 +125,15 @@ void validate(const Options& options) {
                   "--independent ranks would overwrite each other's files; leave out "
                   "--save, --resume, --start-from and --export");
   }
-  if (options.stochastic && options.params == Params::kFloat32) {
+  if (options.stochastic &&
+      (options.params == Params::kFloat32 || options.params == Params::kFloat16)) {
     throw Failure(Exit::kUsage, "--rounding stochastic is for --params bf16 or bf16-only");
   }
   if (options.bf16 && options.params != Params::kFloat32) {
-    throw Failure(Exit::kUsage, "--dtype bf16 is for fp32 weights; --params bf16 ones need none");
+    throw Failure(Exit::kUsage, "--dtype bf16 is for fp32 weights; --params of 16 bits need none");
+  }
+  if (options.lossScale > 0 && options.params != Params::kFloat16) {
+    throw Failure(Exit::kUsage, "--loss-scale is for --params fp16, whose gradients are small");
   }
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");

@@ -11,7 +11,6 @@
 
 #include "perf/common/machine.h"
 #include "perf/common/program.h"
-#include "tools/train/curve_file.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/pipeline_schedule.h"
 #include "tools/train/reports/model_flops.h"
@@ -79,6 +78,10 @@ std::string jsonOf(const Summary& s, const Options& options) {
   if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
+  if (s.scaling) {
+    json["loss_scale"] = s.scaling->scale;
+    json["skipped_steps"] = s.scaling->skippedSteps;
+  }
   for (const Setting& each : options.settings) json["settings"][each.name] = each.value;
   // A file's name need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
@@ -106,16 +109,17 @@ Report::Report(const Options& options, int ranks)
     : options_(options),
       out_(tools::besides({options.csv, options.json, options.svg, options.report})),
       progress_(!options.quiet, STDERR_FILENO),
-      run_(emptyRecord(options, ranks)) {}
+      run_(emptyRecord(options, ranks)),
+      columns_(curveColumnsOf(options)) {}
 
 void Report::open(int64_t firstStep) {
   begun_ = std::chrono::steady_clock::now();
   if (!options_.tensorboard.empty()) events_.emplace(options_.tensorboard, firstStep);
   if (options_.csv.empty()) return;
-  const std::string before = curveBefore(options_.csv, firstStep, options_.evalEvery > 0);
+  const std::string before = curveBefore(options_.csv, firstStep, columns_);
   if (before.empty()) {
     csv_.emplace(options_.csv);
-    csv_->write(curveHead(options_.evalEvery > 0));
+    csv_->write(curveHead(columns_));
     return;
   }
   tools::ReportFile(options_.csv).write(before);
@@ -150,11 +154,13 @@ void Report::head(const std::string& line) {
   if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
-std::string Report::columnsOf(std::optional<double> evaluation) const {
-  if (options_.evalEvery == 0) return {};
-  if (!evaluation) return ",,";
-  return fmt::format(",{:.17g},{}", *evaluation,
-                     run_.hasPerplexity ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+std::string Report::columnsOf(const StepReport& r, std::optional<double> evaluation) const {
+  std::string text;
+  if (columns_.scalesLoss) text += fmt::format(",{:.17g},{}", r.lossScale, r.skippedSteps);
+  if (!columns_.evaluates) return text;
+  if (!evaluation) return text + ",,";
+  return text + fmt::format(",{:.17g},{}", *evaluation,
+                            run_.hasPerplexity ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
 }
 
 std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double> evaluation) const {
@@ -168,6 +174,10 @@ std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double>
                               {"perf/step_ms", r.seconds * 1e3},
                               {"comm/exposed_ms", r.exposedSeconds * 1e3}};
   if (run_.peakTeraflops > 0) scalars.push_back({"perf/mfu", run_.utilization(tokensPerSecond)});
+  if (columns_.scalesLoss) {
+    scalars.push_back({"train/loss_scale", r.lossScale});
+    scalars.push_back({"train/skipped_steps", static_cast<double>(r.skippedSteps)});
+  }
   if (!evaluation) return scalars;
   scalars.push_back({"valid/loss", *evaluation});
   if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
@@ -183,6 +193,9 @@ void Report::add(const StepReport& r, std::optional<double> evaluation) {
   addToRecord(r, evaluation);
   addToFiles(r, evaluation);
   addLine(r);
+  if (!r.overflow.empty())
+    head(fmt::format("step {}: skipped, as the gradient of {} overflowed at loss scale {:g}",
+                     r.step, r.overflow, r.lossScale));
   if (evaluation) addEvaluation(r.step, *evaluation);
   progress_.show(progressOf(run_, options_.steps, options_.seconds));
 }
@@ -190,6 +203,7 @@ void Report::add(const StepReport& r, std::optional<double> evaluation) {
 void Report::addToRecord(const StepReport& r, std::optional<double> evaluation) {
   run_.steps.push_back(
       {r.step, r.loss, r.gradientNorm, r.learningRate, r.seconds, r.exposedSeconds, elapsed()});
+  if (columns_.scalesLoss) run_.steps.back().scaling = {r.lossScale, r.skippedSteps};
   if (evaluation) run_.evaluations.push_back({r.step, *evaluation, elapsed()});
 }
 
@@ -199,7 +213,7 @@ void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
     csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
                             r.loss, r.gradientNorm, r.learningRate, run_.tokensPerStep / r.seconds,
                             r.seconds * 1e3, r.exposedSeconds * 1e3, r.wireBytes,
-                            columnsOf(evaluation)));
+                            columnsOf(r, evaluation)));
   };
   if (csv_ && !keep(writeLine)) csv_.reset();
   const auto writeScalars = [&]() { events_->write(r.step, scalarsOf(r, evaluation)); };
@@ -228,6 +242,7 @@ void Report::finish(Summary summary) {
   summary.teraflops = run_.teraflops(summary.tokensPerSecond);
   if (run_.peakTeraflops > 0) summary.utilization = run_.utilization(summary.tokensPerSecond);
   if (!run_.evaluations.empty()) summary.validationLoss = run_.evaluations.back().loss;
+  summary.scaling = run_.steps.back().scaling;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary, options_)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
@@ -243,6 +258,9 @@ void Report::printSummary(const Summary& summary) {
         "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
         "took equally long\n",
         100 * *summary.pipelineIdle, 100 * pipelineBubble(options_.pipeline, options_.accumulate)));
+  if (summary.scaling)
+    print(fmt::format("# loss scale {:g} in the last step; {} steps were skipped\n",
+                      summary.scaling->scale, summary.scaling->skippedSteps));
   print(fmt::format(
       "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
       "communication exposed {:.1f} %, weights {:016x}\n",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perf/common/report_file.h"
+#include "tools/train/curve_file.h"
 #include "tools/train/options.h"
 #include "tools/train/reports/event_file.h"
 #include "tools/train/reports/progress_line.h"
@@ -68,7 +69,7 @@ class Report {
   void addLine(const StepReport& report);
   void addEvaluation(int64_t step, double loss);
   void printSummary(const Summary& summary);
-  std::string columnsOf(std::optional<double> evaluation) const;
+  std::string columnsOf(const StepReport& report, std::optional<double> evaluation) const;
   std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
   void drawLoss(int ranks) const;
   void writePage(const Summary& summary) const;
@@ -77,6 +78,7 @@ class Report {
   std::FILE* out_;
   ProgressLine progress_;
   RunRecord run_;
+  const CurveColumns columns_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<tools::ReportStream> csv_;
   std::optional<EventFile> events_;

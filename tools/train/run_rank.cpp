@@ -61,6 +61,8 @@ const char* weightsInWords(const Options& options) {
     case Params::kBfloat16:
       return options.stochastic ? "bf16 rounded stochastically from fp32"
                                 : "bf16 rounded from fp32";
+    case Params::kFloat16:
+      return "fp16 rounded from fp32";
     case Params::kBfloat16Only:
       return options.stochastic ? "bf16 alone, rounded stochastically" : "bf16 alone";
     default:

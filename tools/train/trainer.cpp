@@ -38,7 +38,19 @@ size_t samplesPerStep(const Options& options, ParallelGroups& groups) {
 }
 
 Element elementOf(const Options& options) {
+  if (options.params == Params::kFloat16) return Element::kFloat16;
   return options.params == Params::kFloat32 ? Element::kFloat32 : Element::kBfloat16;
+}
+
+std::optional<LossScale> lossScaleOf(const Options& options) {
+  if (options.params != Params::kFloat16) return {};
+  return options.lossScale > 0
+             ? LossScale::fixed(options.lossScale)
+             : LossScale::dynamic(options.initialLossScale, options.lossScaleWindow);
+}
+
+bool hasMasters(const Options& options) {
+  return options.params == Params::kBfloat16 || options.params == Params::kFloat16;
 }
 
 size_t elementBytes(const Options& options) {
@@ -76,6 +88,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
+      lossScale_(lossScaleOf(options)),
       data_(data.fingerprint()),
       order_(data.order(samplesPerStep(options, groups))),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
@@ -116,7 +129,7 @@ void Trainer::shareInitialWeights() {
     visitInitialWeights([this](size_t i, const float* weights) { model_.set(i, weights); });
   check(weftShardStart(shard_, 0));
   weightsFingerprint("initial weights");
-  if (options_.params == Params::kBfloat16) shareFp32Weights();
+  if (hasMasters(options_)) shareFp32Weights();
 }
 
 // What the optimizer steps begins with the draw itself, not with what its rounding has left.
@@ -161,7 +174,8 @@ std::optional<StepReport> Trainer::finish() {
   check(weftStreamSynchronize(stream_), all_);
 
   const double loss = meanLoss();
-  throwIfNotFinite(stats);
+  const double scale = lossScale();
+  const std::string overflow = settleScale(stats);
   const uint64_t moved = shard_.info().wireBytes - std::exchange(moved_, shard_.info().wireBytes);
   const double seconds = secondsSince(std::exchange(since_, Clock::now()));
   const StepReport report{ended_,
@@ -172,14 +186,32 @@ std::optional<StepReport> Trainer::finish() {
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(shard_.info().elements),
                           model_.waited() - std::exchange(waited_, model_.waited()),
-                          agreedStop()};
+                          agreedStop(),
+                          scale,
+                          lossScale_ ? lossScale_->state().skippedSteps : 0,
+                          overflow};
   ++ended_;
   underWay_ = false;
   return report;
 }
 
-void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
-  if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) return;
+// All ranks have the same statistics, and so the same scale. A gradient that overflows in fp16 has cost
+// the step, and is told; where no smaller scale would help it is an error.
+std::string Trainer::settleScale(const weftStepStats_t& stats) {
+  if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) {
+    if (lossScale_) lossScale_->stepped();
+    return {};
+  }
+  const std::string where = whereNotFinite(stats);
+  if (lossScale_ && stats.skipped != 0 && lossScale_->overflowed()) return where;
+  throw SharedFailure(
+      Exit::kData,
+      fmt::format("the gradient of {} is not finite at step {}{}: try a smaller --lr or a longer "
+                  "--warmup",
+                  where, ended_, lossScale_ ? ", whatever the loss scale" : ""));
+}
+
+std::string Trainer::whereNotFinite(const weftStepStats_t& stats) const {
   std::string who = "some parameter";
   if (stats.badPart >= 0) {
     const ModelPart part = groups_.part().at(stats.badPart);
@@ -187,11 +219,7 @@ void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
   }
   if (stats.badRank >= 0)  // none, where a sum overflowed
     who += fmt::format(" on rank {}", groups_.rankOf(stats.badPart, stats.badRank));
-  throw SharedFailure(
-      Exit::kData,
-      fmt::format("the gradient of {} is not finite at step {}: try a smaller --lr or a longer "
-                  "--warmup",
-                  who, ended_));
+  return who;
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
@@ -217,6 +245,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
   args.clipNorm = options_.clip;
+  args.lossScale = lossScale();
   args.microSteps = static_cast<int>(options_.accumulate);
   args.divisor = static_cast<double>(dataRanks()) * static_cast<double>(options_.accumulate);
   return args;
@@ -255,7 +284,7 @@ void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
 void Trainer::backward(bool last) {
   const weftStepArgs_t args = stepArgs(last);
   check(weftStepBegin(shard_, &args));
-  model_.backward(1.0);
+  model_.backward(lossScale());
   if (tied_) {
     tied_->passed(last);
     check(weftGradReady(shard_, 0));
@@ -384,7 +413,9 @@ std::string Trainer::loadLastGood(const std::string& folder, bool state) {
 }
 
 Position Trainer::position() const {
-  return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
+  Position here{ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
+  if (lossScale_) here.lossScale = lossScale_->state();
+  return here;
 }
 
 void Trainer::resume(const std::string& folder) {
@@ -396,6 +427,7 @@ void Trainer::goOn(const std::string& folder, const Kept& kept) {
   const Position stored = positionOf(loadLastGood(folder, kept.state), folder);
   if (kept.data) checkPosition(stored, position(), folder);
   ended_ = kept.schedule ? stored.step : 0;
+  if (kept.state && stored.lossScale && lossScale_) lossScale_->resume(*stored.lossScale);
   dataAhead_ = (kept.data ? stored.position : 0) - ended_;
   ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
 }

@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/train/batch_source.h"
+#include "tools/train/loss_scale.h"
 #include "tools/train/model.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
@@ -36,6 +38,10 @@ struct StepReport {
   double wireBytes;         // that this rank moved, for each parameter
   double stageWaitSeconds;  // that it waited for other stages of a pipeline
   Stop stop;                // the same on all ranks: some rank wanted it in this step
+  double lossScale;         // that it was made with; 1 but for fp16
+  int64_t skippedSteps;     // ever, this one included
+  std::string
+      overflow;  // where a gradient was too large for fp16, so that it was skipped; or empty
 };
 
 class Trainer {
@@ -49,7 +55,7 @@ class Trainer {
   // last, because some rank wanted to stop, no other is begun. `wantsStop` is asked late in the step.
   std::optional<StepReport> step(const std::function<Stop()>& wantsStop);
   // Collective. Ends the step that is under way, if one is. Throws SharedFailure on every rank, as
-  // step() does, if some loss or the norm is not finite.
+  // step() does, if some loss or the norm is not finite, which of fp16 gradients a smaller loss scale comes before.
   std::optional<StepReport> finish();
   int64_t begun() const { return ended_ + (underWay_ ? 1 : 0); }  // steps, ever
 
@@ -93,7 +99,9 @@ class Trainer {
   void agreeOnCopies(const std::string& which);
   std::string checkpointIn(const std::string& folder);
   std::string metaOfSave();
-  void throwIfNotFinite(const weftStepStats_t& stats) const;
+  std::string settleScale(const weftStepStats_t& stats);
+  std::string whereNotFinite(const weftStepStats_t& stats) const;
+  double lossScale() const { return lossScale_ ? lossScale_->value() : 1; }
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
@@ -119,7 +127,8 @@ class Trainer {
                                 // micro-batch, and whether it wants to stop
   std::vector<double> shared_;  // everybody's, by rank
   Stream stream_;
-  std::vector<size_t> late_;  // gradients that are ready, without overlap
+  std::optional<LossScale> lossScale_;  // of fp16
+  std::vector<size_t> late_;            // gradients that are ready, without overlap
   uint64_t moved_ = 0;
   double waited_ = 0;      // for other stages, before this step
   int64_t ended_ = 0;      // steps

@@ -3,15 +3,12 @@
 // for masked words and for the next sentence; and RoBERTa, which has the first of them.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/nonzero.h>
-#include <ATen/ops/tanh.h>
 #include <ATen/ops/where.h>
 
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/network.h"
+#include "tools/train/models/operators.h"
 
 namespace weft::train {
 namespace {
@@ -43,7 +40,7 @@ class Bert : public Network {
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
     const Tensor sum = wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
-                       at::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
+                       ops::embedding(at(layers_.segments), tensorOf(batch.segments, size)) +
                        places(batch, size);
     return embedded(norm(sum, layers_.embeddingNorm, epsilon_));
   }
@@ -54,7 +51,7 @@ class Bert : public Network {
     const Tensor counted = at::arange(size[1], at::kLong);
     const Tensor place = at::where(counted < tensorOf(batch.used, {size[0], 1}),
                                    counted + BertLayers::kFirstPlace, BertLayers::kPlaceOfPadding);
-    return at::embedding(table, place);
+    return ops::embedding(table, place);
   }
 
   Tensor preNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
@@ -74,14 +71,14 @@ class Bert : public Network {
     const Tensor places = at::nonzero(masked.flatten()).squeeze(1);
     const Tensor seen = x.flatten(0, 1).index_select(0, places);
     const Tensor transformed =
-        norm(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
+        norm(ops::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
     const Tensor losses = wordLoss(transformed, {layers_.words, layers_.outputBias},
                                    targets.flatten().index_select(0, places), at::Reduction::None);
     return (losses * weights.flatten().index_select(0, places)).sum();
   }
 
   Tensor nextSentenceLoss(const Tensor& x, const Tensor& labels) const {
-    const Tensor pooled = at::tanh(linear(x.select(1, 0), layers_.pooler));
+    const Tensor pooled = ops::tanh(linear(x.select(1, 0), layers_.pooler));
     return at::cross_entropy_loss(linear(pooled, layers_.nextSentence).to(at::kFloat), labels);
   }
 

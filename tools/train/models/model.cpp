@@ -31,8 +31,13 @@ class AfterAccumulation : public torch::autograd::FunctionPostHook {
   std::function<void()> call_;
 };
 
+at::ScalarType scalarTypeOf(Element element) {
+  if (element == Element::kFloat16) return at::kHalf;
+  return element == Element::kBfloat16 ? at::kBFloat16 : at::kFloat;
+}
+
 Tensor viewOf(void* data, Element element, at::IntArrayRef shape) {
-  return at::from_blob(data, shape, element == Element::kBfloat16 ? at::kBFloat16 : at::kFloat);
+  return at::from_blob(data, shape, scalarTypeOf(element));
 }
 
 std::unique_ptr<Network> makeNetwork(NetworkParts parts) {

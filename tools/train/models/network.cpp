@@ -2,14 +2,8 @@
 #include "tools/train/models/network.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
@@ -17,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "tools/train/models/operators.h"
 #include "tools/train/models/recomputed.h"
 
 namespace weft::train {
@@ -36,8 +31,7 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }
 
 Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
-  if (!where.hasBias()) return at::linear(x, at(where.weight));
-  return at::linear(x, at(where.weight), at(where.bias));
+  return ops::linear(x, at(where.weight), where.hasBias() ? at(where.bias) : Tensor());
 }
 
 Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
@@ -46,15 +40,15 @@ Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
 
 Tensor Network::ofInputs(const Tensor& x, const LinearAt& where) const {
   if (parts_.group.isAlone()) return linear(x, where);
-  const Tensor sum = parts_.group.sumOf(at::linear(x, at(where.weight)));
+  const Tensor sum = parts_.group.sumOf(ops::linear(x, at(where.weight)));
   return where.hasBias() ? sum + at(where.bias) : sum;
 }
 
 Tensor Network::wordsOf(size_t words, const Tensor& tokens) const {
-  if (parts_.group.isAlone()) return at::embedding(at(words), tokens);
+  if (parts_.group.isAlone()) return ops::embedding(at(words), tokens);
   const auto [first, end] = rangeOf(shape().vocabulary, parts_.group.part());
   const Tensor isOthers = (tokens < first).logical_or(tokens >= end);
-  const Tensor found = at::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
+  const Tensor found = ops::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
   return parts_.group.sumOf(found.masked_fill(isOthers.unsqueeze(-1), 0));
 }
 
@@ -87,7 +81,7 @@ Tensor Network::nextTokenLoss(const Tensor& x, const LinearAt& output, const Bat
 
 Tensor Network::norm(const Tensor& x, const NormAt& where, double epsilon) const {
   const Tensor& gain = at(where.gain);  // under autocast x may be bf16, and the gain fp32
-  return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, at(where.bias), epsilon);
+  return ops::layerNorm(x.to(gain.scalar_type()), gain, at(where.bias), epsilon);
 }
 
 Tensor Network::projections(const Tensor& x, const LinearAt& where) const {
@@ -106,19 +100,19 @@ Tensor Network::attend(const Tensor& query, const Tensor& key, const Tensor& val
                        const BlockAt& block, const Tensor& hidden, Scores scores) const {
   const double scale =
       scores == Scores::kScaled ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : 1.0;
-  const Tensor products = at::matmul(query * scale, key.transpose(-2, -1))
+  const Tensor products = ops::matmul(query * scale, key.transpose(-2, -1))
                               .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   const int64_t length = query.size(2), ofOthers = parts_.group.part().index * ownHeads();
-  const Tensor weights = dropout_(at::softmax(products, -1), block.layer, DropAt::kAttentionWeights,
+  const Tensor weights = dropout_(ops::softmax(products), block.layer, DropAt::kAttentionWeights,
                                   ofOthers * length * length);
   const Tensor mixed =
-      at::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
+      ops::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
   return dropout_(ofInputs(mixed, block.attention), block.layer, DropAt::kAttention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
-  return dropout_(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
-                  DropAt::kMlp);
+  return dropout_(ofInputs(ops::gelu(outputsOf(x, block.expand), gelu), block.contract),
+                  block.layer, DropAt::kMlp);
 }
 
 Tensor Network::throughBlock(const BlockAt& block, const Tensor& x,

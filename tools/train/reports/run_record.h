@@ -3,16 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace weft::train {
+
+// Of a training in fp16: what the loss was multiplied with, and how many steps were skipped until then.
+struct LossScaling {
+  double scale = 1;
+  int64_t skippedSteps = 0;
+};
 
 struct StepRecord {
   int64_t step = 0;
   double loss = 0, gradientNorm = 0, learningRate = 0;
   double seconds = 0, exposedSeconds = 0;
   double elapsedSeconds = 0;  // since the run began, evaluations and checkpoints included
+  std::optional<LossScaling> scaling = {};
 };
 
 struct EvaluationRecord {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/reports/run_record.h"
+
 namespace weft::train {
 
 // An option of the command line.
@@ -38,6 +40,7 @@ struct Summary {
   double parameters = 0;
   uint64_t weights = 0;                       // fingerprint
   std::optional<double> validationLoss = {};  // the last one
+  std::optional<LossScaling> scaling = {};    // of the last step
 };
 
 }  // namespace weft::train
