@@ -10,6 +10,7 @@
 #include <span>
 
 #include "tools/train/batch.h"
+#include "tools/train/offload_file.h"
 #include "tools/train/parameters.h"
 #include "tools/train/residency.h"
 #include "weft/weft.hpp"
@@ -77,8 +78,8 @@ class Model {
   // training.
   void dropOut(double share, uint64_t seed);
   // From now on forward() keeps of each block what went into it, and backward computes the block
-  // once more. The gradients are the same bits.
-  void recomputeBlocks();
+  // once more. The gradients are the same bits. What went in is in `file` meanwhile, if there is one.
+  void recomputeBlocks(std::shared_ptr<OffloadFile> file = nullptr);
 
   // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no

@@ -173,6 +173,11 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_flag("--recompute", options.recompute,
                "Keep of each block what goes into it alone, and compute the block again in "
                "backward: less memory, the same bits");
+  addChoice(app, "--offload", options.offload, {{"none", false}, {"activations", true}},
+            "Put what --recompute keeps, which this includes, into a file until backward: no "
+            "activations but those of one block stay in memory, and the bits are the same");
+  app.add_option("--offload-dir", options.offloadFolder,
+                 "Folder of that file, on a disk; it has no name there, and goes with the rank");
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
       ->check(CLI::IsMember({"adamw", "lamb", "lans", "sgd"}));
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
@@ -400,6 +405,7 @@ std::string commonSettings(const Options& o) {
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
       "lr "
       "{} warmup {} hold {} to {} decay {} betas {} {} epsilon {} clip {} dropout {} recompute {} "
+      "offload {} "
       "wire {} "
       "bucket {} "
       "optimizer {} "
@@ -410,10 +416,11 @@ std::string commonSettings(const Options& o) {
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
-      o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
-      static_cast<int>(o.params), o.lossScale, o.initialLossScale, o.lossScaleWindow, o.stochastic,
-      o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","),
-      o.readers, o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.pipeline);
+      o.epsilon, o.clip, o.dropout, o.recompute, o.offload, o.wireBf16, o.bucketMb, o.optimizer,
+      o.momentum, static_cast<int>(o.params), o.lossScale, o.initialLossScale, o.lossScaleWindow,
+      o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
+      fmt::join(o.split, ","), o.readers, o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","),
+      o.tensor, o.pipeline);
 }
 
 }  // namespace weft::train

@@ -72,6 +72,8 @@ struct Options {
   double clip = 1.0;
   double dropout = 0;
   bool recompute = false;  // blocks in backward
+  bool offload = false;    // what goes into them, until then
+  std::string offloadFolder = "/var/tmp";
   std::string optimizer = "adamw";
   double momentum = 0.9;    // of sgd
   bool stochastic = false;  // rounding of bf16 weights

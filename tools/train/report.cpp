@@ -71,6 +71,7 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"exposed_ms", s.exposedMs},
       {"wire_bytes_per_parameter", s.wireBytes},
       {"memory_bytes", s.memoryBytes},
+      {"peak_resident_bytes", s.peakResidentBytes},
       {"load_ms", s.loadMs},
       {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
@@ -78,6 +79,11 @@ std::string jsonOf(const Summary& s, const Options& options) {
   if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
+  if (s.offload) {
+    json["offload_bytes"] = s.offload->bytes;
+    json["offload_read_bytes"] = s.offload->readBytes;
+    json["offload_wait_ms"] = s.offload->waitMs;
+  }
   if (s.scaling) {
     json["loss_scale"] = s.scaling->scale;
     json["skipped_steps"] = s.scaling->skippedSteps;
@@ -258,6 +264,12 @@ void Report::printSummary(const Summary& summary) {
         "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
         "took equally long\n",
         100 * *summary.pipelineIdle, 100 * pipelineBubble(options_.pipeline, options_.accumulate)));
+  if (summary.offload)
+    print(fmt::format(
+        "# offload: {:.1f} MB a step put away, {:.1f} MB read back, waited {:.2f} ms for; peak of "
+        "resident memory {:.0f} MB\n",
+        summary.offload->bytes / 1e6, summary.offload->readBytes / 1e6, summary.offload->waitMs,
+        summary.peakResidentBytes / 1e6));
   if (summary.scaling)
     print(fmt::format("# loss scale {:g} in the last step; {} steps were skipped\n",
                       summary.scaling->scale, summary.scaling->skippedSteps));

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -200,6 +201,13 @@ int endEarly(const Options& options, const Trainer& trainer, const Communicator&
   return static_cast<int>(Exit::kPeerLost);
 }
 
+// The most memory that this process has had so far.
+double peakResidentBytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
 void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
                   const PaceMeter& meter, int64_t steps, int threads, Report* report) {
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
@@ -213,6 +221,11 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
   summary.loadMs = trainer.loading().made * msOfStep;
   summary.loadWaitMs = trainer.loading().waited * msOfStep;
+  if (const auto offloaded = trainer.offloaded())
+    summary.offload = {static_cast<double>(offloaded->put) / static_cast<double>(meter.steps()),
+                       static_cast<double>(offloaded->read) / static_cast<double>(meter.steps()),
+                       offloaded->waited * msOfStep};
+  summary.peakResidentBytes = peakResidentBytes();
   summary.weights = weights;
   summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);

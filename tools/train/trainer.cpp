@@ -82,6 +82,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       whole_(parametersOf(options.shape)),
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
+      offload_(options.offload ? std::make_shared<OffloadFile>(options.offloadFolder) : nullptr),
       model_(options.shape, options.bf16 ? Compute::kAutocastBfloat16 : Compute::kAsWeights,
              elementOf(options), Element::kFloat32, shard_.memory(),
              {groups.tensor(), groups.activations(), groups.gradients()}),
@@ -110,7 +111,12 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   });
   gatherLayersInTime();
   model_.dropOut(options.dropout, options.seed);
-  if (options.recompute) model_.recomputeBlocks();
+  if (options.recompute || options.offload) model_.recomputeBlocks(offload_);
+}
+
+std::optional<OffloadFile::Figures> Trainer::offloaded() const {
+  if (!offload_) return {};
+  return offload_->figures();
 }
 
 // In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.

@@ -13,6 +13,7 @@
 #include "tools/train/batch_source.h"
 #include "tools/train/loss_scale.h"
 #include "tools/train/model.h"
+#include "tools/train/offload_file.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
 #include "tools/train/pipeline_schedule.h"
@@ -78,6 +79,8 @@ class Trainer {
   size_t parameters() const { return whole_.size(); }
   // What preparing the batches of the steps took, and how much of it the steps waited for.
   const ReadAhead::Times& loading() const { return ahead_.times(); }
+  // What --offload has put away.
+  std::optional<OffloadFile::Figures> offloaded() const;
   weftShardInfo_t info() const { return shard_.info(); }
   // Collective. Of all weights, equal on all ranks; which have their copies alike, or so says the
   // SharedFailure of all.
@@ -120,6 +123,7 @@ class Trainer {
   Parameters whole_;                         // of the model
   Parameters own_;                           // of this rank's part
   ShardedParameters shard_;
+  std::shared_ptr<OffloadFile> offload_;  // null: none
   Model model_;
   std::optional<TiedEmbedding> tied_;  // where another stage has it, too
   std::vector<Turn> turns_;            // of a step

@@ -174,7 +174,9 @@ void Model::dropOut(double share, uint64_t seed) {
   torch_->dropoutSeed = seed;
 }
 
-void Model::recomputeBlocks() { torch_->network->recomputeBlocks(); }
+void Model::recomputeBlocks(std::shared_ptr<OffloadFile> file) {
+  torch_->network->recomputeBlocks(std::move(file));
+}
 
 void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks)); }
 

@@ -120,12 +120,13 @@ Tensor Network::throughBlock(const BlockAt& block, const Tensor& x,
   return through({block.layer}, x, [&] {
     if (!recomputesBlocks_ || !x.requires_grad()) return compute(x);
     // Another batch may have gone forward until then.
-    return recomputed(x, [this, compute, dropout = dropout_](const Tensor& again) {
+    const auto again = [this, compute, dropout = dropout_](const Tensor& in) {
       const Dropout current = std::exchange(dropout_, dropout);
-      const Tensor y = compute(again);
+      const Tensor y = compute(in);
       dropout_ = current;
       return y;
-    });
+    };
+    return recomputed(x, again, offloadFile_);
   });
 }
 

@@ -17,6 +17,7 @@
 #include "tools/train/models/declaration.h"
 #include "tools/train/models/dropout.h"
 #include "tools/train/models/tensor_group.h"
+#include "tools/train/offload_file.h"
 
 namespace weft::train {
 
@@ -56,8 +57,11 @@ class Network {
   void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
   // What the next batches drop.
   void dropOut(const Dropout& dropout) { dropout_ = dropout; }
-  // Blocks keep what goes into them and no more.
-  void recomputeBlocks() { recomputesBlocks_ = true; }
+  // Blocks keep what goes into them and no more; in a file, if there is one.
+  void recomputeBlocks(std::shared_ptr<OffloadFile> file) {
+    recomputesBlocks_ = true;
+    offloadFile_ = std::move(file);
+  }
   // The last use of parameters in a backward pass is over.
   void backwardEnded();
 
@@ -131,6 +135,7 @@ class Network {
   LayerHooks hooks_;
   Dropout dropout_;
   bool recomputesBlocks_ = false;
+  std::shared_ptr<OffloadFile> offloadFile_;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };
 
