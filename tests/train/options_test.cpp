@@ -291,6 +291,22 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
 }
 
+TEST(Options, AClassificationIsOfSentences) {
+  const Options options =
+      parse({"--model=bert", "--task=classification", "--classes=3", "--valid=dev.tsv"});
+  EXPECT_EQ(options.shape.classes, 3);
+  EXPECT_TRUE(evaluatesSometimes(options));
+  EXPECT_EQ(parse({"--model=bert", "--classes=3"}).shape.classes, 0);
+  EXPECT_EQ(refusal({"--task=classification"}),
+            "--task classification is for BERT and RoBERTa, not for gpt");
+  EXPECT_EQ(refusal({"--task=classification", "--model=bert", "--seq=1"}),
+            "--task classification: --seq 1 has no room for a sentence");
+  EXPECT_EQ(refusal({"--model=bert", "--valid=dev.tsv"}),
+            "--valid is for --task classification; other data is shared out by --split");
+  EXPECT_NE(commonSettings(parse({"--model=bert", "--task=classification"})),
+            commonSettings(parse({"--model=bert"})));
+}
+
 TEST(Options, ALossScaleIsForFp16) {
   const Options options = parse({"--params=fp16", "--loss-scale-window=9"});
   EXPECT_EQ(options.params, Params::kFloat16);

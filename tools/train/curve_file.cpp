@@ -13,13 +13,16 @@
 namespace weft::train {
 
 CurveColumns curveColumnsOf(const Options& options) {
-  return {options.params == Params::kFloat16, options.evalEvery > 0};
+  return {options.params == Params::kFloat16, evaluatesSometimes(options), options.classifies};
 }
 
 std::string curveHead(CurveColumns columns) {
   return std::string("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes") +
          (columns.scalesLoss ? ",loss_scale,skipped_steps" : "") +
-         (columns.evaluates ? ",valid_loss,valid_perplexity\n" : "\n");
+         (columns.evaluates ? ",valid_loss" : "") +
+         (!columns.evaluates   ? "\n"
+          : columns.classifies ? ",valid_accuracy\n"
+                               : ",valid_perplexity\n");
 }
 
 std::string curveBefore(const std::string& path, int64_t step, CurveColumns columns) {

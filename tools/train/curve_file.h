@@ -11,7 +11,7 @@ namespace weft::train {
 
 // What a run has beside what all have.
 struct CurveColumns {
-  bool scalesLoss = false, evaluates = false;
+  bool scalesLoss = false, evaluates = false, classifies = false;
 };
 
 CurveColumns curveColumnsOf(const Options& options);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tools/train/batch.h"
 #include "tools/train/offload_file.h"
@@ -83,12 +84,14 @@ class Model {
 
   // The loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
-  // difference, plus the mean next-sentence loss. 0 where a later stage of a pipeline has it: that gets
+  // difference, plus the mean next-sentence loss; for a classification, the mean over the samples. 0 where a later stage of a pipeline has it: that gets
   // this one's activations, as this one waits for those of the stage before. Several batches may go
   // forward before backward.
   double forward(const Batch& batch);
   // The same for validation: no backward follows.
   double evaluate(const Batch& batch);
+  // Of a classification: what speaks for each class, [samples, classes]. Empty where a later stage has it.
+  std::vector<float> scores(const Batch& batch);
   // Adds `scale` * the gradients of that loss, of the first of the batches that have no backward yet,
   // to the gradients. `scale` counts where the loss is; other stages wait for what the next one sends.
   void backward(double scale);

@@ -124,6 +124,14 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--megatron", options.megatron,
                  "Tokens to learn in place of --data: PREFIX of PREFIX.bin and PREFIX.idx, in the "
                  "order of Megatron's GPT dataset of the same --seed, --split, --seq and samples");
+  addChoice(app, "--task", options.classifies, {{"pretraining", false}, {"classification", true}},
+            "What BERT and RoBERTa learn: hidden words, or the classes of sentences, --data and "
+            "--valid FILE.tsv of SST-2's lines: sentence, tab, label");
+  app.add_option("--classes", options.classes, "Of --task classification: labels are 0, 1, ...")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
+  app.add_option("--valid", options.valid,
+                 "Of --task classification: evaluate on all of this file, each --eval-every steps "
+                 "and at the end");
   app.add_option("--split", options.split,
                  "Shares of training and validation, as Megatron's, e.g. 969,30,1; default 1, with "
                  "--eval-every 95,5")
@@ -345,6 +353,7 @@ ModelShape shapeOf(const Options& o) {
   if (!o.vocabulary.empty()) shape.vocabulary = std::max(shape.vocabulary, kBertVocabulary);
   if (o.vocabularySize > 0) shape.vocabulary = o.vocabularySize;
   shape.rotary = o.rotary;
+  if (o.classifies) shape.classes = o.classes;
   return shape;
 }
 
@@ -376,7 +385,8 @@ Options parseOptions(int argc, const char* const* argv) {
   options.shape = shapeOf(options);
   options.keep = {isKept(options, "state"), isKept(options, "schedule"), isKept(options, "data")};
   if (app.count("--split") == 0)
-    options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};
+    options.split = options.evalEvery > 0 && options.valid.empty() ? std::vector<double>{95, 5}
+                                                                   : std::vector<double>{1, 0};
   if (options.split.size() == 1) options.split.push_back(0);
   validate(options);
   return options;
@@ -396,6 +406,8 @@ Options forRanks(const Options& given, int ranks) {
   return options;
 }
 
+bool evaluatesSometimes(const Options& o) { return o.evalEvery > 0 || !o.valid.empty(); }
+
 RateSchedule rateScheduleOf(const Options& o) {
   return {o.learningRate, o.warmup, o.hold, o.steps, o.decay};
 }
@@ -411,7 +423,8 @@ std::string commonSettings(const Options& o) {
       "optimizer {} "
       "momentum {} params "
       "{} loss scale {} from {} window {} rounding {} "
-      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
+      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} classes {} "
+      "tensor {} "
       "pipeline {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
@@ -420,7 +433,7 @@ std::string commonSettings(const Options& o) {
       o.momentum, static_cast<int>(o.params), o.lossScale, o.initialLossScale, o.lossScaleWindow,
       o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
       fmt::join(o.split, ","), o.readers, o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","),
-      o.tensor, o.pipeline);
+      o.shape.classes, o.tensor, o.pipeline);
 }
 
 }  // namespace weft::train

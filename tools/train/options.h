@@ -30,7 +30,10 @@ struct Options {
 
   // What to learn, and for how long.
   std::string data;
-  std::string megatron;             // prefix of a dataset, in place of `data`
+  std::string megatron;     // prefix of a dataset, in place of `data`
+  bool classifies = false;  // sentences of `data`, as --task says
+  int64_t classes = 2;      // of them
+  std::string valid;        // the file that they are evaluated on; empty = a share of `data`
   std::vector<double> split{1, 0};  // shares of training and validation
   int64_t readers = 0;              // of HDF5 files; 0 = as --help says
   int64_t evalEvery = 0;            // steps; 0 = never
@@ -129,6 +132,9 @@ Options parseOptions(int argc, const char* const* argv);
 // its degrees of tensor and pipeline parallelism a recipe can have. Throws Failure if ranks or batch are not to be
 // divided.
 Options forRanks(const Options& given, int ranks);
+
+// Whether there is something to evaluate, and a time for it.
+bool evaluatesSometimes(const Options& options);
 
 RateSchedule rateScheduleOf(const Options& options);
 

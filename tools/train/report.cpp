@@ -78,7 +78,8 @@ std::string jsonOf(const Summary& s, const Options& options) {
   };
   if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
-  if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
+  if (s.validation) json["validation_loss"] = s.validation->loss;
+  if (s.validation && s.validation->accuracy) json["validation_accuracy"] = *s.validation->accuracy;
   if (s.offload) {
     json["offload_bytes"] = s.offload->bytes;
     json["offload_read_bytes"] = s.offload->readBytes;
@@ -160,16 +161,20 @@ void Report::head(const std::string& line) {
   if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
-std::string Report::columnsOf(const StepReport& r, std::optional<double> evaluation) const {
+std::string Report::columnsOf(const StepReport& r,
+                              const std::optional<Evaluation>& evaluation) const {
   std::string text;
   if (columns_.scalesLoss) text += fmt::format(",{:.17g},{}", r.lossScale, r.skippedSteps);
   if (!columns_.evaluates) return text;
   if (!evaluation) return text + ",,";
-  return text + fmt::format(",{:.17g},{}", *evaluation,
-                            run_.hasPerplexity ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+  text += fmt::format(",{:.17g},", evaluation->loss);
+  if (evaluation->accuracy) text += fmt::format("{:.9g}", *evaluation->accuracy);
+  if (run_.hasPerplexity) text += fmt::format("{:.9g}", std::exp(evaluation->loss));
+  return text;
 }
 
-std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double> evaluation) const {
+std::vector<Scalar> Report::scalarsOf(const StepReport& r,
+                                      const std::optional<Evaluation>& evaluation) const {
   const double tokensPerSecond = run_.tokensPerStep / r.seconds;
   std::vector<Scalar> scalars{{"train/loss", r.loss},
                               {"train/grad_norm", r.gradientNorm},
@@ -185,18 +190,22 @@ std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double>
     scalars.push_back({"train/skipped_steps", static_cast<double>(r.skippedSteps)});
   }
   if (!evaluation) return scalars;
-  scalars.push_back({"valid/loss", *evaluation});
-  if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
+  scalars.push_back({"valid/loss", evaluation->loss});
+  if (evaluation->accuracy) scalars.push_back({"valid/accuracy", *evaluation->accuracy});
+  if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(evaluation->loss)});
   return scalars;
 }
 
-void Report::addEvaluation(int64_t step, double loss) {
-  head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
-                   run_.hasPerplexity ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
+void Report::addEvaluation(int64_t step, const Evaluation& found) {
+  run_.evaluations.push_back({step, found, elapsed()});
+  std::string more;
+  if (found.accuracy) more = fmt::format(", accuracy {:.2f} %", 100 * *found.accuracy);
+  if (run_.hasPerplexity) more = fmt::format(", perplexity {:.3f}", std::exp(found.loss));
+  head(fmt::format("step {}: validation loss {:.4f}{}", step, found.loss, more));
 }
 
-void Report::add(const StepReport& r, std::optional<double> evaluation) {
-  addToRecord(r, evaluation);
+void Report::add(const StepReport& r, const std::optional<Evaluation>& evaluation) {
+  addToRecord(r);
   addToFiles(r, evaluation);
   addLine(r);
   if (!r.overflow.empty())
@@ -206,15 +215,14 @@ void Report::add(const StepReport& r, std::optional<double> evaluation) {
   progress_.show(progressOf(run_, options_.steps, options_.seconds));
 }
 
-void Report::addToRecord(const StepReport& r, std::optional<double> evaluation) {
+void Report::addToRecord(const StepReport& r) {
   run_.steps.push_back(
       {r.step, r.loss, r.gradientNorm, r.learningRate, r.seconds, r.exposedSeconds, elapsed()});
   if (columns_.scalesLoss) run_.steps.back().scaling = {r.lossScale, r.skippedSteps};
-  if (evaluation) run_.evaluations.push_back({r.step, *evaluation, elapsed()});
 }
 
 // What cannot be written any more is told once, and closed.
-void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
+void Report::addToFiles(const StepReport& r, const std::optional<Evaluation>& evaluation) {
   const auto writeLine = [&]() {
     csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
                             r.loss, r.gradientNorm, r.learningRate, run_.tokensPerStep / r.seconds,
@@ -247,7 +255,7 @@ void Report::finish(Summary summary) {
   summary.elapsedSeconds = run_.steps.back().elapsedSeconds;
   summary.teraflops = run_.teraflops(summary.tokensPerSecond);
   if (run_.peakTeraflops > 0) summary.utilization = run_.utilization(summary.tokensPerSecond);
-  if (!run_.evaluations.empty()) summary.validationLoss = run_.evaluations.back().loss;
+  if (!run_.evaluations.empty()) summary.validation = run_.evaluations.back().found;
   summary.scaling = run_.steps.back().scaling;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary, options_)); });
@@ -270,6 +278,9 @@ void Report::printSummary(const Summary& summary) {
         "resident memory {:.0f} MB\n",
         summary.offload->bytes / 1e6, summary.offload->readBytes / 1e6, summary.offload->waitMs,
         summary.peakResidentBytes / 1e6));
+  if (summary.validation && summary.validation->accuracy)
+    print(fmt::format("# accuracy {:.2f} % in the last evaluation\n",
+                      100 * *summary.validation->accuracy));
   if (summary.scaling)
     print(fmt::format("# loss scale {:g} in the last step; {} steps were skipped\n",
                       summary.scaling->scale, summary.scaling->skippedSteps));
@@ -287,7 +298,7 @@ void Report::drawLoss(int ranks) const {
   std::vector<Line> lines{std::move(curve)};
   if (!run_.evaluations.empty()) lines.push_back({"validation", {}});
   for (const EvaluationRecord& each : run_.evaluations)
-    lines.back().points.push_back({static_cast<double>(each.step), each.loss});
+    lines.back().points.push_back({static_cast<double>(each.step), each.found.loss});
   writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
                           "step", "nats a token", std::move(lines)});
 }

@@ -52,8 +52,10 @@ class Report {
   // Failure if another file is there.
   void open(int64_t firstStep);
   void head(const std::string& line);  // one line of comment
-  // `evaluation`: the loss of validation after it, if there was one.
-  void add(const StepReport& report, std::optional<double> evaluation = {});
+  // `evaluation`: of validation after it, if there was one.
+  void add(const StepReport& report, const std::optional<Evaluation>& evaluation = {});
+  // One after the last step, with which it could not be added.
+  void addEvaluation(int64_t step, const Evaluation& found);
   // Completes `summary` with what was added, prints it, writes the JSON file and the page, and draws
   // the curve.
   void finish(Summary summary);
@@ -64,13 +66,14 @@ class Report {
   void print(const std::string& text);
   double elapsed() const;
   bool keep(const std::function<void()>& writing);
-  void addToFiles(const StepReport& report, std::optional<double> evaluation);
-  void addToRecord(const StepReport& report, std::optional<double> evaluation);
+  void addToFiles(const StepReport& report, const std::optional<Evaluation>& evaluation);
+  void addToRecord(const StepReport& report);
   void addLine(const StepReport& report);
-  void addEvaluation(int64_t step, double loss);
   void printSummary(const Summary& summary);
-  std::string columnsOf(const StepReport& report, std::optional<double> evaluation) const;
-  std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
+  std::string columnsOf(const StepReport& report,
+                        const std::optional<Evaluation>& evaluation) const;
+  std::vector<Scalar> scalarsOf(const StepReport& report,
+                                const std::optional<Evaluation>& evaluation) const;
   void drawLoss(int ranks) const;
   void writePage(const Summary& summary) const;
 

@@ -164,11 +164,12 @@ bool isThereToResume(const Options& options, Communicator& team) {
 // All steps until one is the last; the report of that one.
 StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter, Report* report) {
   StepReport last{};
-  const auto take = [&](const std::optional<StepReport>& ended, std::optional<double> loss = {}) {
+  const auto take = [&](const std::optional<StepReport>& ended,
+                        const std::optional<Evaluation>& evaluation = {}) {
     if (!ended) return;
     last = *ended;
     meter.add(last);
-    if (report != nullptr) report->add(last, loss);
+    if (report != nullptr) report->add(last, evaluation);
   };
   const auto isTurn = [&](int64_t every) { return every > 0 && trainer.begun() % every == 0; };
   const auto start = Clock::now();
@@ -177,9 +178,10 @@ StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter,
     const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
     return options.seconds > 0 && elapsed > options.seconds ? Stop::kTimeIsUp : Stop::kNo;
   };
+  const bool evaluatesEnd = options.classifies && trainer.validates();
   while (trainer.begun() < options.steps && last.stop == Stop::kNo) {
     take(trainer.step(wantsStop));
-    if (isTurn(options.evalEvery)) {
+    if (isTurn(options.evalEvery) || (evaluatesEnd && trainer.begun() == options.steps)) {
       const std::optional<StepReport> ended = trainer.finish();
       take(ended, trainer.evaluate());
     }
@@ -188,6 +190,9 @@ StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter,
     trainer.save(options.save, false);
   }
   take(trainer.finish());
+  if (!evaluatesEnd || last.stop != Stop::kTimeIsUp) return last;
+  const Evaluation found = trainer.evaluate();
+  if (report != nullptr) report->addEvaluation(last.step, found);
   return last;
 }
 

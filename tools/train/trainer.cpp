@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "perf/common/report_file.h"
 #include "tools/train/agreement.h"
 #include "tools/train/checkpoint_folder.h"
+#include "tools/train/class_scores.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
 #include "tools/train/part_checkpoints.h"
@@ -77,8 +80,8 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       groups_(groups),
       all_(groups.all()),
       batches_(data.training(samplesPerStep(options, groups))),
-      validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, groups))
-                                        : nullptr),
+      validation_(evaluatesSometimes(options) ? data.validation(samplesPerStep(options, groups))
+                                              : nullptr),
       whole_(parametersOf(options.shape)),
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
@@ -94,7 +97,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       order_(data.order(samplesPerStep(options, groups))),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())) {
   if (validation_)
-    validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
+    validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(evalSteps())));
   const std::string settings = commonSettings(options);
   agree(all_, "command line", fingerprint(std::span<const char>(settings)));
   agree(all_, "training text", data_);
@@ -127,7 +130,13 @@ void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)
   };
   if (options_.initFrom.empty()) return model_.draw(options_.seed, takePart);
   const InitialWeights stored(options_.initFrom, options_.shape);
-  for (size_t i = 0; i < own_.list.size(); ++i) takePart(i, stored.of(own_.inWhole[i]).data());
+  const auto isStored = [&](size_t i) { return stored.has(own_.inWhole[i]); };
+  std::map<size_t, std::vector<float>> drawn;  // a new head
+  model_.draw(options_.seed, [&](size_t i, const float* whole) {
+    if (!isStored(i)) drawn[i].assign(whole, whole + whole_.list[own_.inWhole[i]].size());
+  });
+  for (size_t i = 0; i < own_.list.size(); ++i)
+    takePart(i, isStored(i) ? stored.of(own_.inWhole[i]).data() : drawn[i].data());
 }
 
 void Trainer::shareInitialWeights() {
@@ -310,33 +319,76 @@ double Trainer::meanLoss() const {
                                     "--lr or a longer --warmup",
                                     i / losses, loss, ended_));
   }
-  return meanInOrder(shared_, mine_.size(), losses);
+  return meanInOrder(shared_, mine_.size());
 }
 
 // In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
 // The last stage has them, and all of a tensor group the same.
-double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
-  std::vector<double> inOrder(static_cast<size_t>(dataRanks()) * losses);
+std::vector<const double*> Trainer::microsInOrder(const std::vector<double>& byRank, size_t stride,
+                                                  size_t ofMicro) const {
+  const auto micros = static_cast<size_t>(options_.accumulate);
+  std::vector<const double*> inOrder(static_cast<size_t>(dataRanks()) * micros);
   for (size_t i = 0; i < inOrder.size(); ++i) {
-    const auto batch = static_cast<int64_t>(i / losses);
+    const auto batch = static_cast<int64_t>(i / micros);
     const auto rank = static_cast<size_t>(groups_.rankOf(groups_.part().count() - 1, batch));
-    inOrder[microBatch(i % losses, i / losses)] = byRank[rank * stride + i % losses];
+    inOrder[microBatch(i % micros, i / micros)] = &byRank[rank * stride + i % micros * ofMicro];
   }
-  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
+  return inOrder;
 }
 
-double Trainer::evaluate() {
+double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride) const {
+  const std::vector<const double*> inOrder = microsInOrder(byRank, stride, 1);
+  double sum = 0;
+  for (const double* const each : inOrder) sum += *each;
+  return sum / static_cast<double>(inOrder.size());
+}
+
+int64_t Trainer::evalSteps() const {
+  const auto all = static_cast<int64_t>(validation_->stepsOfAll());
+  return all > 0 ? all : options_.evalBatches;
+}
+
+Evaluation Trainer::evaluate() {
+  const Evaluation found =
+      options_.classifies ? evaluateClasses() : Evaluation{evaluateLosses(), {}};
+  moved_ = shard_.info().wireBytes;  // not the next step's
+  waited_ = model_.waited();
+  return found;
+}
+
+double Trainer::evaluateLosses() {
   const auto micros = static_cast<size_t>(options_.accumulate);
   std::vector<double> mine(micros), all(micros * static_cast<size_t>(all_.size()));
   double sum = 0;
-  for (int64_t i = 0; i < options_.evalBatches; ++i) {
+  for (int64_t i = 0; i < evalSteps(); ++i) {
     for (size_t m = 0; m < micros; ++m) mine[m] = model_.evaluate(validationAhead_->take());
     all_.allGather(mine.data(), all.data(), mine.size());
-    sum += meanInOrder(all, micros, micros);
+    sum += meanInOrder(all, micros);
   }
-  moved_ = shard_.info().wireBytes;  // not the next step's
-  waited_ = model_.waited();
-  return sum / static_cast<double>(options_.evalBatches);
+  return sum / static_cast<double>(evalSteps());
+}
+
+// Sample by sample, so that the sums do not depend on who had which.
+Evaluation Trainer::evaluateClasses() {
+  constexpr size_t kOfSample = sizeof(ClassSums) / sizeof(double);
+  const size_t ofMicro = kOfSample * static_cast<size_t>(options_.batch);
+  std::vector<double> mine(ofMicro * static_cast<size_t>(options_.accumulate));
+  std::vector<double> all(mine.size() * static_cast<size_t>(all_.size()));
+  ClassSums sums;
+  for (int64_t i = 0; i < evalSteps(); ++i) {
+    for (size_t at = 0; at < mine.size(); at += ofMicro) {
+      const Batch batch = validationAhead_->take();
+      const std::vector<float> scores = model_.scores(batch);
+      if (scores.empty()) continue;  // the last stage has them
+      const std::vector<ClassSums> each = judged(scores, batch);
+      std::memcpy(&mine[at], each.data(), ofMicro * sizeof(double));
+    }
+    all_.allGather(mine.data(), all.data(), mine.size());
+    for (const double* const micro : microsInOrder(all, mine.size(), ofMicro))
+      for (size_t at = 0; at < ofMicro; at += kOfSample)
+        sums.add({micro[at], micro[at + 1], micro[at + 2]});
+  }
+  return sums.mean();
 }
 
 Stop Trainer::agreedStop() const {

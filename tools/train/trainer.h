@@ -62,8 +62,10 @@ class Trainer {
 
   // The rest is for between steps, after finish().
 
-  // Collective. The mean loss of --eval-batches of validation, the same ones each time.
-  double evaluate();
+  // Whether there is something to evaluate.
+  bool validates() const { return validation_ != nullptr; }
+  // Collective. The mean loss of --eval-batches of validation, the same ones each time; of a classification all of it.
+  Evaluation evaluate();
   // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
@@ -108,7 +110,12 @@ class Trainer {
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
-  double meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const;
+  int64_t evalSteps() const;
+  double evaluateLosses();
+  Evaluation evaluateClasses();
+  std::vector<const double*> microsInOrder(const std::vector<double>& byRank, size_t stride,
+                                           size_t ofMicro) const;
+  double meanInOrder(const std::vector<double>& byRank, size_t stride) const;
   Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;

@@ -21,6 +21,29 @@ class Bert : public Network {
   Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
+    if (shape().classes > 0) {
+      x = scores(batch, x);
+      return x.dim() == 2 ? classLoss(x, tensorOf(batch.labels, {samples})) : x;
+    }
+    x = body(batch, x);
+    return through({layers_.embeddings, layers_.head}, x, [&] {
+      const Tensor words = maskedWordsLoss(x, tensorOf(batch.targets, {samples, length}));
+      return isRoberta() ? words : words + nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
+    });
+  }
+
+  Tensor scores(const Batch& batch, Tensor x) override {
+    x = body(batch, x);
+    return through({layers_.head}, x, [&] { return classScores(x); });
+  }
+
+ private:
+  bool isRoberta() const { return shape().family == Family::kRoberta; }
+
+  // All but the head.
+  Tensor body(const Batch& batch, Tensor x) {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
     const Tensor used = tensorOf(batch.used, {samples, 1, 1, 1});
     const Tensor padding = at::arange(length, at::kLong) >= used;  // [samples, 1, 1, length]
     x = through({layers_.embeddings}, x, [&] { return embeddings(batch, {samples, length}); });
@@ -29,14 +52,8 @@ class Bert : public Network {
         return shape().preNorm ? preNorm(in, block, padding) : postNorm(in, block, padding);
       });
     }
-    return through({layers_.embeddings, layers_.head}, x, [&] {
-      const Tensor words = maskedWordsLoss(x, tensorOf(batch.targets, {samples, length}));
-      return isRoberta() ? words : words + nextSentenceLoss(x, tensorOf(batch.labels, {samples}));
-    });
+    return x;
   }
-
- private:
-  bool isRoberta() const { return shape().family == Family::kRoberta; }
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
     const Tensor sum = wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
@@ -77,9 +94,20 @@ class Bert : public Network {
     return (losses * weights.flatten().index_select(0, places)).sum();
   }
 
+  Tensor pooledFirst(const Tensor& x) const {
+    return ops::tanh(linear(x.select(1, 0), layers_.pooler));
+  }
+
   Tensor nextSentenceLoss(const Tensor& x, const Tensor& labels) const {
-    const Tensor pooled = ops::tanh(linear(x.select(1, 0), layers_.pooler));
-    return at::cross_entropy_loss(linear(pooled, layers_.nextSentence).to(at::kFloat), labels);
+    return classLoss(linear(pooledFirst(x), layers_.nextSentence).to(at::kFloat), labels);
+  }
+
+  Tensor classScores(const Tensor& x) const {
+    return linear(pooled(pooledFirst(x), layers_.head), layers_.classifier).to(at::kFloat);
+  }
+
+  Tensor classLoss(const Tensor& scores, const Tensor& labels) const {
+    return at::cross_entropy_loss(scores, labels);
   }
 
   BertLayers layers_;

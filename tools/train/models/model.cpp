@@ -196,6 +196,19 @@ double Model::evaluate(const Batch& batch) {
   return torch_->told(torch_->made(batch, torch_->received(batch, false)));
 }
 
+std::vector<float> Model::scores(const Batch& batch) {
+  const at::NoGradGuard noGradient;
+  const Autocast autocast(torch_->autocast);
+  torch_->network->dropOut({});
+  const Tensor out = torch_->network->scores(batch, torch_->received(batch, false));
+  if (!torch_->part.stage.isLast()) {
+    torch_->links.send(out.to(torch_->weights[0].scalar_type()));
+    return {};
+  }
+  const Tensor all = out.contiguous();
+  return {all.data_ptr<float>(), all.data_ptr<float>() + all.numel()};
+}
+
 void Model::backward(double scale) {
   const auto [in, out] = std::move(torch_->inFlight.front());
   torch_->inFlight.pop_front();

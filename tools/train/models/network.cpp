@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "tools/train/models/operators.h"
@@ -26,6 +27,10 @@ Network::Network(NetworkParts parts) : parts_(std::move(parts)) {
     const auto found = std::ranges::find_if(own.layers, isIt);
     inPart_.push_back(found == own.layers.end() ? Layer{} : *found);
   }
+}
+
+Tensor Network::scores(const Batch&, Tensor) {
+  throw std::logic_error("this family classifies nothing");
 }
 
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }

@@ -51,6 +51,8 @@ class Network {
 
   // Of a batch and what the stage before has made of it, what this stage makes: the last one the loss.
   virtual Tensor forward(const Batch& batch, Tensor x) = 0;
+  // The same as far as what a classification says: of the last stage [samples, classes], not normalized.
+  virtual Tensor scores(const Batch& batch, Tensor x);
   // Initial weights in the order of rows that the family wants.
   virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
 
@@ -98,6 +100,8 @@ class Network {
   Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
                    Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
+  // Of what goes into a classifier.
+  Tensor pooled(const Tensor& x, size_t head) const { return dropout_(x, head, DropAt::kMlp); }
   // Of what goes into the first block.
   Tensor embedded(const Tensor& x) const { return dropout_(x, 0, DropAt::kEmbedding); }
 

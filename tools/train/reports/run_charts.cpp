@@ -59,13 +59,17 @@ class StepCharts {
   std::string html_;
 };
 
-std::vector<Point> evaluationsOf(const RunRecord& run, bool asPerplexity) {
+template <class ValueOf>
+std::vector<Point> evaluationsOf(const RunRecord& run, ValueOf valueOf) {
   std::vector<Point> points;
   for (const EvaluationRecord& each : run.evaluations)
-    points.push_back(
-        {static_cast<double>(each.step), asPerplexity ? std::exp(each.loss) : each.loss});
+    points.push_back({static_cast<double>(each.step), valueOf(each.found)});
   return points;
 }
+
+double lossOf(const Evaluation& found) { return found.loss; }
+double perplexityOf(const Evaluation& found) { return std::exp(found.loss); }
+double accuracyOf(const Evaluation& found) { return *found.accuracy; }
 
 }  // namespace
 
@@ -79,15 +83,21 @@ std::string chartsOfLearning(const RunRecord& run, std::optional<double> targetL
     charts.addPlot("Validation loss" + target, {"Validation loss",
                                                 "step",
                                                 "nats",
-                                                {{"", evaluationsOf(run, false), true}},
+                                                {{"", evaluationsOf(run, lossOf), true}},
                                                 false,
                                                 targetLoss});
   if (!run.evaluations.empty() && run.hasPerplexity)
     charts.addPlot("Validation perplexity", {"Validation perplexity",
                                              "step",
                                              "exp(loss)",
-                                             {{"", evaluationsOf(run, true), true}},
+                                             {{"", evaluationsOf(run, perplexityOf), true}},
                                              false});
+  if (!run.evaluations.empty() && run.evaluations.back().found.accuracy)
+    charts.addPlot("Validation accuracy", {"Validation accuracy",
+                                           "step",
+                                           "share",
+                                           {{"", evaluationsOf(run, accuracyOf), true}},
+                                           false});
   charts.add("Gradient norm, before clipping", "norm",
              [](const StepRecord& s) { return s.gradientNorm; });
   if (!run.steps.empty() && run.steps.back().scaling)

@@ -23,9 +23,15 @@ struct StepRecord {
   std::optional<LossScaling> scaling = {};
 };
 
+struct Evaluation {
+  double loss = 0;
+  std::optional<double> accuracy =
+      {};  // of a classification: the share of samples that it gets right
+};
+
 struct EvaluationRecord {
   int64_t step = 0;  // after which it was made
-  double loss = 0;
+  Evaluation found = {};
   double elapsedSeconds = 0;
 };
 

@@ -48,7 +48,7 @@ struct Summary {
   double elapsedSeconds = 0;
   double parameters = 0;
   uint64_t weights = 0;                       // fingerprint
-  std::optional<double> validationLoss = {};  // the last one
+  std::optional<Evaluation> validation = {};  // the last one
   std::optional<LossScaling> scaling = {};    // of the last step
 };
 
