@@ -4,27 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
 
-#include "perf/common/report_file.h"
 #include "tools/train/agreement.h"
-#include "tools/train/checkpoint_folder.h"
-#include "tools/train/class_scores.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
-#include "tools/train/part_checkpoints.h"
-#include "tools/train/position.h"
-#include "tools/train/weights/export.h"
 #include "tools/train/weights/initial_weights.h"
 
 namespace weft::train {
@@ -59,19 +48,6 @@ bool hasMasters(const Options& options) {
 size_t elementBytes(const Options& options) {
   return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
-
-// The same on all ranks.
-struct DamagedCheckpoint : SharedFailure {
-  explicit DamagedCheckpoint(const std::string& why) : SharedFailure(Exit::kData, why) {}
-};
-
-// Files that go at the end of a scope.
-struct Removed {
-  const std::vector<std::string>& files;
-  ~Removed() {
-    for (const std::string& file : files) std::remove(file.c_str());
-  }
-};
 
 }  // namespace
 
@@ -343,168 +319,11 @@ double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride) co
   return sum / static_cast<double>(inOrder.size());
 }
 
-int64_t Trainer::evalSteps() const {
-  const auto all = static_cast<int64_t>(validation_->stepsOfAll());
-  return all > 0 ? all : options_.evalBatches;
-}
-
-Evaluation Trainer::evaluate() {
-  const Evaluation found =
-      options_.classifies ? evaluateClasses() : Evaluation{evaluateLosses(), {}};
-  moved_ = shard_.info().wireBytes;  // not the next step's
-  waited_ = model_.waited();
-  return found;
-}
-
-double Trainer::evaluateLosses() {
-  const auto micros = static_cast<size_t>(options_.accumulate);
-  std::vector<double> mine(micros), all(micros * static_cast<size_t>(all_.size()));
-  double sum = 0;
-  for (int64_t i = 0; i < evalSteps(); ++i) {
-    for (size_t m = 0; m < micros; ++m) mine[m] = model_.evaluate(validationAhead_->take());
-    all_.allGather(mine.data(), all.data(), mine.size());
-    sum += meanInOrder(all, micros);
-  }
-  return sum / static_cast<double>(evalSteps());
-}
-
-// Sample by sample, so that the sums do not depend on who had which.
-Evaluation Trainer::evaluateClasses() {
-  constexpr size_t kOfSample = sizeof(ClassSums) / sizeof(double);
-  const size_t ofMicro = kOfSample * static_cast<size_t>(options_.batch);
-  std::vector<double> mine(ofMicro * static_cast<size_t>(options_.accumulate));
-  std::vector<double> all(mine.size() * static_cast<size_t>(all_.size()));
-  ClassSums sums;
-  for (int64_t i = 0; i < evalSteps(); ++i) {
-    for (size_t at = 0; at < mine.size(); at += ofMicro) {
-      const Batch batch = validationAhead_->take();
-      const std::vector<float> scores = model_.scores(batch);
-      if (scores.empty()) continue;  // the last stage has them
-      const std::vector<ClassSums> each = judged(scores, batch);
-      std::memcpy(&mine[at], each.data(), ofMicro * sizeof(double));
-    }
-    all_.allGather(mine.data(), all.data(), mine.size());
-    for (const double* const micro : microsInOrder(all, mine.size(), ofMicro))
-      for (size_t at = 0; at < ofMicro; at += kOfSample)
-        sums.add({micro[at], micro[at + 1], micro[at + 2]});
-  }
-  return sums.mean();
-}
-
 Stop Trainer::agreedStop() const {
   double most = 0;
   for (size_t i = mine_.size() - 1; i < shared_.size(); i += mine_.size())
     most = std::max(most, shared_[i]);
   return static_cast<Stop>(static_cast<int>(most));
-}
-
-// Parts are saved side by side: none begins before all have finished the save before, so that there
-// is always one that all have.
-void Trainer::save(const std::string& folder, bool wait) {
-  const bool isThere = std::exchange(saved_, ended_) == ended_;
-  try {
-    if (isThere && wait) check(weftShardSaveWait(shard_));
-    if (isThere) return;
-    const std::string own = folderOfPart(folder, groups_.part());
-    check(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
-  } catch (const Error& error) {
-    if (error.result() != weftSystemError) throw;
-    throw SharedFailure(Exit::kCannotWrite, error.what());
-  }
-}
-
-// What a checkpoint says of itself; of one of several parts, also which save it is.
-std::string Trainer::metaOfSave() {
-  if (groups_.part().count() == 1) return textOf(position());
-  check(weftShardSaveWait(shard_));
-  auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  all_.allReduce(&now, 1, weftMax);
-  auto meta = nlohmann::json::parse(textOf(position()));
-  meta["save"] = now;
-  return meta.dump();
-}
-
-std::string Trainer::checkpointIn(const std::string& folder) {
-  const ModelPart part = groups_.part();
-  if (part.count() == 1) return folder;
-  uint64_t save = 0;
-  onRankZero(all_, [&] {
-    save = lastSaveOfAll(folder, part).value();
-    goBackTo(folder, part, save);
-  });
-  all_.broadcast(&save, &save, 1);
-  return pathOfSave(folder, part, save);
-}
-
-std::string Trainer::load(const std::string& checkpoint, bool state) {
-  std::array<char, 4096> meta{};
-  try {
-    const auto load = state ? weftShardLoad : weftShardLoadWeights;
-    check(load(shard_, checkpoint.c_str(), meta.data(), meta.size()));
-  } catch (const Error& error) {
-    if (error.result() == weftSystemError) throw DamagedCheckpoint(error.what());
-    if (error.result() != weftInvalidArgument) throw;
-    throw SharedFailure(Exit::kData, error.what());
-  }
-  return meta.data();
-}
-
-// The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
-// several parts a damaged one is an error, as only the ranks that have it know.
-std::string Trainer::loadLastGood(const std::string& folder, bool state) {
-  if (groups_.part().count() > 1) return load(checkpointIn(folder), state);
-  try {
-    return load(folder, state);
-  } catch (const DamagedCheckpoint& damaged) {
-    std::array<char, 4096> before{};
-    if (all_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
-    all_.broadcast(before.data(), before.data(), before.size());
-    if (before[0] == 0) throw;
-    const std::string meta = load(before.data(), state);
-    onRankZero(all_, [&] {
-      const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
-      fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
-                 before.data(), isOurs ? "; the damaged one is kept with the ending .damaged" : "");
-    });
-    return meta;
-  }
-}
-
-Position Trainer::position() const {
-  Position here{ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
-  if (lossScale_) here.lossScale = lossScale_->state();
-  return here;
-}
-
-void Trainer::resume(const std::string& folder) {
-  goOn(folder, {.state = true, .schedule = true, .data = true});
-  if (isSameFolder(folder, options_.save)) saved_ = ended_;
-}
-
-void Trainer::goOn(const std::string& folder, const Kept& kept) {
-  const Position stored = positionOf(loadLastGood(folder, kept.state), folder);
-  if (kept.data) checkPosition(stored, position(), folder);
-  ended_ = kept.schedule ? stored.step : 0;
-  if (kept.state && stored.lossScale && lossScale_) lossScale_->resume(*stored.lossScale);
-  dataAhead_ = (kept.data ? stored.position : 0) - ended_;
-  ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
-}
-
-// Rank 0 writes it, of what the first rank with each part has written aside under the names that the
-// shard knows.
-void Trainer::exportTo(const std::string& file) {
-  const bool writes = groups_.data().rank() == 0;
-  const std::string target = writes ? tools::ReportFile(file).target() : file;
-  const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
-  const ModelPart own = groups_.part();
-  check(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
-  all_.barrier();
-  onRankZero(all_, [&] {
-    std::vector<std::string> parts;
-    for (int64_t part = 0; part < own.count(); ++part) parts.push_back(asideOf(part));
-    const Removed afterwards{parts};
-    exportWeights(parts, static_cast<size_t>(own.tensor.count), target, options_.shape);
-  });
 }
 
 uint64_t Trainer::fingerprintOf(size_t parameter) const {

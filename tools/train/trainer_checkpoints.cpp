@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer leaves in files, and how it goes on from them.
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "perf/common/report_file.h"
+#include "tools/train/agreement.h"
+#include "tools/train/checkpoint_folder.h"
+#include "tools/train/part_checkpoints.h"
+#include "tools/train/position.h"
+#include "tools/train/trainer.h"
+#include "tools/train/weights/export.h"
+
+namespace weft::train {
+namespace {
+
+// The same on all ranks.
+struct DamagedCheckpoint : SharedFailure {
+  explicit DamagedCheckpoint(const std::string& why) : SharedFailure(Exit::kData, why) {}
+};
+
+// Files that go at the end of a scope.
+struct Removed {
+  const std::vector<std::string>& files;
+  ~Removed() {
+    for (const std::string& file : files) std::remove(file.c_str());
+  }
+};
+
+}  // namespace
+
+// Parts are saved side by side: none begins before all have finished the save before, so that there
+// is always one that all have.
+void Trainer::save(const std::string& folder, bool wait) {
+  const bool isThere = std::exchange(saved_, ended_) == ended_;
+  try {
+    if (isThere && wait) check(weftShardSaveWait(shard_));
+    if (isThere) return;
+    const std::string own = folderOfPart(folder, groups_.part());
+    check(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
+  } catch (const Error& error) {
+    if (error.result() != weftSystemError) throw;
+    throw SharedFailure(Exit::kCannotWrite, error.what());
+  }
+}
+
+// What a checkpoint says of itself; of one of several parts, also which save it is.
+std::string Trainer::metaOfSave() {
+  if (groups_.part().count() == 1) return textOf(position());
+  check(weftShardSaveWait(shard_));
+  auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  all_.allReduce(&now, 1, weftMax);
+  auto meta = nlohmann::json::parse(textOf(position()));
+  meta["save"] = now;
+  return meta.dump();
+}
+
+std::string Trainer::checkpointIn(const std::string& folder) {
+  const ModelPart part = groups_.part();
+  if (part.count() == 1) return folder;
+  uint64_t save = 0;
+  onRankZero(all_, [&] {
+    save = lastSaveOfAll(folder, part).value();
+    goBackTo(folder, part, save);
+  });
+  all_.broadcast(&save, &save, 1);
+  return pathOfSave(folder, part, save);
+}
+
+std::string Trainer::load(const std::string& checkpoint, bool state) {
+  std::array<char, 4096> meta{};
+  try {
+    const auto load = state ? weftShardLoad : weftShardLoadWeights;
+    check(load(shard_, checkpoint.c_str(), meta.data(), meta.size()));
+  } catch (const Error& error) {
+    if (error.result() == weftSystemError) throw DamagedCheckpoint(error.what());
+    if (error.result() != weftInvalidArgument) throw;
+    throw SharedFailure(Exit::kData, error.what());
+  }
+  return meta.data();
+}
+
+// The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
+// several parts a damaged one is an error, as only the ranks that have it know.
+std::string Trainer::loadLastGood(const std::string& folder, bool state) {
+  if (groups_.part().count() > 1) return load(checkpointIn(folder), state);
+  try {
+    return load(folder, state);
+  } catch (const DamagedCheckpoint& damaged) {
+    std::array<char, 4096> before{};
+    if (all_.rank() == 0) checkpointBeforeLast(folder).copy(before.data(), before.size() - 1);
+    all_.broadcast(before.data(), before.data(), before.size());
+    if (before[0] == 0) throw;
+    const std::string meta = load(before.data(), state);
+    onRankZero(all_, [&] {
+      const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
+      fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
+                 before.data(), isOurs ? "; the damaged one is kept with the ending .damaged" : "");
+    });
+    return meta;
+  }
+}
+
+Position Trainer::position() const {
+  Position here{ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
+  if (lossScale_) here.lossScale = lossScale_->state();
+  return here;
+}
+
+void Trainer::resume(const std::string& folder) {
+  goOn(folder, {.state = true, .schedule = true, .data = true});
+  if (isSameFolder(folder, options_.save)) saved_ = ended_;
+}
+
+void Trainer::goOn(const std::string& folder, const Kept& kept) {
+  const Position stored = positionOf(loadLastGood(folder, kept.state), folder);
+  if (kept.data) checkPosition(stored, position(), folder);
+  ended_ = kept.schedule ? stored.step : 0;
+  if (kept.state && stored.lossScale && lossScale_) lossScale_->resume(*stored.lossScale);
+  dataAhead_ = (kept.data ? stored.position : 0) - ended_;
+  ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
+}
+
+// Rank 0 writes it, of what the first rank with each part has written aside under the names that the
+// shard knows.
+void Trainer::exportTo(const std::string& file) {
+  const bool writes = groups_.data().rank() == 0;
+  const std::string target = writes ? tools::ReportFile(file).target() : file;
+  const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
+  const ModelPart own = groups_.part();
+  check(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
+  all_.barrier();
+  onRankZero(all_, [&] {
+    std::vector<std::string> parts;
+    for (int64_t part = 0; part < own.count(); ++part) parts.push_back(asideOf(part));
+    const Removed afterwards{parts};
+    exportWeights(parts, static_cast<size_t>(own.tensor.count), target, options_.shape);
+  });
+}
+
+}  // namespace weft::train
