@@ -322,11 +322,47 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
 }
 
+TEST(Options, AClassificationIsOfSentences) {
+  const Options options =
+      parse({"--model=bert", "--task=classification", "--classes=3", "--valid=dev.tsv"});
+  EXPECT_EQ(options.shape.classes, 3);
+  EXPECT_TRUE(evaluatesSometimes(options));
+  EXPECT_EQ(parse({"--model=bert", "--classes=3"}).shape.classes, 0);
+  EXPECT_EQ(refusal({"--task=classification"}),
+            "--task classification is for BERT and RoBERTa, not for gpt");
+  EXPECT_EQ(refusal({"--task=classification", "--model=bert", "--seq=1"}),
+            "--task classification: --seq 1 has no room for a sentence");
+  EXPECT_EQ(refusal({"--task=classification", "--model=bert", "--pipeline=2", "--virtual-stages=2",
+                     "--layers=4", "--grad-accum=2"}),
+            "--task classification: scores go through each stage once; fix: leave out "
+            "--virtual-stages");
+  EXPECT_EQ(refusal({"--model=bert", "--valid=dev.tsv"}),
+            "--valid is for --task classification; other data is shared out by --split");
+  EXPECT_NE(commonSettings(parse({"--model=bert", "--task=classification"})),
+            commonSettings(parse({"--model=bert"})));
+}
+
+TEST(Options, ALossScaleIsForFp16) {
+  const Options options = parse({"--params=fp16", "--loss-scale-window=9"});
+  EXPECT_EQ(options.params, Params::kFloat16);
+  EXPECT_EQ(options.lossScale, 0);
+  EXPECT_EQ(options.initialLossScale, 65536);
+  EXPECT_EQ(options.lossScaleWindow, 9);
+  EXPECT_EQ(refusal({"--loss-scale=8"}),
+            "--loss-scale is for --params fp16, whose gradients are small");
+  EXPECT_EQ(refusal({"--params=fp16", "--rounding=stochastic"}),
+            "--rounding stochastic is for --params bf16 or bf16-only");
+  EXPECT_EQ(refusal({"--params=fp16", "--dtype=bf16"}),
+            "--dtype bf16 is for fp32 weights; --params of 16 bits need none");
+  EXPECT_NE(refusal({"--params=fp16", "--initial-loss-scale=0"}), "accepted");
+}
+
 TEST(Options, CommonSettingsTellRunsApart) {
   const std::string settings = commonSettings(parse({}));
   EXPECT_EQ(settings, commonSettings(parse({"--csv", "x", "--log-every", "3"})));
-  for (const char* change : {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9",
-                             "--bucket-mb=9", "--model=bert", "--layers=2"}) {
+  for (const char* change :
+       {"--seed=9", "--batch=9", "--lr=9", "--wire=bf16", "--seq=9", "--bucket-mb=9",
+        "--params=fp16", "--initial-loss-scale=4", "--model=bert", "--layers=2"}) {
     EXPECT_NE(settings, commonSettings(parse({change}))) << change;
   }
 }

@@ -18,6 +18,13 @@ TEST(ProgressOfATraining, ComesBack) {
   EXPECT_EQ(back.data, kMine.data);
 }
 
+TEST(ProgressOfATraining, HasTheLossScaleOfFp16) {
+  Position position = kMine;
+  EXPECT_FALSE(positionOf(textOf(position), "folder").lossScale);
+  position.lossScale = LossScale::State{0x1p-1 + 4096, 17, 3};
+  EXPECT_EQ(positionOf(textOf(position), "folder").lossScale, position.lossScale);
+}
+
 TEST(ProgressOfATraining, OfOldCheckpointsIsAsFarInTheData) {
   const Position old = positionOf(R"({"step": 5, "samples_per_step": 32})", "folder");
   EXPECT_EQ(old.position, 5);
@@ -25,7 +32,8 @@ TEST(ProgressOfATraining, OfOldCheckpointsIsAsFarInTheData) {
 }
 
 TEST(ProgressOfATraining, IsNotThatOfOthers) {
-  for (const char* text : {"", "[1]", R"({"rows": 12})", R"({"step": "5", "samples_per_step": 1})"})
+  for (const char* text : {"", "[1]", R"({"rows": 12})", R"({"step": "5", "samples_per_step": 1})",
+                           R"({"step": 5, "samples_per_step": 1, "loss_scale": {"scale": 2}})"})
     EXPECT_THROW(positionOf(text, "folder"), SharedFailure) << text;
 }
 

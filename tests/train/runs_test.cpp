@@ -140,6 +140,40 @@ TEST_F(Runs, WhateverIsShardedTheCurveIsTheSame) {
   EXPECT_EQ(lamb.weights, shardedLamb.weights);
 }
 
+TEST_F(Runs, ActivationsInAFileGiveTheSameBits) {
+  const std::string flags =
+      "--steps 6 --ranks 4 --batch 2 --grad-accum 3 --layers 4 --dropout 0.1 ";
+  for (const char* way : {"--shard zero3", "--tensor 2 --pipeline 2"}) {
+    const Curve kept = train(flags + way);
+    const Curve away = train(
+        fmt::format("{}{} --offload activations --offload-dir {}", flags, way, folder_.path()));
+    EXPECT_EQ(away.losses, kept.losses) << way;
+    EXPECT_EQ(away.norms, kept.norms) << way;
+    EXPECT_EQ(away.weights, kept.weights) << way;
+    const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
+    EXPECT_GT(json.at("offload_bytes"), 2 * 3 * 2 * 32 * 32 * 4 - 1) << "of a stage's blocks";
+    EXPECT_GT(json.at("peak_resident_bytes"), 1e8);
+  }
+}
+
+// The run ends in its first step, and what was saved before stays.
+TEST_F(Runs, ADiskTooSmallForActivationsIsTold) {
+  const std::string disk = folder_ / "disk", save = folder_ / "save";
+  std::filesystem::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "only root mounts";
+  ASSERT_EQ(shell(command("--steps 2 --batch 2 --save " + save)).exitCode, 0);
+  const Outcome outcome = shell(command(
+      fmt::format("--steps 4 --batch 8 --layers 4 --offload activations --offload-dir {}", disk)));
+  ::umount(disk.c_str());
+  EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
+  EXPECT_NE(outcome.output.find("disk: No space left on device; name a folder with room as "
+                                "--offload-dir"),
+            std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(shell(command("--steps 3 --batch 2 --resume " + save)).exitCode, 0);
+}
+
 TEST_F(Runs, ReproducibleOnesAreTheSameBitsOnAnyNumberOfRanks) {
   const std::string flags = "--steps 4 --batch 1 --reproducible ";
   const Curve one = train(flags + "--grad-accum 24");

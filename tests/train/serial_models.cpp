@@ -422,10 +422,49 @@ struct Roberta : SerialModel {
   }
 };
 
+// BERT's, of either order of norms, with a pooled head for classes of sentences.
+struct Classifier : SerialModel {
+  nn::Embedding words, positions, segments;
+  nn::LayerNorm norm;
+  Blocks<SelfAttention> blocks;
+  nn::Linear pooler, classifier;
+  bool isPreNorm;
+
+  explicit Classifier(const ModelShape& shape)
+      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
+        positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
+        segments(register_module("segments", nn::Embedding(2, shape.hidden))),
+        norm(register_module("norm", layerNorm(shape.hidden, 1e-12))),
+        blocks(makeBlocks<SelfAttention>(*this, shape, 1e-12)),
+        pooler(register_module("pooler", nn::Linear(shape.hidden, shape.hidden))),
+        classifier(register_module("classifier", nn::Linear(shape.hidden, shape.classes))),
+        isPreNorm(shape.preNorm) {}
+
+  Tensor loss(const Batch& batch) override {
+    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
+    const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
+    Tensor x = norm(words(turned(batch.tokens, batch)) + positions(places) +
+                    segments(turned(batch.segments, batch)));
+    const Masks masks{{}, padding, drops};
+    x = masks.dropped(x, 0);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (isPreNorm) {
+        x = blocks[i]->afterEachOther(x, masks.of(i));
+        continue;
+      }
+      x = blocks[i]->norm1(x + blocks[i]->attended(x, masks.of(i)));
+      x = blocks[i]->norm2(x + blocks[i]->expanded(x, masks.of(i)));
+    }
+    return functional::cross_entropy(classifier(torch::tanh(pooler(x[0]))),
+                                     torch::tensor(batch.labels));
+  }
+};
+
 }  // namespace
 
 std::shared_ptr<SerialModel> makeSerialModel(const ModelShape& shape) {
   TORCH_CHECK(shape.rotary == Rotary::kPartial, "only partial rotary has a reference");
+  if (shape.classes > 0) return std::make_shared<Classifier>(shape);
   switch (shape.family) {
     case Family::kGptj:
       return std::make_shared<Gptj>(shape);

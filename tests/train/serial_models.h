@@ -28,6 +28,7 @@ class SerialModel : public torch::nn::Module {
   }
 };
 
+// Of a classification: BERT, of either order of norms.
 // Its parameters are in the order and of the shapes of parametersOf(shape). Untied GPTs, pre-LN
 // BERTs and partial rotary of NeoX alone.
 std::shared_ptr<SerialModel> makeSerialModel(const ModelShape& shape);

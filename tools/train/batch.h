@@ -20,7 +20,8 @@ struct Batch {
   // BERT's alone. A sample is [CLS] first [SEP] second [SEP], and padding up to `length`.
   std::vector<int64_t> segments;  // [samples, length]: 0 in the first sentences, 1 in the second
   std::vector<int64_t> used;      // [samples]: tokens before the padding
-  std::vector<int64_t> labels;    // [samples]: 0 = the second follows the first, 1 = it is random
+  std::vector<int64_t> labels;  // [samples]: 0 = the second follows the first, 1 = it is random; or
+                                // of a classification the class, or kNoTarget
 };
 
 }  // namespace weft::train

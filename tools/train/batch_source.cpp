@@ -34,6 +34,8 @@ class NextBytes : public BatchSource {
   Sampler sampler_;
 };
 
+}  // namespace
+
 std::unique_ptr<Vocabulary> vocabularyOf(const Options& options) {
   auto vocabulary =
       options.vocabulary.empty() ? byteVocabulary() : wordPieceVocabulary(options.vocabulary);
@@ -44,8 +46,6 @@ std::unique_ptr<Vocabulary> vocabularyOf(const Options& options) {
   }
   return vocabulary;
 }
-
-}  // namespace
 
 std::unique_ptr<BatchSource> makeBatchSource(const Options& options, std::span<const uint8_t> text,
                                              size_t samplesPerStep) {

@@ -9,6 +9,7 @@
 
 #include "tools/train/batch.h"
 #include "tools/train/options.h"
+#include "tools/train/vocabulary.h"
 
 namespace weft::train {
 
@@ -21,7 +22,12 @@ class BatchSource {
   virtual Batch batch(uint64_t step, uint64_t first, size_t count) const = 0;
   // Tells vocabularies apart.
   virtual uint64_t vocabularyFingerprint() const { return 0; }
+  // How many steps have all samples; 0 if there is no end.
+  virtual uint64_t stepsOfAll() const { return 0; }
 };
+
+// BERT's, of bytes or of its file. Throws Failure if the model has no room for it.
+std::unique_ptr<Vocabulary> vocabularyOf(const Options& options);
 
 // What the model of `options` takes; `samplesPerStep` is the global batch. Throws Failure if the
 // text is too short. Keeps a view of `text`.

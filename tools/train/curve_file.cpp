@@ -12,16 +12,24 @@
 
 namespace weft::train {
 
-std::string curveHead(bool evaluates) {
-  return std::string("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes") +
-         (evaluates ? ",valid_loss,valid_perplexity\n" : "\n");
+CurveColumns curveColumnsOf(const Options& options) {
+  return {options.params == Params::kFloat16, evaluatesSometimes(options), options.classifies};
 }
 
-std::string curveBefore(const std::string& path, int64_t step, bool evaluates) {
+std::string curveHead(CurveColumns columns) {
+  return std::string("step,loss,grad_norm,lr,tokens_per_s,step_ms,exposed_ms,wire_bytes") +
+         (columns.scalesLoss ? ",loss_scale,skipped_steps" : "") +
+         (columns.evaluates ? ",valid_loss" : "") +
+         (!columns.evaluates   ? "\n"
+          : columns.classifies ? ",valid_accuracy\n"
+                               : ",valid_perplexity\n");
+}
+
+std::string curveBefore(const std::string& path, int64_t step, CurveColumns columns) {
   std::error_code error;
   if (step == 0 || !std::filesystem::is_regular_file(path, error)) return {};
   std::ifstream file(path);
-  std::string line, kept = curveHead(evaluates);
+  std::string line, kept = curveHead(columns);
   if (!std::getline(file, line)) return {};
   if (line + '\n' != kept) {
     throw Failure(Exit::kData,

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 void checkReports(const Options& options) {
   if (!options.resume.empty())
     static_cast<void>(
-        curveBefore(options.csv, std::numeric_limits<int64_t>::max(), options.evalEvery > 0));
+        curveBefore(options.csv, std::numeric_limits<int64_t>::max(), curveColumnsOf(options)));
   for (const std::string& path : {options.csv, options.json, options.svg, options.report})
     if (!path.empty()) tools::ReportFile tried(path);
   if (!options.tensorboard.empty()) checkEventFolder(options.tensorboard);

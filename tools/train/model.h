@@ -8,15 +8,17 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "tools/train/batch.h"
+#include "tools/train/offload_file.h"
 #include "tools/train/parameters.h"
 #include "tools/train/residency.h"
 #include "weft/weft.hpp"
 
 namespace weft::train {
 
-enum class Element { kFloat32, kBfloat16 };
+enum class Element { kFloat32, kBfloat16, kFloat16 };
 
 // Where one parameter lies.
 struct ParameterMemory {
@@ -25,8 +27,8 @@ struct ParameterMemory {
 };
 
 // Of matrix products. With autocast to bf16 they take bf16 copies of fp32 weights; weights,
-// gradients, the residual stream and the loss stay fp32. Weights that are bf16 themselves need no
-// autocast: then everything but the loss is bf16.
+// gradients, the residual stream and the loss stay fp32. Weights that are bf16 or fp16 themselves
+// need no autocast: then everything but the loss is of their type, computed in fp32 and rounded where that is fp16.
 enum class Compute { kAsWeights, kAutocastBfloat16 };
 
 // Around each use of a layer, on the thread of the pass. `before` may still bring the layer's
@@ -84,17 +86,21 @@ class Model {
   // training.
   void dropOut(double share, uint64_t seed);
   // From now on forward() keeps of each block what went into it, and backward computes the block
-  // once more. The gradients are the same bits.
-  void recomputeBlocks();
+  // once more. The gradients are the same bits. What went in is in `file` meanwhile, if there is one.
+  void recomputeBlocks(std::shared_ptr<OffloadFile> file = nullptr);
 
   // Of one of this stage's runs of layers, its own-th: the loss of a batch, in nats: GPT's and NeoX's mean over all tokens; for BERT, the mean over
   // the samples of each one's mean masked-LM loss, so that how a batch is split over ranks makes no
-  // difference, plus the mean next-sentence loss. 0 where a later run has it: the stage that has that gets
+  // difference, plus the mean next-sentence loss; for a classification, the mean over the samples. 0 where a later
+  // run has it: the stage that has that gets
   // this one's activations, as this one waits for those of the run before. Several batches may go
   // forward before backward.
   double forward(const Batch& batch, int64_t own = 0);
   // The same for validation: no backward follows.
   double evaluate(const Batch& batch, int64_t own = 0);
+  // Of a classification, whose stages have one run each: what speaks for each class, [samples, classes].
+  // Empty where a later stage has it.
+  std::vector<float> scores(const Batch& batch);
   // Adds `scale` * the gradients of that loss, of the first of the batches that have no backward through
   // this run yet, to the gradients. `scale` counts where the loss is; other runs wait for what the next one sends.
   void backward(double scale, int64_t own = 0);

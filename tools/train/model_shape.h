@@ -33,6 +33,8 @@ struct ModelShape {
   bool preNorm = true;  // BERT: LayerNorm before attention and MLP, not after the sum
   Rotary rotary = Rotary::kPartial;
   int64_t window = 256;  // GPT-Neo: tokens that every second block looks back on, its own included
+  int64_t classes =
+      0;  // of sentences, which BERT's head tells apart; 0 = it is that of pre-training
 
   bool operator==(const ModelShape&) const = default;
 };

@@ -16,6 +16,7 @@
 #include "perf/common/command_line.h"
 #include "tools/train/choice_option.h"
 #include "tools/train/failure.h"
+#include "tools/train/loss_scale.h"
 #include "tools/train/options_check.h"
 #include "tools/train/parallel_options.h"
 #include "tools/train/parts_of_model.h"
@@ -101,6 +102,14 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--megatron", options.megatron,
                  "Tokens to learn in place of --data: PREFIX of PREFIX.bin and PREFIX.idx, in the "
                  "order of Megatron's GPT dataset of the same --seed, --split, --seq and samples");
+  addChoice(app, "--task", options.classifies, {{"pretraining", false}, {"classification", true}},
+            "What BERT and RoBERTa learn: hidden words, or the classes of sentences, --data and "
+            "--valid FILE.tsv of SST-2's lines: sentence, tab, label");
+  app.add_option("--classes", options.classes, "Of --task classification: labels are 0, 1, ...")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
+  app.add_option("--valid", options.valid,
+                 "Of --task classification: evaluate on all of this file, each --eval-every steps "
+                 "and at the end");
   app.add_option("--split", options.split,
                  "Shares of training and validation, as Megatron's, e.g. 969,30,1; default 1, with "
                  "--eval-every 95,5")
@@ -150,9 +159,26 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_flag("--recompute", options.recompute,
                "Keep of each block what goes into it alone, and compute the block again in "
                "backward: less memory, the same bits");
+  addChoice(app, "--offload", options.offload, {{"none", false}, {"activations", true}},
+            "Put what --recompute keeps, which this includes, into a file until backward: no "
+            "activations but those of one block stay in memory, and the bits are the same");
+  app.add_option("--offload-dir", options.offloadFolder,
+                 "Folder of that file, on a disk; it has no name there, and goes with the rank");
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
       ->check(CLI::IsMember({"adamw", "lamb", "lans", "sgd"}));
   app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
+}
+
+void addLossScale(CLI::App& app, Options& options) {
+  app.add_option("--loss-scale", options.lossScale,
+                 "Of --params fp16: losses are multiplied with it, and steps whose gradients "
+                 "overflow are skipped; 0 = halved then, and doubled after --loss-scale-window "
+                 "steps without")
+      ->check(tools::natural(LossScale::kMost));
+  app.add_option("--initial-loss-scale", options.initialLossScale, "What it begins with")
+      ->check(CLI::Range(LossScale::kLeast, LossScale::kMost));
+  app.add_option("--loss-scale-window", options.lossScaleWindow, "Good steps before it doubles")
+      ->check(tools::positive());
 }
 
 void addPrecision(CLI::App& app, Options& options) {
@@ -161,9 +187,11 @@ void addPrecision(CLI::App& app, Options& options) {
   addChoice(app, "--params", options.params,
             {{"fp32", Params::kFloat32},
              {"bf16", Params::kBfloat16},
-             {"bf16-only", Params::kBfloat16Only}},
-            "Weights of the model: bf16 ones are rounded from fp32 weights in the optimizer's "
-            "state, bf16-only ones are all that there is");
+             {"bf16-only", Params::kBfloat16Only},
+             {"fp16", Params::kFloat16}},
+            "Weights of the model, and what it computes with: bf16 and fp16 ones are rounded from "
+            "fp32 weights in the optimizer's state, bf16-only ones are all that there is");
+  addLossScale(app, options);
   addChoice(app, "--rounding", options.stochastic, {{"nearest", false}, {"stochastic", true}},
             "Of bf16 weights");
   addChoice(app, "--wire", options.wireBf16, isBf16, "Of gradients while they travel");
@@ -291,6 +319,7 @@ ModelShape shapeOf(const Options& o) {
   if (!o.vocabulary.empty()) shape.vocabulary = std::max(shape.vocabulary, kBertVocabulary);
   if (o.vocabularySize > 0) shape.vocabulary = o.vocabularySize;
   shape.rotary = o.rotary;
+  if (o.classifies) shape.classes = o.classes;
   return shape;
 }
 
@@ -335,7 +364,8 @@ Options parseOptions(int argc, const char* const* argv) {
   options.shape = shapeOf(options);
   options.keep = {isKept(options, "state"), isKept(options, "schedule"), isKept(options, "data")};
   if (app.count("--split") == 0)
-    options.split = options.evalEvery > 0 ? std::vector<double>{95, 5} : std::vector<double>{1, 0};
+    options.split = options.evalEvery > 0 && options.valid.empty() ? std::vector<double>{95, 5}
+                                                                   : std::vector<double>{1, 0};
   if (options.split.size() == 1) options.split.push_back(0);
   validate(options);
   return options;
@@ -348,6 +378,8 @@ Options forRanks(const Options& given, int ranks) {
   return options;
 }
 
+bool evaluatesSometimes(const Options& o) { return o.evalEvery > 0 || !o.valid.empty(); }
+
 RateSchedule rateScheduleOf(const Options& o) {
   return {o.learningRate, o.warmup, o.hold, o.steps, o.decay};
 }
@@ -357,22 +389,25 @@ std::string commonSettings(const Options& o) {
       "steps {} seconds {} seed {} model {} {}x{}x{}x{} rotary {} vocab {} {} dtype {} batch {}x{} "
       "lr "
       "{} warmup {} hold {} to {} decay {} betas {} {} epsilon {} clip {} dropout {} recompute {} "
+      "offload {} "
       "wire {} "
       "bucket {} "
       "optimizer {} "
       "momentum {} params "
-      "{} rounding {} "
-      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} tensor {} "
+      "{} loss scale {} from {} window {} rounding {} "
+      "shard {} reproducible {} threads {} split {} readers {} eval {} {} keep {} classes {} "
+      "tensor {} "
       "sequence {} "
       "pipeline {} virtual {} measured {}",
       o.steps, o.seconds, o.seed, o.model, o.shape.layers, o.shape.hidden, o.shape.heads, o.length,
       static_cast<int>(o.rotary), o.vocabulary, o.shape.vocabulary, o.bf16, o.batch, o.accumulate,
       o.learningRate, o.warmup, o.hold, static_cast<int>(o.decay), o.weightDecay, o.beta1, o.beta2,
-      o.epsilon, o.clip, o.dropout, o.recompute, o.wireBf16, o.bucketMb, o.optimizer, o.momentum,
-      static_cast<int>(o.params), o.stochastic, o.shard, o.reproducible,
-      o.reproducible ? std::max(o.threads, 1) : 0, fmt::join(o.split, ","), o.readers, o.evalEvery,
-      o.evalBatches, fmt::join(o.keepNames, ","), o.tensor, o.sequenceParallel, o.pipeline,
-      o.virtualStages, o.partitionIsMeasured);
+      o.epsilon, o.clip, o.dropout, o.recompute, o.offload, o.wireBf16, o.bucketMb, o.optimizer,
+      o.momentum, static_cast<int>(o.params), o.lossScale, o.initialLossScale, o.lossScaleWindow,
+      o.stochastic, o.shard, o.reproducible, o.reproducible ? std::max(o.threads, 1) : 0,
+      fmt::join(o.split, ","), o.readers, o.evalEvery, o.evalBatches, fmt::join(o.keepNames, ","),
+      o.shape.classes, o.tensor, o.sequenceParallel, o.pipeline, o.virtualStages,
+      o.partitionIsMeasured);
 }
 
 }  // namespace weft::train

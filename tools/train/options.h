@@ -12,9 +12,9 @@
 
 namespace weft::train {
 
-// What the model's weights are: bf16 ones are rounded from fp32 weights of the optimizer, or are
+// What the model's weights are: those of 16 bits are rounded from fp32 weights of the optimizer, or are
 // all that there is.
-enum class Params { kFloat32, kBfloat16, kBfloat16Only };
+enum class Params { kFloat32, kBfloat16, kBfloat16Only, kFloat16 };
 
 // Of the checkpoint that a training starts from; its weights in any case.
 struct Kept {
@@ -30,7 +30,10 @@ struct Options {
 
   // What to learn, and for how long.
   std::string data;
-  std::string megatron;             // prefix of a dataset, in place of `data`
+  std::string megatron;     // prefix of a dataset, in place of `data`
+  bool classifies = false;  // sentences of `data`, as --task says
+  int64_t classes = 2;      // of them
+  std::string valid;        // the file that they are evaluated on; empty = a share of `data`
   std::vector<double> split{1, 0};  // shares of training and validation
   int64_t readers = 0;              // of HDF5 files; 0 = as --help says
   int64_t evalEvery = 0;            // steps; 0 = never
@@ -51,6 +54,9 @@ struct Options {
   ModelShape shape{};          // what all of these come to
   bool bf16 = false;           // autocast of matrix products
   Params params = Params::kFloat32;
+  double lossScale = 0;  // of fp16 weights; 0 = dynamic, which
+  double initialLossScale = 65536;
+  int64_t lossScaleWindow = 2000;  // doubles after so many good steps
 
   // The batch of one rank, and how often it is repeated before a step.
   int64_t batch = 8;
@@ -69,6 +75,8 @@ struct Options {
   double clip = 1.0;
   double dropout = 0;
   bool recompute = false;  // blocks in backward
+  bool offload = false;    // what goes into them, until then
+  std::string offloadFolder = "/var/tmp";
   std::string optimizer = "adamw";
   double momentum = 0.9;    // of sgd
   bool stochastic = false;  // rounding of bf16 weights
@@ -128,6 +136,9 @@ Options parseOptions(int argc, const char* const* argv);
 // its degrees of tensor and pipeline parallelism a recipe can have. Throws Failure if ranks or batch are not to be
 // divided.
 Options forRanks(const Options& given, int ranks);
+
+// Whether there is something to evaluate, and a time for it.
+bool evaluatesSometimes(const Options& options);
 
 RateSchedule rateScheduleOf(const Options& options);
 

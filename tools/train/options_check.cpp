@@ -29,7 +29,8 @@ void validateData(const Options& options) {
                                             "is made of",
                                             options.vocabularySize, kBytes));
   const bool sharesNothing = options.split.size() < 2 || !(options.split[0] > 0);
-  if (sharesNothing || (options.evalEvery > 0 && !(options.split[1] > 0)))
+  const bool needsShare = options.evalEvery > 0 && options.valid.empty();
+  if (sharesNothing || (needsShare && !(options.split[1] > 0)))
     throw Failure(Exit::kUsage,
                   fmt::format("--split {}: it is the shares of training and validation, such as "
                               "95,5, and with --eval-every both are above 0",
@@ -44,6 +45,22 @@ void validateData(const Options& options) {
     throw Failure(Exit::kUsage,
                   "--scaling keeps the batch of a rank, --global-batch that of all "
                   "ranks; leave one out");
+}
+
+void validateTask(const Options& options) {
+  if (options.classifies && !fillsMasks(options.shape.family))
+    throw Failure(
+        Exit::kUsage,
+        fmt::format("--task classification is for BERT and RoBERTa, not for {}", options.model));
+  if (options.classifies && options.length < 2)
+    throw Failure(Exit::kUsage, "--task classification: --seq 1 has no room for a sentence");
+  if (options.classifies && options.virtualStages > 1)
+    throw Failure(Exit::kUsage,
+                  "--task classification: scores go through each stage once; fix: leave out "
+                  "--virtual-stages");
+  if (!options.classifies && !options.valid.empty())
+    throw Failure(Exit::kUsage,
+                  "--valid is for --task classification; other data is shared out by --split");
 }
 
 void validateReport(const Options& options) {
@@ -109,6 +126,7 @@ bool isKept(const Options& options, const char* what) {
 void validate(const Options& options) {
   validateShape(options);
   validateData(options);
+  validateTask(options);
   validateReport(options);
   validateStart(options);
   validateParts(options);
@@ -125,11 +143,15 @@ void validate(const Options& options) {
                   "--independent ranks would overwrite each other's files; leave out "
                   "--save, --resume, --start-from and --export");
   }
-  if (options.stochastic && options.params == Params::kFloat32) {
+  if (options.stochastic &&
+      (options.params == Params::kFloat32 || options.params == Params::kFloat16)) {
     throw Failure(Exit::kUsage, "--rounding stochastic is for --params bf16 or bf16-only");
   }
   if (options.bf16 && options.params != Params::kFloat32) {
-    throw Failure(Exit::kUsage, "--dtype bf16 is for fp32 weights; --params bf16 ones need none");
+    throw Failure(Exit::kUsage, "--dtype bf16 is for fp32 weights; --params of 16 bits need none");
+  }
+  if (options.lossScale > 0 && options.params != Params::kFloat16) {
+    throw Failure(Exit::kUsage, "--loss-scale is for --params fp16, whose gradients are small");
   }
   if (options.ranks > 0 && !options.scaling.empty()) {
     throw Failure(Exit::kUsage, "--scaling starts its own ranks; leave out --ranks");

@@ -8,6 +8,15 @@
 #include "tools/train/agreement.h"
 
 namespace weft::train {
+namespace {
+
+std::optional<LossScale::State> lossScaleIn(const nlohmann::json& stored) {
+  if (!stored.contains("loss_scale")) return {};
+  const nlohmann::json& scale = stored.at("loss_scale");
+  return LossScale::State{scale.at("scale"), scale.at("good_steps"), scale.at("skipped_steps")};
+}
+
+}  // namespace
 
 std::string textOf(const Position& p) {
   nlohmann::json text{{"step", p.step},
@@ -15,6 +24,10 @@ std::string textOf(const Position& p) {
                       {"samples_per_step", p.samplesPerStep},
                       {"data", p.data}};
   if (!p.order.empty()) text["order"] = p.order;
+  if (p.lossScale)
+    text["loss_scale"] = {{"scale", p.lossScale->scale},
+                          {"good_steps", p.lossScale->goodSteps},
+                          {"skipped_steps", p.lossScale->skippedSteps}};
   return text.dump();
 }
 
@@ -23,8 +36,12 @@ Position positionOf(const std::string& text, const std::string& folder) {
   const nlohmann::json stored = nlohmann::json::parse(text, nullptr, false);
   try {
     const int64_t step = stored.at("step");
-    return {step, stored.value("position", step), stored.at("samples_per_step"),
-            stored.value("data", ""), stored.value("order", "")};
+    return {step,
+            stored.value("position", step),
+            stored.at("samples_per_step"),
+            stored.value("data", ""),
+            stored.value("order", ""),
+            lossScaleIn(stored)};
   } catch (const nlohmann::json::exception&) {
     throw SharedFailure(Exit::kData, fmt::format("{} holds no checkpoint of weft-train", folder));
   }

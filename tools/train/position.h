@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "tools/train/loss_scale.h"
 
 namespace weft::train {
 
@@ -14,6 +17,7 @@ struct Position {
   int64_t samplesPerStep = 0;  // of all ranks
   std::string data;            // its fingerprint; empty if a checkpoint does not say
   std::string order = {};  // in which it is learned, where that may be chosen; empty: it may not
+  std::optional<LossScale::State> lossScale = {};  // of a training in fp16
 };
 
 std::string textOf(const Position& position);

@@ -11,7 +11,6 @@
 
 #include "perf/common/machine.h"
 #include "perf/common/program.h"
-#include "tools/train/curve_file.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/pipeline_schedule.h"
 #include "tools/train/reports/model_flops.h"
@@ -72,13 +71,24 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"exposed_ms", s.exposedMs},
       {"wire_bytes_per_parameter", s.wireBytes},
       {"memory_bytes", s.memoryBytes},
+      {"peak_resident_bytes", s.peakResidentBytes},
       {"load_ms", s.loadMs},
       {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
   if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
-  if (s.validationLoss) json["validation_loss"] = *s.validationLoss;
+  if (s.validation) json["validation_loss"] = s.validation->loss;
+  if (s.validation && s.validation->accuracy) json["validation_accuracy"] = *s.validation->accuracy;
+  if (s.offload) {
+    json["offload_bytes"] = s.offload->bytes;
+    json["offload_read_bytes"] = s.offload->readBytes;
+    json["offload_wait_ms"] = s.offload->waitMs;
+  }
+  if (s.scaling) {
+    json["loss_scale"] = s.scaling->scale;
+    json["skipped_steps"] = s.scaling->skippedSteps;
+  }
   for (const Setting& each : options.settings) json["settings"][each.name] = each.value;
   // A file's name need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
@@ -106,16 +116,17 @@ Report::Report(const Options& options, int ranks)
     : options_(options),
       out_(tools::besides({options.csv, options.json, options.svg, options.report})),
       progress_(!options.quiet, STDERR_FILENO),
-      run_(emptyRecord(options, ranks)) {}
+      run_(emptyRecord(options, ranks)),
+      columns_(curveColumnsOf(options)) {}
 
 void Report::open(int64_t firstStep) {
   begun_ = std::chrono::steady_clock::now();
   if (!options_.tensorboard.empty()) events_.emplace(options_.tensorboard, firstStep);
   if (options_.csv.empty()) return;
-  const std::string before = curveBefore(options_.csv, firstStep, options_.evalEvery > 0);
+  const std::string before = curveBefore(options_.csv, firstStep, columns_);
   if (before.empty()) {
     csv_.emplace(options_.csv);
-    csv_->write(curveHead(options_.evalEvery > 0));
+    csv_->write(curveHead(columns_));
     return;
   }
   tools::ReportFile(options_.csv).write(before);
@@ -150,14 +161,20 @@ void Report::head(const std::string& line) {
   if (!options_.quiet) print(fmt::format("# {}\n", line));
 }
 
-std::string Report::columnsOf(std::optional<double> evaluation) const {
-  if (options_.evalEvery == 0) return {};
-  if (!evaluation) return ",,";
-  return fmt::format(",{:.17g},{}", *evaluation,
-                     run_.hasPerplexity ? fmt::format("{:.9g}", std::exp(*evaluation)) : "");
+std::string Report::columnsOf(const StepReport& r,
+                              const std::optional<Evaluation>& evaluation) const {
+  std::string text;
+  if (columns_.scalesLoss) text += fmt::format(",{:.17g},{}", r.lossScale, r.skippedSteps);
+  if (!columns_.evaluates) return text;
+  if (!evaluation) return text + ",,";
+  text += fmt::format(",{:.17g},", evaluation->loss);
+  if (evaluation->accuracy) text += fmt::format("{:.9g}", *evaluation->accuracy);
+  if (run_.hasPerplexity) text += fmt::format("{:.9g}", std::exp(evaluation->loss));
+  return text;
 }
 
-std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double> evaluation) const {
+std::vector<Scalar> Report::scalarsOf(const StepReport& r,
+                                      const std::optional<Evaluation>& evaluation) const {
   const double tokensPerSecond = run_.tokensPerStep / r.seconds;
   std::vector<Scalar> scalars{{"train/loss", r.loss},
                               {"train/grad_norm", r.gradientNorm},
@@ -168,38 +185,49 @@ std::vector<Scalar> Report::scalarsOf(const StepReport& r, std::optional<double>
                               {"perf/step_ms", r.seconds * 1e3},
                               {"comm/exposed_ms", r.exposedSeconds * 1e3}};
   if (run_.peakTeraflops > 0) scalars.push_back({"perf/mfu", run_.utilization(tokensPerSecond)});
+  if (columns_.scalesLoss) {
+    scalars.push_back({"train/loss_scale", r.lossScale});
+    scalars.push_back({"train/skipped_steps", static_cast<double>(r.skippedSteps)});
+  }
   if (!evaluation) return scalars;
-  scalars.push_back({"valid/loss", *evaluation});
-  if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(*evaluation)});
+  scalars.push_back({"valid/loss", evaluation->loss});
+  if (evaluation->accuracy) scalars.push_back({"valid/accuracy", *evaluation->accuracy});
+  if (run_.hasPerplexity) scalars.push_back({"valid/perplexity", std::exp(evaluation->loss)});
   return scalars;
 }
 
-void Report::addEvaluation(int64_t step, double loss) {
-  head(fmt::format("step {}: validation loss {:.4f}{}", step, loss,
-                   run_.hasPerplexity ? fmt::format(", perplexity {:.3f}", std::exp(loss)) : ""));
+void Report::addEvaluation(int64_t step, const Evaluation& found) {
+  run_.evaluations.push_back({step, found, elapsed()});
+  std::string more;
+  if (found.accuracy) more = fmt::format(", accuracy {:.2f} %", 100 * *found.accuracy);
+  if (run_.hasPerplexity) more = fmt::format(", perplexity {:.3f}", std::exp(found.loss));
+  head(fmt::format("step {}: validation loss {:.4f}{}", step, found.loss, more));
 }
 
-void Report::add(const StepReport& r, std::optional<double> evaluation) {
-  addToRecord(r, evaluation);
+void Report::add(const StepReport& r, const std::optional<Evaluation>& evaluation) {
+  addToRecord(r);
   addToFiles(r, evaluation);
   addLine(r);
+  if (!r.overflow.empty())
+    head(fmt::format("step {}: skipped, as the gradient of {} overflowed at loss scale {:g}",
+                     r.step, r.overflow, r.lossScale));
   if (evaluation) addEvaluation(r.step, *evaluation);
   progress_.show(progressOf(run_, options_.steps, options_.seconds));
 }
 
-void Report::addToRecord(const StepReport& r, std::optional<double> evaluation) {
+void Report::addToRecord(const StepReport& r) {
   run_.steps.push_back(
       {r.step, r.loss, r.gradientNorm, r.learningRate, r.seconds, r.exposedSeconds, elapsed()});
-  if (evaluation) run_.evaluations.push_back({r.step, *evaluation, elapsed()});
+  if (columns_.scalesLoss) run_.steps.back().scaling = {r.lossScale, r.skippedSteps};
 }
 
 // What cannot be written any more is told once, and closed.
-void Report::addToFiles(const StepReport& r, std::optional<double> evaluation) {
+void Report::addToFiles(const StepReport& r, const std::optional<Evaluation>& evaluation) {
   const auto writeLine = [&]() {
     csv_->write(fmt::format("{},{:.17g},{:.17g},{:.9g},{:.1f},{:.3f},{:.3f},{:.3f}{}\n", r.step,
                             r.loss, r.gradientNorm, r.learningRate, run_.tokensPerStep / r.seconds,
                             r.seconds * 1e3, r.exposedSeconds * 1e3, r.wireBytes,
-                            columnsOf(evaluation)));
+                            columnsOf(r, evaluation)));
   };
   if (csv_ && !keep(writeLine)) csv_.reset();
   const auto writeScalars = [&]() { events_->write(r.step, scalarsOf(r, evaluation)); };
@@ -227,7 +255,8 @@ void Report::finish(Summary summary) {
   summary.elapsedSeconds = run_.steps.back().elapsedSeconds;
   summary.teraflops = run_.teraflops(summary.tokensPerSecond);
   if (run_.peakTeraflops > 0) summary.utilization = run_.utilization(summary.tokensPerSecond);
-  if (!run_.evaluations.empty()) summary.validationLoss = run_.evaluations.back().loss;
+  if (!run_.evaluations.empty()) summary.validation = run_.evaluations.back().found;
+  summary.scaling = run_.steps.back().scaling;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary, options_)); });
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
@@ -244,6 +273,18 @@ void Report::printSummary(const Summary& summary) {
                     "took equally long\n",
                     100 * *summary.pipelineIdle,
                     100 * pipelineBubble(anyPartOf(options_).stage, options_.accumulate)));
+  if (summary.offload)
+    print(fmt::format(
+        "# offload: {:.1f} MB a step put away, {:.1f} MB read back, waited {:.2f} ms for; peak of "
+        "resident memory {:.0f} MB\n",
+        summary.offload->bytes / 1e6, summary.offload->readBytes / 1e6, summary.offload->waitMs,
+        summary.peakResidentBytes / 1e6));
+  if (summary.validation && summary.validation->accuracy)
+    print(fmt::format("# accuracy {:.2f} % in the last evaluation\n",
+                      100 * *summary.validation->accuracy));
+  if (summary.scaling)
+    print(fmt::format("# loss scale {:g} in the last step; {} steps were skipped\n",
+                      summary.scaling->scale, summary.scaling->skippedSteps));
   print(fmt::format(
       "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
       "communication exposed {:.1f} %, weights {:016x}\n",
@@ -258,7 +299,7 @@ void Report::drawLoss(int ranks) const {
   std::vector<Line> lines{std::move(curve)};
   if (!run_.evaluations.empty()) lines.push_back({"validation", {}});
   for (const EvaluationRecord& each : run_.evaluations)
-    lines.back().points.push_back({static_cast<double>(each.step), each.loss});
+    lines.back().points.push_back({static_cast<double>(each.step), each.found.loss});
   writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
                           "step", "nats a token", std::move(lines)});
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perf/common/report_file.h"
+#include "tools/train/curve_file.h"
 #include "tools/train/options.h"
 #include "tools/train/reports/event_file.h"
 #include "tools/train/reports/progress_line.h"
@@ -51,8 +52,10 @@ class Report {
   // Failure if another file is there.
   void open(int64_t firstStep);
   void head(const std::string& line);  // one line of comment
-  // `evaluation`: the loss of validation after it, if there was one.
-  void add(const StepReport& report, std::optional<double> evaluation = {});
+  // `evaluation`: of validation after it, if there was one.
+  void add(const StepReport& report, const std::optional<Evaluation>& evaluation = {});
+  // One after the last step, with which it could not be added.
+  void addEvaluation(int64_t step, const Evaluation& found);
   // Completes `summary` with what was added, prints it, writes the JSON file and the page, and draws
   // the curve.
   void finish(Summary summary);
@@ -63,13 +66,14 @@ class Report {
   void print(const std::string& text);
   double elapsed() const;
   bool keep(const std::function<void()>& writing);
-  void addToFiles(const StepReport& report, std::optional<double> evaluation);
-  void addToRecord(const StepReport& report, std::optional<double> evaluation);
+  void addToFiles(const StepReport& report, const std::optional<Evaluation>& evaluation);
+  void addToRecord(const StepReport& report);
   void addLine(const StepReport& report);
-  void addEvaluation(int64_t step, double loss);
   void printSummary(const Summary& summary);
-  std::string columnsOf(std::optional<double> evaluation) const;
-  std::vector<Scalar> scalarsOf(const StepReport& report, std::optional<double> evaluation) const;
+  std::string columnsOf(const StepReport& report,
+                        const std::optional<Evaluation>& evaluation) const;
+  std::vector<Scalar> scalarsOf(const StepReport& report,
+                                const std::optional<Evaluation>& evaluation) const;
   void drawLoss(int ranks) const;
   void writePage(const Summary& summary) const;
 
@@ -77,6 +81,7 @@ class Report {
   std::FILE* out_;
   ProgressLine progress_;
   RunRecord run_;
+  const CurveColumns columns_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<tools::ReportStream> csv_;
   std::optional<EventFile> events_;

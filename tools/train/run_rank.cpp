@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -62,6 +63,8 @@ const char* weightsInWords(const Options& options) {
     case Params::kBfloat16:
       return options.stochastic ? "bf16 rounded stochastically from fp32"
                                 : "bf16 rounded from fp32";
+    case Params::kFloat16:
+      return "fp16 rounded from fp32";
     case Params::kBfloat16Only:
       return options.stochastic ? "bf16 alone, rounded stochastically" : "bf16 alone";
     default:
@@ -155,11 +158,12 @@ bool isThereToResume(const Options& options, Communicator& team) {
 // All steps until one is the last; the report of that one.
 StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter, Report* report) {
   StepReport last{};
-  const auto take = [&](const std::optional<StepReport>& ended, std::optional<double> loss = {}) {
+  const auto take = [&](const std::optional<StepReport>& ended,
+                        const std::optional<Evaluation>& evaluation = {}) {
     if (!ended) return;
     last = *ended;
     meter.add(last);
-    if (report != nullptr) report->add(last, loss);
+    if (report != nullptr) report->add(last, evaluation);
   };
   const auto isTurn = [&](int64_t every) { return every > 0 && trainer.begun() % every == 0; };
   const auto start = Clock::now();
@@ -168,9 +172,10 @@ StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter,
     const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
     return options.seconds > 0 && elapsed > options.seconds ? Stop::kTimeIsUp : Stop::kNo;
   };
+  const bool evaluatesEnd = options.classifies && trainer.validates();
   while (trainer.begun() < options.steps && last.stop == Stop::kNo) {
     take(trainer.step(wantsStop));
-    if (isTurn(options.evalEvery)) {
+    if (isTurn(options.evalEvery) || (evaluatesEnd && trainer.begun() == options.steps)) {
       const std::optional<StepReport> ended = trainer.finish();
       take(ended, trainer.evaluate());
     }
@@ -179,6 +184,9 @@ StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter,
     trainer.save(options.save, false);
   }
   take(trainer.finish());
+  if (!evaluatesEnd || last.stop != Stop::kTimeIsUp) return last;
+  const Evaluation found = trainer.evaluate();
+  if (report != nullptr) report->addEvaluation(last.step, found);
   return last;
 }
 
@@ -190,6 +198,13 @@ int endEarly(const Options& options, const Trainer& trainer, const Communicator&
   if (world.rank() == 0)
     fmt::print(stderr, "weft-train: ended by SIGTERM after {} steps: {}\n", trainer.begun(), what);
   return static_cast<int>(Exit::kPeerLost);
+}
+
+// The most memory that this process has had so far.
+double peakResidentBytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
 void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
@@ -205,6 +220,11 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
   summary.loadMs = trainer.loading().made * msOfStep;
   summary.loadWaitMs = trainer.loading().waited * msOfStep;
+  if (const auto offloaded = trainer.offloaded())
+    summary.offload = {static_cast<double>(offloaded->put) / static_cast<double>(meter.steps()),
+                       static_cast<double>(offloaded->read) / static_cast<double>(meter.steps()),
+                       offloaded->waited * msOfStep};
+  summary.peakResidentBytes = peakResidentBytes();
   summary.weights = weights;
   summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);

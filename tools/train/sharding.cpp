@@ -17,6 +17,11 @@ int optimizerOf(const std::string& name) {
   return name == "sgd" ? weftOptSgd : weftOptAdamW;
 }
 
+weftDataType_t parameterTypeOf(Params params) {
+  if (params == Params::kFloat16) return weftFloat16;
+  return params == Params::kFloat32 ? weftFloat32 : weftBfloat16;
+}
+
 int localRanksOf(const Communicator& team) {
   int rank = 0, ranks = 1;
   check(weftCommLocalRank(team, &rank, &ranks), team);
@@ -30,7 +35,7 @@ weftShardConfig_t configOf(const Options& options, ParallelGroups& groups) {
   config.paramDegree = degrees.param;
   config.gradDegree = degrees.grad;
   config.stateDegree = degrees.state;
-  config.paramType = options.params == Params::kFloat32 ? weftFloat32 : weftBfloat16;
+  config.paramType = parameterTypeOf(options.params);
   config.gradType = weftFloat32;
   config.wireType = options.wireBf16 ? weftBfloat16 : weftFloat32;
   config.master = options.params != Params::kBfloat16Only;
@@ -61,6 +66,7 @@ unsigned flagsOf(const Parameters& all, size_t i, const ModelPart& part) {
 }  // namespace
 
 Element elementOf(const Options& options) {
+  if (options.params == Params::kFloat16) return Element::kFloat16;
   return options.params == Params::kFloat32 ? Element::kFloat32 : Element::kBfloat16;
 }
 

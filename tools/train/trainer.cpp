@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -29,6 +30,17 @@ size_t samplesPerStep(const Options& options, ParallelGroups& groups) {
   return static_cast<size_t>(options.batch * options.accumulate * groups.data().size());
 }
 
+std::optional<LossScale> lossScaleOf(const Options& options) {
+  if (options.params != Params::kFloat16) return {};
+  return options.lossScale > 0
+             ? LossScale::fixed(options.lossScale)
+             : LossScale::dynamic(options.initialLossScale, options.lossScaleWindow);
+}
+
+bool hasMasters(const Options& options) {
+  return options.params == Params::kBfloat16 || options.params == Params::kFloat16;
+}
+
 size_t elementBytes(const Options& options) {
   return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
 }
@@ -40,23 +52,25 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       groups_(groups),
       all_(groups.all()),
       batches_(data.training(samplesPerStep(options, groups))),
-      validation_(options.evalEvery > 0 ? data.validation(samplesPerStep(options, groups))
-                                        : nullptr),
+      validation_(evaluatesSometimes(options) ? data.validation(samplesPerStep(options, groups))
+                                              : nullptr),
       whole_(parametersOf(options.shape)),
       own_(parametersOf(options.shape, groups.part())),
       shard_(options, groups, own_),
+      offload_(options.offload ? std::make_shared<OffloadFile>(options.offloadFolder) : nullptr),
       model_(options.shape, computeOf(options), elementOf(options), Element::kFloat32,
              shard_.memory(), groups.model(options.sequenceParallel)),
       turns_(oneForwardOneBackward(groups.part().stage, options.accumulate)),
       together_(microsTogether(groups.part().stage)),
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
+      lossScale_(lossScaleOf(options)),
       data_(data.fingerprint()),
       order_(data.order(samplesPerStep(options, groups))),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())),
       held_(ahead_, groups.part().stage.virtuals) {
   if (validation_)
-    validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(options.evalBatches)));
+    validationAhead_.emplace(batchesOf(*validation_, static_cast<uint64_t>(evalSteps())));
   const std::string settings = commonSettings(options);
   agree(all_, "command line", fingerprint(std::span<const char>(settings)));
   agree(all_, "training text", data_);
@@ -67,7 +81,12 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
   model_.onGradient([this](size_t parameter) { takeGradient(parameter); });
   gatherLayersInTime();
   model_.dropOut(options.dropout, options.seed);
-  if (options.recompute) model_.recomputeBlocks();
+  if (options.recompute || options.offload) model_.recomputeBlocks(offload_);
+}
+
+std::optional<OffloadFile::Figures> Trainer::offloaded() const {
+  if (!offload_) return {};
+  return offload_->figures();
 }
 
 // In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.
@@ -78,7 +97,13 @@ void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)
   };
   if (options_.initFrom.empty()) return model_.draw(options_.seed, takePart);
   const InitialWeights stored(options_.initFrom, options_.shape);
-  for (size_t i = 0; i < own_.list.size(); ++i) takePart(i, stored.of(own_.inWhole[i]).data());
+  const auto isStored = [&](size_t i) { return stored.has(own_.inWhole[i]); };
+  std::map<size_t, std::vector<float>> drawn;  // a new head
+  model_.draw(options_.seed, [&](size_t i, const float* whole) {
+    if (!isStored(i)) drawn[i].assign(whole, whole + whole_.list[own_.inWhole[i]].size());
+  });
+  for (size_t i = 0; i < own_.list.size(); ++i)
+    takePart(i, isStored(i) ? stored.of(own_.inWhole[i]).data() : drawn[i].data());
 }
 
 void Trainer::shareInitialWeights() {
@@ -86,7 +111,7 @@ void Trainer::shareInitialWeights() {
     visitInitialWeights([this](size_t i, const float* weights) { model_.set(i, weights); });
   check(weftShardStart(shard_, 0));
   weightsFingerprint("initial weights");
-  if (options_.params == Params::kBfloat16) shareFp32Weights();
+  if (hasMasters(options_)) shareFp32Weights();
 }
 
 // What the optimizer steps begins with the draw itself, not with what its rounding has left.
@@ -130,7 +155,8 @@ std::optional<StepReport> Trainer::finish() {
   check(weftStreamSynchronize(stream_), all_);
 
   const double loss = meanLoss();
-  throwIfNotFinite(stats);
+  const double scale = lossScale();
+  const std::string overflow = settleScale(stats);
   const uint64_t moved = shard_.info().wireBytes - std::exchange(moved_, shard_.info().wireBytes);
   const double seconds = secondsSince(std::exchange(since_, Clock::now()));
   const StepReport report{ended_,
@@ -141,14 +167,32 @@ std::optional<StepReport> Trainer::finish() {
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(shard_.info().elements),
                           model_.waited() - std::exchange(waited_, model_.waited()),
-                          agreedStop()};
+                          agreedStop(),
+                          scale,
+                          lossScale_ ? lossScale_->state().skippedSteps : 0,
+                          overflow};
   ++ended_;
   underWay_ = false;
   return report;
 }
 
-void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
-  if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) return;
+// All ranks have the same statistics, and so the same scale. A gradient that overflows in fp16 has cost
+// the step, and is told; where no smaller scale would help it is an error.
+std::string Trainer::settleScale(const weftStepStats_t& stats) {
+  if (stats.nonFinite == 0 && std::isfinite(stats.gradientNorm)) {
+    if (lossScale_) lossScale_->stepped();
+    return {};
+  }
+  const std::string where = whereNotFinite(stats);
+  if (lossScale_ && stats.skipped != 0 && lossScale_->overflowed()) return where;
+  throw SharedFailure(
+      Exit::kData,
+      fmt::format("the gradient of {} is not finite at step {}{}: try a smaller --lr or a longer "
+                  "--warmup",
+                  where, ended_, lossScale_ ? ", whatever the loss scale" : ""));
+}
+
+std::string Trainer::whereNotFinite(const weftStepStats_t& stats) const {
   std::string who = "some parameter";
   if (stats.badPart >= 0) {
     const ModelPart part = groups_.part().at(stats.badPart);
@@ -156,11 +200,7 @@ void Trainer::throwIfNotFinite(const weftStepStats_t& stats) const {
   }
   if (stats.badRank >= 0)  // none, where a sum overflowed
     who += fmt::format(" on rank {}", groups_.rankOf(stats.badPart, stats.badRank));
-  throw SharedFailure(
-      Exit::kData,
-      fmt::format("the gradient of {} is not finite at step {}: try a smaller --lr or a longer "
-                  "--warmup",
-                  who, ended_));
+  return who;
 }
 
 // Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
@@ -185,6 +225,7 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   args.learningRate = rate();
   args.weightDecay = options_.weightDecay;
   args.clipNorm = options_.clip;
+  args.lossScale = lossScale();
   args.microSteps = static_cast<int>(options_.accumulate / together_);
   args.divisor = static_cast<double>(dataRanks()) * static_cast<double>(options_.accumulate);
   return args;
@@ -235,7 +276,7 @@ void Trainer::backward(const Turn& turn) {
     check(weftStepBegin(shard_, &args));
   }
   isComplete_ = place + 1 == together_;
-  model_.backward(1.0, turn.own);
+  model_.backward(lossScale(), turn.own);
   if (!isComplete_ || turn.own > 0) return;
   if (tied_) {
     tied_->passed(isLastStep);
@@ -264,37 +305,28 @@ double Trainer::meanLoss() const {
                                     "--lr or a longer --warmup",
                                     i / losses, loss, ended_));
   }
-  return meanInOrder(shared_, mine_.size(), losses);
+  return meanInOrder(shared_, mine_.size());
 }
 
 // In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
 // The last stage has them, and all of a tensor group the same.
-double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const {
-  std::vector<double> inOrder(static_cast<size_t>(dataRanks()) * losses);
+std::vector<const double*> Trainer::microsInOrder(const std::vector<double>& byRank, size_t stride,
+                                                  size_t ofMicro) const {
+  const auto micros = static_cast<size_t>(options_.accumulate);
+  std::vector<const double*> inOrder(static_cast<size_t>(dataRanks()) * micros);
   for (size_t i = 0; i < inOrder.size(); ++i) {
-    const auto batch = static_cast<int64_t>(i / losses);
+    const auto batch = static_cast<int64_t>(i / micros);
     const auto rank = static_cast<size_t>(groups_.rankOf(groups_.part().count() - 1, batch));
-    inOrder[microBatch(i % losses, i / losses)] = byRank[rank * stride + i % losses];
+    inOrder[microBatch(i % micros, i / micros)] = &byRank[rank * stride + i % micros * ofMicro];
   }
-  return std::accumulate(inOrder.begin(), inOrder.end(), 0.0) / static_cast<double>(inOrder.size());
+  return inOrder;
 }
 
-double Trainer::evaluate() {
-  const auto micros = static_cast<size_t>(options_.accumulate);
-  const PipelineStage& stage = groups_.part().stage;
-  std::vector<double> mine(micros), all(micros * static_cast<size_t>(all_.size()));
-  HeldBatches held(*validationAhead_, stage.virtuals);
-  const std::vector<Turn> turns = forwards(stage, options_.accumulate);
+double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride) const {
+  const std::vector<const double*> inOrder = microsInOrder(byRank, stride, 1);
   double sum = 0;
-  for (int64_t i = 0; i < options_.evalBatches; ++i) {
-    for (const auto& [pass, micro, own] : turns)
-      mine[static_cast<size_t>(micro)] = model_.evaluate(held.of(micro, own), own);
-    all_.allGather(mine.data(), all.data(), mine.size());
-    sum += meanInOrder(all, micros, micros);
-  }
-  moved_ = shard_.info().wireBytes;  // not the next step's
-  waited_ = model_.waited();
-  return sum / static_cast<double>(options_.evalBatches);
+  for (const double* const each : inOrder) sum += *each;
+  return sum / static_cast<double>(inOrder.size());
 }
 
 Stop Trainer::agreedStop() const {

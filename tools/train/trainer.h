@@ -7,11 +7,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/train/batch_source.h"
 #include "tools/train/held_batches.h"
+#include "tools/train/loss_scale.h"
 #include "tools/train/model.h"
+#include "tools/train/offload_file.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
 #include "tools/train/pipeline_schedule.h"
@@ -37,6 +40,10 @@ struct StepReport {
   double wireBytes;         // that this rank moved, for each parameter
   double stageWaitSeconds;  // that it waited for other stages of a pipeline
   Stop stop;                // the same on all ranks: some rank wanted it in this step
+  double lossScale;         // that it was made with; 1 but for fp16
+  int64_t skippedSteps;     // ever, this one included
+  std::string
+      overflow;  // where a gradient was too large for fp16, so that it was skipped; or empty
 };
 
 class Trainer {
@@ -50,14 +57,16 @@ class Trainer {
   // last, because some rank wanted to stop, no other is begun. `wantsStop` is asked late in the step.
   std::optional<StepReport> step(const std::function<Stop()>& wantsStop);
   // Collective. Ends the step that is under way, if one is. Throws SharedFailure on every rank, as
-  // step() does, if some loss or the norm is not finite.
+  // step() does, if some loss or the norm is not finite, which of fp16 gradients a smaller loss scale comes before.
   std::optional<StepReport> finish();
   int64_t begun() const { return ended_ + (underWay_ ? 1 : 0); }  // steps, ever
 
   // The rest is for between steps, after finish().
 
-  // Collective. The mean loss of --eval-batches of validation, the same ones each time.
-  double evaluate();
+  // Whether there is something to evaluate.
+  bool validates() const { return validation_ != nullptr; }
+  // Collective. The mean loss of --eval-batches of validation, the same ones each time; of a classification all of it.
+  Evaluation evaluate();
   // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
@@ -73,6 +82,8 @@ class Trainer {
   size_t parameters() const { return whole_.size(); }
   // What preparing the batches of the steps took, and how much of it the steps waited for.
   const ReadAhead::Times& loading() const { return ahead_.times(); }
+  // What --offload has put away.
+  std::optional<OffloadFile::Figures> offloaded() const;
   weftShardInfo_t info() const { return shard_.info(); }
   // Collective. Of all weights, equal on all ranks; which have their copies alike, or so says the
   // SharedFailure of all.
@@ -96,11 +107,18 @@ class Trainer {
   void agreeOnCopies(const std::string& which);
   std::string checkpointIn(const std::string& folder);
   std::string metaOfSave();
-  void throwIfNotFinite(const weftStepStats_t& stats) const;
+  std::string settleScale(const weftStepStats_t& stats);
+  std::string whereNotFinite(const weftStepStats_t& stats) const;
+  double lossScale() const { return lossScale_ ? lossScale_->value() : 1; }
   double rate() const;
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
-  double meanInOrder(const std::vector<double>& byRank, size_t stride, size_t losses) const;
+  int64_t evalSteps() const;
+  double evaluateLosses();
+  Evaluation evaluateClasses();
+  std::vector<const double*> microsInOrder(const std::vector<double>& byRank, size_t stride,
+                                           size_t ofMicro) const;
+  double meanInOrder(const std::vector<double>& byRank, size_t stride) const;
   Stop agreedStop() const;
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
@@ -115,6 +133,7 @@ class Trainer {
   Parameters whole_;                         // of the model
   Parameters own_;                           // of this rank's part
   ShardedParameters shard_;
+  std::shared_ptr<OffloadFile> offload_;  // null: none
   Model model_;
   std::optional<TiedEmbedding> tied_;  // where another stage has it, too
   std::vector<Turn> turns_;            // of a step
@@ -126,7 +145,8 @@ class Trainer {
                                 // micro-batch, and whether it wants to stop
   std::vector<double> shared_;  // everybody's, by rank
   Stream stream_;
-  std::vector<size_t> late_;  // gradients that are ready, without overlap
+  std::optional<LossScale> lossScale_;  // of fp16
+  std::vector<size_t> late_;            // gradients that are ready, without overlap
   uint64_t moved_ = 0;
   double waited_ = 0;      // for other stages, before this step
   int64_t ended_ = 0;      // steps

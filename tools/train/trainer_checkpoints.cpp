@@ -109,7 +109,9 @@ std::string Trainer::loadLastGood(const std::string& folder, bool state) {
 }
 
 Position Trainer::position() const {
-  return {ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
+  Position here{ended_, ended_ + dataAhead_, globalBatch(), fmt::format("{:016x}", data_), order_};
+  if (lossScale_) here.lossScale = lossScale_->state();
+  return here;
 }
 
 void Trainer::resume(const std::string& folder) {
@@ -121,6 +123,7 @@ void Trainer::goOn(const std::string& folder, const Kept& kept) {
   const Position stored = positionOf(loadLastGood(folder, kept.state), folder);
   if (kept.data) checkPosition(stored, position(), folder);
   ended_ = kept.schedule ? stored.step : 0;
+  if (kept.state && stored.lossScale && lossScale_) lossScale_->resume(*stored.lossScale);
   dataAhead_ = (kept.data ? stored.position : 0) - ended_;
   ahead_.startAt(static_cast<uint64_t>((ended_ + dataAhead_) * options_.accumulate));
 }

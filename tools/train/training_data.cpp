@@ -86,7 +86,9 @@ std::unique_ptr<BertShards> shardsOf(const Options& options) {
 }  // namespace
 
 TrainingData::TrainingData(const Options& options) : options_(options) {
-  if (!options.megatron.empty())
+  if (options.classifies)
+    readSentences();
+  else if (!options.megatron.empty())
     tokens_ = std::make_unique<MegatronData>(options.megatron);
   else if (isBertShards(options.data))
     shards_ = shardsOf(options);
@@ -97,7 +99,25 @@ TrainingData::TrainingData(const Options& options) : options_(options) {
     throw Failure(Exit::kUsage, "--readers is for --data of HDF5 files; leave it out");
 }
 
+// Where no file is kept for validation, the last share of the sentences is.
+void TrainingData::readSentences() {
+  sentences_ = readLabelledSentences(options_.data, options_.classes);
+  if (!options_.valid.empty()) {
+    validSentences_ = readLabelledSentences(options_.valid, options_.classes);
+    return;
+  }
+  const SequenceRange kept = shareOf(sentences_.size(), options_.split, kValidation);
+  const auto from = sentences_.begin() + static_cast<ptrdiff_t>(kept.begin);
+  validSentences_.assign(from, sentences_.begin() + static_cast<ptrdiff_t>(kept.end));
+  const SequenceRange learned = shareOf(sentences_.size(), options_.split, kTraining);
+  sentences_.resize(learned.end);
+  if (learned.end == 0 || (options_.evalEvery > 0 && kept.begin == kept.end))
+    throw Failure(Exit::kData,
+                  fmt::format("{} has too few sentences for the shares of --split", options_.data));
+}
+
 uint64_t TrainingData::fingerprint() const {
+  if (options_.classifies) return fingerprintOf(sentences_);
   if (shards_) return shards_->fingerprint();
   return tokens_ ? tokens_->fingerprint() : train::fingerprint(std::span<const uint8_t>(text_));
 }
@@ -106,6 +126,9 @@ std::string TrainingData::description() const {
   if (shards_)
     return fmt::format("{}, {} samples in {} HDF5 files", options_.data, shards_->samples(),
                        shards_->files());
+  if (options_.classifies)
+    return fmt::format("{}, {} sentences of {} classes, and {} to evaluate", options_.data,
+                       sentences_.size(), options_.classes, validSentences_.size());
   if (!tokens_) return fmt::format("{}, {} bytes", options_.data, text_.size());
   return fmt::format("{}, {} tokens in {} sequences", tokens_->file(), tokens_->tokens(),
                      tokens_->index().lengths.size());
@@ -127,6 +150,12 @@ std::unique_ptr<BatchSource> TrainingData::validation(size_t samplesPerStep) con
 
 std::unique_ptr<BatchSource> TrainingData::source(size_t share, size_t samplesPerStep,
                                                   uint64_t samples) const {
+  using Order = LabelledSamples::Order;
+  if (options_.classifies)
+    return std::make_unique<LabelledSamples>(
+        vocabularyOf(options_), share == kTraining ? sentences_ : validSentences_,
+        static_cast<size_t>(options_.length), samplesPerStep, options_.seed,
+        share == kTraining ? Order::kShuffled : Order::kAsTheyAre);
   const SequenceRange part = shareOf(units(), options_.split, share);
   if (tokens_)
     return std::make_unique<MegatronSamples>(options_, *tokens_, part, samplesPerStep, samples);

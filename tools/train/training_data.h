@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learned from: a text, the tokens of a Megatron dataset or BERT's shards; and which part of it is kept for
+// What is learned from: a text, the tokens of a Megatron dataset, BERT's shards or sentences with labels; and which part of it is kept for
 // validation.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "tools/train/batch_source.h"
 #include "tools/train/bert_shards.h"
+#include "tools/train/labelled_sentences.h"
 #include "tools/train/megatron_data.h"
 #include "tools/train/options.h"
 
@@ -31,6 +32,7 @@ class TrainingData {
   std::unique_ptr<BatchSource> validation(size_t samplesPerStep) const;
 
  private:
+  void readSentences();
   std::unique_ptr<BatchSource> source(size_t share, size_t samplesPerStep, uint64_t samples) const;
   size_t readers(size_t samplesPerStep) const;
   uint64_t units() const;  // that --split gives shares of
@@ -39,6 +41,7 @@ class TrainingData {
   std::vector<uint8_t> text_;
   std::unique_ptr<MegatronData> tokens_;
   std::unique_ptr<BertShards> shards_;
+  std::vector<LabelledSentence> sentences_, validSentences_;
 };
 
 }  // namespace weft::train

@@ -23,6 +23,10 @@ TEST(ProgressLine, SaysMoreWhereThereIsRoom) {
   Progress noPeak = kHalf;
   noPeak.utilization.reset();
   EXPECT_TRUE(progressText(noPeak, 200).ends_with("0.0123 TFLOP/s"));
+  Progress fp16 = kHalf;
+  fp16.scaling = {65536, 3};
+  EXPECT_EQ(progressText(fp16, 75),
+            "50 of 200 steps (25 %), 1:02:03 left, loss 2.5000, scale 65536, 3 skipped");
   EXPECT_EQ(progressText(kHalf, 50), "50 of 200 steps (25 %), 1:02:03 left, loss 2.5000");
   EXPECT_EQ(progressText(kHalf, 49), "50 of 200 steps (25 %), 1:02:03 left")
       << "the last column stays free";

@@ -70,7 +70,7 @@ TEST(Price, ATargetIsReachedByValidationOrElseByTheMeanOfTenSteps) {
   EXPECT_EQ(reached->elapsedSeconds, 50);
   EXPECT_NEAR(reached->loss, 2.95, 1e-9);
   EXPECT_FALSE(whenReached(run, 0.5));
-  run.evaluations = {{9, 4, 21}, {19, 2.5, 42}, {29, 2, 63}};
+  run.evaluations = {{9, {4}, 21}, {19, {2.5}, 42}, {29, {2}, 63}};
   EXPECT_EQ(whenReached(run, 3)->step, 19);
   EXPECT_EQ(whenReached(run, 3)->elapsedSeconds, 42);
   EXPECT_FALSE(whenReached(run, 1.9)) << "training alone proves nothing then";

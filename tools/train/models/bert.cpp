@@ -3,15 +3,12 @@
 // for masked words and for the next sentence; and RoBERTa, which has the first of them.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/nonzero.h>
-#include <ATen/ops/tanh.h>
 #include <ATen/ops/where.h>
 
 #include "tools/train/models/bert_layers.h"
 #include "tools/train/models/network.h"
+#include "tools/train/models/operators.h"
 
 namespace weft::train {
 namespace {
@@ -24,6 +21,30 @@ class Bert : public Network {
   Tensor forward(const Batch& batch, Tensor x) override {
     const auto samples = static_cast<int64_t>(batch.samples),
                length = static_cast<int64_t>(batch.length);
+    if (shape().classes > 0) {
+      x = scores(batch, x);
+      return x.dim() == 2 ? classLoss(x, tensorOf(batch.labels, {samples})) : x;
+    }
+    x = body(batch, x);
+    return through({layers_.embeddings, layers_.head}, x, [&] {
+      const Tensor all = allPlaces(x);
+      const Tensor words = maskedWordsLoss(all, tensorOf(batch.targets, {samples, length}));
+      return isRoberta() ? words : words + nextSentenceLoss(all, tensorOf(batch.labels, {samples}));
+    });
+  }
+
+  Tensor scores(const Batch& batch, Tensor x) override {
+    x = body(batch, x);
+    return through({layers_.head}, x, [&] { return classScores(x); });
+  }
+
+ private:
+  bool isRoberta() const { return shape().family == Family::kRoberta; }
+
+  // All but the head.
+  Tensor body(const Batch& batch, Tensor x) {
+    const auto samples = static_cast<int64_t>(batch.samples),
+               length = static_cast<int64_t>(batch.length);
     const Tensor used = tensorOf(batch.used, {samples, 1, 1, 1});
     const Tensor padding = at::arange(length, at::kLong) >= used;  // [samples, 1, 1, length]
     x = through({layers_.embeddings}, x, [&] { return embeddings(batch, {samples, length}); });
@@ -32,20 +53,13 @@ class Bert : public Network {
         return shape().preNorm ? preNorm(in, block, padding) : postNorm(in, block, padding);
       });
     }
-    return through({layers_.embeddings, layers_.head}, x, [&] {
-      const Tensor all = allPlaces(x);
-      const Tensor words = maskedWordsLoss(all, tensorOf(batch.targets, {samples, length}));
-      return isRoberta() ? words : words + nextSentenceLoss(all, tensorOf(batch.labels, {samples}));
-    });
+    return x;
   }
-
- private:
-  bool isRoberta() const { return shape().family == Family::kRoberta; }
 
   Tensor embeddings(const Batch& batch, at::IntArrayRef size) const {
     const Tensor sum =
         wordsOf(layers_.words, tensorOf(batch.tokens, size)) +
-        at::embedding(shared(layers_.segments), ownPlaces(tensorOf(batch.segments, size), 1)) +
+        ops::embedding(shared(layers_.segments), ownPlaces(tensorOf(batch.segments, size), 1)) +
         places(batch, size);
     return embedded(norm(sum, layers_.embeddingNorm, epsilon_));
   }
@@ -55,7 +69,7 @@ class Bert : public Network {
     const Tensor counted = at::arange(size[1], at::kLong);
     const Tensor place = at::where(counted < tensorOf(batch.used, {size[0], 1}),
                                    counted + BertLayers::kFirstPlace, BertLayers::kPlaceOfPadding);
-    return at::embedding(shared(layers_.positions), ownPlaces(place, 1));
+    return ops::embedding(shared(layers_.positions), ownPlaces(place, 1));
   }
 
   Tensor preNorm(const Tensor& x, const BlockAt& block, const Tensor& padding) const {
@@ -75,15 +89,26 @@ class Bert : public Network {
     const Tensor places = at::nonzero(masked.flatten()).squeeze(1);
     const Tensor seen = x.flatten(0, 1).index_select(0, places);
     const Tensor transformed =
-        normOfAll(at::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
+        normOfAll(ops::gelu(linear(seen, layers_.transform)), layers_.transformNorm, epsilon_);
     const Tensor losses = wordLoss(outputsOfAll(transformed, {layers_.words, layers_.outputBias}),
                                    targets.flatten().index_select(0, places), at::Reduction::None);
     return (losses * weights.flatten().index_select(0, places)).sum();
   }
 
+  Tensor pooledFirst(const Tensor& x) const {
+    return ops::tanh(linear(x.select(1, 0), layers_.pooler));
+  }
+
   Tensor nextSentenceLoss(const Tensor& x, const Tensor& labels) const {
-    const Tensor pooled = at::tanh(linear(x.select(1, 0), layers_.pooler));
-    return at::cross_entropy_loss(linear(pooled, layers_.nextSentence).to(at::kFloat), labels);
+    return classLoss(linear(pooledFirst(x), layers_.nextSentence).to(at::kFloat), labels);
+  }
+
+  Tensor classScores(const Tensor& x) const {
+    return linear(pooled(pooledFirst(x), layers_.head), layers_.classifier).to(at::kFloat);
+  }
+
+  Tensor classLoss(const Tensor& scores, const Tensor& labels) const {
+    return at::cross_entropy_loss(scores, labels);
   }
 
   BertLayers layers_;

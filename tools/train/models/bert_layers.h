@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT's parameters with both heads; the masked-LM head's matrix is the word embedding. A pre-LN
 // BERT has the same ones: its residual stream is not normalised at the end. RoBERTa has no head for
-// the next sentence, one kind of segment, and places that count from 2: 1 is that of padding.
+// the next sentence, one kind of segment, and places that count from 2: 1 is that of padding. A classification has a pooled head of its own
+// in place of those, which leaves the embedding alone.
 #pragma once
 
 #include "tools/train/models/declaration.h"
@@ -14,9 +15,10 @@ struct BertLayers {
   NormAt embeddingNorm;
   std::vector<BlockAt> blocks;
   LinearAt pooler{}, nextSentence{};  // BERT's alone
-  LinearAt transform;
-  NormAt transformNorm;
-  size_t outputBias;
+  LinearAt classifier{};              // after the pooler
+  LinearAt transform{};
+  NormAt transformNorm{};
+  size_t outputBias = 0;
 
   static constexpr int64_t kFirstPlace = 2, kPlaceOfPadding = 1;  // RoBERTa's
 
@@ -34,6 +36,11 @@ struct BertLayers {
       blocks.emplace_back(shape, i, deviation, deviation, declare);
     }
     head = declare.layer();
+    if (shape.classes > 0) {
+      pooler = declare.linear("pooler", width, width, deviation);
+      classifier = declare.linear("classifier", shape.classes, width, deviation);
+      return;
+    }
     declare.tieTheFirstLayer();
     if (isBert) {
       pooler = declare.linear("pooler", width, width, deviation);

@@ -31,8 +31,13 @@ class AfterAccumulation : public torch::autograd::FunctionPostHook {
   std::function<void()> call_;
 };
 
+at::ScalarType scalarTypeOf(Element element) {
+  if (element == Element::kFloat16) return at::kHalf;
+  return element == Element::kBfloat16 ? at::kBFloat16 : at::kFloat;
+}
+
 Tensor viewOf(void* data, Element element, at::IntArrayRef shape) {
-  return at::from_blob(data, shape, element == Element::kBfloat16 ? at::kBFloat16 : at::kFloat);
+  return at::from_blob(data, shape, scalarTypeOf(element));
 }
 
 std::unique_ptr<Network> makeNetwork(NetworkParts parts) {
@@ -168,7 +173,9 @@ void Model::dropOut(double share, uint64_t seed) {
   torch_->dropoutSeed = seed;
 }
 
-void Model::recomputeBlocks() { torch_->network->recomputeBlocks(); }
+void Model::recomputeBlocks(std::shared_ptr<OffloadFile> file) {
+  torch_->network->recomputeBlocks(std::move(file));
+}
 
 void Model::onLayer(LayerHooks hooks) { torch_->network->onLayer(std::move(hooks)); }
 
@@ -186,6 +193,19 @@ double Model::evaluate(const Batch& batch, int64_t own) {
   const Autocast autocast(torch_->autocast);
   torch_->network->dropOut({});
   return torch_->told(own, torch_->made(batch, own, torch_->received(batch, own, false)));
+}
+
+std::vector<float> Model::scores(const Batch& batch) {
+  const at::NoGradGuard noGradient;
+  const Autocast autocast(torch_->autocast);
+  torch_->network->dropOut({});
+  const Tensor out = torch_->network->scores(batch, torch_->received(batch, 0, false));
+  if (!torch_->part.stage.isLast()) {
+    torch_->links.send(out.to(torch_->weights[0].scalar_type()));
+    return {};
+  }
+  const Tensor all = out.contiguous();
+  return {all.data_ptr<float>(), all.data_ptr<float>() + all.numel()};
 }
 
 void Model::backward(double scale, int64_t own) {

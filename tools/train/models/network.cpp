@@ -2,21 +2,17 @@
 #include "tools/train/models/network.h"
 
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/layer_norm.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
+#include "tools/train/models/operators.h"
 #include "tools/train/models/recomputed.h"
 
 namespace weft::train {
@@ -24,7 +20,7 @@ namespace {
 
 // Under autocast x may be bf16, and the gain fp32.
 Tensor layerNorm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
-  return at::layer_norm(x.to(gain.scalar_type()), {x.size(-1)}, gain, bias, epsilon);
+  return ops::layerNorm(x.to(gain.scalar_type()), gain, bias, epsilon);
 }
 
 }  // namespace
@@ -45,11 +41,14 @@ void Network::turnTo(int64_t own) {
   ownEnd_ = static_cast<size_t>(end);
 }
 
+Tensor Network::scores(const Batch&, Tensor) {
+  throw std::logic_error("this family classifies nothing");
+}
+
 Tensor Network::inOrder(size_t, const Tensor& drawn) const { return drawn; }
 
 Tensor Network::linear(const Tensor& x, const LinearAt& where) const {
-  if (!where.hasBias()) return at::linear(x, at(where.weight));
-  return at::linear(x, at(where.weight), at(where.bias));
+  return ops::linear(x, at(where.weight), where.hasBias() ? at(where.bias) : Tensor());
 }
 
 Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
@@ -76,15 +75,15 @@ Tensor Network::dropOf(const Tensor& x, size_t layer, DropAt place) const {
 
 Tensor Network::ofInputs(const Tensor& x, const LinearAt& where) const {
   if (parts_.group.isAlone()) return linear(x, where);
-  const Tensor sum = sumOf(at::linear(x, at(where.weight)));
+  const Tensor sum = sumOf(ops::linear(x, at(where.weight)));
   return where.hasBias() ? sum + shared(where.bias) : sum;
 }
 
 Tensor Network::wordsOf(size_t words, const Tensor& tokens) const {
-  if (parts_.group.isAlone()) return at::embedding(at(words), tokens);
+  if (parts_.group.isAlone()) return ops::embedding(at(words), tokens);
   const auto [first, end] = rangeOf(shape().vocabulary, parts_.group.part());
   const Tensor isOthers = (tokens < first).logical_or(tokens >= end);
-  const Tensor found = at::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
+  const Tensor found = ops::embedding(at(words), (tokens - first).masked_fill(isOthers, 0));
   return sumOf(found.masked_fill(isOthers.unsqueeze(-1), 0));
 }
 
@@ -137,18 +136,18 @@ Tensor Network::attend(const Tensor& query, const Tensor& key, const Tensor& val
                        const BlockAt& block, const Tensor& hidden, Scores scores) const {
   const double scale =
       scores == Scores::kScaled ? 1.0 / std::sqrt(static_cast<double>(query.size(-1))) : 1.0;
-  const Tensor products = at::matmul(query * scale, key.transpose(-2, -1))
+  const Tensor products = ops::matmul(query * scale, key.transpose(-2, -1))
                               .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   const int64_t length = query.size(2), ofOthers = parts_.group.part().index * ownHeads();
-  const Tensor weights = dropout_(at::softmax(products, -1), block.layer, DropAt::kAttentionWeights,
+  const Tensor weights = dropout_(ops::softmax(products), block.layer, DropAt::kAttentionWeights,
                                   ofOthers * length * length);
   const Tensor mixed =
-      at::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
+      ops::matmul(weights, value).transpose(1, 2).reshape({query.size(0), length, -1});
   return dropOf(ofInputs(mixed, block.attention), block.layer, DropAt::kAttention);
 }
 
 Tensor Network::mlp(const Tensor& x, const BlockAt& block, const char* gelu) const {
-  return dropOf(ofInputs(at::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
+  return dropOf(ofInputs(ops::gelu(outputsOf(x, block.expand), gelu), block.contract), block.layer,
                 DropAt::kMlp);
 }
 
@@ -157,12 +156,13 @@ Tensor Network::throughBlock(const BlockAt& block, const Tensor& x,
   return through({block.layer}, x, [&] {
     if (!recomputesBlocks_ || !x.requires_grad()) return compute(x);
     // Another batch may have gone forward until then.
-    return recomputed(x, [this, compute, dropout = dropout_](const Tensor& again) {
+    const auto again = [this, compute, dropout = dropout_](const Tensor& in) {
       const Dropout current = std::exchange(dropout_, dropout);
-      const Tensor y = compute(again);
+      const Tensor y = compute(in);
       dropout_ = current;
       return y;
-    });
+    };
+    return recomputed(x, again, offloadFile_);
   });
 }
 

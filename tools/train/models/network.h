@@ -18,6 +18,7 @@
 #include "tools/train/models/dropout.h"
 #include "tools/train/models/places.h"
 #include "tools/train/models/tensor_group.h"
+#include "tools/train/offload_file.h"
 
 namespace weft::train {
 
@@ -54,14 +55,19 @@ class Network {
   void turnTo(int64_t own);
   // Of a batch and what the run before has made of it, what this run makes: the last one the loss.
   virtual Tensor forward(const Batch& batch, Tensor x) = 0;
+  // The same as far as what a classification says: of the last stage [samples, classes], not normalized.
+  virtual Tensor scores(const Batch& batch, Tensor x);
   // Initial weights in the order of rows that the family wants.
   virtual Tensor inOrder(size_t parameter, const Tensor& drawn) const;
 
   void onLayer(LayerHooks hooks) { hooks_ = std::move(hooks); }
   // What the next batches drop.
   void dropOut(const Dropout& dropout) { dropout_ = dropout; }
-  // Blocks keep what goes into them and no more.
-  void recomputeBlocks() { recomputesBlocks_ = true; }
+  // Blocks keep what goes into them and no more; in a file, if there is one.
+  void recomputeBlocks(std::shared_ptr<OffloadFile> file) {
+    recomputesBlocks_ = true;
+    offloadFile_ = std::move(file);
+  }
   // The last use of parameters in a backward pass is over.
   void backwardEnded();
 
@@ -109,6 +115,8 @@ class Network {
   Tensor attention(const Tensor& x, const BlockAt& block, const Tensor& hidden,
                    Scores scores = Scores::kScaled) const;
   Tensor mlp(const Tensor& x, const BlockAt& block, const char* gelu = "none") const;
+  // Of what goes into a classifier.
+  Tensor pooled(const Tensor& x, size_t head) const { return dropout_(x, head, DropAt::kMlp); }
   // Of what goes into the first block.
   Tensor embedded(const Tensor& x) const { return dropOf(x, 0, DropAt::kEmbedding); }
 
@@ -148,6 +156,7 @@ class Network {
   LayerHooks hooks_;
   Dropout dropout_;
   bool recomputesBlocks_ = false;
+  std::shared_ptr<OffloadFile> offloadFile_;
   std::vector<size_t> inBackward_;  // the layers whose backward runs
 };
 

@@ -49,6 +49,7 @@ struct SumOfValues : torch::autograd::Function<SumOfValues> {
 }  // namespace
 
 weftDataType_t typeOf(const Tensor& x) {
+  if (x.scalar_type() == at::kHalf) return weftFloat16;
   return x.scalar_type() == at::kBFloat16 ? weftBfloat16 : weftFloat32;
 }
 

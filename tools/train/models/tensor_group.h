@@ -34,7 +34,7 @@ class TensorGroup {
   Communicator* ranks_ = nullptr;
 };
 
-// Of its elements, fp32 or bf16.
+// Of its elements, fp32, bf16 or fp16.
 weftDataType_t typeOf(const at::Tensor& x);
 
 }  // namespace weft::train

@@ -40,7 +40,8 @@ Price priceOf(const std::string& text) {
 
 std::optional<Reached> whenReached(const RunRecord& run, double targetLoss) {
   for (const EvaluationRecord& each : run.evaluations)
-    if (each.loss <= targetLoss) return Reached{each.step, each.elapsedSeconds, each.loss};
+    if (each.found.loss <= targetLoss)
+      return Reached{each.step, each.elapsedSeconds, each.found.loss};
   if (!run.evaluations.empty()) return {};
   double sum = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {

@@ -41,6 +41,7 @@ Progress progressOf(const RunRecord& run, int64_t steps, double seconds) {
     progress.secondsLeft =
         std::min(progress.secondsLeft, std::max(seconds - last.elapsedSeconds, 0.0));
   progress.samplesPerSecond = stepsPerSecond * run.sequencesPerStep;
+  progress.scaling = last.scaling;
   progress.tokensPerSecond = stepsPerSecond * run.tokensPerStep;
   progress.teraflops = run.teraflops(progress.tokensPerSecond);
   if (run.peakTeraflops > 0) progress.utilization = run.utilization(progress.tokensPerSecond);
@@ -51,10 +52,13 @@ std::string progressText(const Progress& p, size_t columns) {
   const double percent = 100 * static_cast<double>(p.done) / static_cast<double>(p.steps);
   std::vector<std::string> parts{fmt::format("{} of {} steps ({:.0f} %)", p.done, p.steps, percent),
                                  fmt::format("{} left", durationText(p.secondsLeft)),
-                                 fmt::format("loss {:.4f}", p.loss),
-                                 fmt::format("{} tokens/s", quantityText(p.tokensPerSecond)),
-                                 fmt::format("{} samples/s", quantityText(p.samplesPerSecond)),
-                                 fmt::format("{:.3g} TFLOP/s", p.teraflops)};
+                                 fmt::format("loss {:.4f}", p.loss)};
+  if (p.scaling)
+    parts.push_back(
+        fmt::format("scale {:g}, {} skipped", p.scaling->scale, p.scaling->skippedSteps));
+  parts.push_back(fmt::format("{} tokens/s", quantityText(p.tokensPerSecond)));
+  parts.push_back(fmt::format("{} samples/s", quantityText(p.samplesPerSecond)));
+  parts.push_back(fmt::format("{:.3g} TFLOP/s", p.teraflops));
   if (p.utilization) parts.push_back(fmt::format("MFU {:.1f} %", 100 * *p.utilization));
   std::string text;
   for (const std::string& part : parts) {

@@ -19,6 +19,7 @@ struct Progress {
   double loss = 0;
   double samplesPerSecond = 0, tokensPerSecond = 0, teraflops = 0;
   std::optional<double> utilization = {};  // of the peak, if that was told
+  std::optional<LossScaling> scaling = {};
 };
 
 // After the last step of `run`, of which there is one at least, on the way to `steps` or to the end of

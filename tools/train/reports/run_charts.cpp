@@ -26,7 +26,9 @@ class StepCharts {
            std::optional<double> level = {}, bool isFromZero = true) {
     const std::string means =
         stepsOfPoint_ > 1 ? fmt::format(", means of {} steps", stepsOfPoint_) : "";
-    addPlot(caption + means, {caption, "step", up, {{"", pointsOf(value)}}, isFromZero, level});
+    const std::vector<Point> points = pointsOf(value);
+    if (points.empty()) return;
+    addPlot(caption + means, {caption, "step", up, {{"", points}}, isFromZero, level});
   }
 
   void addPlot(const std::string& caption, const Plot& plot) {
@@ -40,10 +42,14 @@ class StepCharts {
     std::vector<Point> points;
     for (size_t first = 0; first < run_.steps.size(); first += stepsOfPoint_) {
       const size_t end = std::min(first + stepsOfPoint_, run_.steps.size());
-      double sum = 0;
-      for (size_t i = first; i < end; ++i) sum += value(run_.steps[i]);
-      points.push_back(
-          {static_cast<double>(run_.steps[end - 1].step), sum / static_cast<double>(end - first)});
+      double sum = 0, count = 0;
+      for (size_t i = first; i < end; ++i) {
+        const double one = value(run_.steps[i]);
+        if (!std::isfinite(one)) continue;  // the norm of a step that overflowed
+        sum += one;
+        ++count;
+      }
+      if (count > 0) points.push_back({static_cast<double>(run_.steps[end - 1].step), sum / count});
     }
     return points;
   }
@@ -53,13 +59,17 @@ class StepCharts {
   std::string html_;
 };
 
-std::vector<Point> evaluationsOf(const RunRecord& run, bool asPerplexity) {
+template <class ValueOf>
+std::vector<Point> evaluationsOf(const RunRecord& run, ValueOf valueOf) {
   std::vector<Point> points;
   for (const EvaluationRecord& each : run.evaluations)
-    points.push_back(
-        {static_cast<double>(each.step), asPerplexity ? std::exp(each.loss) : each.loss});
+    points.push_back({static_cast<double>(each.step), valueOf(each.found)});
   return points;
 }
+
+double lossOf(const Evaluation& found) { return found.loss; }
+double perplexityOf(const Evaluation& found) { return std::exp(found.loss); }
+double accuracyOf(const Evaluation& found) { return *found.accuracy; }
 
 }  // namespace
 
@@ -73,17 +83,25 @@ std::string chartsOfLearning(const RunRecord& run, std::optional<double> targetL
     charts.addPlot("Validation loss" + target, {"Validation loss",
                                                 "step",
                                                 "nats",
-                                                {{"", evaluationsOf(run, false), true}},
+                                                {{"", evaluationsOf(run, lossOf), true}},
                                                 false,
                                                 targetLoss});
   if (!run.evaluations.empty() && run.hasPerplexity)
     charts.addPlot("Validation perplexity", {"Validation perplexity",
                                              "step",
                                              "exp(loss)",
-                                             {{"", evaluationsOf(run, true), true}},
+                                             {{"", evaluationsOf(run, perplexityOf), true}},
                                              false});
+  if (!run.evaluations.empty() && run.evaluations.back().found.accuracy)
+    charts.addPlot("Validation accuracy", {"Validation accuracy",
+                                           "step",
+                                           "share",
+                                           {{"", evaluationsOf(run, accuracyOf), true}},
+                                           false});
   charts.add("Gradient norm, before clipping", "norm",
              [](const StepRecord& s) { return s.gradientNorm; });
+  if (!run.steps.empty() && run.steps.back().scaling)
+    charts.add("Loss scale", "scale", [](const StepRecord& s) { return s.scaling->scale; });
   charts.add("Learning rate", "rate", [](const StepRecord& s) { return s.learningRate; });
   return charts.html();
 }

@@ -12,6 +12,12 @@
 namespace weft::train {
 namespace {
 
+std::string besideLoss(const RunRecord& run, const Evaluation& found) {
+  if (found.accuracy) return fmt::format("accuracy {:.2f} %", 100 * *found.accuracy);
+  if (run.hasPerplexity) return fmt::format("perplexity {:.3f}", std::exp(found.loss));
+  return "of both tasks";
+}
+
 using Rows = std::vector<std::vector<std::string>>;
 
 double exposedPercent(const Summary& s) { return 100 * s.exposedMs / s.stepMs; }
@@ -34,11 +40,9 @@ std::string tilesOf(const RunPage& page) {
   const Summary& s = page.summary;
   std::vector<Tile> all{
       {"Loss", fmt::format("{:.4f}", s.lastLoss), fmt::format("from {:.4f}", s.firstLoss)}};
-  if (s.validationLoss)
-    all.push_back({"Validation loss", fmt::format("{:.4f}", *s.validationLoss),
-                   page.run.hasPerplexity
-                       ? fmt::format("perplexity {:.3f}", std::exp(*s.validationLoss))
-                       : "of both tasks"});
+  if (s.validation)
+    all.push_back({"Validation loss", fmt::format("{:.4f}", s.validation->loss),
+                   besideLoss(page.run, *s.validation)});
   all.push_back({"Tokens/s", quantityText(s.tokensPerSecond),
                  quantityText(s.sequencesPerSecond) + " sequences/s"});
   all.push_back(

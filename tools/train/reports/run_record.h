@@ -3,21 +3,35 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace weft::train {
+
+// Of a training in fp16: what the loss was multiplied with, and how many steps were skipped until then.
+struct LossScaling {
+  double scale = 1;
+  int64_t skippedSteps = 0;
+};
 
 struct StepRecord {
   int64_t step = 0;
   double loss = 0, gradientNorm = 0, learningRate = 0;
   double seconds = 0, exposedSeconds = 0;
   double elapsedSeconds = 0;  // since the run began, evaluations and checkpoints included
+  std::optional<LossScaling> scaling = {};
+};
+
+struct Evaluation {
+  double loss = 0;
+  std::optional<double> accuracy =
+      {};  // of a classification: the share of samples that it gets right
 };
 
 struct EvaluationRecord {
   int64_t step = 0;  // after which it was made
-  double loss = 0;
+  Evaluation found = {};
   double elapsedSeconds = 0;
 };
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/train/reports/run_record.h"
+
 namespace weft::train {
 
 // An option of the command line.
@@ -14,6 +16,13 @@ struct Setting {
   std::string name;  // "--lr"
   std::string value;
   bool isGiven = false;  // by the command line or a recipe, else it is the default
+};
+
+// What a rank has put away in a file, in a step.
+struct OffloadSummary {
+  double bytes = 0;
+  double readBytes = 0;  // of them; the rest was wanted before it was let go
+  double waitMs = 0;
 };
 
 struct Summary {
@@ -32,12 +41,15 @@ struct Summary {
   std::optional<double> pipelineIdle = {};  // share of a step that stages wait for others
   double wireBytes = 0;                     // that a rank moves in a step, for each parameter
   double memoryBytes = 0;                   // of the shard of rank 0: weights, gradients and state
+  double peakResidentBytes = 0;             // of rank 0's process
+  std::optional<OffloadSummary> offload = {};
   double loadMs = 0;      // that preparing the batches of a step took rank 0's thread
   double loadWaitMs = 0;  // of it, what the step waited for
   double elapsedSeconds = 0;
   double parameters = 0;
   uint64_t weights = 0;                       // fingerprint
-  std::optional<double> validationLoss = {};  // the last one
+  std::optional<Evaluation> validation = {};  // the last one
+  std::optional<LossScaling> scaling = {};    // of the last step
 };
 
 }  // namespace weft::train

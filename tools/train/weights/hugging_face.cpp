@@ -48,6 +48,11 @@ class Names {
     result_.copies.push_back({name, of});
   }
 
+  void headFrom(size_t parameter, const std::string& otherHeads) {
+    result_.head = parameter;
+    result_.otherHeads = otherHeads;
+  }
+
   HuggingFaceNames take() { return std::move(result_); }
 
  private:
@@ -173,6 +178,12 @@ HuggingFaceNames robertaNames(const ModelShape& shape) {
   const BertLayers at(shape, declaration);
   Names names("roberta.");
   bertBody(at, "roberta.", names);
+  if (shape.classes > 0) {
+    names.linear(at.pooler, "classifier.dense");
+    names.linear(at.classifier, "classifier.out_proj");
+    names.headFrom(at.pooler.weight, "lm_head.");
+    return names.take();
+  }
   names.linear(at.transform, "lm_head.dense");
   names.norm(at.transformNorm, "lm_head.layer_norm");
   names.one(at.outputBias, "lm_head.bias");
@@ -187,6 +198,11 @@ HuggingFaceNames bertNames(const ModelShape& shape) {
   Names names("bert.");
   bertBody(at, "bert.", names);
   names.linear(at.pooler, "bert.pooler.dense");
+  if (shape.classes > 0) {
+    names.linear(at.classifier, "classifier");
+    names.headFrom(at.pooler.weight, "cls.");
+    return names.take();
+  }
   names.linear(at.nextSentence, "cls.seq_relationship");
   names.linear(at.transform, "cls.predictions.transform.dense");
   names.norm(at.transformNorm, "cls.predictions.transform.LayerNorm");

@@ -27,6 +27,10 @@ struct HuggingFaceNames {
   std::vector<NamedParameter> parameters;  // in the order of parametersOf(shape)
   std::vector<Copy> copies;
   std::string prefix;  // of all but the head, which files of a model without one leave out
+  // Of a classification, whose head most files lack: the first of its parameters, and what begins
+  // the names of the tensors that they have instead.
+  size_t head = SIZE_MAX;
+  std::string otherHeads = {};
 };
 
 HuggingFaceNames huggingFaceNames(const ModelShape& shape);

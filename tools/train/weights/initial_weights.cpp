@@ -57,6 +57,7 @@ InitialWeights::InitialWeights(const std::string& path, const ModelShape& shape)
   for (size_t i = 0; i < list.size(); ++i) {
     const NamedParameter& named = names_.parameters[i];
     parts_.emplace_back();
+    if (i >= names_.head && find(named.names[0]) == nullptr) continue;
     for (const std::string& name : named.names)
       parts_.back().push_back(&take(name, storedShape(list[i], named)));
   }
@@ -107,9 +108,13 @@ void InitialWeights::checkCopies() {
 
 void InitialWeights::checkRest() const {
   for (const auto& [name, place] : stored_.tensors())
-    if (!used_.contains(name) && !isNoParameter(name))
+    if (!used_.contains(name) && !isNoParameter(name) && !isOfOtherHead(name))
       wrongTensor(fmt::format("{} has a tensor {} {}, which is no part of this model", place.file,
                               name, inWords(place.tensor.shape)));
+}
+
+bool InitialWeights::isOfOtherHead(const std::string& name) const {
+  return !names_.otherHeads.empty() && name.starts_with(names_.otherHeads);
 }
 
 std::vector<float> InitialWeights::of(size_t parameter) const {

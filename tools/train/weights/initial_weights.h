@@ -15,11 +15,13 @@ namespace weft::train {
 
 class InitialWeights {
  public:
-  // Finds every parameter of the model, and nothing that it has no place for. Throws Failure,
-  // naming the tensor, its shapes and the file.
+  // Finds every parameter of the model, but for the head of a classification, and nothing that it has no
+  // place for, but for other heads in its place. Throws Failure, naming the tensor, its shapes and the file.
   InitialWeights(const std::string& path, const ModelShape& shape);
 
-  // A parameter, in the order and layout of parametersOf(shape), whatever the file has it in.
+  // False of a classification's head that the file lacks.
+  bool has(size_t parameter) const { return !parts_[parameter].empty(); }
+  // A parameter that it has, in the order and layout of parametersOf(shape), whatever the file has it in.
   std::vector<float> of(size_t parameter) const;
 
  private:
@@ -27,6 +29,7 @@ class InitialWeights {
   const StoredTensor& take(const std::string& name, const std::vector<int64_t>& shape);
   void checkCopies();
   void checkRest() const;
+  bool isOfOtherHead(const std::string& name) const;
 
   StoredWeights stored_;
   HuggingFaceNames names_;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/train/models/operators.h"
+
+#include <ATen/ops/_softmax_backward_data.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/tanh_backward.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace weft::train::ops {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+bool isHalf(const Tensor& x) { return x.scalar_type() == at::kHalf; }
+Tensor wide(const Tensor& x) { return x.to(at::kFloat); }
+Tensor half(const Tensor& x) { return x.to(at::kHalf); }
+
+struct HalfLinear : Function<HalfLinear> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const c10::optional<Tensor>& bias) {
+    context->save_for_backward({x, weight});
+    context->saved_data["bias"] = bias.has_value();
+    const Tensor in = wide(x), matrix = wide(weight);
+    return half(bias ? at::linear(in, matrix, wide(*bias)) : at::linear(in, matrix));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = wide(gradients[0]), x = wide(saved[0]);
+    const Tensor rows = gradient.reshape({-1, gradient.size(-1)});
+    const bool hasBias = context->saved_data.at("bias").toBool();
+    return {half(at::matmul(gradient, wide(saved[1]))),
+            half(at::matmul(rows.t(), x.reshape({-1, x.size(-1)}))),
+            hasBias ? half(rows.sum(0)) : Tensor()};
+  }
+};
+
+struct HalfMatmul : Function<HalfMatmul> {
+  static Tensor forward(AutogradContext* context, const Tensor& a, const Tensor& b) {
+    context->save_for_backward({a, b});
+    return half(at::matmul(wide(a), wide(b)));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor gradient = wide(gradients[0]);
+    return {half(at::matmul(gradient, wide(saved[1]).transpose(-2, -1))),
+            half(at::matmul(wide(saved[0]).transpose(-2, -1), gradient))};
+  }
+};
+
+struct HalfSoftmax : Function<HalfSoftmax> {
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    Tensor y = half(at::softmax(wide(x), -1));
+    context->save_for_backward({y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor y = wide(context->get_saved_variables()[0]);
+    return {half(at::_softmax_backward_data(wide(gradients[0]), y, -1, at::kFloat))};
+  }
+};
+
+struct HalfLayerNorm : Function<HalfLayerNorm> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& gain,
+                        const Tensor& bias, double epsilon) {
+    const auto [y, mean, scale] =
+        at::native_layer_norm(wide(x), {x.size(-1)}, wide(gain), wide(bias), epsilon);
+    context->save_for_backward({x, gain, bias, mean, scale});
+    return half(y);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto [ofX, ofGain, ofBias] = at::native_layer_norm_backward(
+        wide(gradients[0]), wide(saved[0]), {saved[0].size(-1)}, saved[3], saved[4], wide(saved[1]),
+        wide(saved[2]), {true, true, true});
+    return {half(ofX), half(ofGain), half(ofBias), Tensor()};
+  }
+};
+
+struct HalfGelu : Function<HalfGelu> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const std::string& kind) {
+    context->save_for_backward({x});
+    context->saved_data["kind"] = kind;
+    return half(at::gelu(wide(x), kind));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor x = wide(context->get_saved_variables()[0]);
+    return {half(at::gelu_backward(wide(gradients[0]), x,
+                                   context->saved_data.at("kind").toStringRef())),
+            Tensor()};
+  }
+};
+
+struct HalfTanh : Function<HalfTanh> {
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    Tensor y = half(at::tanh(wide(x)));
+    context->save_for_backward({y});
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor y = wide(context->get_saved_variables()[0]);
+    return {half(at::tanh_backward(wide(gradients[0]), y))};
+  }
+};
+
+struct HalfEmbedding : Function<HalfEmbedding> {
+  static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& indices) {
+    context->save_for_backward({indices});
+    context->saved_data["rows"] = table.size(0);
+    return at::embedding(table, indices);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor indices = context->get_saved_variables()[0];
+    const int64_t rows = context->saved_data.at("rows").toInt();
+    return {half(at::embedding_dense_backward(wide(gradients[0]), indices, rows, -1, false)),
+            Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (isHalf(x))
+    return HalfLinear::apply(x, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
+  return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  return isHalf(a) ? HalfMatmul::apply(a, b) : at::matmul(a, b);
+}
+
+Tensor softmax(const Tensor& x) { return isHalf(x) ? HalfSoftmax::apply(x) : at::softmax(x, -1); }
+
+Tensor layerNorm(const Tensor& x, const Tensor& gain, const Tensor& bias, double epsilon) {
+  return isHalf(x) ? HalfLayerNorm::apply(x, gain, bias, epsilon)
+                   : at::layer_norm(x, {x.size(-1)}, gain, bias, epsilon);
+}
+
+Tensor gelu(const Tensor& x, const char* approximation) {
+  return isHalf(x) ? HalfGelu::apply(x, std::string(approximation)) : at::gelu(x, approximation);
+}
+
+Tensor tanh(const Tensor& x) { return isHalf(x) ? HalfTanh::apply(x) : at::tanh(x); }
+
+Tensor embedding(const Tensor& table, const Tensor& indices) {
+  return isHalf(table) ? HalfEmbedding::apply(table, indices) : at::embedding(table, indices);
+}
+
+}  // namespace weft::train::ops
