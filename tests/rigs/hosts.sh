@@ -7,8 +7,8 @@
 #
 # Parts: collectives (all of them, with their results checked), cut (a host's cable is pulled while an all-reduce runs),
 # kill (a rank is killed), slow (a host's cable gets slower), figures (64 MiB against the bound that the cables allow,
-# and against Open MPI and Gloo, side by side; needs weft-peers). By default the first four, each fault N times (1),
-# with the seeds from SEED (1) on.
+# and against Open MPI and Gloo, side by side; needs weft-peers), scaling (weft-train's table; needs weft-train). By
+# default the first four, each fault N times (1), with the seeds from SEED (1) on.
 # Prints what passed and what failed; the exit code is 1 if anything failed.
 set -euo pipefail
 
@@ -35,15 +35,18 @@ parse() {
   ((${#parts[@]} > 0)) || parts=(collectives cut kill slow)
 }
 
-# start ARGUMENT...: a rank of weft-perf for each place, in ${pids[@]}; what rank R says is in $work/R. Ranks that share
-# cores give way at once.
-start() {
-  local rank
+# start ARGUMENT...: a rank of weft-perf for each place, in ${pids[@]}; what rank R says is in $work/R.
+start() { start_program weft-perf "$@"; }
+
+# start_program PROGRAM ARGUMENT...: the same of another. Ranks that share cores give way at once.
+start_program() {
+  local rank program=$1
+  shift
   pids=()
   port=$((20000 + RANDOM % 10000))
   for ((rank = 0; rank < ranks; rank++)); do
     WEFT_RANK=$rank WEFT_SIZE=$ranks WEFT_ROOT=10.77.0.1:$port WEFT_SECRET=rig WEFT_SPIN_US=0 \
-      on_host $((rank / each)) "$build/bin/weft-perf" "$@" >"$work/$rank" 2>&1 &
+      on_host $((rank / each)) "$build/bin/$program" "$@" >"$work/$rank" 2>&1 &
     pids+=($!)
   done
 }
@@ -157,6 +160,19 @@ part_figures() {
     --sizes 64M --collectives all_reduce --modes steady --only weft:any,openmpi:default,gloo:ring,gloo:bcube \
     --variant flat:WEFT_ALGO=mesh --variant one-lane:WEFT_LANES=1
   result "figures" $?
+}
+
+part_scaling() {
+  local code=0
+  start_program weft-train --data "$here/../../README.md" --layers 2 --hidden 32 --heads 2 --seq 32 --scaling 1,2,8 \
+    --scaling-seconds 1 --scaling-rounds 2 --csv "$work/scaling.csv" --json "$work/scaling.json"
+  finish
+  cat "$work/0"
+  result "a scaling table of 8 ranks on $hosts hosts" $((errors > 0))
+  diff <(cut -d, -f 1,10 "$work/scaling.csv") \
+    <(printf '%s\n' ranks,hosts 1,node0 2,node0 '8,node0 node1 node2 node3') || code=1
+  grep -q '"node3"' "$work/scaling.json" || code=1
+  result "the hosts of its rows, in CSV and JSON" $code
 }
 
 parse "$@"

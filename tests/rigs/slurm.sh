@@ -6,8 +6,8 @@
 #   tests/rigs/slurm.sh [--build FOLDER] [PART...]
 #
 # Parts, by default all: health (weft-health under srun, with and without PMIx), test (weft-test), perf (weft-perf),
-# codes (exit codes as srun and as job scripts hand them on), doctor (weft-doctor as a prolog, and which jobs Slurm
-# starts again).
+# scaling (weft-train's table, where it is built), codes (exit codes as srun and as job scripts hand them on),
+# doctor (weft-doctor as a prolog, and which jobs Slurm starts again).
 # Prints what passed and what failed; the exit code is 1 if anything failed, 77 if this machine cannot run it.
 set -euo pipefail
 
@@ -31,7 +31,7 @@ parse() {
       *) parts+=("$1") && shift ;;
     esac
   done
-  ((${#parts[@]} > 0)) || parts=(health test perf codes doctor)
+  ((${#parts[@]} > 0)) || parts=(health test perf scaling codes doctor)
 }
 
 # result NAME COMMAND...: did the COMMAND succeed?
@@ -126,6 +126,16 @@ part_perf() {
   expect 0 'Out of bounds values : 0 OK' "weft-perf, 2 ranks" srun -N 1 -n 2 weft-perf all_reduce -b 8 -e 1M -f 8
   expect 0 'Out of bounds values : 0 OK' "weft-perf, 2 nodes in turn" \
     srun -N 2 -n 4 -m cyclic weft-perf all_reduce -b 8 -e 1M -f 8
+}
+
+part_scaling() {
+  [[ -x $build/bin/weft-train ]] || { echo "slurm: no weft-train here: no scaling" && return; }
+  expect 0 '^ +4 .* %' "weft-train --scaling, 4 ranks on 2 nodes" \
+    srun -N 2 --ntasks-per-node=2 weft-train --data "$here/../../README.md" --layers 2 --hidden 32 --heads 2 --seq 32 \
+    --scaling 1,2,4 --scaling-seconds 1 --scaling-rounds 2 --csv "$work/scaling.csv" --json "$work/scaling.json"
+  result "2 ranks are on one node, 4 on both" \
+    diff <(cut -d, -f 1,10 "$work/scaling.csv") <(printf 'ranks,hosts\n1,node0\n2,node0\n4,node0 node1\n')
+  result "the same in JSON" grep -q '"node1"' "$work/scaling.json"
 }
 
 # code CODE SAYS NAME LINE: 4 ranks of that line end with CODE under srun, and so does a job script.

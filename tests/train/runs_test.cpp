@@ -537,12 +537,10 @@ TEST_F(Runs, AFullDiskWhileSavingIsToldAndTheLastGoodOneStays) {
 }
 
 TEST_F(Runs, UnderALauncherThereIsNoOther) {
-  for (const char* flags : {"--ranks 2", "--scaling 1,2"}) {
-    const Outcome outcome = shell("WEFT_RANK=0 WEFT_SIZE=2 " + command(flags));
-    EXPECT_EQ(outcome.exitCode, 64);
-    EXPECT_NE(outcome.output.find("starts ranks of its own, and a launcher"), std::string::npos)
-        << outcome.output;
-  }
+  const Outcome outcome = shell("WEFT_RANK=0 WEFT_SIZE=2 " + command("--ranks 2"));
+  EXPECT_EQ(outcome.exitCode, 64);
+  EXPECT_NE(outcome.output.find("starts ranks of its own, and a launcher"), std::string::npos)
+      << outcome.output;
 }
 
 TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {

@@ -12,9 +12,9 @@
 #include "tools/train/become_rank.h"
 #include "tools/train/failure.h"
 #include "tools/train/files.h"
+#include "tools/train/local_scaling.h"
 #include "tools/train/options.h"
 #include "tools/train/parts_of_model.h"
-#include "tools/train/scaling.h"
 #include "tools/train/training_data.h"
 
 namespace weft::train {
@@ -33,21 +33,22 @@ void checkInput(const Options& options) {
 
 // Copies of one training would write the same files.
 void checkNobodyElseStartsRanks(const Options& options) {
-  if (tools::launchedRanks() == 1 || (options.ranks == 0 && options.scaling.empty())) return;
+  if (tools::launchedRanks() == 1 || options.ranks == 0) return;
   throw Failure(
       Exit::kUsage,
-      fmt::format("{} starts ranks of its own, and a launcher has started several copies "
+      fmt::format("--ranks starts ranks of its own, and a launcher has started several copies "
                   "of this program; leave it out (mpirun -n {} weft-train ...), or start "
                   "weft-train without a launcher",
-                  options.ranks > 0 ? "--ranks" : "--scaling", std::max(options.ranks, 2)));
+                  std::max(options.ranks, 2)));
 }
 
 int run(const Options& given, char** argv) {
   checkNobodyElseStartsRanks(given);
   const Options options = given.ranks > 0 ? forRanks(given, given.ranks) : given;
-  if (options.scaling.empty() && options.ranks == 0) becomeRank(argv);
+  const bool isTableOfThisHost = !options.scaling.empty() && tools::launchedRanks() == 1;
+  if (options.ranks == 0 && !isTableOfThisHost) becomeRank(argv);
   checkInput(options);
-  if (!options.scaling.empty()) return printScalingTable(options, argv);
+  if (isTableOfThisHost) return scaleOnThisHost(options, argv);
   return tools::runLocalRanks(options.ranks, argv);
 }
 

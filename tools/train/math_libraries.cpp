@@ -28,7 +28,7 @@ Function* find(const char* name) {
 
 void setComputeThreads(int threads) {
   at::set_num_threads(threads);
-  at::set_num_interop_threads(1);
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);  // may be set once
   if (auto* set = find<void(int)>("openblas_set_num_threads")) set(threads);
   // Activations are freed and allocated anew in every step. Keeping their memory saves the page
   // faults.

@@ -284,7 +284,8 @@ void addCheckpoints(CLI::App& app, Options& options) {
 
 void addScaling(CLI::App& app, Options& options) {
   app.add_option("--scaling", options.scaling,
-                 "Print a scaling table for these numbers of local ranks")
+                 "Print a scaling table for these numbers of ranks: of its own on this host, or "
+                 "the first of those that a launcher has started")
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->check(CLI::Range(1, 4096));

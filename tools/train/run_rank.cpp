@@ -16,6 +16,7 @@
 #include "tools/train/attention_memory.h"
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/files.h"
+#include "tools/train/launched_scaling.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"
 #include "tools/train/parallel_groups.h"
@@ -207,12 +208,14 @@ double peakResidentBytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
-void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
-                  const PaceMeter& meter, int64_t steps, int threads, Report* report) {
+// On rank 0, which has the report.
+std::optional<Summary> summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
+                                    const PaceMeter& meter, int64_t steps, int threads,
+                                    Report* report) {
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
   const int hosts = countHosts(world);
   const uint64_t weights = trainer.weightsFingerprint("final weights");
-  if (report == nullptr) return;
+  if (report == nullptr) return {};
   Summary summary = summarize(options, paces);
   summary.hosts = hosts;
   summary.threads = threads;
@@ -229,10 +232,11 @@ void summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
   summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
+  return summary;
 }
 
 // Returns the exit code.
-int train(Options options, Communicator& world, Communicator& team) {
+int train(Options options, Communicator& world, Communicator& team, Summary* summary) {
   onRankZero(world, [&] { checkFiles(options); });
   const TrainingData data(options);
   const int threads = computeThreads(options, world);
@@ -278,7 +282,8 @@ int train(Options options, Communicator& world, Communicator& team) {
     if (report) report->head(fmt::format("all {} steps are done already", options.steps));
     return 0;
   }
-  summarizeRun(options, world, trainer, meter, last.step + 1, threads, told);
+  if (const auto made = summarizeRun(options, world, trainer, meter, last.step + 1, threads, told))
+    *summary = *made;
   return report && !report->isComplete() ? static_cast<int>(Exit::kCannotWrite) : 0;
 }
 
@@ -295,20 +300,34 @@ int tell(const SharedFailure& failure, Communicator& world, Communicator& team) 
   return failure.code();
 }
 
-int trainOrTell(const Options& options, Communicator& world) {
-  const int copy = world.rank() / static_cast<int>(anyPartOf(options).count());  // of the model
-  Communicator alone = options.independent ? world.split(copy, world.rank()) : Communicator();
-  Communicator& team = options.independent ? alone : world;
+// A training, or a table of several, as the only work of this process.
+int run(const Options& options, Communicator& world) {
+  if (options.scaling.empty()) {
+    Summary summary;
+    return trainOn(forRanks(options, world.size()), world, &summary);
+  }
   try {
-    const int code = train(options, world, team);
-    world.finalize();
-    return code;
+    scaleOnLaunchedRanks(options, world);
+    return 0;
   } catch (const SharedFailure& failure) {
-    return tell(failure, world, team);
+    return tell(failure, world, world);
   }
 }
 
 }  // namespace
+
+int trainOn(const Options& options, Communicator& ranks, Summary* summary) {
+  const int copy = ranks.rank() / static_cast<int>(anyPartOf(options).count());  // of the model
+  Communicator alone = options.independent ? ranks.split(copy, ranks.rank()) : Communicator();
+  Communicator& team = options.independent ? alone : ranks;
+  try {
+    const int code = train(options, ranks, team, summary);
+    ranks.finalize();
+    return code;
+  } catch (const SharedFailure& failure) {
+    return tell(failure, ranks, team);
+  }
+}
 
 int runRank(const Options& options) {
   int rank = 0;
@@ -319,7 +338,7 @@ int runRank(const Options& options) {
   try {
     Communicator world = Communicator::fromEnvironment();
     rank = world.rank();
-    return trainOrTell(forRanks(options, world.size()), world);
+    return run(options, world);
   } catch (const Failure& failure) {
     return fail(static_cast<Exit>(failure.code()), failure.what());
   } catch (const tools::CannotWrite& error) {

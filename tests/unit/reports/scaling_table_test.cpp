@@ -9,8 +9,8 @@ namespace weft::train {
 namespace {
 
 // A machine whose second round has half the cores.
-const ScalingRounds kOne{1, {100, 50, 100}, {100, 50, 100}, {0, 0, 0}};
-const ScalingRounds kTwo{2, {190, 95, 190}, {200, 100, 200}, {3, 9, 2}};
+const ScalingRounds kOne{1, {100, 50, 100}, {100, 50, 100}, {0, 0, 0}, {"a"}};
+const ScalingRounds kTwo{2, {190, 95, 190}, {200, 100, 200}, {3, 9, 2}, {"a", "b"}};
 
 TEST(ScalingTable, RatesAreComparedWithinARound) {
   EXPECT_EQ(efficiencies(kTwo, kOne), (std::vector<double>{95, 95, 95}));
@@ -37,12 +37,13 @@ TEST(ScalingTable, ProgramsGetItWithUnits) {
   EXPECT_EQ(json[1].at("efficiency_percent").at("median"), 95);
   EXPECT_EQ(json[1].at("exposed_ms").at("most"), 9);
   EXPECT_NEAR(json[1].at("published_efficiency_percent"), 98.04, 0.01);
+  EXPECT_EQ(json[1].at("hosts"), nlohmann::json({"a", "b"}));
   EXPECT_FALSE(nlohmann::json::parse(scalingJson({kOne}, nullptr))
                    .at("scaling")[0]
                    .contains("published_efficiency_percent"));
   const std::string csv = scalingCsv({kOne, kTwo}, job);
-  EXPECT_NE(csv.find("\n2,190,95,190,200,95,95,3,98.0449\n"), std::string::npos) << csv;
-  EXPECT_TRUE(scalingCsv({kOne}, nullptr).ends_with("\n1,100,50,100,100,100,100,0,\n"));
+  EXPECT_NE(csv.find("\n2,190,95,190,200,95,95,3,98.0449,a b\n"), std::string::npos) << csv;
+  EXPECT_TRUE(scalingCsv({kOne}, nullptr).ends_with("\n1,100,50,100,100,100,100,0,,a\n"));
 }
 
 TEST(ScalingTable, TheFewestRanksThatHaveAModelAreTheMeasure) {

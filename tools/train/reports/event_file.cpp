@@ -9,6 +9,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "tools/train/reports/host_name.h"
+
 namespace weft::train {
 namespace {
 
@@ -71,9 +73,7 @@ double now() {
 
 // TensorBoard reads the files of a folder in the order of their names, hence the time in front.
 std::string nameOfFile() {
-  char host[256] = "localhost";
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.0", static_cast<int64_t>(now()), host,
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.0", static_cast<int64_t>(now()), hostName(),
                      ::getpid());
 }
 

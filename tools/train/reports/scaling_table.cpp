@@ -2,6 +2,7 @@
 #include "tools/train/reports/scaling_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -101,7 +102,8 @@ std::string scalingJson(const std::vector<ScalingRounds>& rows, const PublishedJ
         {"independent_sequences_per_s", jsonOf(spreadOf(row.independent))},
         {"efficiency_percent", jsonOf(spreadOf(efficiencies(row, rows.front())))},
         {"communication_efficiency_percent", jsonOf(spreadOf(communicationEfficiencies(row)))},
-        {"exposed_ms", jsonOf(spreadOf(row.exposedMs))}};
+        {"exposed_ms", jsonOf(spreadOf(row.exposedMs))},
+        {"hosts", row.hosts}};
     if (const auto known = publishedEfficiency(published, row.ranks))
       json["published_efficiency_percent"] = 100 * *known;
     all.push_back(json);
@@ -114,15 +116,15 @@ std::string scalingCsv(const std::vector<ScalingRounds>& rows, const PublishedJo
       "ranks,sequences_per_s,least_sequences_per_s,most_sequences_per_s,independent_sequences_per_"
       "s,"
       "efficiency_percent,communication_efficiency_percent,exposed_ms,"
-      "published_efficiency_percent\n";
+      "published_efficiency_percent,hosts\n";
   for (const ScalingRounds& row : rows) {
     const Spread rate = spreadOf(row.together);
     const auto known = publishedEfficiency(published, row.ranks);
-    csv += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{}\n", row.ranks,
+    csv += fmt::format("{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n", row.ranks,
                        rate.median, rate.least, rate.most, tools::median(row.independent),
                        tools::median(efficiencies(row, rows.front())),
                        tools::median(communicationEfficiencies(row)), tools::median(row.exposedMs),
-                       known ? fmt::format("{:.6g}", 100 * *known) : "");
+                       known ? fmt::format("{:.6g}", 100 * *known) : "", fmt::join(row.hosts, " "));
   }
   return csv;
 }

@@ -17,6 +17,7 @@ namespace weft::train {
 struct ScalingRounds {
   int ranks = 1;
   std::vector<double> together, independent, exposedMs;
+  std::vector<std::string> hosts = {};  // that the ranks are on, in their order
 };
 
 struct Spread {
