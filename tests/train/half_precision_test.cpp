@@ -15,6 +15,7 @@
 #include "tools/train/model.h"
 #include "tools/train/models/operators.h"
 #include "tools/train/parallel_groups.h"
+#include "tools/train/parts_of_model.h"
 #include "tools/train/sharding.h"
 
 namespace weft::train {
@@ -93,11 +94,11 @@ struct Trained {
 
 Trained train(const Training& training, Communicator& all) {
   const Options& o = training.options;
-  ParallelGroups groups(all, o.tensor, o.pipeline, false);
+  ParallelGroups groups(all, anyPartOf(o), false);
   const Parameters own = parametersOf(o.shape, groups.part());
   ShardedParameters shard(o, groups, own);
   Model model(o.shape, Compute::kAsWeights, Element::kFloat16, Element::kFloat32, shard.memory(),
-              {groups.tensor(), groups.activations(), groups.gradients()});
+              groups.model());
   int step = 0;
   model.onLayer({[&](size_t first, size_t, Pass pass) { shard.acquire(first, pass); },
                  [&](size_t first, size_t, Pass pass) { shard.release(first, pass); }});
