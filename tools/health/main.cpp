@@ -166,6 +166,8 @@ int main(int argc, char** argv) {
   const Options& options = std::get<Options>(parsed);
   if (const int code = refuseFiles(options); code != 0) return code;
   if (options.localProcesses > 0) return tools::runLocalRanks(options.localProcesses, argv);
+  // Forms that are tried are agreed on by what calls deliver, which a sick host may change.
+  ::setenv("WEFT_ALGO", "model", 0);
   return Rank(options).run();
 }
 
