@@ -677,7 +677,7 @@ TEST_F(Runs, TheScalingTableIsOfModelsInParts) {
   const auto rows = nlohmann::json::parse(std::ifstream(folder_ / "json")).at("scaling");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].at("ranks"), 2);
-  EXPECT_EQ(rows[0].at("efficiency_percent").at("median"), 100);
+  EXPECT_DOUBLE_EQ(rows[0].at("efficiency_percent").at("median"), 100);
   EXPECT_GT(rows[1].at("independent_sequences_per_s").at("median"), 0);
   EXPECT_NE(outcome.output.find("4 sequences of 32 tokens per 2 ranks and step"), std::string::npos)
       << outcome.output;
