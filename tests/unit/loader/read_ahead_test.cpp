@@ -60,7 +60,9 @@ TEST(ReadAhead, CountsWhatItTakes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return batchOf(index);
   });
-  for (int i = 0; i < 5; ++i) static_cast<void>(ahead.take());
+  // On a busy machine this thread may come when a batch is there already, but not each time.
+  for (int i = 0; i < 5 || (i < 1000 && ahead.times().waited == 0); ++i)
+    static_cast<void>(ahead.take());
   EXPECT_GE(ahead.times().made, 0.010);
   EXPECT_GT(ahead.times().waited, 0);
 }
