@@ -44,11 +44,11 @@ class Trial {
   static constexpr std::uint8_t kMost = 6;
   // Of each form: the first ones bring its memory into the caches, where the form before has its own.
   static constexpr std::uint8_t kRuns = 5, kCounted = 3;
-  static constexpr std::uint32_t kQuiet = 128,
-                                 kMostQuiet = 2048;  // calls from one trial to the next
+  // Calls from one trial to the next: four times as many each time.
+  static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.
   static constexpr double kClear = 0.9;
-  // What took longer than so many times the quickest is left out, but in each so manieth trial.
+  // What took more than kFar times as long as the one in use is tried again in one trial of kAllEvery.
   static constexpr double kFar = 1.5;
   static constexpr std::uint32_t kAllEvery = 4;
 
