@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <thread>
 
 #include "base/deadline.h"
 #include "station.h"
@@ -117,6 +119,41 @@ TEST(OfiSetUp, NamedInterfacesAreRails) {
     const std::string where = wire->describe(1 - rank.rank);
     REQUIRE(wire->rails(1 - rank.rank) == (other.empty() ? 1u : 2u), where);
     REQUIRE(has(where, "lo 127.0.0.1:") && has(where, other.c_str()), where);
+  });
+}
+
+std::ptrdiff_t openDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// Rank 1 connects to rank 0, which has taken the connection but not yet read the request when its wire
+// goes: what libfabric keeps open then is open for ever.
+TEST(OfiSetUp, AWireThatGoesLeavesNoConnectionOpen) {
+  if (const std::string why = unavailable({kRanks, "rdma"}); !why.empty()) GTEST_SKIP() << why;
+  transport::runAllWell(kRanks, 2, [&](transport::Rank& rank) {
+    ::setenv("WEFT_OFI_PROVIDER", "tcp;ofi_rxm", 1);
+    const Station::Memory memory;
+    std::ptrdiff_t open = 0;
+    for (const bool connects : {false, true}) {
+      std::unique_ptr<Wire> wire;
+      const Status status = Station::makeWire(rank, memory, &wire);
+      REQUIRE(status.ok(), status.text());
+      WireEvent event;
+      const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+      const auto turn = [&](std::uint32_t whose, const auto& what) {
+        if (connects && rank.rank == whose) what();
+        rank.barrier();
+      };
+      turn(1, [&] { REQUIRE(wire->write({.peer = 0, .cookie = 7}) == WireResult::Accepted); });
+      turn(0, [&] { pause(), wire->poll(&event, 1); });
+      turn(1, [&] { pause(), wire->poll(&event, 1); });
+      wire.reset();
+      const std::ptrdiff_t left = openDescriptors();
+      if (connects && rank.rank == 0)
+        REQUIRE(left == open, text(left, " descriptors, ", open, " before"));
+      open = left;
+      rank.barrier();
+    }
   });
 }
 

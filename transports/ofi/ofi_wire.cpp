@@ -32,8 +32,17 @@ OfiWire::OfiWire(const Library* library, const WireSetup& setup)
   kept_.reserve(kMostKept);
 }
 
+// A connection that libfabric 1.17 has accepted and whose request it has not read, which it does a
+// millisecond later, keeps its memory and its descriptor for ever. So requests are read first, and of
+// a wire that nobody has used, those of peers that may be about to.
 OfiWire::~OfiWire() {
-  for (const auto& rail : rails_) rail->closeEndpoint();
+  constexpr int kAboutToMs = 50;
+  const bool used = std::ranges::any_of(
+      peers_, [](const Peer& peer) { return std::ranges::any_of(peer.rail, &PeerRail::met); });
+  for (const auto& rail : rails_) {
+    rail->settle(used ? 0 : kAboutToMs);
+    rail->closeEndpoint();
+  }
 }
 
 WireCaps OfiWire::caps() const {

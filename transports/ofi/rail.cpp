@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/ofi/rail.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/deadline.h"
 #include "base/log.h"
 #include "base/mark.h"
 #include "base/text.h"
@@ -66,6 +68,17 @@ Status Rail::open(const Library& library, const Candidate& candidate, const Rail
 }
 
 Rail::~Rail() { closeEndpoint(); }
+
+void Rail::settle(int ms) {
+  if (descriptor_ < 0) return;
+  pollfd something{descriptor_, POLLIN, 0};
+  const Deadline enough = Deadline::in(100);
+  while (!(mayWait() && ::poll(&something, 1, ms) == 0) && !enough.expired()) {
+    fi_cq_data_entry entry{};
+    fi_cq_err_entry error{};
+    if (fi_cq_read(queue_.get(), &entry, 1) == -FI_EAVAIL) fi_cq_readerr(queue_.get(), &error, 0);
+  }
+}
 
 // Closing an endpoint may complete operations, which needs their memory: so it goes first, unless
 // registrations are bound to endpoints.

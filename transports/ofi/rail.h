@@ -131,6 +131,8 @@ class Rail {
   std::string mishap();
   // Peers send messages and nothing else: their keys are void from now on.
   Status refuseWrites();
+  // What has come, and what comes within the next `ms` milliseconds, is read and forgotten.
+  void settle(int ms);
   // Operations end here, so that nothing reads the memory any more that is about to go.
   void closeEndpoint();
   // Makes the slots of that many writes and receives, and posts the receives.
