@@ -35,6 +35,12 @@ if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
 endif()
 
+# Of two hundred programs a build's links take as long as its objects, by GNU ld; by this one a quarter of that.
+find_program(WEFT_LLD ld.lld)
+if(WEFT_LLD AND PROJECT_IS_TOP_LEVEL)
+  add_link_options(-fuse-ld=lld)
+endif()
+
 # Together, headers are read and templates compiled once a batch. Batches of the library are small, so that a change of one
 # file compiles few; under a sanitizer nobody waits for one file, and a target is one batch. Whatever reads
 # compile_commands.json wants the preset debug, where each file stands for itself.
