@@ -133,7 +133,11 @@ TEST_F(PartRuns, FiguresOfRanksThatShareAModelAreOfAllOfThem) {
     EXPECT_NEAR(sequences * stepMs / 2e3, 1, 0.3) << "each rank has steps of its own";
     EXPECT_NEAR(json.at("model_flops_utilization"),
                 json.at("teraflop_per_s").get<double>() / (2 * 2), 1e-9);
-    EXPECT_EQ(json.value("pipeline_idle", 0.0) > 0, way == std::string("pipeline"));
+    EXPECT_EQ(json.contains("pipeline_idle"), way == std::string("pipeline"));
+    if (!json.contains("pipeline_idle")) continue;
+    EXPECT_GT(json.at("pipeline_idle"), 0);
+    EXPECT_EQ(json.at("pipeline_idle_of_schedule"), 0.5);  // of one batch
+    EXPECT_NEAR(json.at("pipeline_idle_of_unequal_runs"), 0.5, 1e-9) << "one stage or the other";
   }
 }
 

@@ -30,6 +30,21 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// Of each run of layers, from a step on.
+std::vector<PassSeconds> mediansOf(const std::vector<std::vector<PassSeconds>>& passes,
+                                   std::ptrdiff_t from) {
+  std::vector<PassSeconds> medians;
+  for (const std::vector<PassSeconds>& ofRun : passes) {
+    std::vector<double> forward, backward;
+    for (auto step = ofRun.begin() + from; step != ofRun.end(); ++step) {
+      forward.push_back(step->forward);
+      backward.push_back(step->backward);
+    }
+    medians.push_back({median(std::move(forward)), median(std::move(backward))});
+  }
+  return medians;
+}
+
 double meanLossOfLastTenth(const std::vector<StepRecord>& steps) {
   const size_t count = std::max<size_t>(steps.size() / 10, 1);
   return std::accumulate(steps.end() - static_cast<std::ptrdiff_t>(count), steps.end(), 0.0,
@@ -76,7 +91,11 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"load_wait_ms", s.loadWaitMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
-  if (s.pipelineIdle) json["pipeline_idle"] = *s.pipelineIdle;
+  if (s.pipeline) {
+    json["pipeline_idle"] = s.pipeline->idle;
+    json["pipeline_idle_of_schedule"] = s.pipeline->ofSchedule;
+    json["pipeline_idle_of_unequal_runs"] = s.pipeline->ofUnequalRuns;
+  }
   if (s.utilization) json["model_flops_utilization"] = *s.utilization;
   if (s.validation) json["validation_loss"] = s.validation->loss;
   if (s.validation && s.validation->accuracy) json["validation_accuracy"] = *s.validation->accuracy;
@@ -101,6 +120,8 @@ void PaceMeter::add(const StepReport& report) {
   exposed_.push_back(report.exposedSeconds);
   wire_.push_back(report.wireBytes);
   stageWaits_.push_back(report.stageWaitSeconds);
+  passes_.resize(report.passes.size());
+  for (size_t run = 0; run < passes_.size(); ++run) passes_[run].push_back(report.passes[run]);
 }
 
 Pace PaceMeter::pace() const {
@@ -109,7 +130,7 @@ Pace PaceMeter::pace() const {
   return {median({steps_.begin() + from, steps_.end()}),
           median({exposed_.begin() + from, exposed_.end()}),
           median({wire_.begin() + from, wire_.end()}),
-          median({stageWaits_.begin() + from, stageWaits_.end()})};
+          median({stageWaits_.begin() + from, stageWaits_.end()}), mediansOf(passes_, from)};
 }
 
 Report::Report(const Options& options, int ranks)
@@ -267,12 +288,11 @@ void Report::finish(Summary summary) {
 void Report::printSummary(const Summary& summary) {
   print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
                     summary.loadMs, summary.loadWaitMs));
-  if (summary.pipelineIdle)
-    print(
-        fmt::format("# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % if all "
-                    "took equally long\n",
-                    100 * *summary.pipelineIdle,
-                    100 * pipelineBubble(anyPartOf(options_).stage, options_.accumulate)));
+  if (const auto& pipeline = summary.pipeline)
+    print(fmt::format(
+        "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % by the "
+        "schedule alone, if all took equally long, and {:.1f} % as their layers do not\n",
+        100 * pipeline->idle, 100 * pipeline->ofSchedule, 100 * pipeline->ofUnequalRuns));
   if (summary.offload)
     print(fmt::format(
         "# offload: {:.1f} MB a step put away, {:.1f} MB read back, waited {:.2f} ms for; peak of "

@@ -21,12 +21,13 @@
 
 namespace weft::train {
 
-// Median step and exposed communication of one rank, without its first steps, which are slower.
+// Medians of one rank's steps, without its first ones, which are slower.
 struct Pace {
   double stepSeconds = 0;
   double exposedSeconds = 0;
-  double wireBytes = 0;         // a parameter
-  double stageWaitSeconds = 0;  // for other stages of a pipeline
+  double wireBytes = 0;                  // a parameter
+  double stageWaitSeconds = 0;           // for other stages of a pipeline
+  std::vector<PassSeconds> passes = {};  // by run of layers of the rank's stage
 };
 
 class PaceMeter {
@@ -41,6 +42,7 @@ class PaceMeter {
   std::vector<double> exposed_;
   std::vector<double> wire_;
   std::vector<double> stageWaits_;
+  std::vector<std::vector<PassSeconds>> passes_;  // by run of layers
 };
 
 class Report {

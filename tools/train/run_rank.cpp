@@ -110,13 +110,18 @@ void printHead(Report& report, const Options& o, const Communicator& world, int 
 
 // All ranks' pace, by rank.
 std::vector<Pace> gatherPaces(Communicator& world, const Pace& mine) {
-  const double words[4] = {mine.stepSeconds, mine.exposedSeconds, mine.wireBytes,
-                           mine.stageWaitSeconds};
-  std::vector<double> all(4 * static_cast<size_t>(world.size()));
-  world.allGather(words, all.data(), 4);
+  std::vector<double> words = {mine.stepSeconds, mine.exposedSeconds, mine.wireBytes,
+                               mine.stageWaitSeconds};
+  for (const auto& [forward, backward] : mine.passes)
+    words.insert(words.end(), {forward, backward});
+  std::vector<double> all(words.size() * static_cast<size_t>(world.size()));
+  world.allGather(words.data(), all.data(), words.size());
   std::vector<Pace> paces;
-  for (size_t i = 0; i < all.size(); i += 4)
-    paces.push_back({all[i], all[i + 1], all[i + 2], all[i + 3]});
+  for (auto word = all.begin(); word != all.end();) {
+    Pace& pace = paces.emplace_back(Pace{word[0], word[1], word[2], word[3], {}});
+    const auto end = word + static_cast<ptrdiff_t>(words.size());
+    for (word += 4; word != end; word += 2) pace.passes.push_back({word[0], word[1]});
+  }
   return paces;
 }
 
@@ -130,6 +135,27 @@ int countHosts(Communicator& world) {
   return std::accumulate(all.begin(), all.end(), 0);
 }
 
+// Ranks of a stage follow each other; what they took is their mean.
+PipelineSummary summarizePipeline(const Options& options, const std::vector<Pace>& paces) {
+  const PipelineStage stage = anyPartOf(options).stage;
+  const size_t ofStage = paces.size() / static_cast<size_t>(stage.count);
+  const auto ranks = static_cast<double>(paces.size());
+  PipelineSummary summary{0, pipelineBubble(stage, options.accumulate), 0};
+  std::vector<PassSeconds> runs(static_cast<size_t>(stage.runs()));
+  for (size_t rank = 0; rank < paces.size(); ++rank) {
+    const Pace& pace = paces[rank];
+    summary.idle += pace.stageWaitSeconds / pace.stepSeconds / ranks;
+    const auto index = static_cast<int64_t>(rank / ofStage);
+    for (int64_t own = 0; own < stage.virtuals; ++own) {
+      PassSeconds& run = runs[static_cast<size_t>(own * stage.count + index)];
+      run.forward += pace.passes[static_cast<size_t>(own)].forward / static_cast<double>(ofStage);
+      run.backward += pace.passes[static_cast<size_t>(own)].backward / static_cast<double>(ofStage);
+    }
+  }
+  summary.ofUnequalRuns = replayStep(stage.count, options.accumulate, runs).idle;
+  return summary;
+}
+
 Summary summarize(const Options& options, const std::vector<Pace>& paces) {
   Summary summary;
   summary.ranks = static_cast<int>(paces.size());
@@ -141,11 +167,7 @@ Summary summarize(const Options& options, const std::vector<Pace>& paces) {
     summary.exposedMs += pace.exposedSeconds * 1e3 / static_cast<double>(paces.size());
     summary.wireBytes += pace.wireBytes / static_cast<double>(paces.size());
   }
-  if (options.pipeline > 1) {
-    double idle = 0;
-    for (const Pace& pace : paces) idle += pace.stageWaitSeconds / pace.stepSeconds;
-    summary.pipelineIdle = idle / static_cast<double>(paces.size());
-  }
+  if (options.pipeline > 1) summary.pipeline = summarizePipeline(options, paces);
   summary.tokensPerSecond = summary.sequencesPerSecond * static_cast<double>(options.length);
   return summary;
 }

@@ -37,6 +37,23 @@ std::optional<LossScale> lossScaleOf(const Options& options) {
              : LossScale::dynamic(options.initialLossScale, options.lossScaleWindow);
 }
 
+// Counts what a turn takes, less what it waits for other stages.
+class TurnTimer {
+ public:
+  TurnTimer(PassMeter& meter, const Model& model, const Turn& turn)
+      : meter_(meter), model_(model), turn_(turn) {}
+  ~TurnTimer() { meter_.add(turn_, secondsSince(start_) - (model_.waited() - waited_)); }
+  TurnTimer(const TurnTimer&) = delete;
+  TurnTimer& operator=(const TurnTimer&) = delete;
+
+ private:
+  PassMeter& meter_;
+  const Model& model_;
+  const Turn& turn_;
+  const double waited_ = model_.waited();
+  const Clock::time_point start_ = Clock::now();
+};
+
 bool hasMasters(const Options& options) {
   return options.params == Params::kBfloat16 || options.params == Params::kFloat16;
 }
@@ -65,6 +82,7 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
       mine_(static_cast<size_t>(options.accumulate) + 1),
       shared_(mine_.size() * static_cast<size_t>(all_.size())),
       lossScale_(lossScaleOf(options)),
+      passMeter_(groups.part().stage.virtuals),
       data_(data.fingerprint()),
       order_(data.order(samplesPerStep(options, groups))),
       ahead_(batchesOf(*batches_, std::numeric_limits<uint64_t>::max())),
@@ -170,7 +188,8 @@ std::optional<StepReport> Trainer::finish() {
                           agreedStop(),
                           scale,
                           lossScale_ ? lossScale_->state().skippedSteps : 0,
-                          overflow};
+                          overflow,
+                          passMeter_.take()};
   ++ended_;
   underWay_ = false;
   return report;
@@ -247,6 +266,7 @@ std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uin
 }
 
 double Trainer::forward(const Turn& turn) {
+  const TurnTimer timer(passMeter_, model_, turn);
   return model_.forward(held_.of(turn.micro, turn.own), turn.own);
 }
 
@@ -269,6 +289,7 @@ void Trainer::passes(double firstLoss, const std::function<Stop()>& wantsStop) {
 // A micro-step of the shard is `together_` micro-batches, from the first's way through the last run to the last's
 // through the first.
 void Trainer::backward(const Turn& turn) {
+  const TurnTimer timer(passMeter_, model_, turn);
   const int64_t place = turn.micro % together_;
   const bool isLastStep = turn.micro - place + together_ == options_.accumulate;
   if (place == 0 && turn.own + 1 == groups_.part().stage.virtuals) {

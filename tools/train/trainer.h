@@ -17,6 +17,7 @@
 #include "tools/train/offload_file.h"
 #include "tools/train/options.h"
 #include "tools/train/parallel_groups.h"
+#include "tools/train/pass_meter.h"
 #include "tools/train/pipeline_schedule.h"
 #include "tools/train/position.h"
 #include "tools/train/read_ahead.h"
@@ -44,6 +45,7 @@ struct StepReport {
   int64_t skippedSteps;     // ever, this one included
   std::string
       overflow;  // where a gradient was too large for fp16, so that it was skipped; or empty
+  std::vector<PassSeconds> passes;  // of this stage, by its runs of layers
 };
 
 class Trainer {
@@ -148,7 +150,8 @@ class Trainer {
   std::optional<LossScale> lossScale_;  // of fp16
   std::vector<size_t> late_;            // gradients that are ready, without overlap
   uint64_t moved_ = 0;
-  double waited_ = 0;      // for other stages, before this step
+  double waited_ = 0;  // for other stages, before this step
+  PassMeter passMeter_;
   int64_t ended_ = 0;      // steps
   int64_t saved_ = -1;     // steps of what lies in --save
   int64_t dataAhead_ = 0;  // steps that this data has been learned for, beyond ended_

@@ -25,6 +25,14 @@ struct OffloadSummary {
   double waitMs = 0;
 };
 
+// The share of a step in which stages of a pipeline wait for each other, as a mean of the stages.
+struct PipelineSummary {
+  double idle = 0;        // measured
+  double ofSchedule = 0;  // if all passes took equally long, and messages no time
+  double ofUnequalRuns =
+      0;  // if messages took no time, and passes through a run of layers what they did in the mean
+};
+
 struct Summary {
   int ranks = 1;
   int hosts = 1;
@@ -38,10 +46,10 @@ struct Summary {
   std::optional<double> utilization = {};  // of the peak, if that was told
   double stepMs = 0;
   double exposedMs = 0;
-  std::optional<double> pipelineIdle = {};  // share of a step that stages wait for others
-  double wireBytes = 0;                     // that a rank moves in a step, for each parameter
-  double memoryBytes = 0;                   // of the shard of rank 0: weights, gradients and state
-  double peakResidentBytes = 0;             // of rank 0's process
+  std::optional<PipelineSummary> pipeline = {};
+  double wireBytes = 0;          // that a rank moves in a step, for each parameter
+  double memoryBytes = 0;        // of the shard of rank 0: weights, gradients and state
+  double peakResidentBytes = 0;  // of rank 0's process
   std::optional<OffloadSummary> offload = {};
   double loadMs = 0;      // that preparing the batches of a step took rank 0's thread
   double loadWaitMs = 0;  // of it, what the step waited for
