@@ -22,6 +22,8 @@ class BatchSource {
   virtual Batch batch(uint64_t step, uint64_t first, size_t count) const = 0;
   // Tells vocabularies apart.
   virtual uint64_t vocabularyFingerprint() const { return 0; }
+  // Seconds that threads of its own have read for the batches so far, less what batch() waited for them.
+  virtual double secondsBeside() const { return 0; }
   // How many steps have all samples; 0 if there is no end.
   virtual uint64_t stepsOfAll() const { return 0; }
 };

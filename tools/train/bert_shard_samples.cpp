@@ -8,6 +8,7 @@
 
 #include "tools/train/failure.h"
 #include "tools/train/random.h"
+#include "tools/train/stopwatch.h"
 
 namespace weft::train {
 namespace {
@@ -79,15 +80,27 @@ BertShardSamples::Samples BertShardSamples::samplesOf(uint64_t reader,
     });
   });
   beginToRead(place.file);
-  beginToRead(place.next);
-  return read_.at(place.file).get();
+  Samples samples = waitFor(read_.at(place.file));
+  beginToRead(place.next);  // not before: libhdf5 reads one thing at a time
+  return samples;
+}
+
+BertShardSamples::Samples BertShardSamples::waitFor(Reading& reading) const {
+  const Stopwatch waiting;
+  const Read& read = reading.read.get();
+  if (!std::exchange(reading.isCounted, true))
+    secondsBeside_ = secondsBeside_ + std::max(read.seconds - waiting.seconds(), 0.0);
+  return read.samples;
 }
 
 void BertShardSamples::beginToRead(size_t piece) const {
   if (read_.contains(piece)) return;
-  read_[piece] = std::async(std::launch::async, [this, piece]() -> Samples {
-    return std::make_shared<const ShardSamples>(shards_.read(pieces_[piece]));
-  });
+  const auto read = [this, piece]() -> Read {
+    const Stopwatch reading;
+    auto samples = std::make_shared<const ShardSamples>(shards_.read(pieces_[piece]));
+    return {std::move(samples), reading.seconds()};
+  };
+  read_[piece].read = std::async(std::launch::async, read);
 }
 
 }  // namespace weft::train

@@ -2,6 +2,7 @@
 // Batches of BERT's shards, in the published order of files.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <memory>
@@ -32,20 +33,31 @@ class BertShardSamples : public BatchSource {
   BertShardSamples(const BertShards& shards, SequenceRange part, const ShardReading& reading);
 
   Batch batch(uint64_t step, uint64_t first, size_t count) const override;
+  double secondsBeside() const override { return secondsBeside_; }
 
  private:
   using Samples = std::shared_ptr<const ShardSamples>;
+  struct Read {
+    Samples samples;
+    double seconds;  // that it took
+  };
+  struct Reading {
+    std::shared_future<Read> read;
+    bool isCounted = false;
+  };
 
   Samples samplesOf(uint64_t reader, const BertShardOrder::Place& place) const;
   void beginToRead(size_t piece) const;
+  Samples waitFor(Reading& reading) const;
 
   const BertShards& shards_;
   ShardReading reading_;
   std::vector<ShardPiece> pieces_;
   mutable std::mutex mutex_;  // of what follows
   mutable BertShardOrder order_;
-  mutable std::map<size_t, std::shared_future<Samples>> read_;   // pieces, or what reads them
+  mutable std::map<size_t, Reading> read_;                       // pieces, or what reads them
   mutable std::map<uint64_t, std::pair<size_t, size_t>> inUse_;  // by reader, and its next one
+  mutable std::atomic<double> secondsBeside_ = 0;
 };
 
 }  // namespace weft::train

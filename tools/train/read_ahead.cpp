@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/read_ahead.h"
 
-#include <chrono>
 #include <utility>
+
+#include "tools/train/stopwatch.h"
 
 namespace weft::train {
 namespace {
@@ -10,16 +11,6 @@ namespace {
 constexpr size_t kAhead = 8;  // batches: enough for what a file system takes longer at times
 constexpr size_t kFew =
     kAhead / 2;  // then it is time for others: not each batch wakes the thread up
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 
@@ -39,6 +30,7 @@ void ReadAhead::startAt(uint64_t index) {
   {
     const std::lock_guard lock(mutex_);
     ready_.clear();
+    isFirst_ = true;
     next_ = index;
     ++starts_;
     fills_ = true;
@@ -51,15 +43,15 @@ Batch ReadAhead::take() {
   if (ready_.empty()) {
     const Stopwatch waiting;
     changed_.wait(lock, [&] { return !ready_.empty(); });
-    times_.waited += waiting.seconds();
+    (isFirst_ ? times_.first : times_.waited) += waiting.seconds();
   }
   Made made = std::move(ready_.front());
   ready_.pop_front();
   const bool wakes = !fills_ && ready_.size() <= kFew;
   fills_ = fills_ || wakes;
+  if (!std::exchange(isFirst_, false)) times_.made += made.seconds;
   lock.unlock();
   if (wakes) changed_.notify_all();
-  times_.made += made.seconds;
   if (made.failure) std::rethrow_exception(made.failure);
   return std::move(made.batch);
 }

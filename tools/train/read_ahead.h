@@ -28,10 +28,11 @@ class ReadAhead {
   // The next batch. Throws what making it threw.
   Batch take();
 
-  // Of the batches that were taken.
+  // In seconds. The first batch, and the first after startAt(), is ahead of nothing, and counts apart.
   struct Times {
-    double made = 0;    // seconds that making them took
-    double waited = 0;  // seconds that take() waited for them
+    double made = 0;    // that making the batches took that were taken since
+    double waited = 0;  // that take() waited for those
+    double first = 0;   // that take() waited for a first one
   };
   const Times& times() const { return times_; }
 
@@ -51,6 +52,7 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Made> ready_;
+  bool isFirst_ = true;  // what is taken next
   uint64_t next_ = 0;    // to be made
   uint64_t starts_ = 0;  // how often startAt() was called: what was being made then is of no use
   bool fills_ = true;    // the thread is to make batches until there are enough

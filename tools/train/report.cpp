@@ -87,8 +87,9 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"wire_bytes_per_parameter", s.wireBytes},
       {"memory_bytes", s.memoryBytes},
       {"peak_resident_bytes", s.peakResidentBytes},
-      {"load_ms", s.loadMs},
-      {"load_wait_ms", s.loadWaitMs},
+      {"load_ms", s.loading.ms},
+      {"load_wait_ms", s.loading.waitMs},
+      {"load_first_ms", s.loading.firstMs},
       {"weights", fmt::format("{:016x}", s.weights)},
   };
   if (s.pipeline) {
@@ -286,8 +287,7 @@ void Report::finish(Summary summary) {
 }
 
 void Report::printSummary(const Summary& summary) {
-  print(fmt::format("# batches: {:.3f} ms a step to prepare them, ahead of it but for {:.3f} ms\n",
-                    summary.loadMs, summary.loadWaitMs));
+  print(fmt::format("# batches: {}\n", loadingInWords(summary.loading)));
   if (const auto& pipeline = summary.pipeline)
     print(fmt::format(
         "# pipeline: stages wait {:.1f} % of a step for each other; {:.1f} % by the "

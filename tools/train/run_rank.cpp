@@ -243,8 +243,8 @@ std::optional<Summary> summarizeRun(const Options& options, Communicator& world,
   summary.threads = threads;
   summary.steps = steps;
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
-  summary.loadMs = trainer.loading().made * msOfStep;
-  summary.loadWaitMs = trainer.loading().waited * msOfStep;
+  const auto [made, waited, first] = trainer.loading();
+  summary.loading = {made * msOfStep, waited * msOfStep, first * 1e3};
   if (const auto offloaded = trainer.offloaded())
     summary.offload = {static_cast<double>(offloaded->put) / static_cast<double>(meter.steps()),
                        static_cast<double>(offloaded->read) / static_cast<double>(meter.steps()),

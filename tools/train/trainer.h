@@ -82,8 +82,12 @@ class Trainer {
   void exportTo(const std::string& file);
 
   size_t parameters() const { return whole_.size(); }
-  // What preparing the batches of the steps took, and how much of it the steps waited for.
-  const ReadAhead::Times& loading() const { return ahead_.times(); }
+  // What reading and preparing the batches of the steps took, and how much of it the steps waited for.
+  ReadAhead::Times loading() const {
+    ReadAhead::Times times = ahead_.times();
+    times.made += batches_->secondsBeside();
+    return times;
+  }
   // What --offload has put away.
   std::optional<OffloadFile::Figures> offloaded() const;
   weftShardInfo_t info() const { return shard_.info(); }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "tests/temporary_folder.h"
 #include "tests/unit/bert_shards/shard_file.h"
@@ -221,6 +223,20 @@ TEST_F(BertShardFiles, AreDealtToReadersWhateverTheRanks) {
       }
     }
   }
+}
+
+// The first file is waited for, and the next one read meanwhile.
+TEST_F(BertShardFiles, AreReadWhileTheOnesBeforeAreLearned) {
+  for (uint32_t i = 0; i < 3; ++i) writeSome("training_" + std::to_string(i) + ".hdf5", 8, i);
+  const BertShards shards(folder_.path(), kLength);
+  const BertShardSamples samples(shards, {0, 24}, {100, 4, 1, 8, 1});
+  samples.batch(0, 0, 8);
+  const double first = samples.secondsBeside();
+  for (uint64_t step = 1; step < 1000 && samples.secondsBeside() == first; ++step) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    samples.batch(step, 0, 8);
+  }
+  EXPECT_GT(samples.secondsBeside(), first);
 }
 
 TEST_F(BertShardFiles, ThatGiveNoBatchesAreRefused) {

@@ -51,6 +51,14 @@ TEST(RunCharts, ManyStepsAreMeansOfSeveral) {
   EXPECT_NE(means.find("Loss, means of 2 steps"), std::string::npos);
 }
 
+TEST(Summary, SaysWhatOfLoadingIsHidden) {
+  EXPECT_EQ(loadingInWords({0.4, 0.1, 51}),
+            "0.400 ms a step, 75.0 % of it beside the steps, which waited 0.100 ms; 51 ms for the "
+            "first one");
+  EXPECT_EQ(LoadSummary{}.hidden(), 1);
+  EXPECT_EQ((LoadSummary{1, 2, 0}).hidden(), 0) << "steps that wait longer than loading took";
+}
+
 TEST(RunPage, HasWhatIsKnownAndNothingElse) {
   const RunRecord run = someRun(1);
   Summary summary;

@@ -70,8 +70,7 @@ std::string throughputOf(const RunPage& page) {
        {"Bytes that a rank moves in a step, for each parameter",
         fmt::format("{:.3f}", s.wireBytes)},
        {"Weights, gradients and state of a rank", fmt::format("{:.1f} MB", s.memoryBytes / 1e6)},
-       {"Preparing the batches of a step",
-        fmt::format("{:.3f} ms, ahead of it but for {:.3f} ms", s.loadMs, s.loadWaitMs)},
+       {"Batches", loadingInWords(s.loading)},
        {"Fingerprint of the weights", fmt::format("{:016x}", s.weights)}},
       true);
 }

@@ -2,6 +2,7 @@
 // The figures of a whole run.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +34,19 @@ struct PipelineSummary {
       0;  // if messages took no time, and passes through a run of layers what they did in the mean
 };
 
+// Of the batches of rank 0, the first one apart, of which nothing was ahead.
+struct LoadSummary {
+  double ms = 0;       // a step, that reading and preparing them took threads beside it
+  double waitMs = 0;   // of it, what the step waited for
+  double firstMs = 0;  // that the first one was waited for
+
+  // The share that took no step longer.
+  double hidden() const { return ms > 0 ? 1 - std::min(waitMs / ms, 1.0) : 1; }
+};
+
+// "0.412 ms a step, 99.8 % of it beside the steps, which waited 0.001 ms; 51 ms for the first one"
+std::string loadingInWords(const LoadSummary& loading);
+
 struct Summary {
   int ranks = 1;
   int hosts = 1;
@@ -51,8 +65,7 @@ struct Summary {
   double memoryBytes = 0;        // of the shard of rank 0: weights, gradients and state
   double peakResidentBytes = 0;  // of rank 0's process
   std::optional<OffloadSummary> offload = {};
-  double loadMs = 0;      // that preparing the batches of a step took rank 0's thread
-  double loadWaitMs = 0;  // of it, what the step waited for
+  LoadSummary loading;
   double elapsedSeconds = 0;
   double parameters = 0;
   uint64_t weights = 0;                       // fingerprint
