@@ -208,6 +208,8 @@ TEST(Options, VirtualStagesAreOfAPipelineAndItsBatchesTakeTurns) {
             "stage takes one or more; fix: lower one of them");
   EXPECT_EQ(refusal({"--partition=measured"}),
             "--partition measured is of the stages of a pipeline; fix: --pipeline N, 2 or more");
+  EXPECT_EQ(refusal({"--eager"}),
+            "--eager is of the stages of a pipeline; fix: --pipeline N, 2 or more");
   const auto given = [](const char* batches) {
     return forRanks(parse({"--pipeline=2", "--virtual-stages=2", batches}), 4);
   };

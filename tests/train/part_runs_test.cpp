@@ -69,6 +69,15 @@ TEST_F(PartRuns, VirtualStagesAreSavedAndResumedTogether) {
   EXPECT_EQ(resumed.weights, whole.weights);
 }
 
+// How far they go ahead makes no difference to what is summed, or dropped.
+TEST_F(PartRuns, EagerStagesLearnTheSame) {
+  const std::string flags =
+      "--layers 4 --steps 4 --batch 1 --grad-accum 6 --ranks 4 --pipeline 4 --dropout 0.1 ";
+  const Curve whole = train(flags), eager = train(flags + "--eager");
+  EXPECT_EQ(eager.losses, whole.losses);
+  EXPECT_EQ(eager.weights, whole.weights);
+}
+
 // A checkpoint is resumed as it was cut, whatever would be measured now.
 TEST_F(PartRuns, StagesThatAreCutByMeasuredTimesLearnTheSame) {
   const std::string save = folder_ / "save",

@@ -18,7 +18,7 @@ namespace {
 ReplayedStep replayEqual(int64_t stages, int64_t micros, int64_t virtuals = 1, double forward = 1,
                          double backward = 2) {
   const std::vector<PassSeconds> runs(static_cast<size_t>(stages * virtuals), {forward, backward});
-  return replayStep(stages, micros, runs);
+  return replayStep({0, stages, virtuals}, micros, runs);
 }
 
 // Most micro-batches that have gone forward and not backward.
@@ -61,6 +61,35 @@ TEST(PipelineSchedule, IdlesAsLittleAsPublished) {
     for (const int64_t micros : {1, 2, 3, 8, 32})
       EXPECT_NEAR(replayEqual(stages, micros).idle, pipelineBubble({0, stages}, micros), 1e-12)
           << stages << " " << micros;
+}
+
+PipelineStage eagerStage(int64_t index, int64_t stages) { return {index, stages, 1, {}, true}; }
+
+TEST(PipelineSchedule, EagerStagesKeepMoreAndIdleAsLittle) {
+  const PassSeconds equal{1, 2};
+  for (int64_t stages = 1; stages <= 8; ++stages)
+    for (const int64_t micros : {1, 2, 3, 8, 32}) {
+      for (int64_t s = 0; s < stages; ++s) {
+        const std::vector<Turn> turns = oneForwardOneBackward(eagerStage(s, stages), micros);
+        EXPECT_EQ(turns.size(), static_cast<size_t>(2 * micros));
+        EXPECT_EQ(mostInFlight(turns), std::min(2 * (stages - s) - 1, micros));
+      }
+      const std::vector<PassSeconds> runs(static_cast<size_t>(stages), equal);
+      EXPECT_NEAR(replayStep(eagerStage(0, stages), micros, runs).idle,
+                  pipelineBubble({0, stages}, micros), 1e-12)
+          << stages << " " << micros;
+    }
+}
+
+// Every other batch takes longer, and the stages are at different ones: in 1F1B one of them is always late.
+TEST(PipelineSchedule, EagerStagesDoNotWaitForEachLatePass) {
+  const auto late = [](int64_t, const Turn& turn) {
+    const double often = turn.pass == Pass::kForward ? 1 : 2;
+    return turn.micro % 2 == 0 ? 1.5 * often : often;
+  };
+  const double inTime = replayStep({0, 2}, 16, late).seconds;
+  const double eager = replayStep(eagerStage(0, 2), 16, late).seconds;
+  EXPECT_LT(eager, 0.95 * inTime);
 }
 
 // Calls body(stages, virtual stages, micro-batches).
@@ -123,7 +152,7 @@ TEST(PipelineSchedule, VirtualStagesNeverWaitForEachOtherHoweverLongPassesTake) 
 // first one has a backward left. It is busy for 6 seconds of 15, the other for 12.
 TEST(PipelineReplay, TellsUnequalStagesFromTheSchedule) {
   const std::vector<PassSeconds> runs = {{1, 2}, {2, 4}};
-  const ReplayedStep step = replayStep(2, 2, runs);
+  const ReplayedStep step = replayStep({0, 2}, 2, runs);
   EXPECT_DOUBLE_EQ(step.seconds, 15);
   EXPECT_DOUBLE_EQ(step.idle, 1 - (6.0 + 12.0) / 2 / 15);
   EXPECT_GT(step.idle, pipelineBubble({0, 2}, 2));
@@ -133,15 +162,15 @@ TEST(PipelineReplay, TellsUnequalStagesFromTheSchedule) {
 // with 1 second, have 2 x (3 + 3) or 2 x (3 + 4) to do, and 2 for the last backward.
 TEST(PipelineReplay, TakesEachRunForItself) {
   const std::vector<PassSeconds> runs = {{1, 2}, {1, 2}, {1, 2}, {1, 3}};
-  const ReplayedStep step = replayStep(2, 2, runs);
+  const ReplayedStep step = replayStep({0, 2, 2}, 2, runs);
   EXPECT_DOUBLE_EQ(step.seconds, 17);
   EXPECT_DOUBLE_EQ(step.idle, 1 - (12.0 + 14.0) / 2 / 17);
 }
 
 TEST(PipelineReplay, OneStageIsNeverIdle) {
   const std::vector<PassSeconds> run = {{1, 2}};
-  EXPECT_EQ(replayStep(1, 5, run).seconds, 15);
-  EXPECT_EQ(replayStep(1, 5, run).idle, 0);
+  EXPECT_EQ(replayStep({}, 5, run).seconds, 15);
+  EXPECT_EQ(replayStep({}, 5, run).idle, 0);
 }
 
 TEST(PipelineReplay, PassesAreMeansOfAStep) {

@@ -15,6 +15,7 @@ struct PipelineStage {
   int64_t index = 0, count = 1;
   int64_t virtuals = 1;
   std::vector<int64_t> blocks = {};  // of each run; empty: as the sizes of matrices say
+  bool isEager = false;              // goes further ahead, see pipeline_schedule.h
 
   int64_t runs() const { return count * virtuals; }  // of the whole model
   // Which of them is this stage's own v-th.

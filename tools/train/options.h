@@ -86,6 +86,7 @@ struct Options {
   bool sequenceParallel = false;                            // and places between layers
   int64_t pipeline = 1;                                     // stages that have layers of their own
   int64_t virtualStages = 1;                                // runs of them that each has
+  bool eager = false;                                       // they go forward further ahead
   bool partitionIsMeasured = false;                         // by times of layers, not by sizes
   std::vector<int64_t> blocks;                              // what it comes to, by run of layers
   bool tensorIsRecipes = false, pipelineIsRecipes = false;  // may be lower where so many do not fit

@@ -30,6 +30,10 @@ void addParallelism(CLI::App& app, Options& options) {
          "so many times more. With --pipeline, which divides --grad-accum then; times that at most "
          "--layers")
       ->check(tools::positive());
+  app.add_flag("--eager", options.eager,
+               "Stages of --pipeline begin with twice as many forwards (eager 1F1B), so that they "
+               "wait less for messages and late passes, and keep the activations of more batches; "
+               "virtual stages always do");
   addChoice(app, "--partition", options.partitionIsMeasured, {{"sizes", false}, {"measured", true}},
             "Blocks of each stage of --pipeline, so that the slowest one takes as short as it can: "
             "by the sizes "

@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "tools/train/failure.h"
 #include "tools/train/parameters.h"
@@ -106,10 +107,13 @@ void validateParts(const Options& options) {
   if (options.sequenceParallel && !options.tensorIsRecipes) validateSequence(options);
   if (options.pipeline > 1 && !options.pipelineIsRecipes) validatePipeline(options);
   if (options.virtualStages > 1 && !options.pipelineIsRecipes) validateVirtualStages(options);
-  if (options.partitionIsMeasured && options.pipeline == 1)
-    throw Failure(Exit::kUsage,
-                  "--partition measured is of the stages of a pipeline; fix: --pipeline N, 2 or "
-                  "more");
+  for (const auto& [isGiven, flag] :
+       {std::pair{options.partitionIsMeasured, "--partition measured"},
+        std::pair{options.eager, "--eager"}})
+    if (isGiven && options.pipeline == 1)
+      throw Failure(
+          Exit::kUsage,
+          fmt::format("{} is of the stages of a pipeline; fix: --pipeline N, 2 or more", flag));
 }
 
 Options withPartsFor(Options o, int ranks) {
@@ -143,7 +147,7 @@ void validateTurns(const Options& o) {
 }
 
 ModelPart anyPartOf(const Options& o) {
-  return {{0, o.tensor}, {0, o.pipeline, o.virtualStages, o.blocks}};
+  return {{0, o.tensor}, {0, o.pipeline, o.virtualStages, o.blocks, o.eager}};
 }
 
 const char* copiesInWords(const Options& o) {

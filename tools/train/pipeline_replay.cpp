@@ -29,12 +29,11 @@ struct Stage {
 
 class Pipeline {
  public:
-  Pipeline(int64_t count, int64_t virtuals, int64_t micros, const TurnSeconds& seconds)
+  Pipeline(const PipelineStage& any, int64_t micros, const TurnSeconds& seconds)
       : seconds_(seconds) {
-    for (int64_t s = 0; s < count; ++s) {
-      const PipelineStage place{s, count, virtuals};
-      stages_.push_back({place, oneForwardOneBackward(place, micros)});
-    }
+    PipelineStage stage = any;
+    for (stage.index = 0; stage.index < stage.count; ++stage.index)
+      stages_.push_back({stage, oneForwardOneBackward(stage, micros)});
   }
 
   ReplayedStep run() {
@@ -95,17 +94,17 @@ class Pipeline {
 
 }  // namespace
 
-ReplayedStep replayStep(int64_t stages, int64_t virtuals, int64_t micros,
-                        const TurnSeconds& seconds) {
-  return Pipeline(stages, virtuals, micros, seconds).run();
+ReplayedStep replayStep(const PipelineStage& any, int64_t micros, const TurnSeconds& seconds) {
+  return Pipeline(any, micros, seconds).run();
 }
 
-ReplayedStep replayStep(int64_t stages, int64_t micros, std::span<const PassSeconds> runs) {
+ReplayedStep replayStep(const PipelineStage& any, int64_t micros,
+                        std::span<const PassSeconds> runs) {
   const auto ofTurn = [&](int64_t stage, const Turn& turn) {
-    const PassSeconds& run = runs[static_cast<size_t>(turn.own * stages + stage)];
+    const PassSeconds& run = runs[static_cast<size_t>(turn.own * any.count + stage)];
     return turn.pass == Pass::kForward ? run.forward : run.backward;
   };
-  return replayStep(stages, static_cast<int64_t>(runs.size()) / stages, micros, ofTurn);
+  return replayStep(any, micros, ofTurn);
 }
 
 }  // namespace weft::train

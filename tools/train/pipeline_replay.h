@@ -21,10 +21,9 @@ struct ReplayedStep {
   double idle = 0;  // the share of it that a stage does nothing, as the mean of the stages
 };
 
-// As in StageLinks a stage goes on beside two sends in a direction, and receives what was sent first. Throws
+// Of all stages of a pipeline with one like `any`. As in StageLinks a stage goes on beside two sends in a direction, and receives what was sent first. Throws
 // std::logic_error if the stages would wait for each other forever, or receive another thing than they need.
-ReplayedStep replayStep(int64_t stages, int64_t virtuals, int64_t micros,
-                        const TurnSeconds& seconds);
+ReplayedStep replayStep(const PipelineStage& any, int64_t micros, const TurnSeconds& seconds);
 
 // What passes of a run of layers take, in seconds.
 struct PassSeconds {
@@ -32,7 +31,8 @@ struct PassSeconds {
   double backward = 0;
 };
 
-// The same with what passes through each run took: run r, on stage r mod `stages`, is the r-th.
-ReplayedStep replayStep(int64_t stages, int64_t micros, std::span<const PassSeconds> runs);
+// The same with what passes through each run of layers took, by run.
+ReplayedStep replayStep(const PipelineStage& any, int64_t micros,
+                        std::span<const PassSeconds> runs);
 
 }  // namespace weft::train

@@ -16,12 +16,11 @@ std::vector<Turn> passes(Pass pass, const PipelineStage& stage, int64_t micros) 
   return turns;
 }
 
-// Forwards before the first backward. With virtual stages twice as many for each stage that comes after: a
-// micro-batch must be through the other runs as well.
+// Forwards before the first backward. With virtual stages a micro-batch must be through the other runs as well.
 size_t ahead(const PipelineStage& stage, size_t passes) {
-  const int64_t after = stage.count - stage.index - 1;
+  const int64_t forEachAfter = stage.isEager || stage.virtuals > 1 ? 2 : 1;
   const int64_t ahead =
-      stage.virtuals == 1 ? after : 2 * after + (stage.virtuals - 1) * stage.count;
+      forEachAfter * (stage.count - stage.index - 1) + (stage.virtuals - 1) * stage.count;
   return std::min(static_cast<size_t>(ahead), passes);
 }
 

@@ -152,7 +152,7 @@ PipelineSummary summarizePipeline(const Options& options, const std::vector<Pace
       run.backward += pace.passes[static_cast<size_t>(own)].backward / static_cast<double>(ofStage);
     }
   }
-  summary.ofUnequalRuns = replayStep(stage.count, options.accumulate, runs).idle;
+  summary.ofUnequalRuns = replayStep(stage, options.accumulate, runs).idle;
   return summary;
 }
 
