@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs of weft-train in fp16, with a dynamic loss scale.
+// Whole runs of weft-train in bf16, and in fp16 with a dynamic loss scale.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +36,23 @@ class HalfRuns : public SmallRuns {
     return words;
   }
 };
+
+// So that where norms of whole runs part, it is the weights that have.
+TEST_F(HalfRuns, AStepInBf16HasTheNormOfFp32) {
+  const std::string save = folder_ / "save",
+                    step = "--steps 1 --batch 4 --keep weights --start-from " + save + " --params ";
+  train("--steps 20 --batch 4 --save " + save);
+  const auto first = [&](const std::string& params) {
+    std::filesystem::remove(folder_ / "csv");
+    return train(step + params);
+  };
+  const Curve fp32 = first("fp32");
+  for (const char* params : {"bf16", "bf16-only --rounding stochastic"}) {
+    const Curve bf16 = first(params);
+    EXPECT_LT(distance(fp32.losses, bf16.losses), 0.005) << params;
+    EXPECT_LT(distance(fp32.norms, bf16.norms), 0.02) << params;
+  }
+}
 
 // Also where each step is made of several, and layers or the model are cut.
 TEST_F(HalfRuns, FollowFp32) {
