@@ -23,7 +23,7 @@ namespace weft::control {
 namespace {
 
 constexpr std::int64_t kHandshakeMs = 2000;
-constexpr std::int64_t kGoodbyeMs = 300;
+constexpr std::int64_t kGoodbyeMs = 1000;  // a starved machine takes some hundred
 
 class ControlServer {
  public:
