@@ -21,8 +21,9 @@ struct ReplayedStep {
   double idle = 0;  // the share of it that a stage does nothing, as the mean of the stages
 };
 
-// Of all stages of a pipeline with one like `any`. As in StageLinks a stage goes on beside two sends in a direction, and receives what was sent first. Throws
-// std::logic_error if the stages would wait for each other forever, or receive another thing than they need.
+// Of all stages of a pipeline with one like `any`. As in StageLinks a stage goes on beside two sends in
+// a direction, and receives what was sent first. Throws std::logic_error if the stages would wait for
+// each other forever, or receive another thing than they need.
 ReplayedStep replayStep(const PipelineStage& any, int64_t micros, const TurnSeconds& seconds);
 
 // What passes of a run of layers take, in seconds.

@@ -3,10 +3,12 @@
 // forward, one backward (PipeDream-Flush, arXiv 2006.09503; figure 4 of Megatron-LM, arXiv
 // 2104.04473). A stage begins with as many forwards as keep the stages after it busy, goes on by turns,
 // and ends with the backwards that are left. With one run of layers each, it keeps the activations of
-// at most stages - stage micro-batches; then every stage has what it needs just in time, and waits for each
-// message and whatever passes take longer than others. An eager one (eager 1F1B, arXiv 2211.05322) begins with twice
-// as many forwards and keeps 2 (stages - stage) - 1, so that what it needs is there before. With v of them (virtual stages, section 2.2 of the paper) it takes
-// as many micro-batches as there are stages through one run before it turns to the next, keeps more, and is always eager.
+// at most stages - stage micro-batches; then every stage has what it needs just in time, and waits for
+// each message and whatever passes take longer than others. An eager one (eager 1F1B, arXiv
+// 2211.05322) begins with twice as many forwards and keeps 2 (stages - stage) - 1, so that what it
+// needs is there before. With v of them (virtual stages, section 2.2 of the paper) it takes as many
+// micro-batches as there are stages through one run before it turns to the next, keeps more, and is
+// always eager.
 // Of m micro-batches on p stages that take equally long (p - 1) / (v m + p - 1) of the time is idle.
 #pragma once
 

@@ -28,10 +28,9 @@ struct OffloadSummary {
 
 // The share of a step in which stages of a pipeline wait for each other, as a mean of the stages.
 struct PipelineSummary {
-  double idle = 0;        // measured
-  double ofSchedule = 0;  // if all passes took equally long, and messages no time
-  double ofUnequalRuns =
-      0;  // if messages took no time, and passes through a run of layers what they did in the mean
+  double idle = 0;           // measured
+  double ofSchedule = 0;     // if all passes took equally long, and messages no time
+  double ofUnequalRuns = 0;  // if messages took no time, and passes what they do in the mean
 };
 
 // Of the batches of rank 0, the first one apart, of which nothing was ahead.
