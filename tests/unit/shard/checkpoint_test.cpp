@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checkpoints.h"
+#include "tests/unit/slow_build.h"
 
 namespace weft::test {
 using namespace shard;
@@ -77,10 +78,11 @@ TEST(WeightsAlone, ComeWithoutStateAndSteps) {
   EXPECT_TRUE(trainAll(other).weights == saved.weights);
 }
 
-// The end is that of a run without interruption: to the bit for powers of two.
+// The end is that of a run without interruption: to the bit for powers of two. Sanitizers have seen all that happens once
+// each number of ranks has saved.
 TEST_P(Checkpoint, GoesOnAsAnyOther) {
   goOn(8, 0);
-  if (GetParam().ranks <= 4) goOn(24, 1e-5);
+  if (GetParam().ranks <= 4 && (!kSlowBuild || 8 % GetParam().ranks != 0)) goOn(24, 1e-5);
 }
 
 std::string nameOf(const testing::TestParamInfo<Shape>& tested) { return tested.param.name; }
