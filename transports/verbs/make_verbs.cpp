@@ -20,6 +20,7 @@ namespace weft::verbs {
 namespace {
 
 constexpr int kHelloMs = 1000;
+constexpr int kLongHelloMs = 4000;  // where a busy host has kept a port from saying or hearing it
 constexpr int kFirstRoundMs = 100;  // of pings; each round takes twice as long as the one before
 constexpr int kMostSilenceMs = 6000;
 
@@ -46,7 +47,8 @@ class Maker {
   Status gatherHoles(std::vector<Holes>* all) const;
   Status tellUncabled(std::vector<std::uint32_t> peers) const;
   void describeWiring() const;
-  Status gatherHello(AllHeard* all);
+  Status wireByHellos(std::vector<Holes>* holes);
+  Status gatherHello(int ms, AllHeard* all);
   Status addDomains();
   Status addMailboxes();
   Status exchangeOffers();
@@ -149,17 +151,23 @@ Status Maker::findWiring() {
     how = "subnets and hello";
     WEFT_TRY(wireBySubnet(fabric_, setup_.rank, &wiring_));
     WEFT_TRY(gatherHoles(&holes));
-    if (!isWhole(holes)) {
-      AllHeard heard;
-      WEFT_TRY(gatherHello(&heard));
-      wireByHello(fabric_, setup_.rank, heard, &wiring_);
-      WEFT_TRY(gatherHoles(&holes));
-    }
+    if (!isWhole(holes)) WEFT_TRY(wireByHellos(&holes));
   }
   describeWiring();
   const Status whole = checkWhole(fabric_, holes, how);
   if (!whole.ok()) WEFT_TRY(tellUncabled(peersWithoutEdge(fabric_, setup_.rank, wiring_)));
   return whole;
+}
+
+Status Maker::wireByHellos(std::vector<Holes>* holes) {
+  for (const int ms : {kHelloMs, std::min(kLongHelloMs, setup_.timeoutMs / 2)}) {
+    AllHeard heard;
+    WEFT_TRY(gatherHello(ms, &heard));
+    wireByHello(fabric_, setup_.rank, heard, &wiring_);
+    WEFT_TRY(gatherHoles(holes));
+    if (isWhole(*holes) || !isAnySilent(fabric_, heard)) break;
+  }
+  return {};
 }
 
 // Who makes something of the error may go around these pairs.
@@ -187,9 +195,9 @@ void Maker::describeWiring() const {
 }
 
 // A rank whose network does not allow it hears nobody; the missing edges then say enough.
-Status Maker::gatherHello(AllHeard* all) {
+Status Maker::gatherHello(int ms, AllHeard* all) {
   std::vector<Heard> mine;
-  if (const Status status = sayHello(ports_, setup_.rank, job_, kHelloMs, &mine); !status.ok())
+  if (const Status status = sayHello(ports_, setup_.rank, job_, ms, &mine); !status.ok())
     logWarn(status.text());
   WEFT_TRY(gatherLists(setup_, {}, mine, all));
   tidy(fabric_, all);
@@ -277,7 +285,7 @@ Status Maker::verify() {
   const Status all = tryEdges();
   if (all.ok()) return {};
   AllHeard heard;
-  WEFT_TRY(gatherHello(&heard));
+  WEFT_TRY(gatherHello(kHelloMs, &heard));
   const std::string mine = crossings(fabric_, setup_.rank, wiring_, heard);
   std::vector<std::vector<char>> words;
   WEFT_TRY(gatherLists(setup_, {}, std::vector<char>(mine.begin(), mine.end()), &words));

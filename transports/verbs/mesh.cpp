@@ -295,6 +295,15 @@ void tidy(const Fabric& fabric, AllHeard* all) {
   }
 }
 
+bool isAnySilent(const Fabric& fabric, const AllHeard& all) {
+  for (std::uint32_t rank = 0; rank < fabric.ranks(); ++rank)
+    for (std::uint32_t port = 0; port < fabric.ports[rank].size(); ++port)
+      if (fabric.ports[rank][port].onNetwork != 0 &&
+          std::ranges::none_of(all[rank], [&](const Heard& one) { return one.at == port; }))
+        return true;
+  return false;
+}
+
 void wireByHello(const Fabric& fabric, std::uint32_t rank, const AllHeard& all, Wiring* wiring) {
   const std::vector<bool> reached = reachedBy(fabric, rank, *wiring);
   forPeers(fabric, rank, [&](std::uint32_t peer) {

@@ -69,6 +69,8 @@ Status wireByCables(const Fabric& fabric, std::uint32_t rank, const std::vector<
                     Wiring* out);
 // Sorts what was heard, as the functions below expect it; what names no port goes.
 void tidy(const Fabric& fabric, AllHeard* heard);
+// Whether a port on a network heard nobody: where an edge is missing, it may have had too little time.
+bool isAnySilent(const Fabric& fabric, const AllHeard& heard);
 // Adds edges to peers that have none: ports that heard each other.
 void wireByHello(const Fabric& fabric, std::uint32_t rank, const AllHeard& heard, Wiring* wiring);
 

@@ -403,6 +403,19 @@ TEST(VerbsMesh, HelloOfOneWayIsNoEdge) {
   EXPECT_TRUE(wiring.empty());
 }
 
+// Whoever knows what all have heard knows whether somebody may need more time; ports without a network
+// need none.
+TEST(VerbsMesh, APortThatHearsNobodyIsSilent) {
+  Fabric fabric = bareMesh(3);
+  AllHeard heard = heardIn(fabric);
+  EXPECT_FALSE(isAnySilent(fabric, heard));
+  const Heard last = heard[2].back();
+  heard[2].pop_back();
+  EXPECT_TRUE(isAnySilent(fabric, heard));
+  fabric.ports[2][last.at].onNetwork = 0;
+  EXPECT_FALSE(isAnySilent(fabric, heard));
+}
+
 TEST(VerbsMesh, HelloOverASwitchPairsPortsInOrder) {
   Fabric fabric = emptyFabric(2);
   AllHeard heard(2);
