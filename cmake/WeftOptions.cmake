@@ -36,9 +36,10 @@ if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # A build for tests links two hundred programs: with this linker in a quarter of the time that GNU ld takes. What is built for
-# others to use is linked as their distribution does it.
+# others to use is linked as their distribution does it, and the fuzzers by GNU ld, which lets them be without what they do not
+# call.
 find_program(WEFT_LLD ld.lld)
-if(WEFT_LLD AND PROJECT_IS_TOP_LEVEL AND BUILD_TESTING)
+if(WEFT_LLD AND PROJECT_IS_TOP_LEVEL AND BUILD_TESTING AND NOT WEFT_SANITIZE STREQUAL "fuzz")
   add_link_options(-fuse-ld=lld)
 endif()
 
