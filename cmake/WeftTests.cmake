@@ -2,7 +2,7 @@
 # How a program of GoogleTest's tests becomes tests of ctest.
 include(GoogleTest)
 
-# weft_tests(<target> <prefix> LABEL <label> [TIMEOUT <seconds>] [FILTER <tests>] [PROPERTIES <name> <value>...]
+# weft_tests(<target> <prefix> LABEL <label> TIMEOUT <seconds> [FILTER <tests>] [PROPERTIES <name> <value>...])
 # Each test of the program by itself, as <prefix>Suite.Test, found when ctest starts. A value that tests are repeated for is
 # in its name only if INSTANTIATE_TEST_SUITE_P names it: as GoogleTest prints it, it may be bytes and addresses, which
 # differ from run to run.

@@ -2,7 +2,6 @@
 #include "tools/train/layer_times.h"
 
 #include <array>
-#include <chrono>
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,19 +9,19 @@
 #include "perf/common/median.h"
 #include "tools/train/model.h"
 #include "tools/train/sharding.h"
+#include "tools/train/stopwatch.h"
 
 namespace weft::train {
 namespace {
 
 constexpr int kRuns = 5;  // and one before them, in which libraries get ready
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::array<double, 3>;  // by layer
 
 // Adds up what passes through each layer take, between the hooks around it.
-class Stopwatch {
+class LayerWatch {
  public:
-  explicit Stopwatch(const Parameters& parameters) {
+  explicit LayerWatch(const Parameters& parameters) {
     for (const Layer& layer : parameters.layers) layers_[layer.first] = layers_.size();
   }
 
@@ -31,13 +30,13 @@ class Stopwatch {
     return {.before =
                 [this](size_t first, size_t, Pass) {
                   running_ = layers_.at(first);
-                  since_ = Clock::now();
+                  since_ = Stopwatch();
                 },
             .after =
                 [this](size_t first, size_t, Pass) {
                   const size_t layer = layers_.at(first);
                   if (layer != running_) return;
-                  taken_[layer] += std::chrono::duration<double>(Clock::now() - since_).count();
+                  taken_[layer] += since_.seconds();
                 }};
   }
 
@@ -46,7 +45,7 @@ class Stopwatch {
  private:
   std::map<size_t, size_t> layers_;  // by first parameter
   size_t running_ = 0;
-  Clock::time_point since_;
+  Stopwatch since_;
   Seconds taken_{};
 };
 
@@ -65,7 +64,7 @@ std::vector<Seconds> timesOfRuns(const Options& options, const ModelGroups& grou
   model.initialize(options.seed);
   model.dropOut(options.dropout, options.seed);
   if (options.recompute) model.recomputeBlocks();
-  Stopwatch watch(own);
+  LayerWatch watch(own);
   model.onLayer(watch.hooks());
   std::vector<Seconds> runs;
   for (int run = 0; run <= kRuns; ++run) {

@@ -13,7 +13,7 @@ class Stopwatch {
   }
 
  private:
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace weft::train

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -19,12 +18,6 @@
 
 namespace weft::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 size_t samplesPerStep(const Options& options, ParallelGroups& groups) {
   return static_cast<size_t>(options.batch * options.accumulate * groups.data().size());
@@ -42,7 +35,7 @@ class TurnTimer {
  public:
   TurnTimer(PassMeter& meter, const Model& model, const Turn& turn)
       : meter_(meter), model_(model), turn_(turn) {}
-  ~TurnTimer() { meter_.add(turn_, secondsSince(start_) - (model_.waited() - waited_)); }
+  ~TurnTimer() { meter_.add(turn_, taken_.seconds() - (model_.waited() - waited_)); }
   TurnTimer(const TurnTimer&) = delete;
   TurnTimer& operator=(const TurnTimer&) = delete;
 
@@ -51,7 +44,7 @@ class TurnTimer {
   const Model& model_;
   const Turn& turn_;
   const double waited_ = model_.waited();
-  const Clock::time_point start_ = Clock::now();
+  const Stopwatch taken_;
 };
 
 bool hasMasters(const Options& options) {
@@ -153,7 +146,7 @@ void Trainer::gatherLayersInTime() {
 }
 
 std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) {
-  if (!underWay_) since_ = Clock::now();
+  if (!underWay_) since_ = Stopwatch();
   const double firstLoss = forward(turns_[0]);  // while the step before is still going on
   const std::optional<StepReport> before = finish();
   if (before && before->stop != Stop::kNo) {
@@ -176,7 +169,7 @@ std::optional<StepReport> Trainer::finish() {
   const double scale = lossScale();
   const std::string overflow = settleScale(stats);
   const uint64_t moved = shard_.info().wireBytes - std::exchange(moved_, shard_.info().wireBytes);
-  const double seconds = secondsSince(std::exchange(since_, Clock::now()));
+  const double seconds = std::exchange(since_, Stopwatch()).seconds();
   const StepReport report{ended_,
                           loss,
                           stats.gradientNorm,

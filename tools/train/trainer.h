@@ -2,7 +2,6 @@
 // One rank's training step.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "tools/train/position.h"
 #include "tools/train/read_ahead.h"
 #include "tools/train/sharding.h"
+#include "tools/train/stopwatch.h"
 #include "tools/train/tied_embedding.h"
 #include "tools/train/training_data.h"
 #include "weft/weft.hpp"
@@ -162,8 +162,7 @@ class Trainer {
   uint64_t data_;          // its fingerprint
   std::string order_;      // of its samples
   bool underWay_ = false;
-  std::chrono::steady_clock::time_point
-      since_;  // the report of the step under way counts from here
+  Stopwatch since_;  // the report of the step under way counts from here
 
   // Micro-batches of the steps, and of validation again and again; the last to be made, as their threads read the rest.
   ReadAhead ahead_;
