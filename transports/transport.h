@@ -64,6 +64,7 @@ struct Caps {
   bool direct = false;     // puts into a peer's own memory, by address, work
   bool shares = false;     // share() works for memory from weftMemAlloc, on all ranks
   bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
+  bool maps = false;       // mapped() of all ranks, on all ranks
   bool polls = false;      // arrivals and PutDone need poll()
   bool sleeps = false;     // it polls, but who waits may sleep: handOver()
   std::size_t maxPut = ~std::size_t{0};
@@ -82,6 +83,8 @@ class Transport {
   // The peer's whole window where it is mapped here, for decorators that move the bytes themselves;
   // else empty.
   virtual WindowView view(std::uint32_t /*peer*/) const { return {}; }
+  // The peer's window, to read what the peer keeps there for others; null where it is not mapped.
+  virtual const std::byte* mapped(std::uint32_t peer) const { return view(peer).base(); }
   // The memory of own(), which keeps it there, for others that lead to it; null: they can't.
   virtual std::shared_ptr<std::byte> window() const { return {}; }
   // The peer's control page, or a mirror of it.

@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kRing = 128;       // short rooted ones that may 
 inline constexpr std::uint32_t kRingStages = 32;  // those too long for an arrival slot
 inline constexpr std::size_t kInlineBytes = 48;   // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
-inline constexpr std::uint32_t kWindowVersion = 5;
+inline constexpr std::uint32_t kWindowVersion = 6;
 inline constexpr std::size_t kTokenBytes = 16;
 
 constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
@@ -129,7 +129,9 @@ struct WindowLayout {
   std::size_t pairBytes = 0;           // point-to-point staging, for all peers together
   std::uint32_t ringStages = 0;        // of a ring's messages, how many have room in its arena
   std::size_t ringBytes = 0;           // of each
-  std::uint64_t epochsBefore = 0;      // tests begin late, as after months: counters begin here
+  std::uint32_t publishes =
+      0;  // 1: each lane also has a region of staging for what its owner publishes
+  std::uint64_t epochsBefore = 0;  // tests begin late, as after months: counters begin here
 
   std::size_t arrivals() const { return roundUp(sizeof(ControlPage), kPage); }
   std::size_t pairArrivals() const { return arrivals() + kMaxLanes * laneOfArrivals(); }
@@ -139,7 +141,11 @@ struct WindowLayout {
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t ringArena() const { return roundUp(pairArena() + pairBytes, kPage); }
   std::size_t ringRegion() const { return ringStages * ringBytes; }  // of each peer
-  std::size_t size() const { return roundUp(ringArena() + ranks * ringRegion(), kPage); }
+  std::size_t published() const { return roundUp(ringArena() + ranks * ringRegion(), kPage); }
+  std::size_t publishedBytes() const {  // of a lane
+    return publishes != 0 ? roundUp(stagingRegion(), kPage) : 0;
+  }
+  std::size_t size() const { return published() + kMaxLanes * publishedBytes(); }
 
   // Of one writer, in a lane's arena.
   std::size_t stagingRegion() const { return arenaBytes / ranks / kLine * kLine; }

@@ -54,7 +54,7 @@ weftResult_t weftCommTraceStop(weftComm_t comm, size_t* made) {
 }
 
 const char* weftOpName(int kind) {
-  constexpr int kKinds = static_cast<int>(weft::plan::BoundOp::Kind::Finish) + 1;
+  constexpr int kKinds = static_cast<int>(weft::plan::BoundOp::Kind::Publish) + 1;
   if (kind < 0 || kind >= kKinds) return "unknown op";
   return weft::plan::nameOf(static_cast<weft::plan::BoundOp::Kind>(kind));
 }

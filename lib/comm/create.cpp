@@ -375,6 +375,7 @@ Status finishParts(const transport::TransportSetup& setup, const std::vector<std
   WEFT_TRY(settleOnHost(hosts, parts->rank, parts));
   parts->tuning.shares = parts->transport->caps().shares;
   parts->tuning.sharesAll = parts->transport->caps().sharesAll;
+  parts->tuning.maps = parts->transport->caps().maps && setup.layout.publishes != 0;
   return {};
 }
 

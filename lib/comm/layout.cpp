@@ -68,7 +68,8 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .arenaBytes = kArenaBytes,
              .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
              .ringStages = oneHost ? transport::kRingStages : 0,
-             .ringBytes = oneHost ? ringBytes(ranks) : 0};
+             .ringBytes = oneHost ? ringBytes(ranks) : 0,
+             .publishes = oneHost && ranks > 1};
   if (!oneHost || plan::isCrowdedHost(tuning))
     layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   if (tuning.links != nullptr)

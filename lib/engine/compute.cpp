@@ -41,6 +41,10 @@ inline bool Compute::runPiece(const Piece& piece) {
 }
 
 void Compute::findTarget(const Piece& piece, const plan::Place& place) {
+  if (place.base == plan::Base::Published) {
+    targets_.push_back(peers_.publishes() + piece.publishedAt(place));
+    return stores_.push_back(&peers_.storesTo(place.peer));
+  }
   std::byte* const here = place.isPeers() ? peers_.address(place) : nullptr;
   if (place.isPeers() && here == nullptr) {
     far_.push_back(&place);
@@ -62,6 +66,10 @@ void Compute::findTargets(const Piece& piece) {
 bool Compute::findSource(const Piece& piece, const plan::Place& place, std::uint32_t k) {
   if (!place.isPeers()) {
     sources_[k] = piece.own(place);
+    return true;
+  }
+  if (place.base == plan::Base::Published) {
+    sources_[k] = peers_.published(place.peer) + piece.publishedAt(place);
     return true;
   }
   if (const std::byte* const here = peers_.address(place)) {
@@ -128,7 +136,7 @@ void Compute::runEpilogue(const Piece& piece) {
     copyToAll(made, 0, piece.bytes);
 }
 
-// Copy, Store, Scale, Finish.
+// Copy, Store, Scale, Finish, Publish.
 void Compute::copy(const Piece& piece) {
   if (targets_.empty()) return;
   const plan::Plan& plan = piece.frame.plan;

@@ -24,6 +24,7 @@ class alignas(base::kCacheAligned) Compute {
     const void* scalar;        // pre-multiply
     plan::Epilogue* epilogue;  // of a plan that has one
     std::uint64_t shift;       // where the segment starts in a block, in bytes
+    std::uint64_t published;   // where, in a window, the places of Base::Published begin
   };
 
   explicit Compute(PeerBuffers& peers, std::uint32_t ranks);
@@ -44,6 +45,9 @@ class alignas(base::kCacheAligned) Compute {
 
     std::size_t count() const { return bytes / frame.plan.elementBytes; }
     std::uint64_t divisor() const { return op.finish ? frame.plan.divisor : 1; }
+    std::uint64_t publishedAt(const plan::Place& place) const {
+      return frame.published + place.offset + from;
+    }
     std::byte* own(const plan::Place& place) const {
       std::byte* const base = frame.base[static_cast<unsigned>(place.base)];
       return base != nullptr ? base + place.offset + from : nullptr;  // an epilogue's may be absent

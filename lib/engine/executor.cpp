@@ -37,6 +37,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
       ring_(own_.pairArrivals()),
       arena_(layout_.arena()),
       ringArena_(layout_.ringArena()),
+      published_(layout_.published()),
       progress_(transport, watch, tuning_),
       completedBy_(layout_.ranks, 0),
       footprint_(transport, rank),
@@ -122,6 +123,7 @@ void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t seg
       .index = index,
       .active = true,
       .landing = landing,
+      .published = plan_->inRing ? landing : published_ + index * layout_.publishedBytes(),
       .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
                launch.out ? launch.out + shift : nullptr, own_.base() + ofLane,
                reinterpret_cast<std::byte*>(arrivalsOf(epoch)), own_.base() + landing}};
@@ -209,6 +211,8 @@ Executor::Step Executor::runOp(Lane& lane, const plan::BoundOp& op) {
       return put(lane, op);
     case plan::BoundOp::Kind::Wait:
       return wait(lane, op);
+    case plan::BoundOp::Kind::Publish:
+      return mayPublish(lane.epoch) ? compute(lane, op) : Step::Blocked;
     default:
       return compute(lane, op);
   }
@@ -220,6 +224,12 @@ bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
   if (controls_[peer] == nullptr) return false;
   completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
   return completedBy_[peer] + plan_->depth >= epoch;
+}
+
+// May it write what peers read, and have read in an earlier one?
+bool Executor::mayPublish(std::uint64_t epoch) {
+  return std::ranges::all_of(plan_->readers,
+                             [&](std::uint32_t reader) { return mayPut(reader, epoch); });
 }
 
 transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
@@ -343,12 +353,14 @@ Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
 Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return Step::Moved;
+  if (op.kind == plan::BoundOp::Kind::Publish) count(bytes * plan_->readers.size());
   if (bytes <= transport::kInlineBytes && op.kind == plan::BoundOp::Kind::Copy &&
-      op.crossings == 0) {
+      op.crossings == 0 && op.src.base != plan::Base::Published) {
     copyBytes(at(lane, op.dst), at(lane, op.src), bytes);  // in place peers may be reading it
     return Step::Moved;
   }
-  const Compute::Frame frame{*plan_, lane.base, launch_->scalar, launch_->epilogue, lane.shift};
+  const Compute::Frame frame{*plan_,     lane.base,     launch_->scalar, launch_->epilogue,
+                             lane.shift, lane.published};
   if (op.crossings != 0) {
     if (!mayTouchPeers()) return Step::Broken;
     count(op.crossings * bytes);
@@ -386,6 +398,7 @@ bool Executor::ready(const Lane& lane) {
   if (!lane.active || lane.next == plan_->ops.size()) return false;
   const plan::BoundOp& op = plan_->ops[lane.next];
   if (op.kind == plan::BoundOp::Kind::Wait) return arrived(lane, op);
+  if (op.kind == plan::BoundOp::Kind::Publish) return mayPublish(lane.epoch);
   return mayPut(op.peer, lane.epoch);
 }
 
@@ -405,15 +418,24 @@ bool Executor::awaitsHere(const Lane& lane, const Seat& seat) const {
     const bool waits = op.kind == plan::BoundOp::Kind::Wait;
     if (!waits && i != lane.next) return false;
     if (waits && arrived(lane, op)) continue;
-    if (seat.isShared(controls_[op.peer])) return true;
+    if (seat.isShared(controls_[peerOf(lane, op)])) return true;
   }
   return false;
+}
+
+std::uint32_t Executor::peerOf(const Lane& lane, const plan::BoundOp& op) const {
+  if (op.kind != plan::BoundOp::Kind::Publish) return op.peer;
+  const auto isBehind = [&](std::uint32_t reader) {
+    return completedBy_[reader] + plan_->depth < lane.epoch;
+  };
+  const auto first = std::ranges::find_if(plan_->readers, isBehind);
+  return first != plan_->readers.end() ? *first : op.peer;
 }
 
 std::uint32_t Executor::waitingFor() const {
   std::uint32_t peer = rank_;
   for (const Lane& lane : lanes_)
-    if (lane.active && lane.next < plan_->ops.size()) peer = plan_->ops[lane.next].peer;
+    if (lane.active && lane.next < plan_->ops.size()) peer = peerOf(lane, plan_->ops[lane.next]);
   return peer;
 }
 

@@ -72,8 +72,9 @@ class Executor {
     bool active = false;
     std::uint64_t since = 0;  // where ops are traced: when this lane came to op `tried`, in ns
     std::uint32_t tried = 0;
-    std::uint64_t landing = 0;  // from where on, in a peer's window, puts count their targets
-    std::byte* base[5] = {};    // by Base, shifted; the peers' are in peers_
+    std::uint64_t landing = 0;    // from where on, in a peer's window, puts count their targets
+    std::uint64_t published = 0;  // and those of Base::Published
+    std::byte* base[5] = {};      // by Base, shifted; the peers' are in peers_
   };
 
   Status runEither(const Launch& launch);
@@ -96,6 +97,9 @@ class Executor {
   Step wait(Lane& lane, const plan::BoundOp& op);
   Step compute(const Lane& lane, const plan::BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
+  bool mayPublish(std::uint64_t epoch);
+  // Whom the op waits for, if it does.
+  std::uint32_t peerOf(const Lane& lane, const plan::BoundOp& op) const;
   transport::ArrivalSlot* arrivalsOf(std::uint64_t epoch) const;
   bool arrived(const Lane& lane, const plan::BoundOp& wait) const {
     return transport::epochOf(arrivalAt(lane, wait.arrival).flag.load(std::memory_order_acquire)) ==
@@ -136,7 +140,7 @@ class Executor {
   // Where these begin in it; on the way of every call.
   transport::ArrivalSlot* const arrivals_;
   transport::ArrivalSlot* const ring_;
-  const std::uint64_t arena_, ringArena_;
+  const std::uint64_t arena_, ringArena_, published_;
   Progress progress_;
   base::CacheAlignedVector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<transport::ControlPage*> controls_;

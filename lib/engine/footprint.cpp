@@ -83,6 +83,12 @@ void Footprint::measure(const plan::Plan& plan, Regions* here, Regions* there) c
       measurePlace(plan.operands[op.first + k], op.max, here);
     if (op.kind == Kind::Wait) {
       measureArrival(plan, op, &(*here)[op.peer]);
+    } else if (op.kind == Kind::Publish) {
+      Reach& mine = (*here)[rank_];
+      if (plan.inRing)
+        mine.stages = layout_.ringRegion();
+      else
+        mine.published = std::max(mine.published, op.dst.offset + op.max);
     } else if (!raisesArrival(op.kind)) {
       measurePlace(op.dst, op.max, here);
     } else {
@@ -147,7 +153,12 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
     if (needs.stages <= had.stages) return {};
     return {layout_.ringArena() + writer * layout_.ringRegion(), needs.stages};
   };
+  const auto ofPublished = [&](std::uint32_t, const Reach& had, const Reach& needs) -> Piece {
+    if (needs.published <= had.published) return {};
+    return {layout_.published(), needs.published, layout_.publishedBytes(), transport::kMaxLanes};
+  };
   WEFT_TRY(commitEach(here, there, ofArena));
+  WEFT_TRY(commitEach(here, there, ofPublished));
   WEFT_TRY(commitEach(here, there, ofArrivals));
   WEFT_TRY(commitEach(here, there, ofRing));
   return commitEach(here, there, ofStages);

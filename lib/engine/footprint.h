@@ -25,10 +25,11 @@ class Footprint {
  private:
   // How far a region has been used: the part of a window that belongs to one writer.
   struct Reach {
-    std::uint64_t arena = 0;     // bytes, in each lane
-    std::uint32_t arrivals = 0;  // slots, in each lane
-    std::uint32_t ring = 0;      // slots
-    std::uint64_t stages = 0;    // bytes of staging memory of the ring
+    std::uint64_t arena = 0;      // bytes, in each lane
+    std::uint32_t arrivals = 0;   // slots, in each lane
+    std::uint32_t ring = 0;       // slots
+    std::uint64_t stages = 0;     // bytes of staging memory of the ring
+    std::uint64_t published = 0;  // bytes, in each lane: of its owner alone
   };
   using Regions = std::vector<Reach>;
   struct Piece;

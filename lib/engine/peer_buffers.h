@@ -46,7 +46,10 @@ class PeerBuffers {
     return buffer.here != nullptr ? buffer.here + place.offset : nullptr;
   }
 
-  // How stores to that peer's buffers go, where they are mapped.
+  // The windows where that peer publishes, and where this rank does.
+  const std::byte* published(std::uint32_t peer) const { return transport_.mapped(peer); }
+  std::byte* publishes() const { return transport_.own().base(); }
+  // How stores to that peer's buffers go, where they are mapped; of this rank, to what it publishes.
   reduce::StoreChoice& storesTo(std::uint32_t peer) { return stores_[peer]; }
 
   // `bytes` of a place that is not mapped, into `to`. False: the transport's lastError() says why.
@@ -67,7 +70,7 @@ class PeerBuffers {
 
   transport::Transport& transport_;
   base::CacheAlignedVector<Buffer> in_, out_;  // by rank
-  std::vector<reduce::StoreChoice> stores_;    // by rank
+  std::vector<reduce::StoreChoice> stores_;    // by rank, this one for what it publishes
   bool mapped_ = true;
 };
 

@@ -51,6 +51,7 @@ class Binder {
                 {target.usedPerRegion(), target.budget.stagingBytes, staging_.slotsPerRegion(),
                  target.budget.longStagingBytes}),
         plan_(plan),
+        published_(staging_.slotsPerRegion(), false),
         lastSignal_(schedule.ranks, kNobody),
         readIn_(schedule.inChunks, 0),
         readOut_(schedule.outChunks, 0),
@@ -65,7 +66,8 @@ class Binder {
     for (const schedule::Op& op : program_.ops) WEFT_TRY(bindOp(op));
     streamResults();
     if (schedule_.shared) openShared();
-    nameWriters();
+    if (schedule_.published) plan_->readers = peersOf(Kind::Raise);
+    plan_->writers = peersOf(Kind::Wait);
     countCrossings();
     return {};
   }
@@ -101,6 +103,7 @@ class Binder {
     for (std::uint32_t i = 0; i < schedule_.tmpChunks; ++i) {
       const StagingMap::Spot spot = staging_.tmp(i);
       tmp_.push_back(spot.writer == target_.rank ? inArena(spot.writer, spot.index)
+                     : schedule_.published       ? published(spot.writer, spot.index)
                                                  : landing(spot.writer, spot.index));
     }
     for (const schedule::Op& op : program_.ops) {
@@ -125,6 +128,12 @@ class Binder {
     if (plan_->inRing)
       return {Base::Ring, 0, writer * target_.ringRegion() + slot * layout_.stride()};
     return inArena(writer, slot);
+  }
+
+  // In a ring, where it would land, but at its writer.
+  Place published(std::uint32_t writer, std::uint64_t slot) const {
+    const std::uint64_t ofWriter = plan_->inRing ? writer * target_.ringRegion() : 0;
+    return {Base::Published, writer, ofWriter + slot * layout_.stride()};
   }
 
   void describe() {
@@ -191,19 +200,39 @@ class Binder {
       bindStore(op, skip, bound);
       return {};
     }
+    if (bound->src.base == Base::Published) return refuse("passes on what another rank published");
+    if (schedule_.published && op.dst.buf == schedule::Buf::Tmp && !fitsInline(chunks))
+      return bindPublished(op, skip, bound);
     for (std::uint32_t j = 0; j < chunks; ++j) readBy(alias(op.src + skip + j)) = drains_;
     if (op.dst.buf == schedule::Buf::Out) {
       bound->kind = Kind::PutDirect;
       bound->dst = {Base::Out, 0, layout_.outOffset(op.dst.index + skip)};
       bound->clearToSend = lastSignal_[op.peer];
       if (bound->clearToSend == kNobody)
-        return Status::error(Code::InternalError, "algorithm ", schedule_.name, " puts into rank ",
-                             op.peer, "'s receive buffer without its clear-to-send");
+        return refuse(
+            text("puts into rank ", op.peer, "'s receive buffer without its clear-to-send"));
       return {};
     }
     bound->kind = fitsInline(chunks) ? Kind::PutInline : Kind::Put;
     const std::uint64_t slot = staging_.putSlot(number) + skip;
     bound->dst = landing(target_.rank, slot);
+    return {};
+  }
+
+  // The first of the puts that are alike keeps it here, and each tells its peer.
+  Status bindPublished(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
+    const std::size_t number = static_cast<std::size_t>(&op - program_.ops.data());
+    const std::uint32_t slot = staging_.putSlot(number) + skip;
+    const bool again = program_.putsAgain(op);
+    if (again ? staging_.putSlot(number - 1) + skip != slot : published_[slot])
+      return refuse("publishes what it does not put to all its peers alike");
+    bound->kind = Kind::Raise;
+    if (again) return {};
+    BoundOp publish = *bound;
+    publish.kind = Kind::Publish;
+    publish.dst = published(target_.rank, slot);
+    plan_->ops.push_back(publish);
+    for (std::uint32_t j = 0; j < pieceOf(op); ++j) published_[slot + j] = true;
     return {};
   }
 
@@ -238,6 +267,7 @@ class Binder {
                    BoundOp* bound) {
     WEFT_TRY(checkRun(op.dst + skip, chunks));
     bound->dst = place(op.dst + skip);
+    if (bound->dst.base == Base::Published) return refuse("writes what another rank published");
     bound->drain = overwritesSource(op.dst + skip, chunks);
     if (op.kind == schedule::OpKind::Reduce) {
       bound->kind = Kind::Fold;
@@ -337,12 +367,15 @@ class Binder {
     }
   }
 
-  void nameWriters() {
-    std::vector<bool> writes(target_.ranks, false);
+  // Those of all ops of a kind, each once.
+  std::vector<std::uint32_t> peersOf(Kind kind) const {
+    std::vector<bool> isOne(target_.ranks, false);
     for (const BoundOp& op : plan_->ops)
-      if (op.kind == Kind::Wait) writes[op.peer] = true;
+      if (op.kind == kind) isOne[op.peer] = true;
+    std::vector<std::uint32_t> peers;
     for (std::uint32_t r = 0; r < target_.ranks; ++r)
-      if (writes[r]) plan_->writers.push_back(r);
+      if (isOne[r]) peers.push_back(r);
+    return peers;
   }
 
   void countCrossings() {
@@ -350,9 +383,9 @@ class Binder {
       const bool stores = op.kind == Kind::Store;
       if (!stores && op.kind != Kind::Copy && op.kind != Kind::Fold) continue;
       op.crossings = op.spread + (stores ? 1 : 0);
-      if (op.kind == Kind::Copy && op.src.isPeers()) ++op.crossings;
+      if (op.kind == Kind::Copy && op.src.isPeersBuffer()) ++op.crossings;
       for (std::uint32_t k = 0; op.kind == Kind::Fold && k < op.operands; ++k)
-        if (plan_->operands[op.first + k].isPeers()) ++op.crossings;
+        if (plan_->operands[op.first + k].isPeersBuffer()) ++op.crossings;
     }
   }
 
@@ -403,11 +436,14 @@ class Binder {
     for (std::uint32_t j = 1; first.buf == schedule::Buf::Tmp && j < chunks; ++j) {
       const Place& a = tmp_[first.index];
       const Place& b = tmp_[first.index + j];
-      if (b.base != a.base || b.offset != a.offset + bytes(j))
-        return Status::error(Code::InternalError, "algorithm ", schedule_.name,
-                             " uses messages of different puts as one run");
+      if (b.base != a.base || b.peer != a.peer || b.offset != a.offset + bytes(j))
+        return refuse("uses messages of different puts as one run");
     }
     return {};
+  }
+
+  Status refuse(std::string_view what) const {
+    return Status::error(Code::InternalError, "algorithm ", schedule_.name, " ", what);
   }
 
   std::uint64_t bytes(std::uint32_t chunks) const { return chunks * layout_.stride(); }
@@ -429,6 +465,7 @@ class Binder {
   const StagingMap staging_;
   const ByteLayout layout_;
   Plan* const plan_;
+  std::vector<bool> published_;            // of the slots in the own region
   std::vector<Place> tmp_;                 // Tmp slot -> where it lies on this rank
   std::vector<std::uint32_t> lastSignal_;  // rank -> tag of its last signal waited for
   // Slots that unfinished puts may read: those of the last drain and before are through.

@@ -73,9 +73,13 @@ void append(std::vector<Candidate>* all, const std::vector<Candidate>& more) {
   all->insert(all->end(), more.begin(), more.end());
 }
 
-std::vector<Candidate> bothProtocols(const schedule::Algorithm* algorithm, bool direct) {
-  if (!direct) return {{algorithm, false}};
-  return {{algorithm, false}, {algorithm, true}};
+// Those that may stage, and the direct one.
+std::vector<Candidate> protocols(const schedule::Algorithm* algorithm, bool publishes,
+                                 bool direct) {
+  std::vector<Candidate> all{{algorithm, Protocol::Staged}};
+  if (publishes) all.push_back({algorithm, Protocol::Published});
+  if (direct) all.push_back({algorithm, Protocol::Direct});
+  return all;
 }
 
 Status refuse(const schedule::Algorithm& algorithm, std::string_view why) {
@@ -132,17 +136,24 @@ Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const T
 
 std::vector<Candidate> protocolsOf(const schedule::Algorithm* algorithm, const Call& call,
                                    const Tuning& tuning) {
-  if (!mayLandDirectly(call, tuning)) return {{algorithm, false}};
-  if (tuning.directMin) return {{algorithm, longestBlock(call) >= *tuning.directMin}};
-  return bothProtocols(algorithm, true);
+  // For one peer it is the same as to put it there.
+  const bool publishes = mayPublish(*algorithm, tuning) && tuning.ranks > 2;
+  if (!mayLandDirectly(call, tuning)) return protocols(algorithm, publishes, false);
+  if (!tuning.directMin) return protocols(algorithm, publishes, true);
+  if (longestBlock(call) < *tuning.directMin) return protocols(algorithm, publishes, false);
+  return {{algorithm, Protocol::Direct}};
+}
+
+bool mayPublish(const schedule::Algorithm& algorithm, const Tuning& tuning) {
+  return algorithm.alike && tuning.maps && tuning.ranks > 1;
 }
 
 std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
   std::vector<Candidate> all;
   for (const schedule::Algorithm* a : fitting(call, tuning, false))
-    append(&all, bothProtocols(a, tuning.direct));
+    append(&all, protocols(a, mayPublish(*a, tuning), tuning.direct));
   for (const schedule::Algorithm* a : fitting(call, tuning, true))
-    append(&all, bothProtocols(a, mayCopyShared(call, tuning)));
+    append(&all, protocols(a, false, mayCopyShared(call, tuning)));
   return all;
 }
 
@@ -154,7 +165,7 @@ std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning) {
   for (const schedule::Algorithm* a : plain)
     if (!limited || (a == plain[0]) == isShort) append(&all, protocolsOf(a, call, tuning));
   for (const schedule::Algorithm* a : automaticAlgorithms(call, tuning, true))
-    append(&all, bothProtocols(a, mayCopyShared(call, tuning)));
+    append(&all, protocols(a, false, mayCopyShared(call, tuning)));
   return all;
 }
 
@@ -164,10 +175,11 @@ std::string_view narrowingKnob(const Call& call, const Tuning& tuning) {
 }
 
 std::string nameOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
-  std::string name(candidate.algorithm->name);
-  if (candidate.algorithm->shared) return candidate.direct ? name + ":direct" : name;
-  if (!mayLandDirectly(call, tuning)) return name;
-  return name + (candidate.direct ? ":direct" : ":staged");
+  const schedule::Algorithm& algorithm = *candidate.algorithm;
+  const bool isOnlyOne =
+      algorithm.shared || !(mayLandDirectly(call, tuning) || mayPublish(algorithm, tuning));
+  if (isOnlyOne && candidate.protocol == Protocol::Staged) return std::string(algorithm.name);
+  return text(algorithm.name, ":", nameOf(candidate.protocol));
 }
 
 schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, const Tuning& tuning) {
@@ -175,8 +187,15 @@ schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, cons
   if (candidate.algorithm->shared) return schedule;
   if (call.op == reduce::RedOp::PreMulSum && schedule::isReduction(call.collective))
     schedule = schedule::prescale(std::move(schedule));
-  return candidate.direct ? schedule::awaitClearToSend(std::move(schedule))
-                          : schedule::stageOut(std::move(schedule));
+  switch (candidate.protocol) {
+    case Protocol::Staged:
+      return schedule::stageOut(std::move(schedule));
+    case Protocol::Published:
+      return schedule::publishOut(std::move(schedule));
+    case Protocol::Direct:
+      break;
+  }
+  return schedule::awaitClearToSend(std::move(schedule));
 }
 
 }  // namespace weft::plan

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -11,12 +13,24 @@
 
 namespace weft::plan {
 
+// Where puts land.
+enum class Protocol : std::uint8_t {
+  Staged,     // in staging memory of the receiver
+  Published,  // in staging memory of the sender, once, for all of them
+  // In the receive buffer, after a clear-to-send. Of an algorithm on shared buffers: CMA copies what is
+  // not shared.
+  Direct,
+};
+inline constexpr std::string_view kProtocolNames[] = {"staged", "published", "direct"};
+inline std::string_view nameOf(Protocol protocol) {
+  return kProtocolNames[static_cast<std::size_t>(protocol)];
+}
+
 // A way to run a call. All functions here are pure, so that all ranks decide alike.
 struct Candidate {
   const schedule::Algorithm* algorithm = nullptr;
-  // Puts go to the receive buffer, after a clear-to-send, and not to the protocol arena. Of an
-  // algorithm on shared buffers: CMA copies what is not shared.
-  bool direct = false;
+  Protocol protocol = Protocol::Staged;
+  bool isDirect() const { return protocol == Protocol::Direct; }
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
@@ -31,6 +45,9 @@ std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning);
 // The ways of one algorithm, where its protocol is not forced.
 std::vector<Candidate> protocolsOf(const schedule::Algorithm* algorithm, const Call& call,
                                    const Tuning& tuning);
+
+// Can it be published here?
+bool mayPublish(const schedule::Algorithm& algorithm, const Tuning& tuning);
 
 // The knob that leaves the model less to choose from; "" if none does.
 std::string_view narrowingKnob(const Call& call, const Tuning& tuning);

@@ -27,7 +27,7 @@ using Ways = std::vector<Way>;
 
 // With CMA copies it is the schedule of the candidate before it, in other terms of time.
 void addWay(const Candidate& candidate, const Call& call, const Tuning& tuning, Ways* ways) {
-  const bool copies = candidate.algorithm->shared && candidate.direct;
+  const bool copies = candidate.algorithm->shared && candidate.isDirect();
   Way way{candidate, copies ? ways->back().schedule : scheduleOf(candidate, call, tuning), 0};
   way.ns = estimateNs(way.schedule, call, tuning.costs, copies ? Reach::Cma : Reach::Mapped);
   ways->push_back(std::move(way));
@@ -58,11 +58,11 @@ const Way* cheapest(const Ways& ways, Predicate&& isMeant) {
 }
 
 // For any buffers.
-bool isForAny(const Way& way) { return !way.isShared() || way.candidate.direct; }
+bool isForAny(const Way& way) { return !way.isShared() || way.candidate.isDirect(); }
 
 const Way* cheapestForAny(const Ways& ways, const Forced& forced) {
   return cheapest(ways, [&](const Way& way) {
-    if (forced.copies) return way.isShared() && way.candidate.direct && isWished(way, forced);
+    if (forced.copies) return way.isShared() && way.candidate.isDirect() && isWished(way, forced);
     return isForAny(way) &&
            (forced.ways.empty() || std::ranges::count(forced.ways, way.candidate) > 0);
   });
@@ -71,7 +71,8 @@ const Way* cheapestForAny(const Ways& ways, const Forced& forced) {
 const Way* cheapestShared(const Ways& ways, const Forced& forced) {
   if (!forced.ways.empty()) return nullptr;
   return cheapest(ways, [&](const Way& way) {
-    return way.isShared() && !way.candidate.direct && (!forced.isWish() || isWished(way, forced));
+    return way.isShared() && !way.candidate.isDirect() &&
+           (!forced.isWish() || isWished(way, forced));
   });
 }
 
@@ -102,7 +103,7 @@ bool sharingGains(double sharedNs, double otherNs, const Tuning& tuning) {
 
 Estimate estimateOf(const Way& way, const Call& call, const Tuning& tuning) {
   return {nameOf(way.candidate, call, tuning), way.ns,
-          way.isShared() && !way.candidate.direct && !tuning.sharesAll};
+          way.isShared() && !way.candidate.isDirect() && !tuning.sharesAll};
 }
 
 std::string_view reasonFor(const Forced& forced, const Call& call, const Tuning& tuning) {
@@ -134,8 +135,8 @@ std::vector<Form> formsOf(const Ways& ways, const Way& chosen, const Call& call,
   constexpr double kNear = 4;
   std::vector<const Way*> near;
   for (const Way& way : ways) {
-    const bool mayRun = chosen.isShared() && !chosen.candidate.direct
-                            ? way.isShared() && !way.candidate.direct
+    const bool mayRun = chosen.isShared() && !chosen.candidate.isDirect()
+                            ? way.isShared() && !way.candidate.isDirect()
                             : isForAny(way);
     if (&way != &chosen && mayRun && way.ns < kNear * chosen.ns) near.push_back(&way);
   }

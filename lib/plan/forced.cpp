@@ -37,9 +37,9 @@ bool concerns(const Tuning& tuning, schedule::Collective collective) {
 }
 
 Status checkProtocol(std::string_view forced, const Name& name) {
-  if (!name.hasProtocol || name.protocol == "staged" || name.protocol == "direct") return {};
+  if (!name.hasProtocol || std::ranges::count(kProtocolNames, name.protocol) > 0) return {};
   return Status::error(Code::InvalidUsage, "algorithm '", forced, "': unknown protocol '",
-                       name.protocol, "'; fix: use ':staged', ':direct' or none");
+                       name.protocol, "'; fix: use ':staged', ':published', ':direct' or none");
 }
 
 // The algorithm that `forced` names.
@@ -83,7 +83,9 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
   }
   if (out->text.empty()) return {};
   const Name name(out->text);
-  const bool direct = name.protocol == "direct";
+  const auto protocol = static_cast<Protocol>(std::ranges::find(kProtocolNames, name.protocol) -
+                                              std::begin(kProtocolNames));
+  const bool direct = name.hasProtocol && protocol == Protocol::Direct;
   if (isShared(name.algorithm) && (direct || !name.hasProtocol)) {
     out->shared = name.algorithm;
     out->copies = direct;
@@ -93,11 +95,15 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
   WEFT_TRY(findForced(out->text, name, call, tuning, &algorithm));
   WEFT_TRY(checkFits(*algorithm, call, tuning));
   if (direct) WEFT_TRY(checkDirect(out->text, tuning));
+  if (name.hasProtocol && protocol == Protocol::Published && !mayPublish(*algorithm, tuning))
+    return Status::error(Code::InvalidUsage, "algorithm '", out->text,
+                         "': it is for ranks of one host, whose memory is mapped by all, and for "
+                         "algorithms that send the same to all; fix: use ':staged'");
   if (direct && isImported(*algorithm, tuning) && schedule::isReduction(algorithm->collective))
     return Status::error(Code::InvalidUsage, "algorithm '", out->text,
                          "': sums of an imported schedule are proved with staged puts alone; "
                          "fix: use ':staged' or no protocol");
-  out->ways = name.hasProtocol ? std::vector<Candidate>{{algorithm, direct}}
+  out->ways = name.hasProtocol ? std::vector<Candidate>{{algorithm, protocol}}
                                : protocolsOf(algorithm, call, tuning);
   return {};
 }

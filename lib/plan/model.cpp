@@ -70,7 +70,7 @@ class Model {
       work.ns += ns;
       byTeam += prices_.byTeamNs(ns);
       work.further += further;
-      work.kernel += prices_.kernelNs(op);
+      work.kernel += prices_.kernelNs(op, ops);
       fetches = fetches || (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine);
       if (op.kind == schedule::OpKind::Wait) rounds.end();
       if (op.kind == schedule::OpKind::Put) rounds.sent = true;

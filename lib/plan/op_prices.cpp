@@ -40,7 +40,7 @@ const schedule::Program& OpPrices::program(std::uint32_t rank) {
   return known->second;
 }
 
-// Staged bytes are read where they lie near.
+// Staged bytes are read where they lie near, and published ones where they lie.
 FarBytes OpPrices::farBytes(std::uint32_t rank) {
   FarBytes far;
   const schedule::Program& all = program(rank);
@@ -49,7 +49,11 @@ FarBytes OpPrices::farBytes(std::uint32_t rank) {
   };
   for (const schedule::Op& op : all.ops) {
     const double bytes = this->bytes(op);
-    if (op.kind == schedule::OpKind::Put && costs_.isFar(rank, op.peer)) far.written += bytes;
+    if (op.hasPeer() && costs_.isFar(rank, op.peer)) {
+      const bool puts = op.kind == schedule::OpKind::Put, published = isPublished(op);
+      if (puts && !published) far.written += bytes;
+      if (!puts && published) far.read += bytes;
+    }
     if (op.kind == schedule::OpKind::Copy) read(op.src, bytes);
     for (std::uint32_t k = 0; k < op.operands; ++k) read(all.operands[op.firstOperand + k], bytes);
   }
@@ -72,19 +76,22 @@ const schedule::Program& OpPrices::look(std::uint32_t rank) {
 double OpPrices::ns(const schedule::Op& op, const schedule::Program& program) const {
   switch (op.kind) {
     case schedule::OpKind::Put:
-      return putNs(op);
+      return putNs(op, program);
     case schedule::OpKind::Reduce:
       return reduceNs(op, program);
     case schedule::OpKind::Copy:
       return loadNs(op.src, bytes(op)) + storeNs(op.dst, bytes(op));
+    case schedule::OpKind::Wait:
+      return isPublished(op) ? machine_.exchangeNs * across_ : 0;
     default:
       return 0;  // a Finish goes along with its sum
   }
 }
 
-double OpPrices::kernelNs(const schedule::Op& op) const {
+double OpPrices::kernelNs(const schedule::Op& op, const schedule::Program& program) const {
   const bool isDirect = op.kind == schedule::OpKind::Put && op.dst.buf == schedule::Buf::Out;
-  return isDirect && !schedule_.shared && !costs_.oneProcess && !op.isSignal() ? putNs(op) : 0;
+  const bool byKernel = isDirect && !schedule_.shared && !costs_.oneProcess && !op.isSignal();
+  return byKernel ? ns(op, program) : 0;
 }
 
 // As engine/team_work.h shares it.
@@ -95,7 +102,22 @@ double OpPrices::byTeamNs(double ns) const {
   return ns / std::floor(std::min<double>(worth, team.threads)) + segments() * team.shareNs;
 }
 
-double OpPrices::putNs(const schedule::Op& op) const {
+// Does it only tell of what a put before it has published?
+bool OpPrices::isRaise(const schedule::Op& op, const schedule::Program& program) const {
+  return isPublished(op) && program.putsAgain(op);
+}
+
+// A put, or the wait for it.
+bool OpPrices::isPublished(const schedule::Op& op) const {
+  return schedule_.published && op.hasPeer() && op.dst.buf == schedule::Buf::Tmp && isFetched(op);
+}
+
+// Does it not travel with its flag, so that it is fetched after that?
+bool OpPrices::isFetched(const schedule::Op& op) const {
+  return bytes(op) > static_cast<double>(transport::kInlineBytes);
+}
+
+double OpPrices::putNs(const schedule::Op& op, const schedule::Program& program) const {
   if (costs_.mediumTo(rank_, op.peer) != Medium::Memory) return 0;  // a link does it
   const double bytes = this->bytes(op);
   if (op.isSignal()) return machine_.messageNs;
@@ -107,10 +129,9 @@ double OpPrices::putNs(const schedule::Op& op) const {
   if (schedule_.shared)
     return flags + machine_.exchangeNs * across_ +
            bytes * (near_.load + (streams_ ? user_.stream : user_.put));
+  if (isRaise(op, program)) return flags;
   if (op.dst.buf != schedule::Buf::Out) {
-    // What does not travel with its flag is fetched after it.
-    const double fetch =
-        bytes > static_cast<double>(transport::kInlineBytes) ? machine_.exchangeNs * across_ : 0;
+    const double fetch = isFetched(op) && !isPublished(op) ? machine_.exchangeNs * across_ : 0;
     return flags + fetch + loadNs(op.src, bytes) + bytes * tmp_.put;
   }
   if (costs_.oneProcess) return flags + loadNs(op.src, bytes) + bytes * user_.put;
@@ -151,7 +172,7 @@ double OpPrices::furtherNs(const schedule::Op& op, const schedule::Program& prog
   if (costs_.memoryNodes.empty()) return 0;
   const double bytes = this->bytes(op);
   double ns = 0;
-  if (op.kind == schedule::OpKind::Put && costs_.isFar(rank_, op.peer))
+  if (op.kind == schedule::OpKind::Put && costs_.isFar(rank_, op.peer) && !isPublished(op))
     ns += bytes * (op.dst.buf == schedule::Buf::Tmp ? tmp_ : user_).furtherPut;
   if (op.kind == schedule::OpKind::Put || op.kind == schedule::OpKind::Copy)
     ns += furtherTakeNs(op.src, bytes);
@@ -178,10 +199,12 @@ std::uint32_t OpPrices::slotsPerRegion() {
   return slots;
 }
 
-// Of all Tmp slots that a rank reads and writes: the lanes in flight, here and at its peers.
+// Of all Tmp slots that a rank reads and writes: the lanes in flight, here and at its peers, which
+// are the same slots where they are published.
 double OpPrices::stagingBytes() const {
   const auto lanes = std::min<std::uint64_t>(layout_.segments(), transport::kMaxLanes);
-  return 2 * static_cast<double>(lanes * layout_.stride() * schedule_.tmpChunks);
+  return (schedule_.published ? 1 : 2) *
+         static_cast<double>(lanes * layout_.stride() * schedule_.tmpChunks);
 }
 
 // In all segments together.

@@ -37,7 +37,7 @@ class OpPrices {
   // What takes one thread `ns` in all segments together, by the threads of the rank.
   double byTeamNs(double ns) const;
   // Of that, what the kernel does to a peer's process.
-  double kernelNs(const schedule::Op& op) const;
+  double kernelNs(const schedule::Op& op, const schedule::Program& program) const;
   double bytes(const schedule::Op& op) const;
   // Of one segment: blocks of several travel one by one.
   double messages(const schedule::Op& op) const {
@@ -55,7 +55,10 @@ class OpPrices {
   std::uint64_t regionBytes() const;
   std::uint32_t slotsPerRegion();
   double stagingBytes() const;
-  double putNs(const schedule::Op& op) const;
+  double putNs(const schedule::Op& op, const schedule::Program& program) const;
+  bool isRaise(const schedule::Op& op, const schedule::Program& program) const;
+  bool isPublished(const schedule::Op& op) const;
+  bool isFetched(const schedule::Op& op) const;
   double reduceNs(const schedule::Op& op, const schedule::Program& program) const;
   double loadNs(schedule::Slot slot, double bytes) const;
   double storeNs(schedule::Slot slot, double bytes) const;

@@ -20,20 +20,22 @@ inline constexpr std::size_t kTileBytes = 64 << 10;
 // Where an operand lies. Offsets are in bytes from the base; In and Out also move by one segment
 // for each segment of a large message.
 enum class Base : std::uint8_t {
-  In,        // the caller's send buffer
-  Out,       // the caller's receive buffer
-  Arena,     // own staging arena, of the invocation's lane
-  Arrivals,  // own arrival slots, of the invocation's lane: payloads small enough to travel inside
-  Ring,      // own staging memory of rings, from the invocation's place on
-  PeerIn,    // the send buffer of Place::peer, where ranks share their buffers
-  PeerOut,   // its receive buffer
+  In,         // the caller's send buffer
+  Out,        // the caller's receive buffer
+  Arena,      // own staging arena, of the invocation's lane
+  Arrivals,   // own arrival slots, of the invocation's lane: payloads small enough to travel inside
+  Ring,       // own staging memory of rings, from the invocation's place on
+  PeerIn,     // the send buffer of Place::peer, where ranks share their buffers
+  PeerOut,    // its receive buffer
+  Published,  // what it, or this rank, publishes, from the invocation's place on
 };
 
 struct Place {
   Base base = Base::In;
-  std::uint32_t peer = 0;  // PeerIn, PeerOut
+  std::uint32_t peer = 0;  // PeerIn, PeerOut, Published
   std::uint64_t offset = 0;
-  bool isPeers() const { return base == Base::PeerIn || base == Base::PeerOut; }
+  bool isPeers() const { return base >= Base::PeerIn; }
+  bool isPeersBuffer() const { return base == Base::PeerIn || base == Base::PeerOut; }
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -52,7 +54,8 @@ struct BoundOp {
     Copy,
     Fold,
     Scale,
-    Finish
+    Finish,
+    Publish,  // a Copy to where plan.readers read it
   };
   Kind kind;
   bool drain = false;             // writes what an earlier Put reads: wait until those are done
@@ -67,15 +70,15 @@ struct BoundOp {
   std::uint32_t spread = 0;  // Copy, Fold: the result also goes to plan.operands[firstSpread ..]
   std::uint32_t firstSpread = 0;
   std::uint32_t crossings = 0;  // how many peers' buffers it reads or stores to
-  Place src;                    // Put*, Copy, Scale
+  Place src;                    // Put*, Copy, Scale, Publish
   Place dst;                    // Put: offset in the peer's arena; PutDirect: in the peer's Out
   std::uint64_t max = 0;
   std::uint64_t limit = 0;
 };
 
 inline const char* nameOf(BoundOp::Kind kind) {
-  constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise", "Signal",
-                                    "Wait", "Copy",      "Fold",      "Scale", "Finish"};
+  constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise",  "Signal",
+                                    "Wait", "Copy",      "Fold",      "Scale", "Finish", "Publish"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -98,6 +101,7 @@ struct Plan {
   std::uint64_t count = 0;
   tune::Expected expected;
   std::vector<std::uint32_t> writers;  // the other ranks that put into this one
+  std::vector<std::uint32_t> readers;  // those that read what this one publishes
   bool runsAhead = false;              // a rank may be through before all others have made the call
   bool inRing = false;  // one short message a pair, in the pair's ring of arrival slots
   std::uint32_t depth = transport::kMaxLanes;  // invocations later its slots are used again
@@ -115,7 +119,8 @@ struct Plan {
 
   std::size_t bytes() const {
     return sizeof(*this) + ops.capacity() * sizeof(BoundOp) + operands.capacity() * sizeof(Place) +
-           writers.capacity() * sizeof(std::uint32_t) + (otherwise ? otherwise->bytes() : 0);
+           (writers.capacity() + readers.capacity()) * sizeof(std::uint32_t) +
+           (otherwise ? otherwise->bytes() : 0);
   }
 };
 

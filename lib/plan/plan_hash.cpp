@@ -26,6 +26,7 @@ std::uint64_t hashOf(const Plan& plan) {
   hash.add(plan.algorithm).add(static_cast<std::uint64_t>(plan.type)).add(plan.divisor);
   hash.add(plan.segments).add(plan.segmentBytes).add(plan.depth).add(plan.inRing);
   hash.add(plan.tells).add(plan.opening).add(plan.cmaCopies).add(plan.callsEpilogue);
+  for (const std::uint32_t reader : plan.readers) hash.add(reader);
   for (const BoundOp& op : plan.ops) add(op, &hash);
   for (const Place& place : plan.operands) add(place, &hash);
   if (plan.otherwise) hash.add(hashOf(*plan.otherwise));

@@ -10,8 +10,9 @@ namespace weft::plan {
 
 // Where a schedule's messages arrive: every writer has a region of its own in each receiver's
 // arrival slots and staging arena, in which what it puts lies in the order of the slots that it
-// puts into. So memory has one writer whatever the ranks call: even ranks that disagree on the call
-// never write over each other, and what arrives is of one piece.
+// puts into; what it publishes lies so in memory of its own. So memory has one writer whatever the
+// ranks call: even ranks that disagree on the call never write over each other, and what arrives is
+// of one piece.
 //
 // Pure function of (schedule, rank): sender and receiver compute the same places, each from its own
 // program alone.
@@ -37,8 +38,8 @@ class StagingMap {
   // Slots that only this rank writes to lie in its own region.
   Spot arrival(schedule::Slot slot) const { return arrivalOf_[indexOf(slot)]; }
   Spot tmp(std::uint32_t slot) const { return tmpOf_[slot]; }
-  // Peer's side, in this rank's region there: of the first slot that op number `op` of this rank's
-  // program puts into.
+  // Peer's side, in this rank's region there, or among what it publishes: of the first slot that op
+  // number `op` of this rank's program puts into.
   std::uint32_t putArrival(std::size_t op) const { return putOf_[op].arrivals; }
   std::uint32_t putSlot(std::size_t op) const { return putOf_[op].slots; }
 

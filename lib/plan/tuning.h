@@ -21,6 +21,7 @@ struct Tuning {
   bool direct = false;               // peers' user memory can be written
   bool shares = false;               // memory from weftMemAlloc can be reached by loads and stores
   bool sharesAll = false;            // all memory can
+  bool maps = false;                 // ranks read each other's windows
   bool tries = false;                // calls may try forms that the model finds nearly as cheap
   CostParameters costs;
   std::optional<std::uint64_t> oneShotMax;   // bytes; up to here everybody sends everything

@@ -7,6 +7,13 @@
 
 namespace weft::schedule {
 
+bool Program::putsAgain(const Op& op) const {
+  if (op.kind != OpKind::Put || &op == ops.data()) return false;
+  const Op& before = *(&op - 1);
+  return before.kind == OpKind::Put && before.src == op.src && before.dst == op.dst &&
+         before.shape == op.shape && before.chunks == op.chunks;
+}
+
 Op& Program::add(OpKind kind, Slot src, Slot dst, Span what) {
   return ops.emplace_back(
       Op{.kind = kind, .src = src, .dst = dst, .chunks = what.chunks, .shape = what.first});

@@ -36,6 +36,11 @@
 // other: the peer has entered the call before, and does not leave it until it knows the read is
 // through.
 //
+// Published. Where ranks read each other's Tmp memory, a rank that puts the same into Tmp of many
+// may keep it in its own, once, for all of them to read (transforms.h). That is how its puts are
+// bound; the program is the same, so what is proved of it holds: nobody but the sender ever writes
+// there, and it does so again only when all who read it have completed.
+//
 // Segments and lanes are the engine's: it cuts a long message into segments and runs this same
 // program once for each (an *invocation*). It sees to it that a peer's slots are free again before
 // a later invocation puts into them.
@@ -102,6 +107,9 @@ struct Program {
   std::vector<Op> ops;
   std::vector<Slot> operands;
 
+  // Does this op of the program put what the one before it has just put, to another peer?
+  bool putsAgain(const Op& op) const;
+
   void put(uint32_t peer, Slot src, Slot dst, Span what);
   void wait(uint32_t peer, Slot dst, Span what);
   void signal(uint32_t peer, uint32_t index);  // raise Signal slot `index` of `peer`
@@ -126,11 +134,12 @@ struct Schedule {
   uint32_t tmpChunks = 0;                // Tmp slots, each as long as the longest logical chunk
   uint32_t signals = 0;                  // Signal slots: arrival flags without bytes
   uint32_t logicalChunks = 1;
-  uint32_t parts = 1;   // of a block: so many equal ones (collective.h)
-  bool shared = false;  // opened (transforms.h): reads and writes its peers' buffers
-  bool scaled = false;  // inputs pass through Apply(Scale)
-  bool made = false;    // an all-gather of blocks that Apply(Finish) makes
-  uint32_t hops = 1;    // messages in a chain that no one rank's program shows: of a tree
+  uint32_t parts = 1;      // of a block: so many equal ones (collective.h)
+  bool shared = false;     // opened (transforms.h): reads and writes its peers' buffers
+  bool published = false;  // what is put into Tmp stays with its sender, where all read it
+  bool scaled = false;     // inputs pass through Apply(Scale)
+  bool made = false;       // an all-gather of blocks that Apply(Finish) makes
+  uint32_t hops = 1;       // messages in a chain that no one rank's program shows: of a tree
   // How many bytes of the larger buffer had better be in one segment; 0: as many as have room.
   double segmentBytes = 0;
   // Some ranks use what several puts brought as one run.

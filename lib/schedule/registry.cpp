@@ -52,13 +52,13 @@ Schedule broadcastTwoLevel(const Shape& s) { return twoLevelBroadcast(nodesOf(s)
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
 constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven,
                kLinks = Levels::Links;
-constexpr bool kShared = true;
+constexpr bool kShared = true, kStaged = false, kAlike = true;
 constexpr uint32_t kAuto = 1;
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
 //   name                   collective     generator                                      automatic order  levels
-    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,                        kAuto,   kRank},
+    {"one-shot",            AllReduce,     flat<oneShotAllReduce>,                        kAuto,   kRank, kFlat, kStaged, kAlike},
     {"mesh",                AllReduce,     flat<meshAllReduce>,                           kAuto,   kRank},
     {"ring",                AllReduce,     flat<ringAllReduce>,                           kForced, kOwn},
     {"circulant",           AllReduce,     flat<circulantAllReduce>,                      kMany,   kOwn},
@@ -76,14 +76,14 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-level-circulant", ReduceScatter, rails<railsReduceScatter, circulantReduceScatter>, kAuto,   kOwn, kEven},
     {"forest",              ReduceScatter, alongTrees<forestReduceScatter>,               kAuto,   kOwn, kLinks},
     {"shared",              ReduceScatter, flat<sharedReduceScatter>,                     kAuto,   kRank, kFlat, kShared},
-    {"mesh",                AllGather,     flat<meshAllGather>,                           kAuto},
+    {"mesh",                AllGather,     flat<meshAllGather>,                           kAuto,   kNone, kFlat, kStaged, kAlike},
     {"ring",                AllGather,     flat<ringAllGather>,                           kForced},
     {"circulant",           AllGather,     flat<circulantAllGather>,                      kMany},
     {"two-level",           AllGather,     twoLevel<twoLevelAllGather>,                   kAuto,   kNone, kTwoLevel},
     {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,     kAuto,   kNone, kEven},
     {"forest",              AllGather,     alongTrees<forestAllGather>,                   kAuto,   kNone, kLinks},
     {"shared",              AllGather,     flat<sharedAllGather>,                         kAuto,   kNone, kFlat, kShared},
-    {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto},
+    {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto,   kNone, kFlat, kStaged, kAlike},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>,             3},
     {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kMany},
     {"two-level",           Broadcast,     broadcastTwoLevel,                             kAuto,   kNone, kTwoLevel},

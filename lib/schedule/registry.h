@@ -52,6 +52,8 @@ struct Algorithm {
   SumOrder order = SumOrder::None;
   Levels levels = Levels::One;
   bool shared = false;  // reaches into the buffers of peers; complete as it is, no transforms
+  // A rank puts the same to all its peers, one after the other: it may be published (transforms.h).
+  bool alike = false;
 
   // A rank sends to few of the others, in steps whose number is a logarithm.
   bool reachesFew() const { return automaticFrom == kMany; }

@@ -74,6 +74,14 @@ Schedule stageOut(Schedule s) {
   return s;
 }
 
+Schedule publishOut(Schedule s) {
+  const std::string name = s.name + "+published";
+  s = stageOut(std::move(s));
+  s.name = name;
+  s.published = true;
+  return s;
+}
+
 Schedule awaitClearToSend(Schedule s) {
   const uint32_t base = s.signals, n = s.ranks;
   s.name += "+direct";

@@ -11,6 +11,11 @@ namespace weft::schedule {
 // for peers whose user memory cannot be written from outside. Tmp + outChunks.
 Schedule stageOut(Schedule s);
 
+// As stageOut(), for ranks that read each other's Tmp memory, where each puts the same to all its
+// peers, one after the other: it keeps it in its own, for them to read (Schedule::published). What
+// costs stageOut() a store for each peer costs this one for all.
+Schedule publishOut(Schedule s);
+
 // Puts into a peer's Out wait for that peer's clear-to-send: a signal that it sends when it enters
 // the call, one for each of its writers. So nobody writes to a buffer whose owner has not handed it
 // over, and the owner can tell where the buffer is. Signals + ranks (slot base + receiver, at the

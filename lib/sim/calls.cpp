@@ -154,8 +154,7 @@ bool Calls::hasWork(std::uint32_t number) {
     if (lane.next == run.program->steps.size()) return lane.pending == 0;
     const Step& step = run.program->steps[lane.next];
     if (step.kind == Step::Kind::Wait) return hasArrived(run, lane, step);
-    return (!step.drain || lane.pending == 0) &&
-           (step.kind != Step::Kind::Message || mayPut(number, lane, step));
+    return (!step.drain || lane.pending == 0) && mayRun(number, lane, step);
   });
 }
 
@@ -169,7 +168,7 @@ bool Calls::advanceLane(std::uint32_t number, Lane& lane) {
     if (step.kind == Step::Kind::Wait) {
       if (!hasArrived(run, lane, step)) return true;
     } else {
-      if (step.kind == Step::Kind::Message && !mayPut(number, lane, step)) return true;
+      if (!mayRun(number, lane, step)) return true;
       const double ns = workOf(number, lane, step);
       if (ns > 0) {
         run.busy = true;
@@ -220,12 +219,21 @@ bool Calls::hasArrived(const Run& run, const Lane& lane, const Step& step) const
   return run.arrived[at] == lane.segment + 1;
 }
 
-// Its slots at the peer are free again when the peer has completed what used them, and says so.
-bool Calls::mayPut(std::uint32_t number, const Lane& lane, const Step& step) {
+// As the engine's: are the slots free that it writes?
+bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
+  if (step.kind == Step::Kind::Message)
+    return mayPut(number, lane, step.peer, latencyOf(number, step));
+  const auto has = [&](std::uint32_t reader) {
+    return mayPut(number, lane, reader, memoryLatencyOf(number));
+  };
+  return !step.publishes() || std::ranges::all_of(runs_[number].program->readers, has);
+}
+
+// Slots are free again when the peer has completed what used them, and says so.
+bool Calls::mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peerRank, Time told) {
   const std::uint32_t depth = runs_[number].program->depth;
   if (lane.segment < depth) return true;
-  Run& peer = runs_[peerOf(number, step)];
-  const Time told = latencyOf(number, step);
+  Run& peer = runs_[peerOf(number, peerRank)];
   const Time done = peer.completedAt[lane.segment - depth];
   if (done == kNever) {
     const std::pair wish{number, told};
@@ -275,7 +283,7 @@ void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
   if (step.kind != Step::Kind::Message) return;
   const double bytes = bytesOf(runs_[number], lane, step);
   Message message{.from = number,
-                  .to = peerOf(number, step),
+                  .to = peerOf(number, step.peer),
                   .target = step.target,
                   .segment = lane.segment,
                   .sent = clock_.now(),
@@ -304,8 +312,12 @@ std::uint32_t Calls::keep(const Message& message) {
 }
 
 Time Calls::latencyOf(std::uint32_t number, const Step& step) {
-  if (step.byMemory) return timeOf(jobOf(number).costs->machine.exchangeNs);
+  if (step.byMemory) return memoryLatencyOf(number);
   return ways_.between(rankOf(number), step.peer).latency;
+}
+
+Time Calls::memoryLatencyOf(std::uint32_t number) const {
+  return timeOf(jobOf(number).costs->machine.exchangeNs);
 }
 
 // ---- noise, and what is seen

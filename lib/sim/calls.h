@@ -98,8 +98,8 @@ class Calls {
   const Job& jobOf(std::uint32_t run) const { return *kinds_[calls_[run / ranks_]].job; }
   std::uint32_t callOf(std::uint32_t run) const { return run / ranks_; }
   // The run of the rank that this one calls `peer`, in the same call.
-  std::uint32_t peerOf(std::uint32_t run, const Step& step) const {
-    return runOf(callOf(run), symmetry_.classOf(step.peer));
+  std::uint32_t peerOf(std::uint32_t run, std::uint32_t peer) const {
+    return runOf(callOf(run), symmetry_.classOf(peer));
   }
   void open(std::uint32_t call);
   void finish(std::uint32_t run);
@@ -113,12 +113,14 @@ class Calls {
   void received(std::uint32_t number);
   void mark(Run& run, const Came& message) const;
   bool hasArrived(const Run& run, const Lane& lane, const Step& step) const;
-  bool mayPut(std::uint32_t number, const Lane& lane, const Step& step);
+  bool mayRun(std::uint32_t number, const Lane& lane, const Step& step);
+  bool mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peerRank, Time told);
   double workOf(std::uint32_t number, const Lane& lane, const Step& step) const;
   void close(Run& run, Lane& lane);
   void send(std::uint32_t number, Lane& lane, const Step& step);
   std::uint32_t keep(const Message& message);
   Time latencyOf(std::uint32_t number, const Step& step);
+  Time memoryLatencyOf(std::uint32_t number) const;
   double noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const;
   void observeWork(std::uint32_t number, const Lane& lane, const Step& step) const;
   void observeReceipt(std::uint32_t number, const Came& message) const;

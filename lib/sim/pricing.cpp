@@ -14,7 +14,8 @@ using plan::BoundOp;
 using Kind = BoundOp::Kind;
 
 bool isStaging(Base base) {
-  return base == Base::Arena || base == Base::Arrivals || base == Base::Ring;
+  return base == Base::Arena || base == Base::Arrivals || base == Base::Ring ||
+         base == Base::Published;
 }
 
 }  // namespace
@@ -61,11 +62,11 @@ std::uint64_t Pricing::bufferBytes() const {
   return ends[0] + ends[1];
 }
 
-// What the lanes in flight read of the own arena, and write to those of peers.
+// What the lanes in flight read of staging memory, and write to that of peers, or for them.
 std::uint64_t Pricing::stagingBytes() const {
   std::uint64_t bytes = 0;
   for (const BoundOp& op : plan_.ops) {
-    if (op.kind == Kind::Put) bytes += op.max;
+    if (op.kind == Kind::Put || op.kind == Kind::Publish) bytes += op.max;
     if (op.kind != Kind::Fold && op.kind != Kind::Wait && isStaging(op.src.base)) bytes += op.max;
     for (std::uint32_t k = 0; k < op.operands; ++k)
       if (isStaging(plan_.operands[op.first + k].base)) bytes += op.max;
@@ -74,15 +75,17 @@ std::uint64_t Pricing::stagingBytes() const {
 }
 
 double Pricing::loadNs(const plan::Place& place) const {
-  if (isStaging(place.base)) return staged_.take;
+  const bool isFar = place.isPeers() && costs_.isFar(member_, place.peer);
+  if (isStaging(place.base)) return staged_.take + (isFar ? staged_.furtherTake : 0);
   if (!place.isPeers()) return user_.load;
   if (copies_)  // into a tile, which is in the nearest cache then
     return machine_.cmaTake.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes +
            near_.store + near_.load - user_.store;
-  return user_.take + (costs_.isFar(member_, place.peer) ? user_.furtherTake : 0);
+  return user_.take + (isFar ? user_.furtherTake : 0);
 }
 
 double Pricing::storeNs(const BoundOp& op) const {
+  if (op.kind == Kind::Publish) return staged_.put;  // peers have read it last
   if (isStaging(op.dst.base)) return staged_.store;
   return op.stream ? user_.stream : user_.store;
 }
@@ -137,7 +140,7 @@ Price Pricing::messageInMemory(const BoundOp& op) const {
 // Of all operands of a sum, and what adding them takes. They are counted, so that their order does
 // not change the last bit.
 double Pricing::loadAllNs(const BoundOp& op) const {
-  std::array<std::uint32_t, 7> bases{};
+  std::array<std::uint32_t, static_cast<std::size_t>(Base::Published) + 1> bases{};
   double far = 0;
   for (std::uint32_t k = 0; k < op.operands; ++k) {
     const plan::Place& place = plan_.operands[op.first + k];

@@ -26,6 +26,7 @@ struct Step {
   std::uint64_t max = 0, limit = 0;
   Price price;
 
+  bool publishes() const { return planned == plan::BoundOp::Kind::Publish; }
   // Bytes in a segment, which begins so far from the message's start.
   std::uint64_t bytes(std::uint64_t shift) const {
     const std::uint64_t left = limit > shift ? limit - shift : 0;
@@ -40,6 +41,8 @@ struct Program {
   std::uint64_t segments = 1, segmentBytes = 0;
   std::uint32_t depth = 0;
   std::uint32_t waits = 0;
+  std::vector<std::uint32_t>
+      readers;  // of what it publishes, as the first rank of the class sees them
   friend bool operator==(const Program&, const Program&) = default;
 };
 

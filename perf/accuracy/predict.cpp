@@ -60,7 +60,7 @@ Status formsOf(const tools::Job& job, const Point& point, bool all,
   if (!all) return {};
   for (const plan::Candidate& way : plan::candidatesOf(call, job.tuning())) {
     const std::string name = plan::nameOf(way, call, job.tuning());
-    const bool runs = !way.algorithm->shared || way.direct || point.own;
+    const bool runs = !way.algorithm->shared || way.isDirect() || point.own;
     if (runs && std::ranges::find(*names, name) == names->end()) names->push_back(name);
   }
   return {};

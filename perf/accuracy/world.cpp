@@ -14,6 +14,7 @@ Json tuningJson(const plan::Tuning& tuning) {
           {"direct", tuning.direct},
           {"shares", tuning.shares},
           {"shares_all", tuning.sharesAll},
+          {"maps", tuning.maps},
           {"one_process", tuning.costs.oneProcess},
           {"nodes", tuning.nodes},
           {"memory_nodes", tuning.costs.memoryNodes},
@@ -34,6 +35,7 @@ plan::Tuning tuningFrom(const Json& json, std::uint32_t ranks) {
   json.at("direct").get_to(tuning.direct);
   json.at("shares").get_to(tuning.shares);
   json.at("shares_all").get_to(tuning.sharesAll);
+  tuning.maps = json.value("maps", false);
   json.at("cores").get_to(tuning.costs.cores);
   json.at("one_process").get_to(tuning.costs.oneProcess);
   json.at("memory_nodes").get_to(tuning.costs.memoryNodes);

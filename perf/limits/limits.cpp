@@ -42,7 +42,7 @@ plan::Tuning tuningOf(std::uint32_t ranks, std::uint32_t localRanks, std::uint32
   if (localRanks == ranks && ranks % numaNodes == 0)
     tuning.nodes = schedule::Nodes::even(ranks / numaNodes, numaNodes);
   if (localRanks == ranks)
-    tuning.direct = tuning.shares = true;
+    tuning.direct = tuning.shares = tuning.maps = true;
   else
     tuning.costs.between = plan::Between{tuning.nodes};
   return tuning;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -55,6 +56,32 @@ TEST_P(Share, HeapMemoryIsTheSameBytesEverywhere) {
     requireSameBytes(rank, *transport, fromHeap(5u << 20) + (4u << 20));  // made after the join
     REQUIRE(shm::Heap::own()->release(early).ok());
     requireSameBytes(rank, *transport, fromHeap(5000));
+    rank.barrier();
+  });
+}
+
+// What a rank keeps in its own window for others to read.
+TEST_P(Share, WindowsAreReadWhereTheyAreMapped) {
+  runAllWell(GetParam(), 3, [](Rank& rank) {
+    WindowLayout layout = smallLayout(3);
+    layout.publishes = 1;
+    const auto transport = rank.make(layout);
+    REQUIRE(transport->caps().maps);
+    for (std::uint32_t lane = 0; lane < kMaxLanes; ++lane) {
+      const std::size_t at = layout.published() + lane * layout.publishedBytes();
+      REQUIRE(transport->commit(rank.rank, at, layout.stagingRegion()).ok());
+      std::memset(transport->own().base() + at, static_cast<int>(4 * rank.rank + lane + 1),
+                  layout.stagingRegion());
+    }
+    rank.barrier();
+    for (std::uint32_t peer = 0; peer < 3; ++peer)
+      for (std::uint32_t lane = 0; lane < kMaxLanes; ++lane) {
+        const std::byte* const there =
+            transport->mapped(peer) + layout.published() + lane * layout.publishedBytes();
+        const std::byte wanted{static_cast<unsigned char>(4 * peer + lane + 1)};
+        REQUIRE(std::count(there, there + layout.stagingRegion(), wanted) ==
+                static_cast<std::ptrdiff_t>(layout.stagingRegion()));
+      }
     rank.barrier();
   });
 }

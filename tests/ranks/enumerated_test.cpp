@@ -143,7 +143,7 @@ std::vector<Case> casesOfAlgorithms(const Rank& r, Form form, weftDataType_t typ
   std::vector<Case> all;
   std::istringstream names(weftAlgorithms(nameOf(form)));
   for (std::string name; std::getline(names, name, ',');) {
-    for (const char* protocol : {"", ":staged", ":direct"}) {
+    for (const char* protocol : {"", ":staged", ":published", ":direct"}) {
       const Case c{.form = form, .type = type, .algorithm = name + protocol, .ranks = r.ranks};
       if (segmentsOf(r, c, 1) == 0) continue;
       for (const std::size_t count : someCounts(r, c)) addCases(c, count, &all);

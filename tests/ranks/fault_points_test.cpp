@@ -63,9 +63,11 @@ constexpr Scene kScenes[] = {
     {"all_gather mesh", Form::AllGather, kInline, "mesh:staged"},
     {"all_gather mesh", Form::AllGather, kSeveral, "mesh:staged"},
     {"all_gather mesh, direct", Form::AllGather, kSeveral, "mesh:direct"},
+    {"all_gather mesh, published", Form::AllGather, kSeveral, "mesh:published"},
     {"reduce_scatter mesh", Form::ReduceScatter, kInline, "mesh:staged"},
     {"reduce_scatter circulant", Form::ReduceScatter, kSeveral, "circulant:staged"},
     {"broadcast direct", Form::Broadcast, kInline, "direct:staged"},
+    {"broadcast direct, published", Form::Broadcast, kSeveral, "direct:published"},
     {"broadcast binomial", Form::Broadcast, kSeveral, "binomial:staged"},
     {"reduce one-shot", Form::Reduce, kOne, "one-shot:staged"},
     {"gather direct", Form::Gather, kOne, "direct:direct"},
@@ -80,7 +82,7 @@ constexpr Scene kScenes[] = {
     {"all_gather shared", Form::AllGather, kSeveral, "shared", Memory::Shared},
     {"reduce_scatter shared by some", Form::ReduceScatter, kOne, "shared", Memory::Mixed},
 };
-constexpr const Scene& kBarrier = kScenes[17];
+constexpr const Scene& kBarrier = kScenes[19];
 
 Case caseOf(const Scene& scene, int ranks) {
   return {.form = scene.form,

@@ -239,7 +239,8 @@ TEST_P(OwnMemory, OfTheLibraryFollowsUse) {
   EXPECT_EQ(failed, "");
 }
 
-// A ring has memory at those who get messages, one for each pair that has used it.
+// A ring has memory at those who get messages, one for each pair that has used it; of what is published
+// there, at who sends.
 TEST_P(OwnMemory, OfRingsFollowsPairs) {
   const std::string failed = failures({GetParam(), 4}, [](const Rank& r) {
     Steps steps;
@@ -250,11 +251,11 @@ TEST_P(OwnMemory, OfRingsFollowsPairs) {
       steps.ok(weftBarrier(r.comm, nullptr, nullptr), "barrier");
       return stats.shared;
     };
-    const auto gains = [&](std::size_t count, int root) {
+    const auto gains = [&](std::size_t count, int root, const char* algorithm = "direct:staged") {
       const std::size_t before = held();
       std::vector<int> data(count, r.rank);
       weftOpts_t opts = WEFT_OPTS_INITIALIZER;
-      opts.algorithm = "direct";
+      opts.algorithm = algorithm;
       for (int i = 0; i < 200; ++i)
         steps.ok(
             weftBroadcast(data.data(), data.data(), count, weftInt, root, r.comm, nullptr, &opts),
@@ -274,6 +275,11 @@ TEST_P(OwnMemory, OfRingsFollowsPairs) {
     expect(gains(100, 0), kStages, kStages + kPages, 0);
     expect(gains(1000, 0), 0, 0, 0);
     expect(gains(1000, 2), kStages, kFlags + kStages + 2 * kPages, 2);
+    const std::size_t published = gains(1000, 1, "direct:published");
+    if (r.rank == 1)
+      steps.expect(kStages <= published && published <= kStages + kPages, "not at the root");
+    else
+      steps.expect(published <= kFlags + kPages, "at a reader");
     return steps.failed();
   });
   EXPECT_EQ(failed, "");

@@ -156,7 +156,7 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
   const char* protocols[] = {"", ":staged", ":direct"};
   const std::string& name = names[random() % names.size()];
-  return name == "shared" ? name : name + protocols[random() % 3];
+  return name == "shared" ? name : name + protocols[random() % std::size(protocols)];
 }
 
 }  // namespace

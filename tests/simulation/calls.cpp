@@ -28,7 +28,7 @@ plan::Tuning tuningOf(const Setting& setting) {
   plan::Tuning tuning;
   tuning.ranks = setting.ranks;
   tuning.direct = setting.direct;
-  tuning.shares = tuning.sharesAll = setting.shares;
+  tuning.shares = tuning.sharesAll = tuning.maps = setting.shares;
   tuning.costs = plan::sampleCosts(setting.ranks);
   tuning.costs.oneProcess = setting.shares;
   tuning.costs.arenaBytes = setting.layout().arenaBytes;
@@ -74,7 +74,7 @@ std::vector<std::string> algorithmsOf(Collective collective) {
   std::vector<std::string> names{"", ""};  // the model's choice, twice as often
   std::istringstream list(plan::algorithmNames(collective));
   for (std::string name; std::getline(list, name, ',');)
-    for (const char* protocol : {"", ":staged", ":direct"})
+    for (const char* protocol : {"", ":staged", ":published", ":direct"})
       if (!name.starts_with("shared") || *protocol == 0) names.push_back(name + protocol);
   return names;
 }
@@ -88,7 +88,7 @@ transport::WindowLayout Setting::layout() const {
     plan::Tuning tuning;
     tuning.ranks = ranks;
     tuning.direct = direct;
-    tuning.shares = tuning.sharesAll = shares;
+    tuning.shares = tuning.sharesAll = tuning.maps = shares;
     tuning.costs = plan::sampleCosts(ranks);
     perPeer = plan::arrivalsPerPeer(tuning);
   }
@@ -100,6 +100,7 @@ transport::WindowLayout Setting::layout() const {
   layout.ringBytes = 128;
   layout.pairArrivalSlots = ranks * layout.ring;
   layout.arenaBytes = ranks * (cramped ? std::size_t{512} : std::size_t{2048});
+  layout.publishes = shares ? 1 : 0;
   return layout;
 }
 

@@ -24,6 +24,7 @@ class SimulatedTransport final : public Transport {
     return {.direct = weather.direct,
             .shares = weather.shares,
             .sharesAll = weather.shares,
+            .maps = weather.shares,
             .polls = weather.polls};
   }
   const WindowLayout& layout() const override { return network_.layout_; }
@@ -39,6 +40,9 @@ class SimulatedTransport final : public Transport {
   }
   std::byte* reach(std::uint32_t, std::uint64_t reference) const override {
     return reinterpret_cast<std::byte*>(reference);
+  }
+  const std::byte* mapped(std::uint32_t peer) const override {
+    return network_.ports_[peer].window;
   }
   PutResult put(const Put& put) override;
   int poll(Event* out, int max) override;

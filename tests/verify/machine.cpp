@@ -40,6 +40,7 @@ Machine::Machine(const Job& job, const Lanes& lanes)
   const std::size_t ofLanes = std::size_t{lanes.ranks()} * transport::kMaxLanes;
   arenas_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.budget.arenaBytes)));
   ofLanes_.assign(ofLanes, Arrivals(job.target.arrivalSlots));
+  published_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.bytesPerRegion())));
   ringArenas_.assign(lanes.ranks(),
                      Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringRegion())));
   ofRings_.assign(std::size_t{lanes.ranks()} * job.target.ring,
@@ -48,6 +49,10 @@ Machine::Machine(const Job& job, const Lanes& lanes)
 
 Memory& Machine::arenaOf(std::uint32_t rank, std::uint32_t lane) {
   return arenas_[rank * transport::kMaxLanes + lanes_[lane].invocation % transport::kMaxLanes];
+}
+
+Memory& Machine::publishedOf(std::uint32_t rank, std::uint32_t lane) {
+  return published_[rank * transport::kMaxLanes + lanes_[lane].invocation % transport::kMaxLanes];
 }
 
 Machine::Arrivals& Machine::arrivalsOf(std::uint32_t rank, std::uint32_t lane) {
@@ -147,20 +152,20 @@ Status Machine::checkPut(const Step& step) const {
   return {};
 }
 
-// The engine's rule: before an invocation puts into a rank, that has completed the one before it that
-// used the same slots.
-void Machine::learnThatSlotsAreFree(const Step& step) {
+// The engine's rule: before an invocation puts into a rank, or publishes what that will read, it has
+// completed the one before it that used the same slots.
+void Machine::learnThatSlotsAreFree(const Step& step, std::uint32_t peer) {
   const std::uint32_t invocation = lanes_[step.lane].invocation;
   const std::uint32_t depth = lanes_.planOf(step.lane).depth;
   if (!job_.credits || invocation < depth) return;
-  const std::uint32_t before = lanes_.laneOf(invocation - depth, step.op.peer);
+  const std::uint32_t before = lanes_.laneOf(invocation - depth, peer);
   if (order_.of(step.lane)[before] <= lanes_.length(before))
     order_.learn(step.lane, completed_[before]);
 }
 
 Status Machine::put(Step step) {
   WEFT_TRY(checkPut(step));
-  learnThatSlotsAreFree(step);
+  learnThatSlotsAreFree(step, step.op.peer);
   const std::uint32_t number = order_.put(step.lane, step.number);
   // Refused are plans on shared buffers alone: there, puts are stores, done when they are issued.
   const bool refused = lanes_.callOf(step.lane).isRefused();
@@ -265,14 +270,25 @@ Status Machine::admit(const Step& last) {
 Status Machine::compute(const Step& step) {
   const plan::Plan& plan = lanes_.planOf(step.lane);
   const Kind kind = step.op.kind;
-  if (kind != Kind::Copy && kind != Kind::Store && step.bytes % plan.elementBytes != 0)
-    return violation(step, "cuts an element");
+  if (kind == Kind::Publish) WEFT_TRY(publish(step));
+  const bool copies = kind == Kind::Copy || kind == Kind::Store || kind == Kind::Publish;
+  if (!copies && step.bytes % plan.elementBytes != 0) return violation(step, "cuts an element");
   if (plan.opening != 0 && (kind == Kind::Scale || kind == Kind::Finish))
     return violation(step, "is no op for shared buffers");
   return kind == Kind::Fold ? fold(step) : copy(step);
 }
 
-// Copy, Store, Scale, Finish.
+// In this rank's own memory, before anybody is told.
+Status Machine::publish(const Step& step) {
+  const plan::Place& to = step.op.dst;
+  if (to.base != plan::Base::Published || to.peer != lanes_[step.lane].rank)
+    return violation(step, "publishes in another rank's memory");
+  for (const std::uint32_t reader : lanes_.planOf(step.lane).readers)
+    learnThatSlotsAreFree(step, reader);
+  return {};
+}
+
+// Copy, Store, Scale, Finish, Publish.
 Status Machine::copy(const Step& step) {
   Pieces pieces;
   WEFT_TRY(read(step, step.op.src, &pieces));
@@ -360,6 +376,8 @@ Status Machine::store(const Step& step, const Pieces& pieces) {
     const plan::Place& to = k == 0 ? step.op.dst : plan.operands[step.op.firstSpread + k - 1];
     if (to.base == plan::Base::In || to.base == plan::Base::PeerIn)
       return violation(step, "In is never written");
+    if (to.base == plan::Base::Published && step.op.kind != Kind::Publish)
+      return violation(step, "only its own rank writes what is published");
     WEFT_TRY(locate(step, to, &target));
     const bool self = copies && source.memory == target.memory && source.begin == target.begin;
     if (!self) WEFT_TRY(write(step, target, pieces));
@@ -411,6 +429,8 @@ Status Machine::locate(const Step& step, const plan::Place& place, Range* range)
       if (!fits(range->begin, step.bytes, range->memory->bytes))
         return violation(step, "there is no such staging memory in a ring");
       return {};
+    case plan::Base::Published:
+      return locatePublished(step, place, range);
   }
   return {};
 }
@@ -434,6 +454,19 @@ Status Machine::locatePeers(const Step& step, const plan::Place& place, Range* r
   if (!fits(place.offset, step.bytes, in ? theirs.sharedIn : theirs.sharedOut))
     return violation(step, text("rank ", place.peer, " does not share that much"));
   return locateIn(step, place.peer, in, place.offset, range);
+}
+
+Status Machine::locatePublished(const Step& step, const plan::Place& place, Range* range) {
+  if (place.peer >= lanes_.ranks()) return violation(step, "reads what nobody published");
+  const bool rings = lanes_.planOf(step.lane).inRing;
+  const std::uint64_t begin = rings ? place.peer * job_.target.ringRegion() : 0;
+  const std::uint64_t size = rings ? job_.target.ringBytes : job_.target.bytesPerRegion();
+  if (place.offset < begin || !fits(place.offset - begin, step.bytes, size))
+    return violation(step, "lies outside of what its rank publishes");
+  *range = rings ? inRings(place.peer, step, place.offset)
+                 : Range{&publishedOf(place.peer, step.lane),
+                         static_cast<std::uint32_t>(place.offset), step.bytes};
+  return {};
 }
 
 Status Machine::touch(const Step& step, const Range& range, bool write) {

@@ -66,7 +66,7 @@ class Machine {
 
   Status put(Step step);
   Status checkPut(const Step& step) const;
-  void learnThatSlotsAreFree(const Step& step);
+  void learnThatSlotsAreFree(const Step& step, std::uint32_t peer);
   Status locateTarget(const Step& step, Range* target);
   Range inRings(std::uint32_t rank, const Step& step, std::uint64_t offset);
   bool knowsEntry(const Step& step, std::uint32_t index, std::uint32_t sender) const;
@@ -87,12 +87,15 @@ class Machine {
   Status locateIn(const Step& step, std::uint32_t rank, bool in, std::uint64_t offset,
                   Range* range);
   Status locatePeers(const Step& step, const plan::Place& place, Range* range);
+  Status locatePublished(const Step& step, const plan::Place& place, Range* range);
+  Status publish(const Step& step);
   Status touch(const Step& step, const Range& range, bool write);
   Status read(const Step& step, const plan::Place& place, Pieces* pieces);
   Status write(const Step& step, const Range& range, const Pieces& pieces);
 
   std::uint64_t lengthOf(std::uint32_t lane, const plan::BoundOp& op) const;
   Memory& arenaOf(std::uint32_t rank, std::uint32_t lane);
+  Memory& publishedOf(std::uint32_t rank, std::uint32_t lane);
   Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane);
   const Arrivals& arrivalsOf(std::uint32_t rank, std::uint32_t lane) const {
     return const_cast<Machine*>(this)->arrivalsOf(rank, lane);
@@ -108,6 +111,7 @@ class Machine {
   Order order_;
   std::vector<Buffers> buffers_;             // by call
   std::vector<Memory> arenas_;               // by rank and lane
+  std::vector<Memory> published_;            // by rank and lane
   std::vector<Memory> ringArenas_;           // by rank
   std::vector<Arrivals> ofLanes_, ofRings_;  // by rank and lane; by rank and place in a ring
   std::vector<std::vector<bool>> admitted_;  // by lane: the peers whose buffers it may touch

@@ -91,7 +91,7 @@ plan::Tuning tuningOf(const Place& place, const Cluster& cluster,
             .first->second);
   const bool oneHost = nodes.size() == 1;
   tuning.direct = oneHost && fabric.memory && cluster.machine.cmaCallNs > 0;
-  tuning.shares = oneHost && fabric.memory;
+  tuning.shares = tuning.maps = oneHost && fabric.memory;
   tuning.costs.machine = cluster.machine;
   tuning.costs.cores = place.coresOfNode == 0
                            ? tuning.ranks

@@ -67,6 +67,7 @@ class FaultyTransport final : public Transport {
   std::byte* reach(std::uint32_t peer, std::uint64_t reference) const override {
     return inner_->reach(peer, reference);
   }
+  const std::byte* mapped(std::uint32_t peer) const override { return inner_->mapped(peer); }
 
   bool getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) override;
   bool putTo(std::uint32_t peer, std::uint64_t to, const void* from, std::size_t bytes) override;

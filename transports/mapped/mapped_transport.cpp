@@ -16,12 +16,14 @@
 namespace weft::mapped {
 namespace {
 
-// memcpy with the commonest size, one word, kept out of the library call.
-void copyInline(ArrivalSlot& arrival, const std::byte* src, std::size_t bytes) {
-  if (bytes == 8) {
-    std::memcpy(arrival.inlined, src, 8);
-  } else if (bytes != 0) {
-    std::memcpy(arrival.inlined, src, bytes);
+// memcpy with the commonest size, one word, kept out of the library call. Nothing is read of a put
+// without bytes but that it has none: its source was just set to nothing by stores that a load of it
+// would have to wait for, and so for the ones before them, to lines that other cores hold.
+void copyInline(ArrivalSlot& arrival, const Put& put) {
+  if (put.bytes == 8) {
+    std::memcpy(arrival.inlined, put.src, 8);
+  } else if (put.bytes != 0) {
+    std::memcpy(arrival.inlined, put.src, put.bytes);
   }
 }
 
@@ -62,7 +64,7 @@ PutResult MappedTransport::put(const Put& put) {
 
   if (put.target == kInlined && !put.direct) {
     assert(put.bytes <= kInlineBytes);
-    copyInline(arrival, put.src, put.bytes);
+    copyInline(arrival, put);
   } else if (!put.direct) {
     assert(put.target + put.bytes <= parts_.layout.size());
     stores_[put.peer].copy(window + put.target, put.src, put.bytes);

@@ -70,7 +70,7 @@ class MappedTransport final : public Transport {
   const char* name() const override { return parts_.name; }
   Caps caps() const override {
     const bool shares = sharesAll_ || !parts_.peers[parts_.rank].ownHeap.empty();
-    return {.direct = parts_.direct, .shares = shares, .sharesAll = sharesAll_};
+    return {.direct = parts_.direct, .shares = shares, .sharesAll = sharesAll_, .maps = true};
   }
   const WindowLayout& layout() const override { return parts_.layout; }
   WindowView own() const override { return view(parts_.rank); }

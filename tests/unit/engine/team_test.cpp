@@ -236,7 +236,7 @@ std::vector<std::byte> resultOf(const plan::Plan& plan, std::vector<std::byte> i
   const TeamCompute::Run run(compute, plan, nullptr);
   EXPECT_EQ(compute.work().hasTeam(), crew.team != nullptr);
   for (const plan::BoundOp& op : plan.ops)
-    EXPECT_TRUE(compute.run({plan, base, nullptr, nullptr, 0}, op, 0, bytes));
+    EXPECT_TRUE(compute.run({plan, base, nullptr, nullptr, 0, 0}, op, 0, bytes));
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(shift));
   return out;
 }
@@ -309,7 +309,7 @@ std::vector<std::byte> sumByCopies(const std::vector<std::byte>& in, const Crew&
   TeamCompute compute(peers, 4, crew);
   std::byte* const base[] = {nullptr, out.data(), nullptr, nullptr};
   const TeamCompute::Run run(compute, plan, nullptr);
-  const bool done = compute.run({plan, base, nullptr, nullptr, 0}, plan.ops[0], 0, bytes);
+  const bool done = compute.run({plan, base, nullptr, nullptr, 0, 0}, plan.ops[0], 0, bytes);
   return done ? out : std::vector<std::byte>();
 }
 
@@ -435,7 +435,7 @@ TEST(TeamCompute, SharesEpiloguesThatHaveSeveralThreads) {
     PeerBuffers peers(transport);
     TeamCompute compute(peers, 4, crew);
     const TeamCompute::Run run(compute, plan, &epilogue);
-    EXPECT_TRUE(compute.run({plan, base, nullptr, &epilogue, 0}, plan.ops[0], 0, bytes));
+    EXPECT_TRUE(compute.run({plan, base, nullptr, &epilogue, 0, 0}, plan.ops[0], 0, bytes));
     EXPECT_EQ(epilogue.total(), std::pair(sum, threads));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin()));
   }

@@ -102,9 +102,9 @@ TEST(Numa, SumsOfAHostAreInRankOrder) {
 }
 
 FarBytes farOf(std::string_view algorithm, schedule::Collective collective, const Tuning& tuning,
-               std::uint32_t rank) {
+               std::uint32_t rank, Protocol protocol = Protocol::Staged) {
   const Call call = callOf(collective, 1 << 20);
-  const Candidate candidate{schedule::findAlgorithm(collective, algorithm), false};
+  const Candidate candidate{schedule::findAlgorithm(collective, algorithm), protocol};
   return farBytesOf(scheduleOf(candidate, call, tuning), call, tuning.costs, rank);
 }
 
@@ -115,6 +115,9 @@ TEST(Numa, CountsWhatCrosses) {
     const FarBytes flat = farOf("mesh", AllGather, tuning, rank);
     EXPECT_EQ(flat.written, 4 * kBlock);
     EXPECT_EQ(flat.read, 0);
+    const FarBytes published = farOf("mesh", AllGather, tuning, rank, Protocol::Published);
+    EXPECT_EQ(published.written, 0);
+    EXPECT_EQ(published.read, 4 * kBlock);
     EXPECT_EQ(farOf("two-level", AllGather, tuning, rank).written, kBlock);
     EXPECT_EQ(farOf("shared", ReduceScatter, tuning, rank).read, 4 * kBlock);
   }

@@ -151,7 +151,7 @@ class ByteRun {
   struct Rank {
     std::uint32_t call = 0, completed = 0;
     bool entered = false;
-    std::array<std::vector<std::byte>, transport::kMaxLanes> arenas;
+    std::array<std::vector<std::byte>, transport::kMaxLanes> arenas, published;
     std::vector<Arrivals> ofLanes, ofRings;
     std::vector<std::byte> ringArena;
     std::vector<Buffers> buffers;  // by call
@@ -174,6 +174,7 @@ class ByteRun {
     ranks_.assign(lanes_.ranks(), {});
     for (std::uint32_t r = 0; r < lanes_.ranks(); ++r) {
       for (auto& arena : ranks_[r].arenas) arena.assign(job_.target.budget.arenaBytes, kGarbage);
+      for (auto& lane : ranks_[r].published) lane.assign(job_.target.bytesPerRegion(), kGarbage);
       const auto slots = [](std::uint32_t count) {
         return Arrivals{std::vector(count * sizeof(transport::ArrivalSlot), kGarbage),
                         std::vector<Arrival>(count)};
@@ -279,11 +280,18 @@ class ByteRun {
   bool mayRun(std::uint32_t lane, const plan::BoundOp& op) {
     if (op.drain && pending_[lane] != 0) return false;
     if (op.kind == Kind::Wait) return hasArrived(lane, op.arrival, op.peer);
+    if (op.kind == Kind::Publish)
+      return std::ranges::all_of(lanes_.planOf(lane).readers,
+                                 [&](std::uint32_t reader) { return isFree(lane, reader); });
     if (!verify::isPut(op)) return true;
-    if (op.peer < lanes_.ranks())
-      return lanes_[lane].invocation < ranks_[op.peer].completed + lanes_.planOf(lane).depth;
+    if (op.peer < lanes_.ranks()) return isFree(lane, op.peer);
     fail("puts to nobody");
     return false;
+  }
+
+  // Has that rank completed what used the invocation's slots before?
+  bool isFree(std::uint32_t lane, std::uint32_t peer) const {
+    return lanes_[lane].invocation < ranks_[peer].completed + lanes_.planOf(lane).depth;
   }
 
   bool hasArrived(std::uint32_t lane, std::uint32_t index, std::uint32_t peer) {
@@ -364,6 +372,14 @@ class ByteRun {
     return within(ranks_[rank].ringArena, place.offset + lanes_.stageOf(lane), bytes);
   }
 
+  std::byte* inPublished(std::uint32_t lane, const plan::Place& place, std::uint64_t bytes) {
+    Rank& rank = ranks_[place.peer];
+    if (lanes_.planOf(lane).inRing)
+      return within(rank.ringArena, place.offset + lanes_.stageOf(lane), bytes);
+    return within(rank.published[lanes_[lane].invocation % transport::kMaxLanes], place.offset,
+                  bytes);
+  }
+
   std::byte* inBuffer(std::uint32_t lane, std::uint32_t rank, bool in, std::uint64_t offset,
                       std::uint64_t bytes) {
     Buffers& b = ranks_[rank].buffers[lanes_[lane].call];
@@ -386,6 +402,10 @@ class ByteRun {
         return inStaging(me, lane, place, bytes);
       case plan::Base::Arrivals:
         return within(arrivalsOf(me, lane).slots, place.offset, bytes);
+      case plan::Base::Published:
+        if (place.peer < lanes_.ranks()) return inPublished(lane, place, bytes);
+        fail("reads what nobody published");
+        return nullptr;
       default:
         if (place.peer < lanes_.ranks())
           return inBuffer(lane, place.peer, place.base == plan::Base::PeerIn, place.offset, bytes);

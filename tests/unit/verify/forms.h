@@ -36,7 +36,7 @@ inline plan::Tuning tuningOf(const schedule::Shape& shape) {
   plan::Tuning t;
   t.ranks = shape.ranks;
   t.nodes = shape.nodeOf;
-  t.direct = t.shares = true;
+  t.direct = t.shares = t.maps = true;
   t.costs = plan::sampleCosts();
   return t;
 }
@@ -50,7 +50,7 @@ inline std::vector<Form> formsOf(const schedule::Algorithm& a, const plan::Call&
   for (const plan::Candidate& candidate : plan::candidatesOf(call, tuning)) {
     if (candidate.algorithm != &a) continue;
     forms.push_back({withPrograms(plan::scheduleOf(candidate, call, tuning)), a.order,
-                     a.shared && candidate.direct});
+                     a.shared && candidate.isDirect()});
   }
   return forms;
 }

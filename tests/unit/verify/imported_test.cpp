@@ -31,7 +31,7 @@ void proveFile(const char* name, reduce::RedOp op) {
   call.collective = tuning.imported->schedule.collective;
   call.type = reduce::DType::F32;
   call.op = op;
-  const plan::Candidate candidate{&tuning.imported->algorithm, false};
+  const plan::Candidate candidate{&tuning.imported->algorithm};
   const Form form{plan::scheduleOf(candidate, call, tuning), schedule::SumOrder::Algorithm, false};
   for (const Placement placement :
        {Placement::Apart, Placement::InPlace, Placement::OddRanksInPlace}) {

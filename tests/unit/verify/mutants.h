@@ -39,6 +39,7 @@ enum class Mutation {
   Opening,
   Shared,
   Writers,
+  Readers,
   Ring,
   RunsAhead,
   kCount,
@@ -125,7 +126,7 @@ class Mutator {
   static plan::Base other(plan::Base b) {
     using plan::Base;
     constexpr Base kOthers[] = {Base::Out,   Base::In,      Base::Arrivals, Base::Ring,
-                                Base::Arena, Base::PeerOut, Base::PeerIn};
+                                Base::Arena, Base::PeerOut, Base::PeerIn,   Base::Arena};
     return kOthers[static_cast<std::size_t>(b)];
   }
 
@@ -163,7 +164,9 @@ class Mutator {
         return becomes(Kind::Raise);
       case Kind::Copy:
         becomes(Kind::Scale);
+        becomes(Kind::Publish);
         return becomes(Kind::Finish);
+      case Kind::Publish:
       case Kind::Scale:
       case Kind::Finish:
         return becomes(Kind::Copy);
@@ -235,12 +238,16 @@ class Mutator {
     if (plan_.sharedOut != 0) changePlan(Mutation::Shared, &plan_.sharedOut, plan_.sharedOut - 4);
     changePlan(Mutation::Ring, &plan_.inRing, !plan_.inRing);
     changePlan(Mutation::RunsAhead, &plan_.runsAhead, !plan_.runsAhead);
-    const std::vector<std::uint32_t> writers = plan_.writers;
-    if (!writers.empty()) {
-      plan_.writers.pop_back();
-      emit(Mutation::Writers);
-      plan_.writers = writers;
-    }
+    dropLast(Mutation::Writers, &plan_.writers);
+    dropLast(Mutation::Readers, &plan_.readers);
+  }
+
+  void dropLast(Mutation mutation, std::vector<std::uint32_t>* ranks) {
+    if (ranks->empty()) return;
+    const std::uint32_t last = ranks->back();
+    ranks->pop_back();
+    emit(mutation);
+    ranks->push_back(last);
   }
 
   plan::Plan& plan_;

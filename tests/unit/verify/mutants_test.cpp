@@ -30,8 +30,8 @@ constexpr const char* kNames[kMutations] = {"drop an op",    "repeat an op",  "e
                                             "drop operand",  "swap operands", "operand",
                                             "operand base",  "drop spread",   "spread target",
                                             "segment shift", "divisor",       "opening",
-                                            "shared bytes",  "drop a writer", "ring",
-                                            "runs ahead"};
+                                            "shared bytes",  "drop a writer", "drop a reader",
+                                            "ring",          "runs ahead"};
 constexpr const char* kWhy[kReasons] = {
     "nothing moves",  "moves more", "neighbours", "addends",      "repeats",     "past the cache",
     "divides by one", "not read",   "any signal", "same content", "not pending", "UNEXPLAINED"};
@@ -89,7 +89,8 @@ void mutate(const Form& form, const plan::Call& call, Table* table) {
   Subject subject;
   const Status made = makeSubject(form, call, &subject);
   ASSERT_TRUE(made.ok()) << made.text();
-  ASSERT_TRUE(subject.isAccepted());
+  ASSERT_TRUE(subject.isAccepted())
+      << form.schedule.name << ": " << prove(subject.bound.job).text();
   ASSERT_TRUE(subject.isRightOnBytes());
   for (std::size_t p = 0; p < subject.bound.plans.size(); ++p) {
     plan::Plan* const plan = subject.bound.plans[p].get();
