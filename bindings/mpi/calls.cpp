@@ -17,9 +17,9 @@ constexpr std::array<const char*, kNames> kNameTexts{
     "Bcast",     "Allgather", "Allgatherv",     "Gather",
     "Gatherv",   "Scatter",   "Scatterv",       "Alltoall",
     "Alltoallv", "Barrier"};
-constexpr std::array<const char*, kWhys> kWhyTexts{"communicator of one rank", "intercommunicator",
-                                                   "no communicator of weft", "type or operation",
-                                                   "arguments"};
+constexpr std::array<const char*, kWhys> kWhyTexts{
+    "communicator of one rank", "intercommunicator", "processes that were spawned or connected",
+    "no communicator of weft",  "type or operation", "arguments"};
 
 using Count = std::atomic<std::uint64_t>;
 std::array<Count, kNames> here{};

@@ -28,6 +28,7 @@ enum class Name {
 enum class Why {
   OneRank,    // of a communicator of one rank
   Intercomm,  // of two groups
+  Strangers,  // with processes that this program's mpirun has not started
   NotMade,    // weft's communicator could not be made
   TypeOrOp,   // of a reduction: weft has no such type, operation or both
   Arguments,  // which MPI refuses, or may: it says so

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <vector>
 
 #include "below.h"
@@ -87,6 +88,20 @@ int keyOfAttribute() {
   return key;
 }
 
+// Processes that were spawned or connected may be without this library: what is preloaded is not
+// handed on to them. All ranks find the same, as some rank is a stranger to each.
+bool hasStrangers(MPI_Comm comm, int ranks) {
+  MPI_Group ours, world;
+  PMPI_Comm_group(comm, &ours);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> numbers(static_cast<std::size_t>(ranks)), inWorld(numbers.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  PMPI_Group_translate_ranks(ours, ranks, numbers.data(), world, inWorld.data());
+  PMPI_Group_free(&ours);
+  PMPI_Group_free(&world);
+  return std::find(inWorld.begin(), inWorld.end(), MPI_UNDEFINED) != inWorld.end();
+}
+
 Attached* attach(MPI_Comm comm) {
   auto a = std::make_unique<Attached>();
   int isInter = 0;
@@ -97,6 +112,8 @@ Attached* attach(MPI_Comm comm) {
     a->why = Why::Intercomm;
   else if (a->ranks == 1)
     a->why = Why::OneRank;
+  else if (hasStrangers(comm, a->ranks))
+    a->why = Why::Strangers;
   else
     join(comm, a.get());
   if (PMPI_Comm_set_attr(comm, keyOfAttribute(), a.get()) != MPI_SUCCESS) std::abort();

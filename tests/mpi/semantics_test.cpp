@@ -140,6 +140,28 @@ void errorsAreReturned() {
   MPI_Comm_free(&comm);
 }
 
+// Of a communicator of both, one side is this program and the other what it spawns, which is not preloaded.
+void sumWithSpawned(MPI_Comm between, bool isParent) {
+  MPI_Comm all;
+  MPI_Intercomm_merge(between, isParent ? 0 : 1, &all);
+  int together = 0, value = 1, sum = 0;
+  MPI_Comm_size(all, &together);
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, all);
+  require(sum == together, "wrong sum with what was spawned");
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&between);
+}
+
+// Debian's MPICH 4.0.2 cannot spawn.
+void spawnedMayBeWithoutIt([[maybe_unused]] char* program) {
+#ifdef OPEN_MPI
+  MPI_Comm between;
+  MPI_Comm_spawn(program, MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between,
+                 MPI_ERRCODES_IGNORE);
+  sumWithSpawned(between, true);
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -147,6 +169,13 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm parent;
+  MPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL) {
+    sumWithSpawned(parent, false);
+    MPI_Finalize();
+    return 0;
+  }
   messagesMoveDuringTheFirst();
   messagesMoveDuringCollectives();
   typesMayDiffer();
@@ -155,6 +184,7 @@ int main(int argc, char** argv) {
   threadsMayCall();
   communicatorsComeAndGo();
   errorsAreReturned();
+  spawnedMayBeWithoutIt(argv[0]);
   if (rank == 0) std::printf("all is as MPI says\n");
   MPI_Finalize();
   return 0;
