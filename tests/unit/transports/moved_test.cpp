@@ -98,6 +98,21 @@ TEST_F(Moved, RangesKeepEveryByteThereAndBack) {
   EXPECT_NE(whole, nullptr);
 }
 
+// A store would take the line from all peers that have read it.
+TEST_F(Moved, EndsThatAreEqualAreNotStored) {
+  const std::size_t bytes = 4 * kPageBytes;
+  const Memory memory = filled(bytes + 100, 1);
+  const std::uintptr_t key = add(memory.get() + 100, bytes);
+  const auto alias = moved().find(memory.get() + 100, bytes);
+  ASSERT_TRUE(alias.has_value() && alias->head + alias->tail != 0);
+  alias->copyIn();
+  std::byte* const pages = alias->here - reinterpret_cast<std::uintptr_t>(alias->here) % kPageBytes;
+  ASSERT_EQ(mprotect(pages, 5 * kPageBytes, PROT_READ), 0);
+  alias->copyIn();
+  ASSERT_EQ(mprotect(pages, 5 * kPageBytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_TRUE(moved().drop(key).ok());
+}
+
 TEST_F(Moved, PartsAreFoundAndNothingBeyond) {
   const std::size_t bytes = 50000;
   const Memory memory = filled(bytes, 1);
