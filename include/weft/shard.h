@@ -269,10 +269,12 @@ WEFT_API weftResult_t weftStepWait(weftShard_t shard, weftStepStats_t* stats);
 /* ---- Checkpoints ---------------------------------------------------------------------------
  *
  * In parameter space: safetensors files and an index in a folder that all ranks see, which any
- * number of ranks, degrees, bucket size and types can load. Written aside, synced and renamed, with
- * SHA-256 sums: whoever dies while writing leaves the last good one as it was, and the last two are
- * kept. All calls are collective, between steps (after weftStepWait), and end alike on all ranks;
- * their errors name the rank, and the file or the parameter. */
+ * number of ranks, degrees, bucket size and types can load. Tensors are flat, "NAME/weight" and those
+ * of the optimizer, and say where in the parameter they begin as torch.distributed.checkpoint's do.
+ * Written aside, synced and renamed, with SHA-256 sums: whoever dies while writing leaves the last
+ * good one as it was, and the last two are kept. All calls are collective, between steps (after
+ * weftStepWait), and end alike on all ranks; their errors name the rank, and the file or the
+ * parameter. */
 
 /* Saves a checkpoint: weights in fp32 (16-bit ones that have no master as they are), optimizer
  * state, frozen parameters, the number of steps, and `meta`, JSON of the caller's or NULL. async 1:

@@ -13,7 +13,7 @@ namespace weft::checkpoint {
 inline constexpr const char* kIndexFile = "index.json";
 
 struct CheckpointIndex {
-  static constexpr std::uint64_t kVersion = 1;
+  static constexpr std::uint64_t kVersion = 2;
 
   struct Parameter {
     std::string name;

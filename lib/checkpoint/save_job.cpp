@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/saved_offsets.h"
+#include "checkpoint/source.h"
 #include "comm/agree.h"
 
 namespace weft::checkpoint {
@@ -25,14 +28,26 @@ struct Written {
 
 }  // namespace
 
+// What comes before the data of the runs.
+Status SaveJob::makeHeader(std::string* header) const {
+  std::vector<Tensor> tensors;
+  SavedOffsets offsets;
+  for (const SavedRun& run : runs) {
+    tensors.push_back({tensorName(run.parameter, run.array), run.type, {run.elements}});
+    offsets[tensors.back().name] = run.from;
+  }
+  TensorMetadata metadata;
+  WEFT_TRY(printOffsets(offsets, &metadata));
+  return safetensorsHeader(tensors, metadata, header);
+}
+
 Status SaveJob::writeShard(const std::string& folder, CheckpointIndex::File* file) const {
   std::string header;
-  WEFT_TRY(safetensorsHeader(tensors, {{"format", "weft"}}, &header));
+  WEFT_TRY(makeHeader(&header));
   OutputFile out;
   WEFT_TRY(OutputFile::create(text(folder, "/", fileName(rank, writers)), &out));
   WEFT_TRY(out.append(header.data(), header.size()));
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    WEFT_TRY(out.append(data[i], tensors[i].bytes()));
+  for (const SavedRun& run : runs) WEFT_TRY(out.append(run.data, run.bytes()));
   WEFT_TRY(out.finish());
   file->bytes = out.bytes();
   file->sha256 = out.sha256();

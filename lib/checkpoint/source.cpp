@@ -2,11 +2,13 @@
 #include "checkpoint/source.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "base/invalid.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "checkpoint/saved_offsets.h"
 
 namespace weft::checkpoint {
 namespace {
@@ -16,14 +18,25 @@ struct ArrayRun {
   std::uint64_t from = 0, elements = 0;
 };
 
-bool parseRun(const Tensor& tensor, ArrayRun* out) {
-  const std::string_view name = tensor.name;
-  const std::size_t at = name.rfind('@'), slash = name.rfind('/', at);
-  if (at == name.npos || slash == name.npos || tensor.shape.size() != 1) return false;
-  if (!parseNumber(name.substr(at + 1), &out->from)) return false;
+bool parseName(std::string_view name, ArrayRun* out) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == name.npos) return false;
   out->parameter = name.substr(0, slash);
-  out->array = name.substr(slash + 1, at - slash - 1);
+  out->array = name.substr(slash + 1);
+  return true;
+}
+
+// In files of format 1, which have no offsets, a name ends with "@from".
+bool parseRun(const Tensor& tensor, const std::optional<SavedOffsets>& offsets, ArrayRun* out) {
+  if (tensor.shape.size() != 1) return false;
   out->elements = tensor.shape[0];
+  const std::string_view name = tensor.name;
+  const std::size_t at = offsets ? name.npos : name.rfind('@');
+  if (!parseName(name.substr(0, at), out)) return false;
+  if (!offsets) return at != name.npos && parseNumber(name.substr(at + 1), &out->from);
+  const auto found = offsets->find(tensor.name);
+  if (found == offsets->end()) return false;
+  out->from = found->second;
   return true;
 }
 
@@ -34,9 +47,8 @@ Status damage(const Status& found) {
 
 }  // namespace
 
-Tensor tensorOf(const std::string& parameter, const std::string& array, std::uint64_t from,
-                std::uint64_t elements, reduce::DType type) {
-  return {text(parameter, "/", array, "@", from), type, {elements}};
+std::string tensorName(const std::string& parameter, const std::string& array) {
+  return text(parameter, "/", array);
 }
 
 Status CheckpointSource::open(const std::string& checkpoint, const CheckpointIndex& wanted,
@@ -68,22 +80,27 @@ Status CheckpointSource::openFiles() {
 
 Status CheckpointSource::collect() {
   for (const auto& p : index_.parameters) runs_[p.name].resize(index_.arrays.size());
-  for (std::size_t f = 0; f < files_.size(); ++f) {
-    for (std::size_t t = 0; t < files_[f].tensors().size(); ++t) {
-      ArrayRun run;
-      const Tensor& tensor = files_[f].tensors()[t];
-      const bool parsed = parseRun(tensor, &run);
-      const auto runs = runs_.find(run.parameter);
-      const auto array = std::ranges::find(index_.arrays, run.array);
-      if (!parsed || runs == runs_.end() || array == index_.arrays.end())
-        return invalid("'", files_[f].file().path(), "' has a tensor '", tensor.name,
-                       "', which is no part of this model");
-      const auto a = static_cast<std::size_t>(array - index_.arrays.begin());
-      runs->second[a].push_back({run.from, run.elements, f, t});
-    }
-  }
+  for (std::size_t f = 0; f < files_.size(); ++f) WEFT_TRY(collect(f));
   for (const auto& p : index_.parameters)
     for (std::size_t a = 0; a < index_.arrays.size(); ++a) WEFT_TRY(checkCover(p, a));
+  return {};
+}
+
+Status CheckpointSource::collect(std::size_t file) {
+  const SafetensorsFile& f = files_[file];
+  const std::optional<SavedOffsets> offsets = parseOffsets(f.metadata());
+  for (std::size_t t = 0; t < f.tensors().size(); ++t) {
+    ArrayRun run;
+    const Tensor& tensor = f.tensors()[t];
+    const bool parsed = parseRun(tensor, offsets, &run);
+    const auto runs = runs_.find(run.parameter);
+    const auto array = std::ranges::find(index_.arrays, run.array);
+    if (!parsed || runs == runs_.end() || array == index_.arrays.end())
+      return invalid("'", f.file().path(), "' has a tensor '", tensor.name,
+                     "', which is no part of this model");
+    const auto a = static_cast<std::size_t>(array - index_.arrays.begin());
+    runs->second[a].push_back({run.from, run.elements, file, t});
+  }
   return {};
 }
 

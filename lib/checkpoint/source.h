@@ -12,9 +12,8 @@
 
 namespace weft::checkpoint {
 
-// A run of one parameter in one of its arrays, as a tensor of the name "param/array@from".
-Tensor tensorOf(const std::string& parameter, const std::string& array, std::uint64_t from,
-                std::uint64_t elements, reduce::DType type);
+// "param/array", of a tensor that has a run of a parameter in one of its arrays.
+std::string tensorName(const std::string& parameter, const std::string& array);
 
 // A checkpoint to read from, whoever wrote it in whatever parts. Errors name the file, and the
 // parameter if it is about one.
@@ -40,6 +39,7 @@ class CheckpointSource {
   using Runs = std::vector<Run>;  // by place
   Status openFiles();
   Status collect();
+  Status collect(std::size_t file);
   Status checkCover(const CheckpointIndex::Parameter& parameter, std::size_t array);
 
   std::string path_;

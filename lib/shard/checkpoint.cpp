@@ -114,9 +114,8 @@ void collect(const ShardState& state, checkpoint::SaveJob* job) {
   const std::vector<std::string>& arrays = job->index.arrays;
   if (job->rank >= job->writers) return;
   visitArrays(state, arrays.size(), job->rank == 0, [&](const ArrayRun& r) {
-    job->tensors.push_back(
-        checkpoint::tensorOf(r.parameter, arrays[r.array], r.from, r.elements, r.memory.type));
-    job->data.push_back(r.memory.data);
+    job->runs.push_back(
+        {r.parameter, arrays[r.array], r.from, r.elements, r.memory.type, r.memory.data});
   });
 }
 
@@ -142,14 +141,13 @@ struct CopiedJob {
 
   Status copy() {
     std::size_t bytes = 0;
-    for (const checkpoint::Tensor& t : job.tensors) bytes += t.bytes();
+    for (const checkpoint::SavedRun& run : job.runs) bytes += run.bytes();
     WEFT_TRY(
         ShardMemory::make(ShardMemory::Kind::Private, bytes, "the copy of a checkpoint", &data));
     std::byte* at = data.data();
-    for (std::size_t i = 0; i < job.tensors.size(); ++i) {
-      const std::size_t n = job.tensors[i].bytes();
-      job.data[i] = std::memcpy(at, job.data[i], n);
-      at += n;
+    for (checkpoint::SavedRun& run : job.runs) {
+      run.data = std::memcpy(at, run.data, run.bytes());
+      at += run.bytes();
     }
     return {};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of tensors: as they come, or with the length of their header put right and as much data as the input asks for.
 #include "checkpoint/safetensors.h"
+#include "checkpoint/saved_offsets.h"
 
 #include "fuzz.h"
 
@@ -16,6 +17,11 @@ bool isSame(const Tensor& a, const Tensor& b) {
 void tryFile(const std::string& content) {
   checkpoint::SafetensorsFile file;
   if (!isGood(checkpoint::SafetensorsFile::open(fileWith(content), &file))) return;
+  if (const auto offsets = checkpoint::parseOffsets(file.metadata())) {
+    checkpoint::TensorMetadata printed;
+    require(isGood(printOffsets(*offsets, &printed)), "offsets can be written");
+    require(checkpoint::parseOffsets(printed) == offsets, "and read as the same");
+  }
   std::uint64_t bytes = 0;
   for (const Tensor& t : file.tensors()) {
     require(t.offset <= content.size() && t.bytes() <= content.size() - t.offset, "it lies inside");

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives on tensors, and the sharded optimizer over parameters beside torch.optim."""
 
+import glob
+import json
+import os
 import tempfile
 import unittest
 
+import numpy
 import weft
 
 try:
@@ -15,6 +19,25 @@ except ImportError:
 
 BATCH = 8
 STEPS = 6
+
+
+def united(paths):
+    """What files of parts hold, each name from all of them: {name: one-dimensional array of float32}."""
+    chunks = {}
+    for path in paths:
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            entries = json.loads(file.read(length))
+            data = file.read()
+        offsets = json.loads(entries.pop("__metadata__")["DCP_SHARDING_INFO"])
+        for name, entry in entries.items():
+            begin, end = entry["data_offsets"]
+            assert entry["dtype"] == "F32" and len(entry["shape"]) == 1
+            chunks.setdefault(name, {})[offsets[name]["saved_offsets"][0]] = numpy.frombuffer(data[begin:end], "float32")
+    for parts in chunks.values():
+        ends = [0] + [offset + len(parts[offset]) for offset in sorted(parts)]
+        assert ends[:-1] == sorted(parts), "a hole, or an overlap"
+    return {name: numpy.concatenate([parts[offset] for offset in sorted(parts)]) for name, parts in chunks.items()}
 
 
 def model(dtype=None):
@@ -187,6 +210,50 @@ class TorchOptimizer(unittest.TestCase):
             copy.load_state_dict(torch.load(file.name))
         for one, other in zip(net.parameters(), copy.parameters()):
             self.assertTrue(torch.equal(one, other))
+
+    def test_an_export_that_torch_loads(self):
+        for degrees, kind, full in (("zero3", torch.float32, False), ("zero1", torch.bfloat16, True)):
+            with tempfile.TemporaryDirectory() as folder:
+
+                def work(comm):
+                    net = fresh(comm).to(kind)
+                    optimizer = sharded(comm, net, params=net.named_parameters(), degrees=degrees)
+                    optimizer.export(f"{folder}/model.pt", full_precision=full)
+                    copy = model()
+                    copy.load_state_dict(torch.load(f"{folder}/model.pt"))
+                    for one, other in zip(net.parameters(), copy.parameters()):
+                        assert torch.equal(one.float(), other), (one, other)
+
+                weft.run(work, 3, timeout=60)
+                self.assertEqual(os.listdir(folder), ["model.pt"])
+
+    def test_an_export_without_room_leaves_nothing(self):
+        comm = weft.Communicator.all(1)[0]
+        net = model()
+        optimizer = sharded(comm, net, params=net.named_parameters())
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/model.pt")
+            with self.assertRaises(OSError):
+                optimizer.export(f"{folder}/model.pt")
+            self.assertEqual(os.listdir(folder), ["model.pt"])
+
+    def test_a_checkpoint_has_the_form_that_torch_reshards(self):
+        """As torch.distributed.checkpoint's HuggingFaceStorageReader goes through it, which torch 1.13 has not."""
+        with tempfile.TemporaryDirectory() as folder:
+
+            def work(comm):
+                net = fresh(comm)
+                optimizer = sharded(comm, net, params=net.named_parameters(), degrees="zero3")
+                steps(comm, net, optimizer, 0, 3)
+                optimizer.save(folder)
+                return {name: p.detach().numpy().ravel() for name, p in net.named_parameters()}
+
+            trained = weft.run(work, 3, timeout=60)[0]
+            (step,) = glob.glob(f"{folder}/step-*")
+            found = united(glob.glob(f"{step}/*.safetensors"))
+        self.assertEqual({name.rpartition("/")[2] for name in found}, {"weight", "m", "v"})
+        for name, values in trained.items():
+            self.assertTrue(numpy.array_equal(found[f"{name}/weight"], values), name)
 
     def test_parameters_without_a_gradient(self):
         def work(comm):

@@ -8,10 +8,14 @@ new parameters.
 
 from __future__ import annotations
 
+import json
+import mmap
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any, NoReturn
 
 import torch
@@ -46,8 +50,8 @@ class TorchOptimizer(torch.optim.Optimizer):
             Param(names.get(p, f"param{i}"), tuple(p.shape), not p.requires_grad, decays)
             for i, (p, decays) in enumerate(self._decaying())
         ]
-        comm = comm or Communicator.from_environment()
-        self.shard = Shard(comm, described, ShardSettings(optimizer, **settings))
+        self._comm = comm or Communicator.from_environment()
+        self.shard = Shard(self._comm, described, ShardSettings(optimizer, **settings))
         self._trained = [i for i, p in enumerate(self._params) if p.requires_grad]
         self._micro = Micro(self.shard, self._trained)
         self._accumulating = False
@@ -92,8 +96,21 @@ class TorchOptimizer(torch.optim.Optimizer):
         return self.shard.load(folder)
 
     def export(self, file: Any, full_precision: bool = False) -> None:
-        """The model as one .safetensors file; collective."""
-        self.shard.export(file, full_precision)
+        """The whole model as one file; collective.
+
+        It is of torch.save's form where its name ends with .pt, .pth or .bin: torch.load() gives a
+        state_dict. All others are .safetensors.
+        """
+        if os.path.splitext(file)[1] not in (".pt", ".pth", ".bin"):
+            self.shard.export(file, full_precision)
+            return
+        aside = f"{os.fspath(file)}.safetensors.tmp"
+        self.shard.export(aside, full_precision)
+        try:
+            if self._comm.rank == 0:
+                _convert(aside, os.fspath(file))
+        finally:
+            self._comm.barrier()
 
     def state_dict(self) -> NoReturn:  # type: ignore[override]
         misuse("state_dict", "the state is sharded over the ranks", "call save(folder) on all")
@@ -167,6 +184,33 @@ class TorchOptimizer(torch.optim.Optimizer):
                 own.copy_(param.grad)
                 param.grad = own
             self._restore(number)
+
+
+def _convert(safetensors: str, file: str) -> None:
+    """The one becomes the other, which is whole or not there."""
+    try:
+        torch.save(_read(safetensors), file + ".tmp")
+        os.replace(file + ".tmp", file)
+    finally:
+        for path in (safetensors, file + ".tmp"):
+            with suppress(FileNotFoundError):
+                os.remove(path)
+
+
+def _read(safetensors: str) -> dict[str, torch.Tensor]:
+    """By name; in memory of the file's own."""
+    types = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+    with open(safetensors, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        entries = json.loads(file.read(length))
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    tensors = {}
+    for name, entry in entries.items():
+        if name != "__metadata__":
+            elements, offset = prod(entry["shape"]), 8 + length + entry["data_offsets"][0]
+            flat = torch.frombuffer(data, dtype=types[entry["dtype"]], count=elements, offset=offset)
+            tensors[name] = flat.view(entry["shape"])
+    return tensors
 
 
 def _named(params: Any) -> tuple[list, dict[torch.nn.Parameter, str]]:

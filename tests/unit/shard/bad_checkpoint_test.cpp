@@ -99,7 +99,7 @@ TEST_F(BadCheckpoint, MissingIndexIsNamed) {
 }
 
 TEST_F(BadCheckpoint, NewerSaysSo) {
-  edit(at_ + "/index.json", "\"version\": 1", "\"version\": 2");
+  edit(at_ + "/index.json", "\"version\": 2", "\"version\": 3");
   refuses("newer weft");
 }
 
@@ -142,8 +142,10 @@ TEST_F(BadCheckpoint, WithoutWeightsIsDamaged) {
 
 // A file as long as it should be, with another name in its header.
 TEST_F(BadCheckpoint, ForeignTensorIsNamed) {
-  edit(shard(0), "weight/weight@", "height/weight@");
-  refuses(shard(0) + "' has a tensor 'height/weight@0', which is no part of this model", kDamaged);
+  edit(shard(0), "weight/weight", "height/weight");  // whose offsets are told
+  refuses(shard(0) + "' has a tensor 'weight/weight', which is no part of this model", kDamaged);
+  edit(shard(0), "weight/weight", "height/weight");
+  refuses(shard(0) + "' has a tensor 'height/weight', which is no part of this model", kDamaged);
 }
 
 // The path of `latest` fits the system's limit, that of what it names does not.

@@ -2,6 +2,8 @@
 // A checkpoint of any run goes on as any other.
 #include <algorithm>
 
+#include "checkpoint/index.h"
+#include "checkpoint/saved_offsets.h"
 #include "checkpoints.h"
 #include "tests/unit/slow_build.h"
 
@@ -76,6 +78,41 @@ TEST(WeightsAlone, ComeWithoutStateAndSteps) {
     return {};
   };
   EXPECT_TRUE(trainAll(other).weights == saved.weights);
+}
+
+// Tensors as earlier checkpoints have them: "param/array@from", and no offsets.
+void writeAsFormat1(const std::string& path) {
+  checkpoint::SafetensorsFile file;
+  ASSERT_TRUE(checkpoint::SafetensorsFile::open(path, &file).ok());
+  const std::optional<checkpoint::SavedOffsets> offsets = checkpoint::parseOffsets(file.metadata());
+  std::vector<checkpoint::Tensor> tensors = file.tensors();
+  for (checkpoint::Tensor& t : tensors) t.name += "@" + std::to_string(offsets->at(t.name));
+  std::string content = contentOf(path), header;
+  content.erase(0, tensors.front().offset);
+  ASSERT_TRUE(safetensorsHeader(tensors, {{"format", "weft"}}, &header).ok());
+  fillFile(path, header + content);
+}
+
+TEST(CheckpointOfFormat1, IsRead) {
+  const TemporaryFolder dir;
+  const Training run = runOf(kShapes[2], 6);
+  const Result saved = trainAll(savingAt(run, 2, dir.path()));
+  const std::string at = latestIn(dir.path()) + "/";
+  checkpoint::CheckpointIndex index;
+  ASSERT_TRUE(checkpoint::readIndex(at + checkpoint::kIndexFile, &index).ok());
+  for (checkpoint::CheckpointIndex::File& f : index.files) {
+    writeAsFormat1(at + f.name);
+    checkpoint::InputFile file;
+    ASSERT_TRUE(checkpoint::InputFile::open(at + f.name, &file).ok());
+    f.bytes = file.bytes();
+    ASSERT_TRUE(file.sha256(&f.sha256).ok());
+  }
+  std::string json;
+  ASSERT_TRUE(printIndex(index, &json).ok());
+  fillFile(at + checkpoint::kIndexFile, json);
+  Training rest = loading(run, 2, dir.path());
+  rest.steps = 2;
+  EXPECT_TRUE(trainAll(rest).weights == saved.weights);
 }
 
 // The end is that of a run without interruption: to the bit for powers of two. Sanitizers have seen all that happens once
