@@ -19,7 +19,7 @@ void tryFile(const std::string& content) {
   if (!isGood(checkpoint::SafetensorsFile::open(fileWith(content), &file))) return;
   if (const auto offsets = checkpoint::parseOffsets(file.metadata())) {
     checkpoint::TensorMetadata printed;
-    require(isGood(printOffsets(*offsets, &printed)), "offsets can be written");
+    require(isGood(checkpoint::printOffsets(*offsets, &printed)), "offsets can be written");
     require(checkpoint::parseOffsets(printed) == offsets, "and read as the same");
   }
   std::uint64_t bytes = 0;
