@@ -238,7 +238,7 @@ class TorchOptimizer(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["model.pt"])
 
     def test_a_checkpoint_has_the_form_that_torch_reshards(self):
-        """As torch.distributed.checkpoint's HuggingFaceStorageReader goes through it, which torch 1.13 has not."""
+        """As torch.distributed.checkpoint's HuggingFaceStorageReader goes through it, which torch 1.13 has not (tests/torch/torch2_test.py)."""
         with tempfile.TemporaryDirectory() as folder:
 
             def work(comm):

@@ -160,6 +160,28 @@ def given_time(rank, ranks):
 class Torch2(unittest.TestCase):
     """A test for each function above."""
 
+    def test_checkpoints_of_the_sharded_optimizer(self):
+        try:
+            import safetensors  # noqa: F401, the reader's
+            from torch.distributed.checkpoint import HuggingFaceStorageReader, load
+        except ImportError:
+            self.skipTest("needs PyTorch 2.8, and safetensors")
+        with tempfile.TemporaryDirectory() as folder:
+
+            def work(comm):
+                net = model()
+                optimizer = weft.ShardedOptimizer(net.named_parameters(), "adamw", comm=comm, lr=0.1, degrees="zero3")
+                net(torch.ones(2, 16)).sum().backward()
+                optimizer.step()
+                optimizer.save(folder)
+                return {name: p.detach().numpy() for name, p in net.named_parameters()}
+
+            trained = weft.run(work, ranks=3, timeout=60)[0]
+            found = {f"{name}/weight": torch.zeros(values.size) for name, values in trained.items()}
+            load(found, storage_reader=HuggingFaceStorageReader(f"{folder}/step-00000001"))
+        for name, values in trained.items():
+            equal(found[f"{name}/weight"], torch.from_numpy(values).ravel())
+
     @unittest.skipIf(torch.__version__.startswith("2.6"), "2.6 has no FSDP2 on CPUs")
     def test_fully_sharded(self):
         run(2, fully_sharded)
