@@ -2,6 +2,26 @@
 # How a program of GoogleTest's tests becomes tests of ctest.
 include(GoogleTest)
 
+# weft_googletest(<target>): a program of tests. With WEFT_UNITY, what most of them include is compiled once for all: a second
+# less for each. A target that is compiled unlike the others says DISABLE_PRECOMPILE_HEADERS.
+function(weft_googletest target)
+  target_link_libraries(${target} PRIVATE GTest::gtest_main fmt::fmt)
+  if(NOT WEFT_UNITY)
+    return()
+  endif()
+  if(NOT TARGET test_headers)
+    file(CONFIGURE OUTPUT test_headers.cpp CONTENT "")
+    add_executable(test_headers EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)
+    target_link_libraries(test_headers PRIVATE GTest::gtest_main fmt::fmt)
+    target_compile_options(test_headers PRIVATE -fpch-preprocess)
+    target_precompile_headers(test_headers PRIVATE <algorithm> <array> <atomic> <chrono> <cmath> <cstring> <deque> <filesystem>
+      <fstream> <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <stdexcept> <string>
+      <string_view> <thread> <utility> <vector> <fmt/format.h> <gtest/gtest.h>)
+  endif()
+  target_compile_options(${target} PRIVATE -fpch-preprocess)  # without which ccache does not take them
+  target_precompile_headers(${target} REUSE_FROM test_headers)
+endfunction()
+
 # weft_tests(<target> <prefix> LABEL <label> TIMEOUT <seconds> [FILTER <tests>] [PROPERTIES <name> <value>...])
 # Each test of the program by itself, as <prefix>Suite.Test, found when ctest starts. A value that tests are repeated for is
 # in its name only if INSTANTIATE_TEST_SUITE_P names it: as GoogleTest prints it, it may be bytes and addresses, which
