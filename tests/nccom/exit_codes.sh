@@ -69,7 +69,7 @@ unauthenticated() {
 
 # One bit of a large put from rank 0 to rank 1 is flipped. Which put is in a call that is checked depends on the algorithm
 # and on how many pieces a call is cut into, so neither is left to the machine's numbers.
-pinned=(WEFT_ALGO=mesh WEFT_SEGMENT_KB=256 WEFT_DIRECT_MIN=1G)
+pinned=(WEFT_ALGO=mesh:staged WEFT_SEGMENT_KB=256 WEFT_DIRECT_MIN=1G)
 corrupted() {
   expect 69 'to blame is the link from rank 0 on .* to rank 1 on ' \
     env "${pinned[@]}" WEFT_TRANSPORT=faulty:seed=1,corrupt=3:0-1 "$test" allg -r 3 -b 66kb -e 66kb -n 1 -w 0 -c

@@ -6,12 +6,6 @@
 #include "base/text.h"
 
 namespace weft::verify {
-namespace {
-
-constexpr const char* kNames[] = {"Put",  "PutInline", "PutDirect", "Store", "Raise", "Signal",
-                                  "Wait", "Copy",      "Fold",      "Scale", "Finish"};
-
-}  // namespace
 
 bool PlannedCall::isRefused() const {
   return std::ranges::find(unwilling, true) != unwilling.end();
@@ -39,8 +33,7 @@ std::uint32_t Lanes::length(std::uint32_t lane) const {
 std::string Lanes::where(std::uint32_t lane, std::uint32_t op) const {
   const Lane& l = lanes_[lane];
   const plan::Plan& plan = planOf(lane);
-  const char* kind =
-      op < plan.ops.size() ? kNames[static_cast<std::size_t>(plan.ops[op].kind)] : "its end";
+  const char* kind = op < plan.ops.size() ? plan::nameOf(plan.ops[op].kind) : "its end";
   return text(plan.algorithm, ", ", ranks(), " ranks, call ", l.call, ", segment ",
               l.invocation - firstOf_[l.call], ", rank ", l.rank, ", op ", op, " (", kind, ")");
 }
