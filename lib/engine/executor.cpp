@@ -350,13 +350,30 @@ Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
   return Step::Moved;
 }
 
+// Between places that need no look at whose they are, or how they are reached.
+bool Executor::isPlainCopy(const plan::BoundOp& op) {
+  const bool copies =
+      op.kind == plan::BoundOp::Kind::Copy || op.kind == plan::BoundOp::Kind::Publish;
+  return copies && op.crossings == 0 && !op.stream;
+}
+
+const std::byte* Executor::source(const Lane& lane, const plan::Place& place) const {
+  if (place.base != plan::Base::Published) return at(lane, place);
+  return transport_.mapped(place.peer) + lane.published + place.offset;
+}
+
+std::byte* Executor::target(const Lane& lane, const plan::Place& place) const {
+  if (place.base != plan::Base::Published) return at(lane, place);
+  return own_.base() + lane.published + place.offset;
+}
+
 Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
   const std::uint64_t bytes = length(lane, op);
   if (bytes == 0) return Step::Moved;
   if (op.kind == plan::BoundOp::Kind::Publish) count(bytes * plan_->readers.size());
-  if (bytes <= transport::kInlineBytes && op.kind == plan::BoundOp::Kind::Copy &&
-      op.crossings == 0 && op.src.base != plan::Base::Published) {
-    copyBytes(at(lane, op.dst), at(lane, op.src), bytes);  // in place peers may be reading it
+  if (isPlainCopy(op) && bytes < reduce::StoreChoice::kLeast) {
+    copyBytes(target(lane, op.dst), source(lane, op.src),
+              bytes);  // in place peers may be reading it
     return Step::Moved;
   }
   const Compute::Frame frame{*plan_,     lane.base,     launch_->scalar, launch_->epilogue,

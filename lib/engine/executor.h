@@ -95,6 +95,9 @@ class Executor {
   bool mayTouchPeers();
   void noteSent(const plan::BoundOp& op, const transport::Put& put);
   Step wait(Lane& lane, const plan::BoundOp& op);
+  static bool isPlainCopy(const plan::BoundOp& op);
+  const std::byte* source(const Lane& lane, const plan::Place& place) const;
+  std::byte* target(const Lane& lane, const plan::Place& place) const;
   Step compute(const Lane& lane, const plan::BoundOp& op);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool mayPublish(std::uint64_t epoch);
