@@ -107,6 +107,36 @@ TEST(Published, WhatDiffersIsRefused) {
       << status.text();
 }
 
+// Rank 0 publishes to ranks 1 and 2; then each of these does `more`.
+std::string whyNotBound(void (*more)(schedule::Program& p)) {
+  const Tuning tuning = mapped(3);
+  schedule::Schedule s = schedule::emptySchedule(Broadcast, "published", 3, 1);
+  s.published = true;
+  s.tmpChunks = 2;
+  s.typical = {0, 1};
+  s.program = [more](std::uint32_t me) {
+    schedule::Program p;
+    for (const std::uint32_t to : {1u, 2u}) {
+      if (me == 0) p.put(to, schedule::in(0), schedule::tmp(0), {0});
+      if (me == to) p.wait(0, schedule::tmp(0), {0});
+    }
+    if (me != 0) more(p);
+    return p;
+  };
+  Status status;
+  (void)bound(s, callOf(Broadcast, 1000), tuning, 1, &status);
+  return status.text();
+}
+
+TEST(Published, OnlyItsSenderTouchesIt) {
+  const std::string written =
+      whyNotBound([](schedule::Program& p) { p.copy(schedule::out(0), schedule::tmp(0), {0}); });
+  EXPECT_NE(written.find("writes what another rank published"), std::string::npos) << written;
+  const std::string passedOn =
+      whyNotBound([](schedule::Program& p) { p.put(0, schedule::tmp(0), schedule::tmp(1), {0}); });
+  EXPECT_NE(passedOn.find("passes on what another rank published"), std::string::npos) << passedOn;
+}
+
 std::string nameOfChoice(Call call, const Tuning& tuning, std::string algorithm = "") {
   call.algorithm = std::move(algorithm);
   Decision decision;
