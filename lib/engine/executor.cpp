@@ -372,8 +372,8 @@ Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
   if (bytes == 0) return Step::Moved;
   if (op.kind == plan::BoundOp::Kind::Publish) count(bytes * plan_->readers.size());
   if (isPlainCopy(op) && bytes < reduce::StoreChoice::kLeast) {
-    copyBytes(target(lane, op.dst), source(lane, op.src),
-              bytes);  // in place peers may be reading it
+    // Where both are one place nothing is stored: peers may be reading it.
+    copyBytes(target(lane, op.dst), source(lane, op.src), bytes);
     return Step::Moved;
   }
   const Compute::Frame frame{*plan_,     lane.base,     launch_->scalar, launch_->epilogue,

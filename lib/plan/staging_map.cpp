@@ -73,25 +73,19 @@ std::vector<bool> ownSlots(const schedule::Schedule& schedule, const schedule::P
   return own;
 }
 
-StagingMap::Room mostPut(const schedule::Schedule& schedule, const schedule::Program& program) {
-  StagingMap::Room most;
-  std::vector<StagingMap::Room> at(schedule.ranks);
+}  // namespace
+
+StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
+                                    const schedule::Program& program) {
+  const auto own = std::ranges::count(ownSlots(schedule, program), true);
+  Room most{0, static_cast<std::uint32_t>(own)};
+  std::vector<Room> at(schedule.ranks);
   for (const schedule::Op& op : program.ops) {
     if (op.kind != schedule::OpKind::Put) continue;
     fill(op, at[op.peer]);
     most = larger(most, at[op.peer]);
   }
   return most;
-}
-
-}  // namespace
-
-StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
-                                    const schedule::Program& program) {
-  const auto own =
-      static_cast<std::uint32_t>(std::ranges::count(ownSlots(schedule, program), true));
-  const Room put = mostPut(schedule, program);
-  return {put.arrivals, std::max(put.slots, own)};
 }
 
 StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank,

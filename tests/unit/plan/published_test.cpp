@@ -61,12 +61,16 @@ std::ptrdiff_t countOf(const Plan& plan, Kind kind) {
   return std::ranges::count(plan.ops, kind, &BoundOp::kind);
 }
 
+schedule::Schedule publishedBroadcast(const Call& call, const Tuning& tuning) {
+  return scheduleOf({schedule::findAlgorithm(Broadcast, "direct"), Protocol::Published}, call,
+                    tuning);
+}
+
 TEST(Published, ARootStoresOnceAndTellsAll) {
   constexpr std::uint32_t kRanks = 6;
   const Tuning tuning = mapped(kRanks);
   const Call call = callOf(Broadcast, 1000);
-  const schedule::Schedule schedule =
-      scheduleOf({schedule::findAlgorithm(Broadcast, "direct"), Protocol::Published}, call, tuning);
+  const schedule::Schedule schedule = publishedBroadcast(call, tuning);
   Status status;
   const auto root = bound(schedule, call, tuning, 0, &status);
   ASSERT_TRUE(status.ok()) << status.text();
@@ -86,8 +90,7 @@ TEST(Published, ARootStoresOnceAndTellsAll) {
 TEST(Published, WhatTravelsWithItsFlagStillDoes) {
   const Tuning tuning = mapped(4);
   const Call call = callOf(Broadcast, 12);
-  const schedule::Schedule schedule =
-      scheduleOf({schedule::findAlgorithm(Broadcast, "direct"), Protocol::Published}, call, tuning);
+  const schedule::Schedule schedule = publishedBroadcast(call, tuning);
   Status status;
   const auto root = bound(schedule, call, tuning, 0, &status);
   ASSERT_TRUE(status.ok()) << status.text();
