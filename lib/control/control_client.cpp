@@ -18,6 +18,15 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstErrorPatience{250};
 constexpr milliseconds kOrphanPatience{250};  // for what ranks had sent before the server died
 
+// Without memory no calls: who asks for one of them is told less.
+PageReport lastOf(const transport::ControlPage& page) noexcept {
+  try {
+    return readPage(page, true);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 ControlClient::ControlClient(const transport::TransportSetup& setup,
@@ -94,6 +103,7 @@ std::vector<std::uint32_t> ControlClient::missing() const {
 // OK as long as those who are missing may still come.
 Status ControlClient::whyIncomplete() const {
   if (!overruled_.ok()) return overruled_;
+  if (watch::isPublished(firstError_) && !isRecovering()) return watch::statusOf(firstError_);
   for (const std::uint32_t r : missing()) {
     if (!ended_[r].ok()) return ended_[r];
     if (leftEarly_[r])
@@ -168,7 +178,7 @@ void ControlClient::leave() {
 void ControlClient::detach() {
   {
     const std::lock_guard lock(shared_.mutex);
-    if (own_ != nullptr) last_ = readPage(*own_, true);
+    if (own_ != nullptr) last_ = lastOf(*own_);
     last_.left = true;
     own_ = nullptr;
     std::ranges::fill(mirrors_, nullptr);
@@ -322,6 +332,13 @@ void ControlClient::noteCutOff(const Loss& loss) {
        .fix = "look at the network of both"});
   for (std::uint32_t r = 0; r < ended_.size(); ++r)
     if (names_[r].host != here && ended_[r].ok()) ended_[r] = cause;
+}
+
+// The link is of no more use, by a fault of this rank.
+void ControlClient::noteFailure(const Status& why, net::Channel* channel) {
+  const Status cause = within("control link: ", names_[rank_], why);
+  takeFirstError(cause);
+  send(channel, net::MessageType::Failed, bootstrap::encode(cause));
 }
 
 }  // namespace weft::control

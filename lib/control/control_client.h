@@ -62,6 +62,7 @@ class ControlClient final : public watch::RemoteRanks {
   bool isRecovering() const;
   void noteOrphaned();
   void noteCutOff(const Loss& loss);
+  void noteFailure(const Status& why, net::Channel* channel);
 
   void send(net::Channel* channel, net::MessageType type, net::Bytes body) const;
   void takeNews(const News& news);

@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/joiner.h"
 #include "bootstrap/listen.h"
@@ -81,6 +82,15 @@ bootstrap::InfoMessage infoOf(const TransportSetup& setup, const char* what) {
   return {setup.names[setup.rank], what, 0};
 }
 
+// The joiner's words for an id whose root is gone are for users, who have nothing to do with this one.
+Status ofServer(const TransportSetup& setup, Status joined) {
+  if (joined.code() != Code::InvalidArgument) return joined;
+  return Status::error({.code = Code::RemoteError,
+                        .who = setup.names[0],
+                        .what = "the control server of {who} has ended",
+                        .fix = "see the log of that process"});
+}
+
 // A connection that speaks for this rank: to the server, or to a relay, which asks it for a seat.
 Status takeSeat(const TransportSetup& setup, const bootstrap::IdContent& content, Deadline deadline,
                 std::unique_ptr<net::Stream>* out) {
@@ -99,14 +109,15 @@ Status takeSeat(const TransportSetup& setup, const bootstrap::IdContent& content
 Status connectRelay(const TransportSetup& setup, const bootstrap::IdContent& server,
                     Deadline deadline, std::unique_ptr<net::Stream>* out) {
   std::string serverName;
-  WEFT_TRY(joinerOf(setup, server, deadline).run(maxMessageBytes(setup.ranks), out, &serverName));
+  bootstrap::Joiner joiner = joinerOf(setup, server, deadline);
+  WEFT_TRY(ofServer(setup, joiner.run(maxMessageBytes(setup.ranks), out, &serverName)));
   (*out)->channel().send(net::MessageType::Info, bootstrap::encode(infoOf(setup, kRelay)));
   return (*out)->awaitFlushed(deadline);
 }
 
 Status openRelay(const TransportSetup& setup, const Relayed& relayed, Door door,
                  const bootstrap::IdContent& server, Deadline deadline) {
-  RelaySpec spec{.leader = relayed.leader(),
+  RelaySpec spec{.leader = setup.names[relayed.leader()],
                  .members = relayed.ranks.size(),
                  .ranks = setup.ranks,
                  .listeners = std::move(door.listeners),
@@ -129,19 +140,22 @@ Status findSeat(const TransportSetup& setup, const bootstrap::UniqueId* relay,
     if (through.ok()) return {};
     logInfo("control link of rank ", setup.rank, " goes without a relay: ", through.text());
   }
-  const Status direct = takeSeat(setup, server, deadline, stream);
-  if (direct.code() != Code::InvalidUsage) return direct;
-  return Status::error({.code = Code::RemoteError,
-                        .who = setup.names[0],
-                        .what = "the control server of {who} has ended",
-                        .fix = "see the log of that process"});
+  return ofServer(setup, takeSeat(setup, server, deadline, stream));
 }
 
+// Who is on it keeps it, and it keeps them, as long as there is a thread that lets go in the end.
 Status startEnd(const std::shared_ptr<LinkEnd>& end) {
-  const Status started = net::ServiceThreads::get().start(
-      "weft-control", [end](const net::StopSignal& stop) { end->run(stop); });
+  const Status started = withoutExceptions([&] {
+    return net::ServiceThreads::get().start("weft-control",
+                                            [end](const net::StopSignal& stop) { end->run(stop); });
+  });
   if (!started.ok()) end->dismiss();
   return started;
+}
+
+// Dropping it detaches the client; the link keeps it until it has said good-bye.
+std::shared_ptr<ControlClient> held(const std::shared_ptr<ControlClient>& client) {
+  return {client.get(), [client](ControlClient*) { client->detach(); }};
 }
 
 Members allRanks(std::uint32_t ranks) {
@@ -165,16 +179,10 @@ Status connect(const TransportSetup& setup, transport::Transport* transport, std
     };
   const auto end =
       std::make_shared<LinkEnd>(std::move(stream), std::move(past), std::move(newGroups));
-  *client = std::make_shared<ControlClient>(setup, transport, end, leader);
-  end->add(*client);
+  const auto made = std::make_shared<ControlClient>(setup, transport, end, leader);
+  *client = held(made);
+  end->add(made);
   return startEnd(end);
-}
-
-// Dropping it detaches the client; the link keeps it until it has said good-bye.
-std::shared_ptr<watch::RemoteRanks> held(const std::shared_ptr<ControlClient>& client) {
-  return {client.get(), [client](watch::RemoteRanks*) {
-            if (client) client->detach();
-          }};
 }
 
 // The rank in whose process the relay is, among these.
@@ -220,7 +228,6 @@ Status open(const TransportSetup& setup, transport::Transport* transport,
                         deadline, &client);
   std::vector<std::vector<std::byte>> none;
   const Status all = transport::gatherBytes(setup, named(setup, connected), {}, &none);
-  if (!all.ok() && client) client->detach();
   if (all.ok()) *out = std::move(client);
   return all;
 }
@@ -249,9 +256,10 @@ std::shared_ptr<ControlClient> join(const TransportSetup& setup, transport::Tran
   const Members onLink = *link.placesOf(place.inFamily);
   const auto client =
       std::make_shared<ControlClient>(setup, &transport, link.end, leaderOf(setup, onLink), number);
+  const auto holder = held(client);
   link.end->add(client);
   client->settle(std::move(place));
-  return client;
+  return holder;
 }
 
 }  // namespace
@@ -264,7 +272,7 @@ Status openControlLink(const TransportSetup& setup, transport::Transport& transp
   const auto link =
       std::make_shared<FamilyLink>(kFirstLink, client->link(), nullptr, all, setup.names);
   client->settle({std::make_shared<LinkFamily>(), link, all});
-  *out = held(client);
+  *out = std::move(client);
   return {};
 }
 
@@ -309,7 +317,7 @@ Status LinkBranch::open(const TransportSetup& setup, transport::Transport& trans
   if (!place_.family) return openControlLink(setup, transport, out);
   links_.clear();  // what nobody uses then may be dropped for the new one
   if (!place_.link) WEFT_TRY(openForFamily(setup, number_, place_, &place_.link));
-  *out = held(join(setup, transport, number_, std::move(place_)));
+  *out = join(setup, transport, number_, std::move(place_));
   server_.reset();
   return {};
 }

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "base/log.h"
+#include "base/threads.h"
 #include "bootstrap/host_relay.h"
 #include "control/bodies.h"
 #include "control/bundles.h"
@@ -30,7 +32,8 @@ class ControlRelay final : public bootstrap::HostRelay {
   explicit ControlRelay(RelaySpec spec)
       : HostRelay(std::move(spec.listeners), spec.secret, kMemberHandshakeMs,
                   std::move(spec.server)),
-        leader_(spec.leader),
+        name_(std::move(spec.leader)),
+        leader_(static_cast<Place>(name_.rank)),
         members_(spec.members),
         worldSize_(spec.ranks),
         opening_(spec.opening) {
@@ -40,6 +43,7 @@ class ControlRelay final : public bootstrap::HostRelay {
   void run(const net::StopSignal& stop);
 
  private:
+  void serve(const net::StopSignal& stop);
   bool finished() const;
   void letIn(bootstrap::PendingConnections& pending) override;
   void hear(Place rank, net::Message message) override;
@@ -51,6 +55,7 @@ class ControlRelay final : public bootstrap::HostRelay {
   void sayGoodbye();
   void partFromServer();
 
+  const PeerName name_;  // of the leader
   const Place leader_;
   const std::size_t members_, worldSize_;
   const Deadline opening_;
@@ -58,7 +63,25 @@ class ControlRelay final : public bootstrap::HostRelay {
   Bundles passed_;  // to the server
 };
 
+// A relay that fails, without memory, say, may have lost what was on its way, so all are told; its ranks
+// by the server, to which they come then.
 void ControlRelay::run(const net::StopSignal& stop) {
+  const Status served = withoutExceptions([&]() -> Status {
+    serve(stop);
+    return {};
+  });
+  if (served.ok()) return;
+  (void)withoutExceptions([&]() -> Status {
+    logError("control relay failed: ", served.text());
+    if (!up_) return {};
+    up_->channel().send(net::MessageType::Failed,
+                        bootstrap::encode(within("control relay: ", name_, served)));
+    partFromServer();
+    return {};
+  });
+}
+
+void ControlRelay::serve(const net::StopSignal& stop) {
   flushUp();
   while (!finished() && !stop.raised()) turn(&stop, Deadline::in(kForAgesMs));
   // The leader's own good-bye comes through here.

@@ -20,9 +20,9 @@ namespace weft::control {
 // Ranks need no relay that lives and moves. Once it is gone, or says nothing for a second to a rank
 // that it should have heard, that rank goes to the server itself (ControlClient).
 struct RelaySpec {
-  std::uint32_t leader = 0;  // the rank in whose process it is
-  std::size_t members = 0;   // ranks that come to it, the leader among them
-  std::size_t ranks = 0;     // of the communicator
+  PeerName leader;          // the rank in whose process it is
+  std::size_t members = 0;  // ranks that come to it, the leader among them
+  std::size_t ranks = 0;    // of the communicator
   std::vector<net::Socket> listeners;
   net::Key secret{};
   std::unique_ptr<net::Stream> server;  // which knows that this is a relay

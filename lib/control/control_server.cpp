@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "base/log.h"
+#include "base/threads.h"
 #include "bootstrap/pending_connections.h"
 #include "control/bodies.h"
 #include "control/bundles.h"
@@ -35,6 +37,7 @@ class ControlServer {
         ranks_(static_cast<std::uint32_t>(names.size())),
         streams_(2 * names.size()),
         home_(names.size()),
+        name_(names[0]),
         relay_(names.size()),
         groups_(std::move(names), std::move(newGroups)) {}
 
@@ -43,8 +46,12 @@ class ControlServer {
     return ready_.isOpen();
   }
   void run(const net::StopSignal& stop) {
-    while (!finished() && !stop.raised()) turn(&stop, Deadline::in(kForeverMs));
-    if (stop.raised()) sayGoodbye();
+    const Status served = withoutExceptions([&]() -> Status {
+      while (!finished() && !stop.raised()) turn(&stop, Deadline::in(kForeverMs));
+      if (stop.raised()) sayGoodbye();
+      return {};
+    });
+    if (!served.ok()) (void)withoutExceptions([&] { return fail(served); });
   }
 
  private:
@@ -71,9 +78,10 @@ class ControlServer {
   void handle(std::uint32_t rank, const net::Message& message);
   void bye(std::uint32_t rank);
   void lose(Id id);
-  void loseRelay(Id id, const Loss& loss);
+  void loseRelay(Id id, const std::optional<Loss>& loss);
   void deliver();
   void sayGoodbye();
+  Status fail(const Status& why);
   void awaitClosed(Deadline limit);
   void drain(Id id);
 
@@ -84,7 +92,8 @@ class ControlServer {
   const std::uint32_t ranks_;
   net::ReadySet ready_;  // by Id
   std::vector<std::optional<net::Stream>> streams_;
-  std::vector<Id> home_;                  // by rank: over what it is reached
+  std::vector<Id> home_;  // by rank: over what it is reached
+  const PeerName name_;
   std::vector<std::optional<Id>> relay_;  // by rank: the relay that has a connection of it
   ServerGroups groups_;
 };
@@ -177,7 +186,10 @@ void ControlServer::close(Id id) {
 // A relay says nothing for ranks that have come themselves meanwhile.
 void ControlServer::receive(Id id, const net::Message& message) {
   if (!isRelay(id)) return handle(id, message);
-  if (message.type == net::MessageType::Bye) return lose(id);
+  if (message.type == net::MessageType::Bye) return close(id), loseRelay(id, {});
+  if (Status cause;
+      message.type == net::MessageType::Failed && bootstrap::decode(message.body, &cause))
+    return groups_.propose(id - ranks_, cause);
   RankSet ranks;
   net::Message inner{};
   if (message.type != net::MessageType::Relayed ||
@@ -218,14 +230,14 @@ void ControlServer::lose(Id id) {
   groups_.comeBack(id, leaderOf(home_[id]));
 }
 
-// A host that is cut off is so for all its ranks. Else it is one process that has ended, and the
-// other ranks come themselves.
-void ControlServer::loseRelay(Id id, const Loss& loss) {
+// A host that is cut off is so for all its ranks. Else it is one process that has ended, unless it has
+// said good-bye, and the other ranks come themselves.
+void ControlServer::loseRelay(Id id, const std::optional<Loss>& loss) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     if (relay_[rank] == id) relay_[rank].reset();
     if (home_[rank] != id || !groups_.here(rank)) continue;
-    if (loss.kind == Loss::Cut || rank == id - ranks_)
-      groups_.lose(rank, loss, Clock::now());
+    if (loss && (loss->kind == Loss::Cut || rank == id - ranks_))
+      groups_.lose(rank, *loss, Clock::now());
     else
       groups_.orphan(rank, Clock::now());
   }
@@ -283,6 +295,15 @@ void ControlServer::sayGoodbye() {
   deliver();
   pending_.reset();
   awaitClosed(limit);
+}
+
+// Without memory, say: all are told why nobody tells them of each other any more.
+Status ControlServer::fail(const Status& why) {
+  logError("control server failed: ", why.text());
+  groups_.propose(0, within("control server: ", name_, why));
+  deliver();
+  awaitClosed(Deadline::in(kGoodbyeMs));
+  return {};
 }
 
 }  // namespace

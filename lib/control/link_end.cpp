@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/log.h"
+#include "base/threads.h"
 #include "control/bodies.h"
 #include "control/control_client.h"
 #include "control/link_socket.h"
@@ -66,6 +68,15 @@ void LinkEnd::dismiss() {
 // ---- the thread ----
 
 void LinkEnd::run(const net::StopSignal& stop) {
+  const Status served = withoutExceptions([&]() -> Status {
+    serve(stop);
+    return {};
+  });
+  if (!served.ok() && stream_) fail(served);
+  dismiss();
+}
+
+void LinkEnd::serve(const net::StopSignal& stop) {
   while (stream_) {
     wait(stop);
     takeWishes(stop.raised());
@@ -74,7 +85,20 @@ void LinkEnd::run(const net::StopSignal& stop) {
     if (relayDue_ && relayDue_->expired()) passStuckRelay();
     if (goodbye_ && goodbye_->expired() && !(reach_ && passRelay().ok())) stream_.reset();
   }
-  dismiss();
+}
+
+// Without memory, say: this rank tells why it hears no more, and the others if that can still be done.
+void LinkEnd::fail(const Status& why) {
+  const std::lock_guard lock(shared_.mutex);
+  shared_.gone = true;
+  (void)withoutExceptions([&]() -> Status {
+    logError("control link failed: ", why.text());
+    for (const auto& client : clients_) client->noteFailure(why, &stream_->channel());
+    (void)stream_->flush();
+    return {};
+  });
+  stream_.reset();
+  shared_.changed.notify_all();
 }
 
 void LinkEnd::wait(const net::StopSignal& stop) {

@@ -63,6 +63,8 @@ class LinkEnd {
   void run(const net::StopSignal& stop);
 
  private:
+  void serve(const net::StopSignal& stop);
+  void fail(const Status& why);
   void wait(const net::StopSignal& stop);
   void takeWishes(bool processEnds);
   void sayGoodbye();

@@ -38,10 +38,6 @@ FamilyLink::FamilyLink(std::uint64_t theId, std::shared_ptr<LinkEnd> theEnd,
       rankOf(rankByNumber(inFamily)),
       leaders(leadersAmong(names)) {}
 
-FamilyLink::~FamilyLink() {
-  if (keeper) keeper->detach();
-}
-
 std::optional<Members> FamilyLink::placesOf(const Members& inFamily) const {
   Members places;
   std::vector<bool> taken(leaders.size(), false);

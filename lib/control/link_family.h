@@ -22,7 +22,6 @@ struct FamilyLink {
   FamilyLink(std::uint64_t theId, std::shared_ptr<LinkEnd> theEnd,
              std::shared_ptr<ControlClient> theKeeper, const Members& inFamily,
              const std::vector<PeerName>& names);
-  ~FamilyLink();
   FamilyLink(const FamilyLink&) = delete;
   FamilyLink& operator=(const FamilyLink&) = delete;
 
@@ -32,7 +31,8 @@ struct FamilyLink {
 
   const std::uint64_t id;  // the same on all ranks
   const std::shared_ptr<LinkEnd> end;
-  // Group 0 of a link on which no communicator is for good: it keeps the rank there meanwhile.
+  // Group 0 of a link on which no communicator is for good: it keeps the rank there meanwhile, and
+  // detaches when it is dropped.
   const std::shared_ptr<ControlClient> keeper;
   const Members rankOf;   // by number in the family: its rank on the link, if it has one
   const Members leaders;  // by rank on the link: the first of its host there

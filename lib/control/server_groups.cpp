@@ -127,6 +127,10 @@ void ServerGroups::lose(std::uint32_t rank, const Loss& loss, Clock::time_point 
   forEachOf(rank, [&](Group& group, std::uint32_t r) { group.state.lose(r, loss, now); });
 }
 
+void ServerGroups::propose(std::uint32_t rank, const Status& cause) {
+  forEachOf(rank, [&](Group& group, std::uint32_t) { group.state.propose(cause); });
+}
+
 void ServerGroups::tick(Clock::time_point now) {
   for (auto& [number, group] : groups_) group.state.tick(now);
   forgetLeft();

@@ -33,6 +33,7 @@ class ServerGroups {
   void hear(std::uint32_t rank, const net::Message& message, Clock::time_point now);
   void bye(std::uint32_t rank, Clock::time_point now);  // to all of them
   void lose(std::uint32_t rank, const Loss& loss, Clock::time_point now);
+  void propose(std::uint32_t rank, const Status& cause);  // in all of which it is
   void tick(Clock::time_point now);
   void beginToLeave(Clock::time_point now);
   bool mayLeave() const;
