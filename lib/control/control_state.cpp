@@ -137,6 +137,7 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
 }
 
 void ControlState::tick(Clock::time_point now) {
+  askLast(now);
   questions_.tick(now, send_);
   if (orphansAt_ && now >= *orphansAt_) loseOrphans(now);
   if (announceAt_ && now >= *announceAt_) announceLosses();
@@ -228,7 +229,15 @@ bool ControlState::allOthersCut() const {
 }
 
 void ControlState::beginToLeave(Clock::time_point now) {
-  if (here(0)) questions_.ask(0, now, send_);
+  leaves_ = true;
+  askLast(now);
+}
+
+// An answer that is due already may tell what was so before.
+void ControlState::askLast(Clock::time_point now) {
+  if (!leaves_ || askedLast_ || questions_.owes(0)) return;
+  askedLast_ = true;
+  questions_.ask(0, now, send_);
 }
 
 void ControlState::leave(Clock::time_point now) {

@@ -60,7 +60,7 @@ class ControlState {
   void tick(Clock::time_point now);
   // This process ends: asks rank 0, whose end it is, for what it did last. Over with leave().
   void beginToLeave(Clock::time_point now);
-  bool mayLeave() const { return !here(0) || !questions_.owes(0); }
+  bool mayLeave() const { return !here(0) || (askedLast_ && !questions_.owes(0)); }
   void leave(Clock::time_point now);
 
   // ---- what follows ----
@@ -99,12 +99,14 @@ class ControlState {
   Status cutOf(std::uint32_t rank) const;
   std::vector<std::uint32_t> ranksOf(const std::string& host) const;
   bool allOthersCut() const;
+  void askLast(Clock::time_point now);
 
   std::vector<PeerName> names_;
   std::vector<Seat> seats_;
   Questions questions_;
   const Questions::Send send_ = std::bind_front(&ControlState::send, this);
   std::size_t came_ = 0;
+  bool leaves_ = false, askedLast_ = false;  // rank 0
   std::optional<Status> firstError_;
   std::vector<Ending> told_;
   std::optional<Clock::time_point> announceAt_;  // a loss is to be told

@@ -342,6 +342,25 @@ TEST(ControlState, AGoodbyeIsNoEndIfTheRankHasLeft) {
   expectHas(endings[0], "2: rank 2");
 }
 
+// It had been asked before it left, and its answer comes later.
+TEST(ControlState, WhatRankZeroDidLastIsAskedAnew) {
+  Board b(2);
+  b.board.query(1, did(1), b.start);
+  EXPECT_EQ(b.sentAt(b.start).size(), 1u);  // the question to rank 0
+  b.board.beginToLeave(b.start);
+  b.board.report(0, did(1));
+  EXPECT_FALSE(b.board.mayLeave());
+  const auto asked = b.sentAt(b.start);
+  EXPECT_TRUE(std::ranges::any_of(
+      asked, [](const auto& out) { return out.rank == 0 && out.type == net::MessageType::Query; }));
+  PageReport last = did(1);
+  last.left = true;
+  b.board.report(0, last);
+  EXPECT_TRUE(b.board.mayLeave());
+  b.board.leave(b.start);
+  EXPECT_EQ(b.receiversOf(net::MessageType::Ended), std::vector<std::uint32_t>());
+}
+
 TEST(ControlState, AHostThatIsCutOffIsNamedWithItsRanks) {
   Board b(6, 2);
   const Loss cut{Loss::Cut, milliseconds(3140)};

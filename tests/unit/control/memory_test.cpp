@@ -49,7 +49,7 @@ class WithoutMemory : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WithoutMemory, TheTruthIsTold) {
   bool failed = true;
-  for (std::int64_t n = 1; failed; n += 1 + n / (kSlowdown == 1 ? 8 : 2)) {
+  for (std::int64_t n = 1; failed; n += 1 + n / 2) {
     failAllocationOf(GetParam(), n);
     const std::vector<Status> statuses = statusesOfRanks();
     EXPECT_TRUE(eventually(20000, [] { return linkThreads() == 0; })) << n;
