@@ -29,12 +29,21 @@ std::size_t pairSlotBytes(std::uint32_t ranks) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMost);
 }
 
-// A message of a ring that does not fit into an arrival slot.
+// What is staged of a ring's messages, of all peers; and of one that does not fit into an arrival slot.
+constexpr std::size_t kRingsTogether = std::size_t{8} << 20, kMostRingBytes = std::size_t{4} << 10;
+
 std::size_t ringBytes(std::uint32_t ranks) {
-  constexpr std::size_t kMost = std::size_t{4} << 10, kLeast = 256;
-  constexpr std::size_t kTogether = std::size_t{8} << 20;
-  const std::size_t share = kTogether / (std::size_t{ranks} * transport::kRingStages);
-  return std::clamp(share / kLeast * kLeast, kLeast, kMost);
+  constexpr std::size_t kLeast = 256;
+  const std::size_t share = kRingsTogether / (std::size_t{ranks} * transport::kRingStages);
+  return std::clamp(share / kLeast * kLeast, kLeast, kMostRingBytes);
+}
+
+// Ranks that share cores make as many calls in a turn as they may go ahead. Who has a core gains nothing
+// by that, and loses where the messages leave its cache.
+std::uint32_t ringStages(const plan::Tuning& tuning) {
+  const bool deep = tuning.costs.cores < tuning.ranks &&
+                    tuning.ranks * transport::kRing * kMostRingBytes <= kRingsTogether;
+  return deep ? transport::kRing : transport::kRingStages;
 }
 
 Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost) {
@@ -67,7 +76,7 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .apart = 1,
              .arenaBytes = kArenaBytes,
              .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
-             .ringStages = oneHost ? transport::kRingStages : 0,
+             .ringStages = oneHost ? ringStages(tuning) : 0,
              .ringBytes = oneHost ? ringBytes(ranks) : 0,
              .publishes = oneHost && ranks > 1};
   if (!oneHost || plan::isCrowdedHost(tuning))

@@ -42,6 +42,23 @@ TEST(Layout, HasPagesForWhatAllUseFromTheBeginningAndRoomForWhatIsForced) {
   }
 }
 
+// Where ranks share cores, as far as memory allows; a rank with a core of its own keeps them in its cache.
+TEST(Layout, RanksThatShareCoresGoFartherAhead) {
+  const auto stages = [](std::uint32_t ranks, std::uint32_t cores) {
+    plan::Tuning tuning = tuningOf(ranks);
+    tuning.costs.cores = cores;
+    transport::WindowLayout layout;
+    EXPECT_TRUE(layoutFor(tuning, true, &layout).ok());
+    EXPECT_LE(layout.ringRegion() * ranks, std::size_t{8} << 20) << ranks;
+    return layout.ringStages;
+  };
+  EXPECT_EQ(stages(2, 2), transport::kRingStages);
+  EXPECT_EQ(stages(3, 2), transport::kRing);
+  EXPECT_EQ(stages(16, 2), transport::kRing);
+  EXPECT_EQ(stages(17, 2), transport::kRingStages);
+  EXPECT_EQ(stages(1024, 2), transport::kRingStages);
+}
+
 // Wires let a peer raise its own arrival slots alone.
 TEST(Layout, EveryArrivalSlotHasOneWriter) {
   for (const std::uint32_t ranks : {1u, 2u, 3u, 8u, 33u}) {
