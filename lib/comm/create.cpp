@@ -342,6 +342,7 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
                    .pairArrivalSlots = setup.layout.pairArrivalSlots,
                    .ring = parts->target.ring,
                    .ringStages = setup.layout.ringStages,
+                   .ringDepth = ringDepth(setup.layout, costs.cores),
                    .ringBytes = setup.layout.ringBytes,
                    .budget = {.arenaBytes = setup.layout.arenaBytes,
                               .stagingBytes = costs.stagingBytes,

@@ -38,11 +38,8 @@ std::size_t ringBytes(std::uint32_t ranks) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMostRingBytes);
 }
 
-// Ranks that share cores make as many calls in a turn as they may go ahead. Who has a core gains nothing
-// by that, and loses where the messages leave its cache.
-std::uint32_t ringStages(const plan::Tuning& tuning) {
-  const bool deep = tuning.costs.cores < tuning.ranks &&
-                    tuning.ranks * transport::kRing * kMostRingBytes <= kRingsTogether;
+std::uint32_t ringStages(std::uint32_t ranks) {
+  const bool deep = ranks * transport::kRing * kMostRingBytes <= kRingsTogether;
   return deep ? transport::kRing : transport::kRingStages;
 }
 
@@ -56,6 +53,11 @@ Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost
 }
 
 }  // namespace
+
+std::uint32_t ringDepth(const transport::WindowLayout& layout, std::uint32_t cores) {
+  return cores < layout.ranks ? layout.ringStages
+                              : std::min(layout.ringStages, transport::kRingStages);
+}
 
 std::int64_t stagingKbInHost(const tune::Machine& machine) {
   constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
@@ -76,7 +78,7 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
              .apart = 1,
              .arenaBytes = kArenaBytes,
              .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
-             .ringStages = oneHost ? ringStages(tuning) : 0,
+             .ringStages = oneHost ? ringStages(ranks) : 0,
              .ringBytes = oneHost ? ringBytes(ranks) : 0,
              .publishes = oneHost && ranks > 1};
   if (!oneHost || plan::isCrowdedHost(tuning))

@@ -14,6 +14,10 @@ namespace weft::comm {
 // Staging memory of one lane, inside a host.
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
+// How many of a ring's staged messages may be on their way. Ranks that share cores make as many calls in a
+// turn as they may go ahead. Who has a core gains nothing by that, and loses where they leave its cache.
+std::uint32_t ringDepth(const transport::WindowLayout& layout, std::uint32_t cores);
+
 // The size of a segment there: those in flight fit half of a core's cache; of long messages, which may
 // have twice as much, all of it.
 std::int64_t stagingKbInHost(const tune::Machine& machine);

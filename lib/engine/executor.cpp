@@ -114,8 +114,9 @@ void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t seg
   const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
   const std::uint64_t shift = segment * plan_->segmentBytes;
   const std::uint64_t ofLane = arena_ + index * layout_.arenaBytes;
+  const std::uint64_t stages = std::min<std::uint64_t>(plan_->depth, layout_.ringStages);
   const std::uint64_t landing =
-      plan_->inRing ? ringArena_ + (epoch & (layout_.ringStages - 1)) * layout_.ringBytes : ofLane;
+      plan_->inRing ? ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes : ofLane;
   // By Base. An absent buffer is never touched; its shifted address is never formed.
   laneOf(epoch) = {
       .epoch = epoch,

@@ -79,7 +79,7 @@ class Binder {
                         staging_.arrivalsPerRegion() <= 1;
     const bool staged = target_.ringStages != 0 && bytes(1) <= target_.ringBytes && standsAlone();
     plan_->inRing = single && target_.ring != 0 && (fitsInline(1) || staged);
-    if (plan_->inRing) plan_->depth = fitsInline(1) ? target_.ring : target_.ringStages;
+    if (plan_->inRing) plan_->depth = fitsInline(1) ? target_.ring : target_.ringDepth;
   }
 
   Status checkFits() const {

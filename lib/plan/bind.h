@@ -23,6 +23,7 @@ struct BindTarget {
   std::uint32_t pairArrivalSlots = 0;  // as WindowLayout says
   std::uint32_t ring = 0;
   std::uint32_t ringStages = 0;
+  std::uint32_t ringDepth = 0;  // a power of two: of those, how many messages may be on their way
   std::uint64_t ringBytes = 0;
   Budget budget;
   std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation

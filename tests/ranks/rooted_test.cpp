@@ -18,8 +18,8 @@ constexpr int kShort = 2;      // floats that travel in an arrival slot
 constexpr int kMedium = 1000;  // that travel beside it, in the ring's staging memory
 constexpr int kLong = 5000;    // that do neither
 constexpr int kInRing = 128;   // short calls
-constexpr int kStaged = 32;    // medium ones
-constexpr int kInLanes = 4;    // others
+constexpr int kStaged = 32;  // medium ones, at least: as many as short ones where ranks share cores
+constexpr int kInLanes = 4;  // others
 constexpr float kGuard = -7;
 
 enum class Way { Broadcast, Scatter, Reduce, Gather };
@@ -143,7 +143,11 @@ TEST_P(Rooted, WaitsForThoseWhoHaveNoRoom) {
                        while (gone->ahead.load() < senders) sleepMs(0.1);
                        weftOpts_t soon = opts;
                        soon.timeoutMs = 50;
-                       steps.gives(weftTimeout, make(c.way, r, in, out, count, &soon), "one more");
+                       weftResult_t more = weftSuccess;
+                       const int most = c.count == kMedium ? kInRing - kStaged + 1 : 1;
+                       for (int i = 0; i < most && more == weftSuccess; ++i)
+                         more = make(c.way, r, in, out, count, &soon);
+                       steps.gives(weftTimeout, more, "one more");
                        const std::string text = weftGetLastError(r.comm);
                        weftErrorInfo_t info = WEFT_ERROR_INFO_INITIALIZER;
                        weftGetLastErrorInfo(r.comm, &info);

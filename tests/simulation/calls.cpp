@@ -60,6 +60,7 @@ bool makePlans(const Setting& setting, SimulatedCall* made) {
                                   .pairArrivalSlots = layout.pairArrivalSlots,
                                   .ring = layout.ring,
                                   .ringStages = layout.ringStages,
+                                  .ringDepth = layout.ringStages,
                                   .ringBytes = layout.ringBytes,
                                   .budget = {layout.arenaBytes, tuning.costs.stagingBytes},
                                   .streamMin = 1 << 20};

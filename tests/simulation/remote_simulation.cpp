@@ -261,7 +261,7 @@ Status RemoteWorld::reach(std::uint32_t rank, const bootstrap::IdContent& where,
 }
 
 void RemoteWorld::openRelay(std::uint32_t leader, Deadline deadline) {
-  control::RelaySpec spec{.leader = leader,
+  control::RelaySpec spec{.leader = names_[leader],
                           .members = std::min(script_.perHost, layout_.ranks - leader),
                           .ranks = layout_.ranks,
                           .listeners = {},

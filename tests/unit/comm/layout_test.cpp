@@ -42,21 +42,19 @@ TEST(Layout, HasPagesForWhatAllUseFromTheBeginningAndRoomForWhatIsForced) {
   }
 }
 
-// Where ranks share cores, as far as memory allows; a rank with a core of its own keeps them in its cache.
+// As far as memory allows; a rank with a core of its own keeps them in its cache.
 TEST(Layout, RanksThatShareCoresGoFartherAhead) {
-  const auto stages = [](std::uint32_t ranks, std::uint32_t cores) {
-    plan::Tuning tuning = tuningOf(ranks);
-    tuning.costs.cores = cores;
-    transport::WindowLayout layout;
-    EXPECT_TRUE(layoutFor(tuning, true, &layout).ok());
+  const auto depth = [](std::uint32_t ranks, std::uint32_t cores) {
+    const transport::WindowLayout layout = onOneHost(ranks);
     EXPECT_LE(layout.ringRegion() * ranks, std::size_t{8} << 20) << ranks;
-    return layout.ringStages;
+    return ringDepth(layout, cores);
   };
-  EXPECT_EQ(stages(2, 2), transport::kRingStages);
-  EXPECT_EQ(stages(3, 2), transport::kRing);
-  EXPECT_EQ(stages(16, 2), transport::kRing);
-  EXPECT_EQ(stages(17, 2), transport::kRingStages);
-  EXPECT_EQ(stages(1024, 2), transport::kRingStages);
+  EXPECT_EQ(depth(2, 2), transport::kRingStages);
+  EXPECT_EQ(depth(3, 2), transport::kRing);
+  EXPECT_EQ(depth(16, 2), transport::kRing);
+  EXPECT_EQ(depth(16, 16), transport::kRingStages);
+  EXPECT_EQ(depth(17, 2), transport::kRingStages);
+  EXPECT_EQ(depth(1024, 2), transport::kRingStages);
 }
 
 // Wires let a peer raise its own arrival slots alone.

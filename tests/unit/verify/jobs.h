@@ -35,7 +35,7 @@ inline plan::BindTarget targetFor(const schedule::Schedule& s, bool roomy) {
       s.ranks * std::max(plan::StagingMap(s, 0, s.program(0)).arrivalsPerRegion(), 8u);
   target.dense = 2;
   target.ring = 4;
-  target.ringStages = 2;
+  target.ringStages = target.ringDepth = 2;
   target.ringBytes = lines * transport::kLine;
   target.pairArrivalSlots = s.ranks * (target.ring + 1);
   target.budget.stagingBytes = std::max(s.tmpChunks, 1u) * lines * transport::kLine;
