@@ -79,11 +79,15 @@ void ServiceThreads::reap() {
 
 void ServiceThreads::Service::serve(const char* name) {
   pthread_setname_np(pthread_self(), name);
-  try {
+  const Status served = withoutExceptions([&]() -> Status {
     body(stop);
-  } catch (const std::exception& problem) {
-    logError(name, " failed: ", problem.what());
-  }
+    return {};
+  });
+  if (!served.ok())
+    (void)withoutExceptions([&]() -> Status {
+      logError(name, " failed: ", served.text());
+      return {};
+    });
   // What it holds is given back now, not when the thread is joined.
   body = nullptr;
   stop.close();
