@@ -11,7 +11,9 @@
 namespace weft::launch {
 namespace {
 
-bool present() { return allSet({"AWS_BATCH_JOB_NODE_INDEX", "AWS_BATCH_JOB_NUM_NODES"}); }
+bool hasVariablesOfBatch() {
+  return allSet({"AWS_BATCH_JOB_NODE_INDEX", "AWS_BATCH_JOB_NUM_NODES"});
+}
 
 Status identifyByBatch(Identity* identity) {
   WEFT_TRY(readIdentity({"AWS_BATCH_JOB_NODE_INDEX", "AWS_BATCH_JOB_NUM_NODES"}, identity));
@@ -40,7 +42,7 @@ Status mainNodeAddress(const Identity& identity, std::string* host) {
   return {};
 }
 
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetByBatch(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   std::string host;
   WEFT_TRY(mainNodeAddress(identity, &host));
   const std::string job = text("aws batch ", bootstrap::jobName(bootstrap::JobKind::AwsBatch));
@@ -49,6 +51,7 @@ Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id
 
 }  // namespace
 
-const LauncherSource kAwsBatchSource{"AWS Batch", present, identifyByBatch, meet};
+const LauncherSource kAwsBatchSource{"AWS Batch", hasVariablesOfBatch, identifyByBatch,
+                                     meetByBatch};
 
 }  // namespace weft::launch

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kFinalizeMs = 1000;
 
-bool present() { return allSet({"PMI_FD", "PMI_RANK", "PMI_SIZE"}); }
+bool hasVariablesOfPmi() { return allSet({"PMI_FD", "PMI_RANK", "PMI_SIZE"}); }
 
 Status identifyByPmi(Identity* identity) {
   return readIdentity({"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, identity);
@@ -74,12 +74,12 @@ class PmiSession {
   int rendezvous_ = 0;
 };
 
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetByPmi(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   return PmiSession::get().meet(identity, deadline, id);
 }
 
 }  // namespace
 
-const LauncherSource kPmiSource{"PMI", present, identifyByPmi, meet};
+const LauncherSource kPmiSource{"PMI", hasVariablesOfPmi, identifyByPmi, meetByPmi};
 
 }  // namespace weft::launch

@@ -11,7 +11,7 @@
 namespace weft::launch {
 namespace {
 
-bool present() { return allSet({"PMIX_RANK", "PMIX_NAMESPACE"}); }
+bool hasVariablesOfPmix() { return allSet({"PMIX_RANK", "PMIX_NAMESPACE"}); }
 
 // The process's one conversation with the launcher. It lives until exit: a fence fails if a
 // participant of it has finalized, even one that comes back.
@@ -68,12 +68,12 @@ Status identifyByPmix(Identity* identity) {
                       identity);
 }
 
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetByPmix(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   return PmixSession::get().meet(identity, deadline, id);
 }
 
 }  // namespace
 
-const LauncherSource kPmixSource{"PMIx", present, identifyByPmix, meet};
+const LauncherSource kPmixSource{"PMIx", hasVariablesOfPmix, identifyByPmix, meetByPmix};
 
 }  // namespace weft::launch

@@ -10,14 +10,16 @@
 namespace weft::launch {
 namespace {
 
-bool present() { return allSet({"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"}); }
+bool hasVariablesOfSlurm() {
+  return allSet({"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"});
+}
 
 Status identifyBySlurm(Identity* identity) {
   return readIdentity({"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}, identity);
 }
 
 // Rank 0 runs on the step's first node with every distribution of Slurm's but "arbitrary".
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetBySlurm(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   std::vector<std::string> hosts;
   WEFT_TRY(expandHostlist(environment("SLURM_STEP_NODELIST"), &hosts));
   const std::string job = text("slurm ", bootstrap::jobName(bootstrap::JobKind::Slurm), ' ',
@@ -27,6 +29,6 @@ Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id
 
 }  // namespace
 
-const LauncherSource kSlurmSource{"Slurm", present, identifyBySlurm, meet};
+const LauncherSource kSlurmSource{"Slurm", hasVariablesOfSlurm, identifyBySlurm, meetBySlurm};
 
 }  // namespace weft::launch

@@ -8,7 +8,9 @@
 namespace weft::launch {
 namespace {
 
-bool present() { return allSet({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}); }
+bool hasVariablesOfTorchrun() {
+  return allSet({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"});
+}
 
 Status identifyByTorchrun(Identity* identity) {
   return readIdentity({"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}, identity);
@@ -16,7 +18,7 @@ Status identifyByTorchrun(Identity* identity) {
 
 // MASTER_PORT itself belongs to torchrun's own store, so rank 0 listens on the next one. The run id
 // and the restart count make each generation of an elastic job a job of its own.
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetByTorchrun(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   int port = 0;
   WEFT_TRY(environmentNumber("MASTER_PORT", 1, 65534, &port));
   const std::string host = environment("MASTER_ADDR");
@@ -28,6 +30,7 @@ Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id
 
 }  // namespace
 
-const LauncherSource kTorchrunSource{"torchrun", present, identifyByTorchrun, meet};
+const LauncherSource kTorchrunSource{"torchrun", hasVariablesOfTorchrun, identifyByTorchrun,
+                                     meetByTorchrun};
 
 }  // namespace weft::launch

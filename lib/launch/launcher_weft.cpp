@@ -8,13 +8,13 @@
 namespace weft::launch {
 namespace {
 
-bool present() { return isSet(Knob::Rank) || isSet(Knob::Size); }
+bool hasVariablesOfKnobs() { return isSet(Knob::Rank) || isSet(Knob::Size); }
 
 Status identifyByKnobs(Identity* identity) {
   return readIdentity({"WEFT_RANK", "WEFT_SIZE", "WEFT_LOCAL_RANK", "WEFT_LOCAL_SIZE"}, identity);
 }
 
-Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
+Status meetByKnobs(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   std::string root;
   WEFT_TRY(readText(Knob::Root, &root));
   if (root.empty())
@@ -26,6 +26,6 @@ Status meet(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id
 
 }  // namespace
 
-const LauncherSource kWeftSource{"WEFT_RANK", present, identifyByKnobs, meet};
+const LauncherSource kWeftSource{"WEFT_RANK", hasVariablesOfKnobs, identifyByKnobs, meetByKnobs};
 
 }  // namespace weft::launch

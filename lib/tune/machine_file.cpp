@@ -21,7 +21,7 @@
 namespace weft::tune {
 namespace {
 
-constexpr std::size_t kMostBytes = 16384;  // a file has up to four rounds of less than 2,000
+constexpr std::size_t kMostFileBytes = 16384;  // a file has up to four rounds of less than 2,000
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr const char* kBuild = "sanitized";
@@ -57,9 +57,9 @@ std::string contentOf(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
   if (file.get() < 0 || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || !isMine(info) ||
-      info.st_size > static_cast<off_t>(kMostBytes))
+      info.st_size > static_cast<off_t>(kMostFileBytes))
     return "";
-  std::string content(kMostBytes, '\0');
+  std::string content(kMostFileBytes, '\0');
   const ssize_t bytes = read(file.get(), content.data(), content.size());
   content.resize(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
   return content;
