@@ -11,7 +11,7 @@
 namespace weft::watch {
 namespace {
 
-std::int64_t milliseconds(Liveness::Clock::duration span) {
+std::int64_t inMilliseconds(Liveness::Clock::duration span) {
   return std::chrono::ceil<std::chrono::milliseconds>(span).count();
 }
 
@@ -92,7 +92,7 @@ void Liveness::noteStop(Peer& peer, const ProcStat& stat, Clock::time_point now)
 
 std::string Liveness::stopOf(const Peer& peer) const {
   return text(peer.name, " is stopped (by a signal or a debugger) for at least ",
-              milliseconds(Clock::now() - peer.stoppedAt), " ms");
+              inMilliseconds(Clock::now() - peer.stoppedAt), " ms");
 }
 
 std::vector<Liveness::Stopped> Liveness::stopped() const {
@@ -109,7 +109,7 @@ Status Liveness::ended(const Peer& peer, const ProcStat* stat, Clock::time_point
   return Status::error(
       {.code = Code::RemoteError,
        .who = peer.name,
-       .what = text("{who} ", cause, " at most ", milliseconds(now - peer.aliveAt), " ms ago"),
+       .what = text("{who} ", cause, " at most ", inMilliseconds(now - peer.aliveAt), " ms ago"),
        .fix = killed ? "look for the out-of-memory killer (dmesg) or for who sent it"
                      : "look at that rank's own output"});
 }

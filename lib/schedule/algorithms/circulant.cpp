@@ -35,9 +35,9 @@ std::vector<Run> runs(uint32_t first, uint32_t length, uint32_t n) {
 
 // One rank's reduce-scatter. Tmp: the area of round k receives given[k] blocks by offset, n-1 in
 // all. The area of round 0 also holds the sums that leave, in place of what arrived there.
-class ReduceScatter {
+class BlocksOnCirculants {
  public:
-  ReduceScatter(uint32_t n, uint32_t me) : n_(n), me_(me), live_(liveBlocks(n)) {
+  BlocksOnCirculants(uint32_t n, uint32_t me) : n_(n), me_(me), live_(liveBlocks(n)) {
     uint32_t base = 0;
     for (size_t k = 0; k + 1 < live_.size(); ++k) {
       given_.push_back(live_[k] - live_[k + 1]);
@@ -122,7 +122,7 @@ Schedule circulantReduceScatter(uint32_t n) {
   Schedule s = emptySchedule(Collective::ReduceScatter, "circulant", n, n);
   s.tmpChunks = n - 1;
   s.joinsPuts = true;
-  s.program = [n](uint32_t me) { return ReduceScatter(n, me).program(); };
+  s.program = [n](uint32_t me) { return BlocksOnCirculants(n, me).program(); };
   return s;
 }
 

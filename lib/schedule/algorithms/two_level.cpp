@@ -76,9 +76,9 @@ struct ReduceSpace {
   }
 };
 
-class AllReduce {
+class AllReduceByLevels {
  public:
-  AllReduce(const Nodes& nodes, uint32_t me)
+  AllReduceByLevels(const Nodes& nodes, uint32_t me)
       : nodes_(nodes), space_{nodes}, me_(me), node_(nodes.nodeOf(me)), N_(nodes.count()) {
     for (uint32_t c = 0; c < nodes.rails(); ++c)
       if (nodes.standsOn(me, c)) mine_.push_back(c);
@@ -308,7 +308,7 @@ Schedule twoLevelAllReduce(const std::vector<uint32_t>& nodeOf) {
   const ReduceSpace space{*nodes};
   Schedule s = emptyTwoLevel(Collective::AllReduce, *nodes, nodes->rails() * nodes->count());
   s.tmpChunks = most(*nodes, [&](uint32_t r) { return space.all(r); });
-  s.program = [nodes](uint32_t me) { return AllReduce(*nodes, me).program(); };
+  s.program = [nodes](uint32_t me) { return AllReduceByLevels(*nodes, me).program(); };
   return s;
 }
 
