@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# amalgamated.sh PYTHON SOURCES FOLDER LIBDIR CC CXX [LAUNCHER]: weft_amalgamated.cpp by itself, beside libweft: it compiles
+# without a warning and needs nothing, ranks of both give the same bits, and meet in one communicator. Not optimized, or the
+# compiler alone would take two minutes.
+set -euo pipefail
+python=$1 sources=$2 folder=$3 libdir=$4 cc=$5 cxx=$6
+launcher=(${7:+"$7"})
+program=$sources/tests/package/amalgamated/ranks.c
+
+rm -rf "$folder"
+"$python" -B "$sources/tools/amalgamate/amalgamate.py" "$folder"
+cd "$folder"
+strict=(-std=c++20 -Wall -Wextra -Werror)
+"${launcher[@]}" "$cxx" "${strict[@]}" -O0 -c weft_amalgamated.cpp -o weft_amalgamated.o
+if clang=$(command -v clang++-14); then
+  "${launcher[@]}" "$clang" "${strict[@]}" -fsyntax-only weft_amalgamated.cpp
+fi
+
+# build PROGRAM HEADER ARGUMENT...
+build() { "$cc" -std=gnu99 -Wall -Wextra -Werror -O1 "-DWEFT_HEADER=$2" "$program" -o "$1" "${@:3}"; }
+build alone '"weft_amalgamated.h"' -I. weft_amalgamated.o -lstdc++ -lm -pthread
+build linked '<weft/weft.h>' "-I$sources/include" "-L$libdir" -lweft "-Wl,-rpath,$libdir"
+if readelf -d alone | grep NEEDED | grep -Ev 'lib(c|m|stdc\+\+|gcc_s|dl|rt|pthread)\.so|ld-linux'; then
+  echo "weft_amalgamated.cpp needs libraries" && exit 1
+fi
+
+./linked >libweft.txt
+[[ $(wc -l <libweft.txt) -gt 300 ]] || { echo "the program says too little" && exit 1; }
+./alone | diff libweft.txt -
+./alone with ./linked | diff libweft.txt -
+
+# Where there is no folder to write to, a sentence.
+status=0
+said=$("$python" -B "$sources/tools/amalgamate/amalgamate.py" "$program/none" 2>&1) || status=$?
+[[ $status == 65 && $said == *"fix: "* ]] || { echo "ended with $status: $said" && exit 1; }
