@@ -42,7 +42,7 @@ ROOMS = {
 }
 # Compiled once for each instruction set, with the headers that end in -inl.h.
 KERNELS = ("floats", "integers", "copy")
-TARGETS = (("HWY_AVX2", "__x86_64__"), ("HWY_EMU128", None))
+TARGETS = (("HWY_AVX3", "__x86_64__"), ("HWY_AVX2", "__x86_64__"), ("HWY_EMU128", None))
 
 INCLUDE = re.compile(r'#include ["<](.+?)[">]')
 DROPPED = re.compile(r"#pragma once|// SPDX-License-Identifier")

@@ -19,7 +19,11 @@
 #endif
 #define HWY_NOINLINE __attribute__((noinline))
 
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+#define HWY_NAMESPACE N_AVX3
+#define WEFT_VECTOR_BYTES 64
+#define WEFT_INSTRUCTIONS "avx2,f16c,avx512f,avx512vl,avx512bw,avx512dq"
+#elif HWY_TARGET == HWY_AVX2
 #define HWY_NAMESPACE N_AVX2
 #define WEFT_VECTOR_BYTES 32
 #define WEFT_INSTRUCTIONS "avx2,f16c"
@@ -113,7 +117,10 @@ HWY_INLINE void StoreU(Vec<D> v, D, TFromD<D>* to) {
 // To memory that is aligned to the vector; past the caches where the processor can.
 template <class D>
 HWY_INLINE void Stream(Vec<D> v, D d, TFromD<D>* to) {
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof v == 64) return _mm512_stream_si512((__m512i*)to, (__m512i)v);
+#endif
+#if HWY_TARGET != HWY_EMU128
   if constexpr (sizeof v == 32) return _mm256_stream_si256((__m256i*)to, (__m256i)v);
 #endif
 #if defined(__x86_64__)
@@ -158,7 +165,10 @@ HWY_INLINE V Min(V a, V b) {
 // uint16: no less than 0.
 template <class V>
 HWY_INLINE V SaturatedSub(V a, V b) {
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(V) == 64) return (V)_mm512_subs_epu16((__m512i)a, (__m512i)b);
+#endif
+#if HWY_TARGET != HWY_EMU128
   if constexpr (sizeof(V) == 32) return (V)_mm256_subs_epu16((__m256i)a, (__m256i)b);
 #endif
 #if defined(__x86_64__)
@@ -241,6 +251,10 @@ HWY_INLINE V OddEven(V odd, V even) {
 
 // ---- Conversions.
 
+#if HWY_TARGET == HWY_AVX3
+constexpr __mmask16 kAllLanes = 0xFFFF;  // GCC 12 warns of its own header where there is no mask
+#endif
+
 // Integers to wider ones; bits of binary16 to floats.
 template <class D, class V>
 HWY_INLINE Vec<D> PromoteTo(D, V v) {
@@ -253,6 +267,9 @@ HWY_INLINE Vec<D> PromoteTo(D, V v) {
     } else if constexpr (MaxLanes(D()) == 8) {
       return (Vec<D>)_mm256_cvtph_ps((__m128i)v);
     }
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (MaxLanes(D()) == 16) return (Vec<D>)_mm512_maskz_cvtph_ps(kAllLanes, (__m256i)v);
+#endif
   } else
 #endif
     return __builtin_convertvector(v, Vec<D>);
@@ -273,6 +290,10 @@ HWY_INLINE Vec<D> DemoteTo(D, V v) {
     } else if constexpr (MaxLanes(D()) == 8) {
       return (Vec<D>)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
     }
+#if HWY_TARGET == HWY_AVX3
+    if constexpr (MaxLanes(D()) == 16)
+      return (Vec<D>)_mm512_maskz_cvtps_ph(kAllLanes, (__m512)v, _MM_FROUND_TO_NEAREST_INT);
+#endif
   } else
 #endif
     return __builtin_convertvector(v, Vec<D>);
