@@ -31,6 +31,16 @@ fi
 ./alone | diff libweft.txt -
 ./alone with ./linked | diff libweft.txt -
 
+# refused VARIABLE=VALUE TEXT: what is not there is said, and what to do.
+refused() {
+  if env "$1" ./alone >said.txt 2>&1 || ! grep -q "$2.*fix: " said.txt; then
+    echo "$1 was to be refused: $2" && cat said.txt && exit 1
+  fi
+}
+refused WEFT_TRANSPORT=ofi "no transport 'ofi'"
+refused WEFT_TRANSPORT=local "threads of one process"
+refused WEFT_ALGO=some.xml "reads no schedules from files"
+
 # Where there is no folder to write to, a sentence.
 status=0
 said=$("$python" -B "$sources/tools/amalgamate/amalgamate.py" "$program/none" 2>&1) || status=$?

@@ -10,6 +10,7 @@
 #undef WEFT_VECTOR_BYTES
 #undef WEFT_INSTRUCTIONS
 #undef WEFT_PRAGMA
+#undef WEFT_OPTIMIZED
 #undef WEFT_TARGETED
 
 #if defined(__OPTIMIZE__)
@@ -32,22 +33,27 @@
 #define WEFT_VECTOR_BYTES 16
 #endif
 
-// The functions between these two may use the target's instructions, whatever the file is compiled for.
+// The functions between these two may use the target's instructions, whatever the file is compiled for. With -O2 GCC leaves
+// loops over a few vectors as they are.
+#define WEFT_PRAGMA(words) _Pragma(#words)
 #if HWY_TARGET == HWY_EMU128
 #define HWY_BEFORE_NAMESPACE() static_assert(true)
 #define HWY_AFTER_NAMESPACE() static_assert(true)
 #elif defined(__clang__)
-#define WEFT_PRAGMA(words) _Pragma(#words)
 #define WEFT_TARGETED(set) \
   WEFT_PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
 #define HWY_BEFORE_NAMESPACE() WEFT_TARGETED(WEFT_INSTRUCTIONS) static_assert(true)
 #define HWY_AFTER_NAMESPACE() _Pragma("clang attribute pop") static_assert(true)
 #else
-#define WEFT_PRAGMA(words) _Pragma(#words)
-#define WEFT_TARGETED(set) WEFT_PRAGMA(GCC target set)
+#if defined(__OPTIMIZE__)
+#define WEFT_OPTIMIZED WEFT_PRAGMA(GCC optimize("O3"))
+#else
+#define WEFT_OPTIMIZED
+#endif
+#define WEFT_TARGETED(set) WEFT_OPTIMIZED WEFT_PRAGMA(GCC target set)
 #define HWY_BEFORE_NAMESPACE() \
-  _Pragma("GCC push_options") WEFT_TARGETED(WEFT_INSTRUCTIONS) static_assert(true)
-#define HWY_AFTER_NAMESPACE() _Pragma("GCC pop_options") static_assert(true)
+  WEFT_PRAGMA(GCC push_options) WEFT_TARGETED(WEFT_INSTRUCTIONS) static_assert(true)
+#define HWY_AFTER_NAMESPACE() WEFT_PRAGMA(GCC pop_options) static_assert(true)
 #endif
 
 HWY_BEFORE_NAMESPACE();
