@@ -8,8 +8,8 @@
 namespace weft::engine {
 
 PoolTeam::PoolTeam(std::uint32_t size, const Pool& pool) : Team(size), pool_(pool) {
-  constexpr int kRuns = 5;
-  for (int i = 0; i < kRuns; ++i) {
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
     const double start = nowNs();
     run(
         size, [](void*, int) {}, nullptr, true);
