@@ -48,6 +48,25 @@ function(weft_optimized)
   endforeach()
 endfunction()
 
+# weft_own_allocator(<target>): it has an operator new of its own. Clang as a compiler of C++ links ThreadSanitizer's beside it.
+function(weft_own_allocator target)
+  if(WEFT_SANITIZE STREQUAL "tsan")
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+  endif()
+endfunction()
+
+# weft_own_calls(<target>...): they have some functions of the C library themselves, and call those that are next. With Clang
+# only a shared AddressSanitizer comes next.
+function(weft_own_calls)
+  if(WEFT_SANITIZE STREQUAL "asan" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-runtime-dir OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+    foreach(target ${ARGN})
+      target_link_options(${target} PRIVATE -shared-libasan)
+      set_property(TARGET ${target} APPEND PROPERTY BUILD_RPATH ${runtime})
+    endforeach()
+  endif()
+endfunction()
+
 # weft_room(<name> <target>...): `./dev test <name>` builds those of the targets that there are, and runs the tests <name>.*
 # and unit.<name>.*
 function(weft_room name)

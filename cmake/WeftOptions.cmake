@@ -54,10 +54,13 @@ endif()
 
 if(WEFT_SANITIZE STREQUAL "asan")
   set(sanitizers address,undefined)
+  set(sanitized __SANITIZE_ADDRESS__)
 elseif(WEFT_SANITIZE STREQUAL "tsan")
   set(sanitizers thread)
+  set(sanitized __SANITIZE_THREAD__)
 elseif(WEFT_SANITIZE STREQUAL "fuzz")
   set(sanitizers fuzzer-no-link,address,undefined)
+  set(sanitized __SANITIZE_ADDRESS__)
 elseif(WEFT_SANITIZE)
   message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}'; use asan, tsan, fuzz or nothing")
 endif()
@@ -65,9 +68,12 @@ if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${sanitizers})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_definitions(${sanitized})  # as GCC does by itself
+  endif()
 endif()
 if(WEFT_SANITIZE STREQUAL "asan")
-  # These checks of every pointer take more than half of GCC's time. AddressSanitizer tells of most of what they find, and
+  # These checks of every pointer take half of the compiler's time. AddressSanitizer tells of most of what they find, and
   # the fuzzers have them all.
-  add_compile_options(-fno-sanitize=vptr,null,alignment,object-size)
+  add_compile_options(-fno-sanitize=vptr,null,alignment,object-size,pointer-overflow)
 endif()

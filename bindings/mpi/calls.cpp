@@ -22,8 +22,8 @@ constexpr std::array<const char*, kWhys> kWhyTexts{
     "no communicator of weft",  "type or operation", "arguments"};
 
 using Count = std::atomic<std::uint64_t>;
-std::array<Count, kNames> here{};
-std::array<std::array<Count, kWhys>, kNames> below{};
+std::array<Count, kNames> ranHere{};
+std::array<std::array<Count, kWhys>, kNames> ranBelow{};
 
 void append(std::string* list, const std::string& item) {
   if (!list->empty()) *list += ", ";
@@ -39,9 +39,9 @@ std::string belowOf(std::size_t name, std::uint64_t* total) {
   std::string reasons;
   std::uint64_t count = 0;
   for (std::size_t why = 0; why < kWhys; ++why) {
-    if (below[name][why] == 0) continue;
-    count += below[name][why];
-    append(&reasons, withCount(kWhyTexts[why], below[name][why]));
+    if (ranBelow[name][why] == 0) continue;
+    count += ranBelow[name][why];
+    append(&reasons, withCount(kWhyTexts[why], ranBelow[name][why]));
   }
   *total += count;
   return count == 0 ? "" : withCount(kNameTexts[name], count) + ": " + reasons;
@@ -52,11 +52,11 @@ std::string inBrackets(const std::string& list) { return list.empty() ? "" : " (
 }  // namespace
 
 void countHere(Name name) {
-  here[static_cast<std::size_t>(name)].fetch_add(1, std::memory_order_relaxed);
+  ranHere[static_cast<std::size_t>(name)].fetch_add(1, std::memory_order_relaxed);
 }
 
 void countBelow(Name name, Why why) {
-  below[static_cast<std::size_t>(name)][static_cast<std::size_t>(why)].fetch_add(
+  ranBelow[static_cast<std::size_t>(name)][static_cast<std::size_t>(why)].fetch_add(
       1, std::memory_order_relaxed);
 }
 
@@ -64,8 +64,8 @@ std::string describeCalls() {
   std::string run, passed;
   std::uint64_t runs = 0, passes = 0;
   for (std::size_t name = 0; name < kNames; ++name) {
-    if (here[name] != 0) append(&run, withCount(kNameTexts[name], here[name]));
-    runs += here[name];
+    if (ranHere[name] != 0) append(&run, withCount(kNameTexts[name], ranHere[name]));
+    runs += ranHere[name];
     if (const std::string these = belowOf(name, &passes); !these.empty())
       passed += (passed.empty() ? "" : "; ") + these;
   }

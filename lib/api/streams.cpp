@@ -152,8 +152,8 @@ weftResult_t weftEventQuery(weftEvent_t event) {
   const weftResult_t result = entry([&]() -> Status {
     std::shared_ptr<WorkEvent> found;
     WEFT_TRY(shareEvent(event, &found));
-    const auto latest = found->latest();
-    if (latest && !latest->passed()) answer = weftInProgress;
+    const auto work = found->latest();
+    if (work && !work->passed()) answer = weftInProgress;
     return {};
   });
   return result == weftSuccess ? answer : result;

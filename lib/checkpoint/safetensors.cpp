@@ -160,11 +160,11 @@ Status SafetensorsFile::read(const Tensor& tensor, std::uint64_t from, std::uint
                              reduce::DType to, void* data) const {
   const std::size_t size = reduce::sizeOf(tensor.type);
   if (to == tensor.type) return file_.read(tensor.offset + from * size, data, count * size);
-  constexpr std::uint64_t kPiece = 64 << 10;
-  std::vector<std::byte> raw(std::min(count, kPiece) * size);
-  std::vector<float> wide(std::min(count, kPiece));
-  for (std::uint64_t at = 0; at < count; at += kPiece) {
-    const auto n = static_cast<std::size_t>(std::min(kPiece, count - at));
+  constexpr std::uint64_t kElements = 64 << 10;
+  std::vector<std::byte> raw(std::min(count, kElements) * size);
+  std::vector<float> wide(std::min(count, kElements));
+  for (std::uint64_t at = 0; at < count; at += kElements) {
+    const auto n = static_cast<std::size_t>(std::min(kElements, count - at));
     WEFT_TRY(file_.read(tensor.offset + (from + at) * size, raw.data(), n * size));
     reduce::widen(tensor.type, wide.data(), raw.data(), n);
     reduce::castFloats(to, static_cast<std::byte*>(data) + at * reduce::sizeOf(to), wide.data(), n,

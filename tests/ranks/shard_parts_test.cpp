@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "shard_training.h"
 
@@ -66,7 +67,7 @@ class Half {
     steps_.ok(weftStepBegin(shard_, &args), "begin");
     const int micro = 2 * number + groups_.sharer;
     for (std::size_t p = 2; p-- > 0;) {
-      visit(p, 1, [&](float& x, std::size_t i) { x += spoilt ? spoilt : gradientAt(micro, p, i); });
+      visit(p, 1, [&](float& x, std::size_t i) { x += spoilt.value_or(gradientAt(micro, p, i)); });
       if (p != without) steps_.ok(weftGradReady(shard_, p), "ready");
     }
     steps_.ok(weftGradDone(shard_), "done");
@@ -95,7 +96,7 @@ class Half {
     return all;
   }
 
-  float spoilt = 0;  // in place of gradients
+  std::optional<float> spoilt;  // in place of gradients
 
  private:
   // body(value, index in the whole parameter)
@@ -189,7 +190,7 @@ TEST_P(Parts, WhatIsNotFiniteInOneSkipsTheStepOfAll) {
     steps.expect(stats.skipped == 1 && stats.nonFinite == kNorms + kHalf, "not skipped");
     steps.expect(stats.badPart == 1 && stats.badParam == 0 && stats.badRank == 1, "who it was");
     steps.expect(half.collect() == before, "stepped after all");
-    half.spoilt = 0;
+    half.spoilt.reset();
     steps.expect(half.step(1, stepArgs()).skipped == 0, "the next is one like others");
     return steps.failed();
   });

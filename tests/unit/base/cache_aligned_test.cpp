@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 std::uintptr_t lineOf(const void* address) {
@@ -31,4 +31,4 @@ TEST(CacheAlignedVector, GrowsAndMovesLikeAnyVector) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

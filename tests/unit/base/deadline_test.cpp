@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 using std::chrono::milliseconds;
@@ -40,4 +40,4 @@ TEST(Deadline, OrSoonerPicksTheEarlier) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

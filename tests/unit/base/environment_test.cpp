@@ -10,7 +10,7 @@
 
 #include "scoped_env.h"
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 TEST(Environment, NotSetIsEmpty) {
@@ -37,4 +37,4 @@ TEST(Environment, IsNotReadWhileSomebodyWrites) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

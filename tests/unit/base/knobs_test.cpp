@@ -8,7 +8,7 @@
 
 #include "scoped_env.h"
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 using test::ScopedEnv;
@@ -130,4 +130,4 @@ TEST(Knobs, KnownNamesAreNotComplainedAbout) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

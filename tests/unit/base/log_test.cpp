@@ -17,7 +17,7 @@
 
 #include "scoped_env.h"
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 // A log into a pipe that is large enough for what a test writes.
@@ -164,4 +164,4 @@ TEST(Log, BadSettingsAreSaidAndDoNotSilence) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

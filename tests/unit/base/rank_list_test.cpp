@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 using Ranks = std::vector<std::uint32_t>;
@@ -28,4 +28,4 @@ TEST(RankList, OneRankOrMore) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base

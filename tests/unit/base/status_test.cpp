@@ -10,7 +10,7 @@
 #include "base/max_ranks.h"
 #include "base/text.h"
 
-namespace weft::base {
+namespace weft::inline base {
 namespace {
 
 ErrorData full() {
@@ -190,4 +190,4 @@ TEST(Unpack, SurvivesAnyBytes) {
 }
 
 }  // namespace
-}  // namespace weft::base
+}  // namespace weft::inline base
