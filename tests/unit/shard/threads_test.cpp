@@ -64,7 +64,9 @@ ShardConfig configOf(Optimizer kind, std::uint32_t ranks, reduce::DType type) {
 std::vector<ShardConfig> configsFor(std::uint32_t ranks) {
   using enum Optimizer;
   std::vector<ShardConfig> all;
-  for (const reduce::DType type : {reduce::DType::F32, reduce::DType::BF16})
+  std::vector<reduce::DType> types{reduce::DType::BF16};
+  if (!kSlowBuild) types.push_back(reduce::DType::F32);
+  for (const reduce::DType type : types)
     for (const Optimizer kind : {AdamW, Lamb, Lans, Sgd, Custom})
       all.push_back(configOf(kind, ranks, type));
   all.push_back(configOf(AdamW, ranks, reduce::DType::BF16));
