@@ -78,24 +78,24 @@ Status Footprint::coverNew(const plan::Plan& plan) {
 void Footprint::measure(const plan::Plan& plan, Regions* here, Regions* there) const {
   const std::size_t region = layout_.stagingRegion();
   for (const plan::BoundOp& op : plan.ops) {
-    measurePlace(op.src, op.max, here);
+    measurePlace(plan, op.src, op.max, here);
     for (std::uint32_t k = 0; k < op.operands; ++k)
-      measurePlace(plan.operands[op.first + k], op.max, here);
+      measurePlace(plan, plan.operands[op.first + k], op.max, here);
     if (op.kind == Kind::Wait) {
       measureArrival(plan, op, &(*here)[op.peer]);
     } else if (op.kind == Kind::Publish) {
       Reach& mine = (*here)[rank_];
       if (plan.inRing)
-        mine.stages = layout_.ringRegion();
+        mine.stages = std::max(mine.stages, stagesOf(plan));
       else
         mine.published = std::max(mine.published, op.dst.offset + op.max);
     } else if (!raisesArrival(op.kind)) {
-      measurePlace(op.dst, op.max, here);
+      measurePlace(plan, op.dst, op.max, here);
     } else {
       Reach& reach = (*there)[op.peer];
       measureArrival(plan, op, &reach);
       if (op.kind == Kind::Put && plan.inRing)
-        reach.stages = layout_.ringRegion();
+        reach.stages = std::max(reach.stages, stagesOf(plan));
       else if (op.kind == Kind::Put)
         reach.arena = std::max(reach.arena, op.dst.offset + op.max - rank_ * region);
     }
@@ -111,10 +111,17 @@ void Footprint::measureArrival(const plan::Plan& plan, const plan::BoundOp& op,
     reach->arrivals = std::max(reach->arrivals, regions.indexOf(op.arrival) + 1);
 }
 
-void Footprint::measurePlace(const plan::Place& place, std::uint64_t bytes, Regions* here) const {
+std::size_t Footprint::stagesOf(const plan::Plan& plan) const {
+  return std::min(plan.depth, layout_.ringStages) * layout_.ringBytes;
+}
+
+void Footprint::measurePlace(const plan::Plan& plan, const plan::Place& place, std::uint64_t bytes,
+                             Regions* here) const {
   const std::size_t region = layout_.stagingRegion();
-  if (place.base == plan::Base::Ring)
-    (*here)[place.offset / layout_.ringRegion()].stages = layout_.ringRegion();
+  if (place.base == plan::Base::Ring) {
+    Reach& reach = (*here)[place.offset / layout_.ringRegion()];
+    reach.stages = std::max(reach.stages, stagesOf(plan));
+  }
   if (place.base != plan::Base::Arena || region == 0 || bytes == 0) return;
   Reach& reach = (*here)[place.offset / region];
   reach.arena = std::max(reach.arena, place.offset % region + bytes);

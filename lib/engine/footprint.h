@@ -38,7 +38,9 @@ class Footprint {
   Status coverNew(const plan::Plan& plan);
   void measure(const plan::Plan& plan, Regions* here, Regions* there) const;
   void measureArrival(const plan::Plan& plan, const plan::BoundOp& op, Reach* reach) const;
-  void measurePlace(const plan::Place& place, std::uint64_t bytes, Regions* here) const;
+  void measurePlace(const plan::Plan& plan, const plan::Place& place, std::uint64_t bytes,
+                    Regions* here) const;
+  std::size_t stagesOf(const plan::Plan& plan) const;
   Status commit(const Regions& here, const Regions& there);
   template <class Part>
   Status commitEach(const Regions& here, const Regions& there, Part&& part);
