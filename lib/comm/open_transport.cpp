@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kAuto = "auto";
 
 // "auto" or a name on each side.
-struct Wish {
+struct TransportWish {
   std::string inside{kAuto}, between{kAuto};
   std::string faults;      // of all
   std::string wireFaults;  // of the wires alone
@@ -49,7 +49,7 @@ std::string faultsOf(std::string_view spec) {
 }
 
 // "ofi", "shm+ofi", "faulty:SPEC", "faulty(ofi):SPEC".
-Status parse(const std::string& wanted, Wish* wish) {
+Status parse(const std::string& wanted, TransportWish* wish) {
   constexpr std::string_view kFaulty = "faulty";
   if (wanted == kAuto) return {};
   if (const std::size_t end = wanted.find(')');
@@ -104,7 +104,7 @@ bool isOneProcess(const std::vector<PeerName>& names, std::size_t rank) {
   });
 }
 
-Status otherHost(const std::vector<PeerName>& names, const Wish& wish) {
+Status otherHost(const std::vector<PeerName>& names, const TransportWish& wish) {
   const auto other = std::ranges::find_if(
       names, [&](const PeerName& name) { return name.hostId != names[0].hostId; });
   return Status::error(
@@ -119,11 +119,12 @@ constexpr std::string_view kMemory = "memory";
 // What may carry bytes between each two ranks.
 class Ways {
  public:
-  Ways(const Wish& wish, const std::vector<PeerName>& names, const TransportSelection& selection)
+  Ways(const TransportWish& wish, const std::vector<PeerName>& names,
+       const TransportSelection& selection)
       : wish_(wish), names_(names), selection_(selection) {
     if (wish_.between == kAuto && !selection.between.empty()) wish_.between = selection.between;
   }
-  const Wish& wish() const { return wish_; }
+  const TransportWish& wish() const { return wish_; }
 
   // The first is what was wanted, the next serves a pair that has lost it, and so on.
   std::vector<std::string> of(const RankPair& pair) const {
@@ -161,7 +162,7 @@ class Ways {
     return names_[pair.first].hostId == names_[pair.second].hostId;
   }
 
-  Wish wish_;
+  TransportWish wish_;
   const std::vector<PeerName>& names_;
   const TransportSelection& selection_;
 };
@@ -169,7 +170,8 @@ class Ways {
 // Opens one transport, or several with a way for each peer.
 class Opening {
  public:
-  Opening(const transport::TransportSetup& setup, const Wish& wish, TransportSelection* selection)
+  Opening(const transport::TransportSetup& setup, const TransportWish& wish,
+          TransportSelection* selection)
       : setup_(setup), selection_(*selection), ways_(wish, setup.names, *selection) {}
   Status run(std::unique_ptr<transport::Transport>* out);
 
@@ -211,7 +213,7 @@ void Opening::use(const std::string& way) {
 }
 
 void Opening::chooseWires() {
-  const Wish& wish = ways_.wish();
+  const TransportWish& wish = ways_.wish();
   if (!ways_.allLost(true)) use(isWire(wish.inside) ? wish.inside : std::string(kMemory));
   if (!isOneHost(hostsOf(setup_.names)) && !ways_.allLost(false)) use(wish.between);
   for (const auto& [pair, times] : selection_.lost) use(ways_.now(pair));
@@ -305,7 +307,7 @@ bool isOneHost(const std::vector<std::uint32_t>& hosts) {
 
 Status openTransport(const transport::TransportSetup& setup, TransportSelection* selection,
                      std::unique_ptr<transport::Transport>* out) {
-  Wish wish;
+  TransportWish wish;
   WEFT_TRY(parse(selection->wanted, &wish));
   const bool oneHost = isOneHost(hostsOf(setup.names));
   if (!oneHost && wish.all && !isWire(wish.inside)) return otherHost(setup.names, wish);
@@ -330,13 +332,13 @@ bool goAround(const std::vector<PeerName>& names, const std::vector<RankPair>& u
 }
 
 bool isMesh(const std::vector<PeerName>& names, const TransportSelection& selection) {
-  Wish wish;
+  TransportWish wish;
   return parse(selection.wanted, &wish).ok() && Ways(wish, names, selection).isMesh();
 }
 
 std::string carrierOf(const std::vector<PeerName>& names, const TransportSelection& selection,
                       const RankPair& pair) {
-  Wish wish;
+  TransportWish wish;
   if (!parse(selection.wanted, &wish).ok()) return {};
   const Ways ways(wish, names, selection);
   return ways.isLeft(pair) ? ways.now(pair) : std::string();
