@@ -12,7 +12,7 @@ rm -rf "$folder"
 "$python" -B "$sources/tools/amalgamate/amalgamate.py" "$folder"
 cd "$folder"
 strict=(-std=c++20 -Wall -Wextra -Werror)
-if clang=$(command -v clang++-14); then  # the quicker one without optimization
+if clang=$(command -v clang++-16); then  # the quicker one without optimization
   "$cxx" "${strict[@]}" -fsyntax-only weft_amalgamated.cpp
   cxx=$clang
 fi
