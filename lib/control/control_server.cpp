@@ -35,9 +35,9 @@ class ControlServer {
       : opening_(deadline),
         pending_(std::in_place, std::move(listeners), secret, kHandshakeMs),
         ranks_(static_cast<std::uint32_t>(names.size())),
+        name_(names[0]),
         streams_(2 * names.size()),
         home_(names.size()),
-        name_(names[0]),
         relay_(names.size()),
         groups_(std::move(names), std::move(newGroups)) {}
 
@@ -90,10 +90,10 @@ class ControlServer {
   std::optional<bootstrap::PendingConnections> pending_;
   bool relays_ = false;
   const std::uint32_t ranks_;
+  const PeerName name_;  // rank 0's
   net::ReadySet ready_;  // by Id
   std::vector<std::optional<net::Stream>> streams_;
-  std::vector<Id> home_;  // by rank: over what it is reached
-  const PeerName name_;
+  std::vector<Id> home_;                  // by rank: over what it is reached
   std::vector<std::optional<Id>> relay_;  // by rank: the relay that has a connection of it
   ServerGroups groups_;
 };

@@ -6,11 +6,6 @@
 #include <openssl/hmac.h>
 #include <sys/random.h>
 
-#include <cerrno>
-#include <cstring>
-
-#include "base/text.h"
-
 namespace weft::net {
 namespace {
 
@@ -31,16 +26,6 @@ Digest unequalToAnything() {
 }
 
 }  // namespace
-
-Status randomBytes(std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t got = getrandom(to.data(), to.size(), 0);
-    if (got > 0) to = to.subspan(static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR)
-      return Status::error(Code::SystemError, "getrandom: ", std::strerror(errno));
-  }
-  return {};
-}
 
 Digest sha256(std::initializer_list<ByteView> parts) {
   const Bytes all = concatenated(parts);

@@ -2,12 +2,8 @@
 // SHA-256 (FIPS 180-4) and HMAC (RFC 2104) without libcrypto: for the few hundred bytes of a handshake, in plain code.
 #include "net/crypto.h"
 
-#include <sys/random.h>
-
 #include <bit>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 
 namespace weft::net {
 namespace {
@@ -94,16 +90,6 @@ std::array<std::byte, kShaBlock> padded(const Key& key, std::byte mask) {
 }
 
 }  // namespace
-
-Status randomBytes(std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t got = getrandom(to.data(), to.size(), 0);
-    if (got > 0) to = to.subspan(static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR)
-      return Status::error(Code::SystemError, "getrandom: ", std::strerror(errno));
-  }
-  return {};
-}
 
 Digest sha256(std::initializer_list<ByteView> parts) {
   Sha256 hash;
