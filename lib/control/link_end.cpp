@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,17 +88,27 @@ void LinkEnd::serve(const net::StopSignal& stop) {
   }
 }
 
-// Without memory, say: this rank tells why it hears no more, and the others if that can still be done.
+// Without memory, say: this rank tells why it hears no more, and the others if that can still be done. To
+// close while something is on its way here would take that back, so the server is left to.
 void LinkEnd::fail(const Status& why) {
-  const std::lock_guard lock(shared_.mutex);
-  shared_.gone = true;
   (void)withoutExceptions([&]() -> Status {
     logError("control link failed: ", why.text());
+    const std::lock_guard lock(shared_.mutex);
     for (const auto& client : clients_) client->noteFailure(why, &stream_->channel());
-    (void)stream_->flush();
+    shared_.gone = true;
+    shared_.changed.notify_all();
     return {};
   });
+  (void)withoutExceptions([&]() -> Status {
+    const Deadline limit = Deadline::in(kByeMs);
+    (void)stream_->flush();
+    (void)::shutdown(stream_->socket().fd(), SHUT_WR);
+    while (net::waitReadable(stream_->socket(), limit) && stream_->fill()) continue;
+    return {};
+  });
+  const std::lock_guard lock(shared_.mutex);
   stream_.reset();
+  shared_.gone = true;
   shared_.changed.notify_all();
 }
 
