@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/moved_buffers.h"
 
-#include <optional>
-
 #include "transports/shm/heap.h"
 
 namespace weft::comm {
@@ -38,7 +36,7 @@ void MovedBuffers::use(const plan::Extents& extents, engine::Launch* launch) {
   if (out) {
     if (extents.hasGaps) out->copyIn();  // what is not written stays what it is
     launch->out = out->here;
-    received_.push_back(*out);
+    out_ = out;
   }
 }
 
@@ -58,6 +56,7 @@ std::span<const engine::PairOp> MovedBuffers::use(std::span<const engine::PairOp
 }
 
 void MovedBuffers::finish() const {
+  if (out_) out_->copyOut();
   for (const shm::HeapAlias& alias : received_) alias.copyOut();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,7 +30,8 @@ class MovedBuffers {
 
  private:
   shm::MovedRanges* ranges_ = nullptr;
-  std::vector<shm::HeapAlias> received_;
+  std::optional<shm::HeapAlias> out_;
+  std::vector<shm::HeapAlias> received_;  // messages
 };
 
 }  // namespace weft::comm
