@@ -80,7 +80,9 @@ Status Approach::throughHub(Line* line) {
     if (taken != EADDRINUSE && !made) return {};
     if (net::connectToName(name, &socket) != 0) continue;
     const Joiner::Result result = toHub.tryHub(std::move(socket), maxMessage_, patience, &silent_);
-    if (result == Joiner::Result::Joined) *line = Line::throughHub(std::move(silent_), hello_.rank);
+    if (result == Joiner::Result::Joined)
+      *line = Line::throughHub(std::move(silent_), hello_.rank,
+                               std::chrono::milliseconds(options_.hubSilenceMs));
     if (result != Joiner::Result::Failed) return {};
     made = false;
   }

@@ -57,7 +57,8 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
   return {};
 }
 
-// A rank that loses its hub meanwhile goes on without.
+// A rank that loses its hub meanwhile goes on without. But once the hub has brought the last, the
+// root is closed: then only the hub can tell, however long it waits for a core.
 Status Bootstrap::meet(Approach& approach, InfoMessage info, Deadline deadline,
                        net::Bytes* roster) {
   const auto introduce = [&] {
@@ -68,8 +69,11 @@ Status Bootstrap::meet(Approach& approach, InfoMessage info, Deadline deadline,
   const Status met = introduce();
   if (!line_.lostItsHub()) return met;
   Line own;
-  if (const Status found = approach.findAgain(&own); !found.ok())
-    return line_.namesItsHub() ? met : found;
+  if (const Status found = approach.findAgain(&own); !found.ok()) {
+    if (!line_.namesItsHub()) return found;
+    if (!line_.hubIsSilent()) return met;
+    return failure_ = line_.waitOn(net::MessageType::Roster, withGrace(deadline), roster);
+  }
   const Line lost = std::exchange(line_, std::move(own));
   failure_ = {};
   info.returns = true;

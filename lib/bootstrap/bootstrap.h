@@ -36,6 +36,8 @@ struct JoinOptions {
   // Who has taken the name of the hub but does not answer has not found the root yet, or is stopped,
   // and then all wait for it: half of the time, or this, leaves enough to be seen at the root.
   std::int64_t hubPatienceMs = 10000;
+  // Silence of a hub, before it is asked whether it lives, and after; then the root is asked.
+  std::int64_t hubSilenceMs = 5000;
   std::string host;  // tests play several on one
 };
 

@@ -11,31 +11,40 @@ namespace {
 
 // Good-byes are small; a root that does not take one is dead, and its kernel tells it that we left.
 constexpr std::int64_t kByeMs = 100;
-// Silence of a hub, before it is asked whether it lives, and after; at most this.
-constexpr std::chrono::seconds kHubSilence{5};
-
-// Twice this is half of what is left.
-Deadline silenceUntil(Deadline deadline) {
-  return Deadline::in(std::min<Deadline::Clock::duration>(deadline.remaining() / 4, kHubSilence));
-}
 
 }  // namespace
 
-Line::Line(std::unique_ptr<net::Stream> stream, int rank, std::string rootName, bool hub)
-    : stream_(std::move(stream)), rank_(rank), throughHub_(hub), hub_{{}, std::move(rootName)} {}
+Line::Line(std::unique_ptr<net::Stream> stream, int rank, std::string rootName,
+           std::chrono::milliseconds silence)
+    : stream_(std::move(stream)), rank_(rank), silence_(silence), hub_{{}, std::move(rootName)} {}
 
 Line Line::direct(std::unique_ptr<net::Stream> stream, int rank, std::string rootName) {
-  return {std::move(stream), rank, std::move(rootName), false};
+  return {std::move(stream), rank, std::move(rootName), std::chrono::milliseconds(0)};
 }
 
-Line Line::throughHub(std::unique_ptr<net::Stream> stream, int rank) {
-  return {std::move(stream), rank, "unknown", true};
+Line Line::throughHub(std::unique_ptr<net::Stream> stream, int rank,
+                      std::chrono::milliseconds silence) {
+  return {std::move(stream), rank, "unknown", silence};
+}
+
+// Before it is asked, and after: in all at most half of what is left.
+Deadline Line::silenceUntil(Deadline deadline) const {
+  return Deadline::in(std::min<Deadline::Clock::duration>(deadline.remaining() / 4, silence_));
 }
 
 Status Line::ask(net::MessageType type, net::Bytes body, net::MessageType answerType,
                  Deadline deadline, net::Bytes* answer) {
-  net::Message message{};
   stream_->tell(type, std::move(body), deadline);
+  return hear(answerType, deadline, answer);
+}
+
+Status Line::waitOn(net::MessageType answerType, Deadline deadline, net::Bytes* answer) {
+  isLast_ = true;
+  return hear(answerType, deadline, answer);
+}
+
+Status Line::hear(net::MessageType answerType, Deadline deadline, net::Bytes* answer) {
+  net::Message message{};
   const Status received = await(deadline, &message);
   if (received.ok()) met_ = true;
   Status result = read(received, message, answerType);
@@ -45,7 +54,7 @@ Status Line::ask(net::MessageType type, net::Bytes body, net::MessageType answer
 
 // A hub that says nothing is asked whether it lives.
 Status Line::await(Deadline deadline, net::Message* message) {
-  if (!throughHub_) return stream_->awaitMessage(deadline, message);
+  if (!throughHub()) return stream_->awaitMessage(deadline, message);
   silentHub_ = false;
   Deadline check = silenceUntil(deadline);
   for (bool asked = false;;) {
@@ -59,7 +68,7 @@ Status Line::await(Deadline deadline, net::Message* message) {
       return received;
     } else if (asked) {
       silentHub_ = true;
-      if ((lostHub_ = !met_)) return received;
+      if ((lostHub_ = !met_ && !isLast_)) return received;
     } else {
       asked = true;
       stream_->channel().send(net::MessageType::Query, net::Bytes());
@@ -71,8 +80,8 @@ Status Line::await(Deadline deadline, net::Message* message) {
 
 Status Line::heard() {
   net::Message message{};
-  const Status received = throughHub_ ? await(Deadline::in(0), &message)
-                                      : stream_->awaitMessage(Deadline::in(0), &message);
+  const Status received = throughHub() ? await(Deadline::in(0), &message)
+                                       : stream_->awaitMessage(Deadline::in(0), &message);
   if (received.code() == Code::Timeout) return {};
   return read(received, message, net::MessageType::Error);
 }
@@ -88,7 +97,7 @@ Status Line::read(const Status& received, const net::Message& message,
                       "the bootstrap root (", hub_.root, ") by its deadline."),
          .fix = "check that process and host"});
   if (!received.ok())
-    return throughHub_ ? rankIsLost(hub_.who) : rootIsLost(hub_.root, received.text());
+    return throughHub() ? rankIsLost(hub_.who) : rootIsLost(hub_.root, received.text());
   Status said;
   if (message.type == net::MessageType::Error && decode(message.body, &said)) return said;
   return message.type == expected

@@ -224,16 +224,21 @@ class HubOfProcesses : public ::testing::Test {
     ::close(fds[0]);
   }
   void start(int rank, std::int64_t timeoutMs, bool round = true) {
-    const Part part = onHost({.rank = rank, .size = 5, .timeoutMs = timeoutMs}, 4);
-    ranks_[rank] = std::make_unique<Child>(
+    start(onHost({.rank = rank, .size = 5, .timeoutMs = timeoutMs}, 4), round);
+  }
+  void start(const Part& part, bool round = true) {
+    ranks_[part.rank] = std::make_unique<Child>(
         [this, part, round] { return meetInChild(id_, part, *board_, round); });
   }
   // Rank 1, and once it has the hub of its host, the others of that host but rank 0.
-  void startHost(std::int64_t timeoutMs, bool round = true) {
+  void startHost(std::int64_t timeoutMs, bool round = true, std::int64_t silenceMs = 5000) {
     start(1, timeoutMs, round);
     ASSERT_TRUE(eventually(30000, [&] { return socketsAt(id_, "host0") == 2; }));
-    start(2, timeoutMs, round);
-    start(3, timeoutMs, round);
+    for (const int rank : {2, 3}) {
+      Part part = onHost({.rank = rank, .size = 5, .timeoutMs = timeoutMs}, 4);
+      part.options.hubSilenceMs = silenceMs;
+      start(part, round);
+    }
   }
   // Rank 4, alone on its host. All but rank 0 have come to their hubs, and soon wait for it.
   void startLast(std::int64_t timeoutMs) {
@@ -326,6 +331,25 @@ TEST_F(HubOfProcesses, OfAStoppedHubOnlyItsRankIsMissed) {
   // It may have been seated before.
   const bool named = text.find(" ranks: 0.") != std::string::npos;
   EXPECT_TRUE(named || text.find(" ranks: 0-1.") != std::string::npos) << text;
+}
+
+// All have come, so the root is closed to whoever comes by itself: of a thousand ranks on a few cores the hub gets its
+// share of them late.
+TEST_F(HubOfProcesses, ASlowHubIsWaitedForOnceAllHaveCome) {
+  startRoot();
+  startHost(30000, true, 200);
+  startLast(30000);
+  ranks_[1]->stop();
+  Part elsewhere = onHost({.rank = 0, .size = 5, .timeoutMs = 30000}, 4);
+  elsewhere.options.host = "host2";
+  start(elsewhere);
+  ASSERT_TRUE(eventually(30000, [&] { return board_->met == 2; }));
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // it asks the hub, and then the root
+  EXPECT_EQ(board_->met, 2);
+  ::kill(ranks_[1]->pid(), SIGCONT);
+  afterAllHaveMet([] {});
+  if (HasFatalFailure()) return;
+  for (const auto& rank : ranks_) EXPECT_EQ(rank->result(), "") << rank->pid();
 }
 
 TEST_F(HubOfProcesses, TheDeathOfTheRootIsToldToAll) {
