@@ -15,10 +15,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "perf/common/exit_code.h"
@@ -120,19 +122,6 @@ std::vector<char*> withoutRanks(char** argv) {
   return kept;
 }
 
-// This process's environment with `changes` on top, as "NAME=value" lines.
-std::vector<std::string> environmentWith(std::span<const EnvVar> changes) {
-  std::vector<std::string> lines;
-  for (char** line = environ; *line != nullptr; ++line) {
-    const std::string_view name = std::string_view(*line).substr(0, std::strcspn(*line, "="));
-    const bool changed = std::any_of(changes.begin(), changes.end(),
-                                     [&](const EnvVar& change) { return change.name == name; });
-    if (!changed) lines.emplace_back(*line);
-  }
-  for (const EnvVar& change : changes) lines.push_back(change.name + "=" + change.value);
-  return lines;
-}
-
 struct Rank {
   pid_t pid = -1;
   bool running = false;
@@ -146,10 +135,11 @@ struct Rank {
 
 class LocalRanks {
  public:
-  LocalRanks(int n, char** argv, std::span<const EnvVar> extra)
+  LocalRanks(int n, char** argv, std::span<const EnvVar> extra, RankFunction function)
       : ranks_(static_cast<size_t>(n)),
         argv_(withoutRanks(argv)),
-        extra_(extra.begin(), extra.end()) {
+        extra_(extra.begin(), extra.end()),
+        function_(std::move(function)) {
     extra_.push_back({"WEFT_SIZE", std::to_string(n)});
     extra_.push_back({"WEFT_LOCAL_SIZE", std::to_string(n)});
     extra_.push_back({"WEFT_ROOT", "127.0.0.1:" + std::to_string(port_.number())});
@@ -176,27 +166,29 @@ class LocalRanks {
 
  private:
   void start(size_t index) {
-    std::vector<EnvVar> changes = extra_;
-    changes.push_back({"WEFT_RANK", std::to_string(index)});
-    changes.push_back({"WEFT_LOCAL_RANK", std::to_string(index)});
-    const std::vector<std::string> lines = environmentWith(changes);
-    std::vector<char*> environment;
-    for (const std::string& line : lines) environment.push_back(const_cast<char*>(line.c_str()));
-    environment.push_back(nullptr);
-
+    std::fflush(nullptr);  // or a fork would print what is left, too
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) throwErrno("fork");
     if (pid == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(kExitCannotStart);  // it died before the line above
-      signals_.restore();
-      execve("/proc/self/exe", argv_.data(), environment.data());
-      std::perror("cannot start a rank: /proc/self/exe");
-      _exit(kExitCannotStart);
+      become(index);
     }
     ranks_[index].pid = pid;
     ranks_[index].running = true;
+  }
+
+  // noexcept, as nothing of this launcher may end here for a second time.
+  [[noreturn]] void become(size_t index) noexcept {
+    extra_.push_back({"WEFT_RANK", std::to_string(index)});
+    extra_.push_back({"WEFT_LOCAL_RANK", std::to_string(index)});
+    for (const EnvVar& each : extra_) setenv(each.name.c_str(), each.value.c_str(), 1);
+    signals_.restore();
+    if (function_) std::exit(function_(static_cast<int>(argv_.size()) - 1, argv_.data()));
+    execv("/proc/self/exe", argv_.data());
+    std::perror("cannot start a rank: /proc/self/exe");
+    _exit(kExitCannotStart);
   }
 
   void handle(int signal) {
@@ -284,21 +276,28 @@ class LocalRanks {
   std::vector<Rank> ranks_;
   std::vector<char*> argv_;
   std::vector<EnvVar> extra_;
+  RankFunction function_;                      // or this program anew
   std::optional<Clock::time_point> deadline_;  // of the running grace period
   std::optional<size_t> culprit_;
   bool terminated_ = false;
   int interrupt_ = 0;
 };
 
-}  // namespace
-
-int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra) {
+int run(int n, char** argv, std::span<const EnvVar> extra, const RankFunction& function) {
   try {
-    return LocalRanks(n, argv, extra).run();
+    return LocalRanks(n, argv, extra, function).run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cannot start %d local ranks: %s\n", n, error.what());
     return kExitCannotStart;
   }
 }
+
+}  // namespace
+
+int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra) {
+  return run(n, argv, extra, nullptr);
+}
+
+int forkLocalRanks(int n, char** argv, const RankFunction& rank) { return run(n, argv, {}, rank); }
 
 }  // namespace weft::tools

@@ -2,6 +2,7 @@
 // A launcher for the ranks of one host, for tools that offer --ranks N.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -27,5 +28,10 @@ struct EnvVar {
 // signal. If this process dies, so do the ranks. SIGCHLD, SIGINT and SIGTERM are blocked meanwhile, so call it from the main thread, before
 // other threads exist. A failure to start is reported as 71.
 int runLocalRanks(int n, char** argv, std::span<const EnvVar> extra = {});
+
+// The same, but each rank is a fork of this process that ends with what `rank`, given the arguments,
+// returns: what this process has loaded is loaded once for all of them.
+using RankFunction = std::function<int(int argc, char** argv)>;
+int forkLocalRanks(int n, char** argv, const RankFunction& rank);
 
 }  // namespace weft::tools

@@ -3,8 +3,8 @@
 
 namespace weft::train {
 
-// Replaces this process by weft-train-rank, the program beside it that computes: same pid,
-// arguments and descriptors. Throws Failure if it cannot.
+// Replaces this process by weft-train-rank, the program beside it that computes, or with --ranks
+// forks those that do: same pid, arguments and descriptors. Throws Failure if it cannot.
 //
 // It also sets, unless the user did, what the math libraries read from the environment:
 //   ATEN_CPU_CAPABILITY, OPENBLAS_CORETYPE  the kernels, which both speed and bits of a run hang

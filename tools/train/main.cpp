@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "perf/common/launched.h"
-#include "perf/common/local_ranks.h"
 #include "perf/common/program.h"
 #include "tools/train/attention_memory.h"
 #include "tools/train/become_rank.h"
@@ -46,10 +45,9 @@ int run(const Options& given, char** argv) {
   checkNobodyElseStartsRanks(given);
   const Options options = given.ranks > 0 ? forRanks(given, given.ranks) : given;
   const bool isTableOfThisHost = !options.scaling.empty() && tools::launchedRanks() == 1;
-  if (options.ranks == 0 && !isTableOfThisHost) becomeRank(argv);
-  checkInput(options);
+  if (options.ranks > 0 || isTableOfThisHost) checkInput(options);
   if (isTableOfThisHost) return scaleOnThisHost(options, argv);
-  return tools::runLocalRanks(options.ranks, argv);
+  becomeRank(argv);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft-train-rank: one rank of a training. weft-train starts it, with its own arguments.
+// weft-train-rank: one rank of a training, or with --ranks all of this host, forked once libtorch
+// is loaded. weft-train starts it, with its own arguments.
 #include <fmt/format.h>
 
+#include "perf/common/local_ranks.h"
 #include "perf/common/program.h"
 #include "tools/train/failure.h"
 #include "tools/train/options.h"
@@ -11,19 +13,25 @@
 namespace weft::train {
 namespace {
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv);
+
+int run(int argc, char** argv) {
   endWithRetryOnSigterm();
   try {
-    return runRank(parseOptions(argc, argv));
+    const Options options = parseOptions(argc, argv);
+    if (options.ranks > 0) return tools::forkLocalRanks(options.ranks, argv, main);
+    return runRank(options);
   } catch (const Failure& failure) {
     fmt::print(stderr, "weft-train: {}\n", failure.what());
     return failure.code();
   }
 }
 
+int main(int argc, char** argv) {
+  return tools::runProgram("weft-train", [&]() { return run(argc, argv); });
+}
+
 }  // namespace
 }  // namespace weft::train
 
-int main(int argc, char** argv) {
-  return weft::tools::runProgram("weft-train", [&]() { return weft::train::main(argc, argv); });
-}
+int main(int argc, char** argv) { return weft::train::main(argc, argv); }

@@ -131,6 +131,34 @@ TEST(LocalRanks, EachRankKnowsWhoItIs) {
   EXPECT_EQ(secrets.size(), 1u);
 }
 
+TEST(ForkedLocalRanks, KnowWhoTheyAreAndWhatWasLoaded) {
+  const test::TemporaryFolder folder;
+  const std::string loaded = "loaded once";
+  char program[] = "test", flag[] = "--ranks", n[] = "3", other[] = "--other";
+  char* argv[] = {program, flag, n, other, nullptr};
+  const auto rank = [&](int count, char** words) {
+    std::ofstream(folder / std::getenv("WEFT_RANK"))
+        << count << words[1] << ' ' << std::getenv("WEFT_SIZE") << ' ' << loaded << '\n';
+    return 0;
+  };
+  ASSERT_EQ(forkLocalRanks(3, argv, rank), 0);
+  for (const char* file : {"0", "1", "2"}) {
+    std::string line;
+    std::getline(std::ifstream(folder / file) >> std::ws, line);
+    EXPECT_EQ(line, "2--other 3 loaded once");
+  }
+  EXPECT_EQ(std::getenv("WEFT_RANK"), nullptr) << "it is the ranks' alone";
+}
+
+TEST(ForkedLocalRanks, EndWithWhatTheirFunctionReturns) {
+  char program[] = "test";
+  char* argv[] = {program, nullptr};
+  const auto rank = [](int, char**) { return environmentInt("WEFT_RANK") == 1 ? 65 : 75; };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(forkLocalRanks(3, argv, rank), 65);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("rank 1 "), std::string::npos);
+}
+
 TEST(LocalRanks, TheFailureOfOneEndsAll) {
   const auto start = std::chrono::steady_clock::now();
   testing::internal::CaptureStderr();
