@@ -22,11 +22,11 @@ libfabric=$(ldconfig -p | sed -n 's/.*libfabric\.so\.1 .*=> //p' | head -1)
 
 case $form in
   short)
-    machine 850 -- wire contract wiring "pulls 1" "broken 1" "recovered 1" around \
+    machine 850 -- wire contract wiring "pulls 1" "broken 1" "recovered 1" "around short" \
       "collectives all_reduce,sendrecv 10K 10K"
     ;;
   full)
-    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "recovered 100" "crossed 10" "collectives all 0 1M"
+    machine 2400 -- wire contract wiring "pulls 100" "broken 100" "recovered 100" "around whole" "crossed 10" "collectives all 0 1M"
     machine 1200 -- "collectives all 10K 10K -d all -o all"
     [[ -z $libfabric ]] || machine 1200 --add "$libfabric" -- "mixed all 0 1M" "detour 4194304 1"
     machine 600 --fabric switch --ports 2 -- wire contract "collectives all 0 1M"
