@@ -63,9 +63,13 @@ TEST_F(HalfRuns, FollowFp32) {
   const Curve sharded = train(flags + "--params fp16 --shard zero3 --recompute");
   EXPECT_EQ(sharded.losses, fp16.losses);
   EXPECT_EQ(sharded.weights, fp16.weights);
-  const Curve parts =
-      train("--steps 25 --ranks 4 --batch 4 --grad-accum 2 --tensor 2 --pipeline 2 --params fp16");
-  EXPECT_LT(distance(fp32.losses, parts.losses), 0.005);
+  for (const char* cut : {"", "--sequence-parallel"}) {
+    const Curve parts =
+        train(fmt::format("--steps 25 --ranks 4 --batch 4 --grad-accum 2 --tensor 2 --pipeline 2 "
+                          "--params fp16 {}",
+                          cut));
+    EXPECT_LT(distance(fp32.losses, parts.losses), 0.005) << cut;
+  }
 }
 
 TEST_F(HalfRuns, OfOtherFamiliesFollowFp32) {

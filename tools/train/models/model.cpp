@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct Model::Torch {
   bool autocast;
   std::vector<Parameter> specification;  // of the whole model
   ModelPart part;
+  std::optional<TensorRanks> tensorRanks;
   Places places;
   std::vector<size_t> inWhole;                                       // which of them this rank has
   std::vector<Tensor> weights;                                       // its part of those
@@ -124,8 +126,10 @@ Model::Model(const ModelShape& shape, Compute compute, Element weights, Element 
     ofAll[own.inWhole[i]] = weight;
     torch_->weights.push_back(std::move(weight));
   }
-  const TensorGroup group = groups.tensor == nullptr ? TensorGroup() : TensorGroup(*groups.tensor);
-  if (groups.cutsPlaces && !group.isAlone()) torch_->places = Places(*groups.tensor);
+  if (groups.tensor != nullptr) torch_->tensorRanks.emplace(*groups.tensor);
+  std::optional<TensorRanks>& ranks = torch_->tensorRanks;
+  const TensorGroup group = ranks ? TensorGroup(*ranks) : TensorGroup();
+  if (groups.cutsPlaces && !group.isAlone()) torch_->places = Places(*ranks);
   torch_->network =
       makeNetwork({shape, group, torch_->places, torch_->part.stage, std::move(ofAll)});
   torch_->links = StageLinks(groups.before, groups.after);

@@ -58,7 +58,7 @@ Tensor Network::outputsOf(const Tensor& x, const LinearAt& where) const {
 }
 
 Tensor Network::outputsOfAll(const Tensor& x, const LinearAt& where) const {
-  return linear(parts_.group.toOutputs(x), where);
+  return parts_.group.outputsOf(x, at(where.weight), where.hasBias() ? at(where.bias) : Tensor());
 }
 
 Tensor Network::sumOf(const Tensor& x) const {
@@ -66,7 +66,7 @@ Tensor Network::sumOf(const Tensor& x) const {
 }
 
 Tensor Network::shared(size_t parameter) const {
-  return parts_.places.areCut() ? parts_.group.toOutputs(at(parameter)) : at(parameter);
+  return parts_.places.areCut() ? parts_.group.shared(at(parameter)) : at(parameter);
 }
 
 Tensor Network::dropOf(const Tensor& x, size_t layer, DropAt place) const {

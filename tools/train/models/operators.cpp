@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/models/operators.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
@@ -38,12 +39,11 @@ struct HalfLinear : Function<HalfLinear> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor gradient = wide(gradients[0]), x = wide(saved[0]);
-    const Tensor rows = gradient.reshape({-1, gradient.size(-1)});
+    const Tensor gradient = wide(gradients[0]);
     const bool hasBias = context->saved_data.at("bias").toBool();
-    return {half(at::matmul(gradient, wide(saved[1]))),
-            half(at::matmul(rows.t(), x.reshape({-1, x.size(-1)}))),
-            hasBias ? half(rows.sum(0)) : Tensor()};
+    return {gradientOfInput(gradient, saved[1], at::kHalf),
+            gradientOfWeight(gradient, saved[0], at::kHalf),
+            hasBias ? gradientOfBias(gradient, at::kHalf) : Tensor()};
   }
 };
 
@@ -135,6 +135,24 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (isHalf(x))
     return HalfLinear::apply(x, weight, bias.defined() ? c10::make_optional(bias) : c10::nullopt);
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
+}
+
+// Products are of the gradient's type, under autocast as well.
+Tensor gradientOfInput(const Tensor& gradient, const Tensor& weight, at::ScalarType type) {
+  return ops::matmul(gradient, weight.to(gradient.scalar_type())).to(type);
+}
+
+Tensor gradientOfWeight(const Tensor& gradient, const Tensor& x, at::ScalarType type) {
+  const Tensor rows = gradient.flatten(0, -2), inputs = x.to(gradient.scalar_type()).flatten(0, -2);
+  return ops::matmul(rows.t(), inputs).to(type);
+}
+
+Tensor gradientOfBias(const Tensor& gradient, at::ScalarType type) {
+  return gradient.flatten(0, -2).sum(at::IntArrayRef{0}, false, at::kFloat).to(type);
+}
+
+Tensor asFactor(const Tensor& x) {
+  return at::autocast::is_cpu_enabled() ? x.to(at::autocast::get_autocast_cpu_dtype()) : x;
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {

@@ -10,6 +10,14 @@ namespace weft::train::ops {
 
 // The bias may be undefined.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
+// Its three gradients, for those who put something between them, by the gradient of what it gave; in the types of the input
+// and of the weight. The input is as asFactor() had it.
+at::Tensor gradientOfInput(const at::Tensor& gradient, const at::Tensor& weight,
+                           at::ScalarType type);
+at::Tensor gradientOfWeight(const at::Tensor& gradient, const at::Tensor& x, at::ScalarType type);
+at::Tensor gradientOfBias(const at::Tensor& gradient, at::ScalarType type);
+// As a product takes it: under autocast a copy in its type.
+at::Tensor asFactor(const at::Tensor& x);
 // Of matrices with the same leading dimensions.
 at::Tensor matmul(const at::Tensor& a, const at::Tensor& b);
 // Over the last dimension.

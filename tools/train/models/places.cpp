@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/models/places.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
-#include <torch/csrc/autograd/custom_function.h>
-
+#include <utility>
 #include <vector>
 
-#include "tools/train/models/tensor_group.h"
+#include "tools/train/models/operators.h"
+#include "tools/train/models/ranks_in_context.h"
 
 namespace weft::train {
 namespace {
@@ -16,112 +13,98 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using Mode = TensorRanks::Mode;
 
 constexpr int64_t kPlaces = 1;  // the dimension
 
-Tensor gathered(const Tensor& x, int64_t dimension, Communicator& ranks) {
-  const Tensor in = x.contiguous();
-  std::vector<int64_t> shape = in.sizes().vec();
-  shape.insert(shape.begin(), ranks.size());
-  const Tensor out = at::empty(shape, in.options());
-  check(weftAllGather(in.data_ptr(), out.data_ptr(), static_cast<size_t>(in.numel()), typeOf(in),
-                      ranks, nullptr, nullptr),
-        ranks);
-  return out.movedim(0, dimension).flatten(dimension, dimension + 1);
+// Of what each rank has, [ranks, shape]: all along a dimension of the shape.
+Tensor inOneRow(const Tensor& byRank, int64_t dimension) {
+  return byRank.movedim(0, dimension).flatten(dimension, dimension + 1);
 }
 
-Tensor scattered(const Tensor& x, Communicator& ranks) {
+Tensor gathered(const Tensor& x, int64_t dimension, TensorRanks& ranks) {
+  return inOneRow(ranks.allGathered(x).wait(), dimension);
+}
+
+// For reduce-scatter, the other way round.
+Tensor byRank(const Tensor& x, const TensorRanks& ranks) {
   std::vector<int64_t> shape = x.sizes().vec();
   shape[kPlaces] /= ranks.size();
-  const Tensor out = at::empty(shape, x.options());
   shape.insert(shape.begin() + kPlaces, ranks.size());
-  const Tensor in = x.reshape(shape).movedim(kPlaces, 0).contiguous();
-  check(weftReduceScatter(in.data_ptr(), out.data_ptr(), static_cast<size_t>(out.numel()),
-                          typeOf(in), weftSum, ranks, nullptr, nullptr),
-        ranks);
-  return out;
+  return x.reshape(shape).movedim(kPlaces, 0);
 }
 
-Tensor ownOf(const Tensor& x, int64_t dimension, const Communicator& ranks) {
+Tensor ownOf(const Tensor& x, int64_t dimension, const TensorRanks& ranks) {
   const int64_t each = x.size(dimension) / ranks.size();
   return x.narrow(dimension, each * ranks.rank(), each);
 }
 
-// What a context of libtorch keeps of a communicator.
-int64_t addressOf(Communicator* ranks) { return reinterpret_cast<int64_t>(ranks); }
-Communicator& communicatorAt(int64_t number) { return *reinterpret_cast<Communicator*>(number); }
-Communicator& communicatorOf(AutogradContext& context) {
-  return communicatorAt(context.saved_data.at("ranks").toInt());
-}
-
 struct ProductOfPlaces : torch::autograd::Function<ProductOfPlaces> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
-                        int64_t ranks) {
+                        TensorRanks* ranks) {
     context->save_for_backward({x, weight});
-    context->saved_data["ranks"] = ranks;
-    return at::linear(gathered(x, kPlaces, communicatorAt(ranks)), weight);
+    keep(*context, ranks);
+    return ops::linear(gathered(x, kPlaces, *ranks), weight);
   }
 
-  // Under autocast products are of the gradient's type, and what comes of them of the type that x and weights have.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1], &gradient = gradients[0];
-    const auto type = gradient.scalar_type();
-    Communicator& ranks = communicatorOf(*context);
-    const Tensor ofX = at::matmul(gradient, weight.to(type)).to(x.scalar_type());
-    const Tensor inputs = gathered(x, kPlaces, ranks).to(type).flatten(0, 1);
-    const Tensor ofWeight = at::matmul(gradient.flatten(0, 1).t(), inputs);
-    return {scattered(ofX, ranks), ofWeight.to(weight.scalar_type()), Tensor()};
+    TensorRanks& ranks = ranksOf(*context);
+    auto inputs = ranks.allGathered(x, Mode::kBesideCompute);
+    const Tensor ofX = ops::gradientOfInput(gradient, weight, x.scalar_type());
+    const Tensor all = inOneRow(inputs.wait(), kPlaces);
+    auto sum = ranks.reduceScattered(byRank(ofX, ranks), Mode::kBesideCompute);
+    const Tensor ofWeight = ops::gradientOfWeight(gradient, all, weight.scalar_type());
+    return {sum.wait(), ofWeight, Tensor()};
   }
 };
 
 struct SumOfPlaces : torch::autograd::Function<SumOfPlaces> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, int64_t ranks) {
-    context->saved_data["ranks"] = ranks;
-    return scattered(x, communicatorAt(ranks));
+  static Tensor forward(AutogradContext* context, const Tensor& x, TensorRanks* ranks) {
+    keep(*context, ranks);
+    return ranks->reduceScattered(byRank(x, *ranks)).wait();
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {gathered(gradients[0], kPlaces, communicatorOf(*context)), Tensor()};
+    return {gathered(gradients[0], kPlaces, ranksOf(*context)), Tensor()};
   }
 };
 
 struct AllPlaces : torch::autograd::Function<AllPlaces> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, int64_t ranks) {
-    context->saved_data["ranks"] = ranks;
-    return gathered(x, kPlaces, communicatorAt(ranks));
+  static Tensor forward(AutogradContext* context, const Tensor& x, TensorRanks* ranks) {
+    keep(*context, ranks);
+    return gathered(x, kPlaces, *ranks);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {ownOf(gradients[0], kPlaces, communicatorOf(*context)), Tensor()};
+    return {ownOf(gradients[0], kPlaces, ranksOf(*context)), Tensor()};
   }
 };
 
 struct OwnPlaces : torch::autograd::Function<OwnPlaces> {
   static Tensor forward(AutogradContext* context, const Tensor& x, int64_t dimension,
-                        int64_t ranks) {
-    context->saved_data["ranks"] = ranks;
+                        TensorRanks* ranks) {
+    keep(*context, ranks);
     context->saved_data["dimension"] = dimension;
-    return ownOf(x, dimension, communicatorAt(ranks));
+    return ownOf(x, dimension, *ranks);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const int64_t dimension = context->saved_data.at("dimension").toInt();
-    return {gathered(gradients[0], dimension, communicatorOf(*context)), Tensor(), Tensor()};
+    return {gathered(gradients[0], dimension, ranksOf(*context)), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
 Tensor Places::productOf(const Tensor& x, const Tensor& weight) const {
-  return ProductOfPlaces::apply(x, weight, addressOf(ranks_));
+  return ProductOfPlaces::apply(x, weight, ranks_);
 }
 
-Tensor Places::sumOf(const Tensor& x) const { return SumOfPlaces::apply(x, addressOf(ranks_)); }
+Tensor Places::sumOf(const Tensor& x) const { return SumOfPlaces::apply(x, ranks_); }
 
-Tensor Places::all(const Tensor& x) const {
-  return areCut() ? AllPlaces::apply(x, addressOf(ranks_)) : x;
-}
+Tensor Places::all(const Tensor& x) const { return areCut() ? AllPlaces::apply(x, ranks_) : x; }
 
 Tensor Places::own(const Tensor& x, int64_t dimension) const {
-  return areCut() ? OwnPlaces::apply(x, dimension, addressOf(ranks_)) : x;
+  return areCut() ? OwnPlaces::apply(x, dimension, ranks_) : x;
 }
 
 }  // namespace weft::train

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "weft/weft.hpp"
+#include "tools/train/models/tensor_ranks.h"
 
 namespace weft::train {
 
@@ -14,7 +14,7 @@ class Places {
  public:
   Places() = default;  // all on this rank
   // Outlives this and all tensors that come of it.
-  explicit Places(Communicator& ranks) : ranks_(&ranks) {}
+  explicit Places(TensorRanks& ranks) : ranks_(&ranks) {}
 
   bool areCut() const { return ranks_ != nullptr; }
   // Of this rank, if all are so many.
@@ -23,7 +23,8 @@ class Places {
   int64_t before(int64_t own) const { return areCut() ? own * ranks_->rank() : 0; }
 
   // With a matrix [outputs, inputs] that is cut by its outputs: those of all places, of x at this rank's. Backward gathers x
-  // once more, so that nobody keeps it whole.
+  // once more, so that nobody keeps it whole, while it computes the gradient of x, whose sums then travel while it computes
+  // that of the matrix.
   at::Tensor productOf(const at::Tensor& x, const at::Tensor& weight) const;
   // After a layer that is cut by its inputs: the sum over the ranks of what each has of all places, at this rank's.
   at::Tensor sumOf(const at::Tensor& x) const;
@@ -33,7 +34,7 @@ class Places {
   at::Tensor own(const at::Tensor& x, int64_t dimension) const;
 
  private:
-  Communicator* ranks_ = nullptr;
+  TensorRanks* ranks_ = nullptr;
 };
 
 }  // namespace weft::train

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "tools/train/models/tensor_group.h"
+#include "tools/train/models/tensor_ranks.h"
 
 namespace weft::train {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/models/tensor_group.h"
 
-#include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/custom_function.h>
+#include "tools/train/models/operators.h"
+#include "tools/train/models/ranks_in_context.h"
 
 namespace weft::train {
 namespace {
@@ -11,35 +11,44 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-Tensor allReduced(const Tensor& x, weftRedOp_t op, weftComm_t ranks) {
-  const Tensor in = x.contiguous();
-  Tensor out = at::empty_like(in);
-  check(weftAllReduce(in.data_ptr(), out.data_ptr(), static_cast<size_t>(in.numel()), typeOf(in),
-                      op, ranks, nullptr, nullptr),
-        ranks);
-  return out;
-}
+struct SharedOutputs : torch::autograd::Function<SharedOutputs> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const c10::optional<Tensor>& bias, TensorRanks* ranks) {
+    const Tensor in = ops::asFactor(x);
+    context->save_for_backward({in, weight});
+    keep(*context, ranks);
+    context->saved_data["type"] = x.scalar_type();
+    context->saved_data["bias"] = bias.has_value();
+    return ops::linear(in, weight, bias.value_or(Tensor()));
+  }
 
-// What a context of libtorch keeps of a communicator.
-int64_t numberOf(weftComm_t ranks) { return reinterpret_cast<int64_t>(ranks); }
-weftComm_t ranksOf(AutogradContext& context) {
-  return reinterpret_cast<weftComm_t>(context.saved_data.at("ranks").toInt());
-}
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &gradient = gradients[0];
+    const Tensor ofX =
+        ops::gradientOfInput(gradient, weight, context->saved_data.at("type").toScalarType());
+    auto sum = ranksOf(*context).allReduced(ofX, weftSum, TensorRanks::Mode::kBesideCompute);
+    const Tensor ofWeight = ops::gradientOfWeight(gradient, x, weight.scalar_type());
+    const bool hasBias = context->saved_data.at("bias").toBool();
+    const Tensor ofBias = hasBias ? ops::gradientOfBias(gradient, weight.scalar_type()) : Tensor();
+    return {sum.wait(), ofWeight, ofBias, Tensor()};
+  }
+};
 
 // The two conjugate operators of section 3 of the paper.
 struct SumOfGradients : torch::autograd::Function<SumOfGradients> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, int64_t ranks) {
-    context->saved_data["ranks"] = ranks;
+  static Tensor forward(AutogradContext* context, const Tensor& x, TensorRanks* ranks) {
+    keep(*context, ranks);
     return x.view_as(x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {allReduced(gradients[0], weftSum, ranksOf(*context)), Tensor()};
+    return {ranksOf(*context).allReduced(gradients[0], weftSum).wait(), Tensor()};
   }
 };
 
 struct SumOfValues : torch::autograd::Function<SumOfValues> {
-  static Tensor forward(AutogradContext*, const Tensor& x, int64_t ranks) {
-    return allReduced(x, weftSum, reinterpret_cast<weftComm_t>(ranks));
+  static Tensor forward(AutogradContext*, const Tensor& x, TensorRanks* ranks) {
+    return ranks->allReduced(x, weftSum).wait();
   }
   static variable_list backward(AutogradContext*, const variable_list& gradients) {
     return {gradients[0], Tensor()};
@@ -48,25 +57,26 @@ struct SumOfValues : torch::autograd::Function<SumOfValues> {
 
 }  // namespace
 
-weftDataType_t typeOf(const Tensor& x) {
-  if (x.scalar_type() == at::kHalf) return weftFloat16;
-  return x.scalar_type() == at::kBFloat16 ? weftBfloat16 : weftFloat32;
-}
-
 TensorPart TensorGroup::part() const {
   return isAlone() ? TensorPart{} : TensorPart{ranks_->rank(), ranks_->size()};
 }
 
-Tensor TensorGroup::toOutputs(const Tensor& x) const {
-  return isAlone() ? x : SumOfGradients::apply(x, numberOf(*ranks_));
+Tensor TensorGroup::outputsOf(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+  if (isAlone()) return ops::linear(x, weight, bias);
+  const auto given = bias.defined() ? c10::make_optional(bias) : c10::nullopt;
+  return SharedOutputs::apply(x, weight, given, ranks_);
+}
+
+Tensor TensorGroup::shared(const Tensor& x) const {
+  return isAlone() ? x : SumOfGradients::apply(x, ranks_);
 }
 
 Tensor TensorGroup::sumOf(const Tensor& x) const {
-  return isAlone() ? x : SumOfValues::apply(x, numberOf(*ranks_));
+  return isAlone() ? x : SumOfValues::apply(x, ranks_);
 }
 
 Tensor TensorGroup::largestOf(const Tensor& x) const {
-  return isAlone() ? x.detach() : allReduced(x.detach(), weftMax, *ranks_);
+  return isAlone() ? x.detach() : ranks_->allReduced(x.detach(), weftMax).wait();
 }
 
 }  // namespace weft::train

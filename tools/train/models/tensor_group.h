@@ -6,8 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "tools/train/models/tensor_ranks.h"
 #include "tools/train/tensor_part.h"
-#include "weft/weft.hpp"
 
 namespace weft::train {
 
@@ -15,26 +15,26 @@ class TensorGroup {
  public:
   TensorGroup() = default;  // of this rank alone
   // Outlives this and all tensors that come of it.
-  explicit TensorGroup(Communicator& ranks) : ranks_(&ranks) {}
+  explicit TensorGroup(TensorRanks& ranks) : ranks_(&ranks) {}
 
   TensorPart part() const;
   bool isAlone() const { return ranks_ == nullptr || ranks_->size() == 1; }
 
   // Each collective, of a tensor of equal shape on all ranks.
-  // Before a layer that is cut by its outputs: the tensor itself, whose gradient is the sum of those
-  // that the ranks have.
-  at::Tensor toOutputs(const at::Tensor& x) const;
-  // After one that is cut by its inputs: the sum over the ranks, whose gradient goes to each of them
+  // What a layer that is cut by its outputs gives: this rank's share of them. The bias may be undefined. The gradient of x is
+  // the sum of those that the ranks have, which goes on while that of the weight is computed.
+  at::Tensor outputsOf(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) const;
+  // What all ranks have alike and use each for its own: the tensor itself, whose gradient is the sum of those that the ranks
+  // have.
+  at::Tensor shared(const at::Tensor& x) const;
+  // After a layer that is cut by its inputs: the sum over the ranks, whose gradient goes to each of them
   // as it is.
   at::Tensor sumOf(const at::Tensor& x) const;
   // The largest of each element; nothing is learned by it.
   at::Tensor largestOf(const at::Tensor& x) const;
 
  private:
-  Communicator* ranks_ = nullptr;
+  TensorRanks* ranks_ = nullptr;
 };
-
-// Of its elements, fp32, bf16 or fp16.
-weftDataType_t typeOf(const at::Tensor& x);
 
 }  // namespace weft::train
