@@ -30,8 +30,8 @@ void setComputeThreads(int threads) {
   at::set_num_threads(threads);
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);  // may be set once
   if (auto* set = find<void(int)>("openblas_set_num_threads")) set(threads);
-  // Activations are freed and allocated anew in every step. Keeping their memory saves the page
-  // faults.
+  // What these libraries free they allocate anew in every step: keeping it saves the page faults, as it does for large
+  // tensors (tensor_memory.h).
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }

@@ -19,6 +19,7 @@
 #include "tools/train/launched_scaling.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/libtorch_error.h"
+#include "tools/train/models/tensor_memory.h"
 #include "tools/train/parallel_groups.h"
 #include "tools/train/part_checkpoints.h"
 #include "tools/train/partition.h"
@@ -263,6 +264,7 @@ int train(Options options, Communicator& world, Communicator& team, Summary* sum
   const TrainingData data(options);
   const int threads = computeThreads(options, world);
   setComputeThreads(threads);
+  keepMemoryOfTensors();
   if (options.reproducible && actualComputeThreads() != threads) {
     throw Failure(Exit::kConfiguration,
                   fmt::format("--reproducible: the math libraries take {} of {} threads, and their "
