@@ -229,6 +229,14 @@ TEST(Options, VirtualStagesAreOfAPipelineAndItsBatchesTakeTurns) {
             commonSettings(forRanks(parse({"--pipeline=2", "--grad-accum=4"}), 4)));
 }
 
+TEST(Options, ARecipeMayHaveFlags) {
+  const Options gptj = parse({"--recipe=gptj-smp"});
+  EXPECT_TRUE(gptj.recompute);
+  EXPECT_EQ(gptj.params, Params::kFloat16);
+  EXPECT_EQ(gptj.tensor, 8);
+  EXPECT_NE(gptj.recipeNotes.find("--recompute --tensor 8"), std::string::npos) << gptj.recipeNotes;
+}
+
 TEST(Options, ARecipesPipelineIsWhatFits) {
   const Options whole = parse({"--recipe=neox-20b-trn1"});
   EXPECT_EQ(forRanks(whole, 32).pipeline, 4);

@@ -84,7 +84,7 @@ void applyRecipe(CLI::App& app, Options& options) {
     option.run_callback();
     if (name == "--tensor") options.tensorIsRecipes = true;
     if (name == "--pipeline") options.pipelineIsRecipes = true;
-    options.recipeNotes += fmt::format(" {} {}", name, value);
+    options.recipeNotes += " " + name + (value == Recipe::kFlag ? "" : " " + value);
   }
   options.recipeNotes += "; " + chosen.lacks;
 }

@@ -10,6 +10,8 @@
 namespace weft::train {
 
 struct Recipe {
+  static constexpr const char* kFlag = "true";  // the value of an option that has none
+
   std::string name;
   std::vector<std::pair<std::string, std::string>>
       settings;       // options and their values, each overridable

@@ -34,7 +34,7 @@ std::string chartOfRates(const ScalingPage& page) {
   const ScalingRounds& fewest = page.rows.front();
   const double single = spreadOf(fewest.together).median / fewest.ranks;
   Line together{"one training", {}, true}, independent{"no exchange", {}, true},
-      linear{"times the fewest", {}};
+      linear{"linear", {}};
   for (const ScalingRounds& row : page.rows) {
     const double ranks = row.ranks;
     together.points.push_back({ranks, spreadOf(row.together).median});
