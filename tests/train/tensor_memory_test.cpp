@@ -31,6 +31,15 @@ TEST(TensorMemory, OfLargeTensorsStaysForTheNextOfAboutTheirSize) {
   EXPECT_NE(memory.allocate(8 * kLarge).get(), place) << "it is in use";
 }
 
+TEST(TensorMemory, OfSizesThatVaryIsThatOfTheLargest) {
+  const TensorMemory memory;
+  for (size_t i = 1; i <= 100; ++i) {
+    const at::DataPtr next = memory.allocate(16 * kLarge + i * 1000);
+    std::memset(next.get(), 1, 16 * kLarge + i * 1000);
+  }
+  EXPECT_EQ(memory.keptBytes(), 18 * kLarge);
+}
+
 TEST(TensorMemory, OfSmallTensorsIsMallocs) {
   const TensorMemory memory;
   for (const size_t bytes : {size_t{0}, size_t{1}, kLarge - 1}) {

@@ -6,20 +6,25 @@
 #include <c10/util/Exception.h>
 #include <sys/mman.h>
 
+#include <bit>
 #include <new>
 
 namespace weft::train {
 namespace {
 
-// A tensor does not take a block that is larger by more than this share.
-constexpr std::size_t kMostWasted = 8;
+// Sizes that vary from step to step, as a batch has more or fewer masked words, find each other's blocks: eight of them
+// are distinct from one power of two to the next. What a block has too much is never touched.
+std::size_t roundedUp(std::size_t bytes) {
+  const std::size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
 
 }  // namespace
 
 TensorMemory::~TensorMemory() { giveBack(); }
 
 at::DataPtr TensorMemory::allocate(std::size_t bytes) const {
-  Block* const block = bytes < kLarge ? small(bytes) : large(bytes);
+  Block* const block = bytes < kLarge ? small(bytes) : large(roundedUp(bytes));
   return {block->data(), block->data(), &release, at::Device(at::DeviceType::CPU)};
 }
 
@@ -57,8 +62,8 @@ TensorMemory::Block* TensorMemory::large(std::size_t bytes) const {
 
 TensorMemory::Block* TensorMemory::kept(std::size_t bytes) const {
   const std::lock_guard lock(mutex_);
-  const auto found = kept_.lower_bound(bytes);
-  if (found == kept_.end() || found->first - bytes > bytes / kMostWasted) return nullptr;
+  const auto found = kept_.find(bytes);
+  if (found == kept_.end()) return nullptr;
   return kept_.extract(found).mapped();
 }
 
