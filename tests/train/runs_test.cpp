@@ -152,7 +152,7 @@ TEST_F(Runs, ActivationsInAFileGiveTheSameBits) {
     EXPECT_EQ(away.weights, kept.weights) << way;
     const auto json = nlohmann::json::parse(std::ifstream(folder_ / "json"));
     EXPECT_GT(json.at("offload_bytes"), 2 * 3 * 2 * 32 * 32 * 4 - 1) << "of a stage's blocks";
-    EXPECT_GT(json.at("peak_resident_bytes"), 1e8);
+    EXPECT_GT(json.at("peak_resident_bytes"), 3e7) << "libraries are shared, the rest is not";
   }
 }
 
