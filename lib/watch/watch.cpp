@@ -472,7 +472,8 @@ Status Watch::farDeath(const Needs& matters) const {
 
 Status Watch::lost(const Status& symptom) {
   const std::lock_guard lock(looking_);
-  const Clock::time_point until = Clock::now() + kDeathPatience;
+  const auto patience = std::chrono::duration_cast<milliseconds>(crowd() * kDeathPatience);
+  const Clock::time_point until = Clock::now() + patience;
   do {
     if (isBroken()) return declare(firstError());
     WEFT_TRY(lookForDead(true));
