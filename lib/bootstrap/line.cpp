@@ -80,8 +80,7 @@ Status Line::await(Deadline deadline, net::Message* message) {
 
 Status Line::heard() {
   net::Message message{};
-  const Status received = throughHub() ? await(Deadline::in(0), &message)
-                                       : stream_->awaitMessage(Deadline::in(0), &message);
+  const Status received = await(Deadline::in(0), &message);
   if (received.code() == Code::Timeout) return {};
   return read(received, message, net::MessageType::Error);
 }
