@@ -90,7 +90,8 @@ struct Range {
 
 // Not null where used; and either apart or exactly in place: send == recv + inPlace (a negative
 // offset where recv lies in send). `mayCoincide`: whether the collective has an in-place form.
-inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace, bool mayCoincide) {
+[[gnu::always_inline]] inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace,
+                                                  bool mayCoincide) {
   if (send.bytes != 0) WEFT_TRY(checkPointer(send.start, "sendbuff"));
   if (recv.bytes != 0) WEFT_TRY(checkPointer(recv.start, "recvbuff"));
   if (send.bytes == 0 || recv.bytes == 0) return {};

@@ -14,9 +14,28 @@ namespace {
 
 using schedule::Collective;
 
-// A collective's arguments, as the C call has them.
-struct Arguments {
-  Collective collective;
+// A collective's arguments, as the C call has them, and what they make. Made where it is used, by a
+// constructor: an aggregate would be cleared as a whole first, and a copy would load by sixteen bytes
+// what was just stored by eight, and wait for those stores. Each took a tenth of a short call.
+struct Request {
+  Request(Collective kind, const void* sendbuff, void* recvbuff, std::uint64_t many,
+          weftDataType_t dtype, weftComm_t handle, weftStream_t queue, const weftOpts_t* options,
+          weftRedOp_t redOp = weftSum, int rootRank = 0, const std::size_t* blocks = nullptr,
+          const std::size_t* places = nullptr)
+      : collective(kind),
+        in(sendbuff),
+        out(recvbuff),
+        count(many),
+        type(dtype),
+        comm(handle),
+        stream(queue),
+        opts(options),
+        op(redOp),
+        root(rootRank),
+        counts(blocks),
+        displs(places) {}
+
+  const Collective collective;
   const void* in;
   void* out;
   std::uint64_t count;
@@ -24,16 +43,10 @@ struct Arguments {
   weftComm_t comm;
   weftStream_t stream;
   const weftOpts_t* opts;
-  weftRedOp_t op = weftSum;
-  int root = 0;
-  const std::size_t* counts = nullptr;  // of the uneven forms
-  const std::size_t* displs = nullptr;
-};
-
-// And what they make. With a constructor, as an aggregate of both would be cleared as a whole and
-// then copied, which took a quarter of a short call.
-struct Request : Arguments {
-  explicit Request(const Arguments& arguments) : Arguments(arguments) {}
+  weftRedOp_t op;
+  int root;
+  const std::size_t* counts;  // of the uneven forms
+  const std::size_t* displs;
 
   plan::Call call;
   std::array<std::byte, 8> scalar = {};
@@ -76,19 +89,18 @@ Status runByTeam(comm::Communicator& comm, const Request& r, const Options& opti
              [&] { return runHere(comm, r, options); }});
 }
 
-// An entry point; `check` checks its kind of buffers and completes the call.
-template <class Check>
-weftResult_t run(const Check& check, const Arguments& arguments) noexcept {
-  return issueOn(arguments.comm, [&](comm::Communicator& comm) -> Status {
-    Request r(arguments);
+// An entry point; `kCheck` checks its kind of buffers and completes the call.
+template <Status (*kCheck)(comm::Communicator&, Request&)>
+weftResult_t run(Request&& r) noexcept {
+  return issueOn(r.comm, [&](comm::Communicator& comm) -> Status {
     r.call.collective = r.collective;
     r.call.count = r.count;
     r.call.root = r.root;
-    WEFT_TRY(check(comm, r));
+    WEFT_TRY(kCheck(comm, r));
     Options options;
     WEFT_TRY(readOptions(comm, r.opts, &options));
     r.call.reproducible = options.reproducible;
-    r.call.algorithm = options.algorithm;
+    if (!options.algorithm.empty()) r.call.algorithm = options.algorithm;
     if (comm.callers() != nullptr) return runByTeam(comm, r, options);
     if (r.stream || inGroup()) return defer(r, options);
     return runHere(comm, r, options);
@@ -97,7 +109,8 @@ weftResult_t run(const Check& check, const Arguments& arguments) noexcept {
 
 // Checks that hold for every collective with data; `blocks` is how many counts the larger buffer
 // holds.
-Status checkCommon(comm::Communicator& comm, Request& r, std::uint64_t blocks) {
+[[gnu::always_inline]] inline Status checkCommon(comm::Communicator& comm, Request& r,
+                                                 std::uint64_t blocks) {
   WEFT_TRY(checkType(r.type));
   WEFT_TRY(checkCount(r.count, blocks, r.type));
   r.call.type = static_cast<reduce::DType>(r.type);
@@ -163,6 +176,8 @@ Status checkUneven(comm::Communicator& comm, Request& r) {
                       gathers ? own : -own, true);
 }
 
+Status checkNothing(comm::Communicator&, Request&) { return {}; }
+
 TeamWords wordsOf(const engine::PairOp& pair) {
   return {[&pair] {
             return text(pair.isSend ? "send(" : "recv(", pair.count, ", ", reduce::name(pair.type),
@@ -197,73 +212,72 @@ using namespace weft::api;
 weftResult_t weftAllReduce(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                            weftRedOp_t op, weftComm_t comm, weftStream_t stream,
                            const weftOpts_t* opts) {
-  return run(checkVectors,
-             {Collective::AllReduce, sendbuff, recvbuff, count, type, comm, stream, opts, op});
+  return run<checkVectors>(
+      {Collective::AllReduce, sendbuff, recvbuff, count, type, comm, stream, opts, op});
 }
 
 weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                            int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkVectors, {Collective::Broadcast, sendbuff, recvbuff, count, type, comm, stream,
-                            opts, weftSum, root});
+  return run<checkVectors>(
+      {Collective::Broadcast, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
 }
 
 weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                         weftRedOp_t op, int root, weftComm_t comm, weftStream_t stream,
                         const weftOpts_t* opts) {
-  return run(checkVectors,
-             {Collective::Reduce, sendbuff, recvbuff, count, type, comm, stream, opts, op, root});
+  return run<checkVectors>(
+      {Collective::Reduce, sendbuff, recvbuff, count, type, comm, stream, opts, op, root});
 }
 
 weftResult_t weftAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
                            weftDataType_t type, weftComm_t comm, weftStream_t stream,
                            const weftOpts_t* opts) {
-  return run(checkBlocks,
-             {Collective::AllGather, sendbuff, recvbuff, sendcount, type, comm, stream, opts});
+  return run<checkBlocks>(
+      {Collective::AllGather, sendbuff, recvbuff, sendcount, type, comm, stream, opts});
 }
 
 weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
                                weftDataType_t type, weftRedOp_t op, weftComm_t comm,
                                weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkBlocks, {Collective::ReduceScatter, sendbuff, recvbuff, recvcount, type, comm,
-                           stream, opts, op});
+  return run<checkBlocks>(
+      {Collective::ReduceScatter, sendbuff, recvbuff, recvcount, type, comm, stream, opts, op});
 }
 
 weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                         int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkBlocks, {Collective::Gather, sendbuff, recvbuff, count, type, comm, stream, opts,
-                           weftSum, root});
+  return run<checkBlocks>(
+      {Collective::Gather, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
 }
 
 weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                          int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkBlocks, {Collective::Scatter, sendbuff, recvbuff, count, type, comm, stream, opts,
-                           weftSum, root});
+  return run<checkBlocks>(
+      {Collective::Scatter, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
 }
 
 weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                           weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkBlocks,
-             {Collective::AllToAll, sendbuff, recvbuff, count, type, comm, stream, opts});
+  return run<checkBlocks>(
+      {Collective::AllToAll, sendbuff, recvbuff, count, type, comm, stream, opts});
 }
 
 weftResult_t weftAllGatherV(const void* sendbuff, void* recvbuff, const size_t* counts,
                             const size_t* displs, weftDataType_t type, weftComm_t comm,
                             weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkUneven, {Collective::AllGather, sendbuff, recvbuff, 0, type, comm, stream, opts,
+  return run<checkUneven>({Collective::AllGather, sendbuff, recvbuff, 0, type, comm, stream, opts,
                            weftSum, 0, counts, displs});
 }
 
 weftResult_t weftReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* counts,
                                 const size_t* displs, weftDataType_t type, weftRedOp_t op,
                                 weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run(checkUneven, {Collective::ReduceScatter, sendbuff, recvbuff, 0, type, comm, stream,
+  return run<checkUneven>({Collective::ReduceScatter, sendbuff, recvbuff, 0, type, comm, stream,
                            opts, op, 0, counts, displs});
 }
 
 weftResult_t weftBarrier(weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  const auto checkNothing = [](auto&, Request&) { return weft::Status(); };
-  return run(checkNothing,
-             {Collective::Barrier, nullptr, nullptr, 0, weftUint8, comm, stream, opts});
+  return run<checkNothing>(
+      {Collective::Barrier, nullptr, nullptr, 0, weftUint8, comm, stream, opts});
 }
 
 weftResult_t weftSend(const void* sendbuff, size_t count, weftDataType_t type, int peer,

@@ -7,9 +7,11 @@
 #include <atomic>
 
 namespace weft::api {
-namespace {
 
-std::atomic<std::uint32_t> forks{0};
+constinit std::atomic<std::uint32_t> forks{0};
+constinit thread_local LatestCall latestCall;
+
+namespace {
 
 // Registered when the library is loaded.
 [[maybe_unused]] const int forkHandler =
@@ -31,13 +33,6 @@ Status& lastError() {
   return *toldAtEnd;
 }
 
-// The communicator of this thread's latest call, if it names one, and again if that call failed.
-struct LatestCall {
-  weftComm_t on = nullptr;
-  weftComm_t failedOn = nullptr;
-};
-constinit thread_local LatestCall latest;
-
 template <class Handles>
 Status unknownHandle(Handles& handles, const void* handle, const char* what) {
   if (handles.isParents(handle))
@@ -58,21 +53,13 @@ Status share(Handles& handles, const void* handle, const char* what, std::shared
 
 }  // namespace
 
-std::uint32_t forkCount() { return forks.load(std::memory_order_relaxed); }
-
-CommHandles& commHandles() { return processWide<CommHandles>(); }
 StreamHandles& streamHandles() { return processWide<StreamHandles>(); }
 EventHandles& eventHandles() { return processWide<EventHandles>(); }
-
-CommHandles::Pin beginCallOn(weftComm_t handle) {
-  latest = {.on = handle};
-  return commHandles().find(handle);
-}
 
 Status noSuchComm(weftComm_t handle) { return unknownHandle(commHandles(), handle, "comm"); }
 
 Status shareComm(weftComm_t handle, std::shared_ptr<comm::Communicator>* comm) {
-  latest.on = handle;
+  latestCall.on = handle;
   return share(commHandles(), handle, "comm", comm);
 }
 Status shareStream(weftStream_t handle, std::shared_ptr<engine::WorkStream>* stream) {
@@ -82,11 +69,11 @@ Status shareEvent(weftEvent_t handle, std::shared_ptr<engine::WorkEvent>* event)
   return share(eventHandles(), handle, "event", event);
 }
 
-void beginCall() { latest = {}; }
+void beginCall() { latestCall = {}; }
 
 weftResult_t report(const Status& status) {
   lastError() = status;
-  latest.failedOn = latest.on;
+  latestCall.failedOn = latestCall.on;
   return resultOf(status);
 }
 
@@ -95,7 +82,7 @@ weftResult_t resultOf(const Status& status) {
                                          : static_cast<weftResult_t>(status.code());
 }
 
-bool hasJustFailedOn(weftComm_t comm) { return comm != nullptr && latest.failedOn == comm; }
+bool hasJustFailedOn(weftComm_t comm) { return comm != nullptr && latestCall.failedOn == comm; }
 
 const Status& lastErrorOfThread() { return lastError(); }
 

@@ -21,7 +21,7 @@ namespace weft::api {
 using CommHandles = Handles<comm::Communicator, 0x57>;
 using StreamHandles = Handles<engine::WorkStream, 0x58>;
 using EventHandles = Handles<engine::WorkEvent, 0x59>;
-CommHandles& commHandles();
+inline CommHandles& commHandles() { return processWide<CommHandles>(); }
 StreamHandles& streamHandles();
 EventHandles& eventHandles();
 
@@ -36,8 +36,18 @@ void dropRegistrations(const comm::Communicator& comm);
 
 // A call of this thread begins; shareComm notes its communicator.
 void beginCall();
+// The communicator of this thread's latest call, if it names one, and again if that call failed. In the
+// first TLS block, so that reading it costs no call.
+struct LatestCall {
+  weftComm_t on = nullptr;
+  weftComm_t failedOn = nullptr;
+};
+extern constinit thread_local LatestCall latestCall [[gnu::tls_model("initial-exec")]];
 // One on a communicator; none if there is none such, and then why.
-CommHandles::Pin beginCallOn(weftComm_t handle);
+[[gnu::always_inline]] inline CommHandles::Pin beginCallOn(weftComm_t handle) {
+  latestCall = {.on = handle};
+  return commHandles().find(handle);
+}
 Status noSuchComm(weftComm_t handle);
 // The code as the C API knows it.
 weftResult_t resultOf(const Status& status);

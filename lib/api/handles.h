@@ -17,7 +17,8 @@ namespace weft::api {
 
 // How many forks lie between this process and the first one: what was made before a fork belongs to
 // the parent.
-std::uint32_t forkCount();
+extern std::atomic<std::uint32_t> forks;
+inline std::uint32_t forkCount() { return forks.load(std::memory_order_relaxed); }
 
 // What callers hold instead of pointers: a number that says which table, which place and which
 // generation, so that a null, foreign, destroyed or made-up handle is an error and never a crash.

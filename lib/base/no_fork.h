@@ -29,13 +29,17 @@ class ForkSafeMutex {
 // The T of this process, by `make` when it is first asked for. Never destroyed: other threads and
 // atexit handlers may use it until the very end.
 template <class T, class Make>
-T& processWide(Make make) {
-  static constinit std::atomic<T*> known{nullptr};
-  if (T* const one = known.load(std::memory_order_acquire)) return *one;
+[[gnu::noinline]] T& makeProcessWide(std::atomic<T*>& known, Make& make) {
   const NoFork noFork;
   static T& one = *new T(make());
   known.store(&one, std::memory_order_release);
   return one;
+}
+template <class T, class Make>
+T& processWide(Make make) {
+  static constinit std::atomic<T*> known{nullptr};
+  if (T* const one = known.load(std::memory_order_acquire)) return *one;
+  return makeProcessWide(known, make);
 }
 template <class T>
 T& processWide() {

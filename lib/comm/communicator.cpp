@@ -79,7 +79,7 @@ Status Communicator::repair(int timeoutMs) {
 
 // An exception on this rank alone would leave its peers waiting: it fails the call on all.
 template <class Body>
-Status Communicator::failingAll(Body&& body) {
+inline Status Communicator::failingAll(Body&& body) {
   try {
     return body();
   } catch (...) {
@@ -87,13 +87,13 @@ Status Communicator::failingAll(Body&& body) {
   }
 }
 
-Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int timeoutMs,
-                            const char* label) {
+inline Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int timeoutMs,
+                                   const char* label) {
   return failingAll([&] { return launchOrThrow(call, launch, timeoutMs, label); });
 }
 
 // Before a collective is entered.
-Status Communicator::beginCall(int timeoutMs) {
+inline Status Communicator::beginCall(int timeoutMs) {
   if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
   Core& core = *core_;
   if (core.watch.calls() < core.failedUpTo && WEFT_MARK("a call failed before recovery")) {
@@ -103,8 +103,8 @@ Status Communicator::beginCall(int timeoutMs) {
   return {};
 }
 
-Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
-                                   const char* label) {
+inline Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch,
+                                          int timeoutMs, const char* label) {
   WEFT_TRY(beginCall(timeoutMs));
   Core& core = *core_;
   WEFT_TRY(core.plans.find(call, &launch->plan));
@@ -112,15 +112,28 @@ Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launc
   core.watch.enter(*launch->plan, timeoutMs, label);
   // A rank that has failed in the meantime relies on nobody touching its buffers.
   if (core.watch.isBroken()) return core.watch.settle(core.watch.firstError());
-  MovedBuffers moved(*core.parts.transport);
-  if (launch->plan->opening != 0) moved.use(plan::extentsOf(call, rank_, ranks_), launch);
   plan::Trial* const trial = core.plans.trial();
-  const Status ran =
-      trial == nullptr ? runObserved(core, *launch) : runTimed(core, *launch, *trial);
-  if (ran.ok()) moved.finish();
-  if (launch->plan->otherwise && ran.ok()) core.plans.learn(!core.executor.refused());
+  const Status ran = launch->plan->opening != 0 ? runOpening(core, call, launch, trial)
+                                                : runPlan(core, *launch, trial);
   WEFT_TRY(core.watch.settle(ran));
   return trial != nullptr && trial->isDue() ? judge(core, *trial, timeoutMs) : Status();
+}
+
+// One whose ranks reach each other's buffers, so registered ones where the heap has them.
+Status Communicator::runOpening(Core& core, const plan::Call& call, engine::Launch* launch,
+                                plan::Trial* trial) {
+  MovedBuffers moved(*core.parts.transport);
+  moved.use(plan::extentsOf(call, rank_, ranks_), launch);
+  const Status ran = runPlan(core, *launch, trial);
+  if (!ran.ok()) return ran;
+  moved.finish();
+  if (launch->plan->otherwise) core.plans.learn(!core.executor.refused());
+  return {};
+}
+
+inline Status Communicator::runPlan(Core& core, const engine::Launch& launch,
+                                    plan::Trial* trial) const {
+  return trial == nullptr ? runObserved(core, launch) : runTimed(core, launch, *trial);
 }
 
 Status Communicator::runTimed(Core& core, const engine::Launch& launch, plan::Trial& trial) const {
@@ -147,7 +160,7 @@ Status Communicator::judge(Core& core, plan::Trial& trial, int timeoutMs) {
 }
 
 // Rank 0's calibration is that of all, so rank 0 doubts it.
-Status Communicator::runObserved(Core& core, const engine::Launch& launch) const {
+inline Status Communicator::runObserved(Core& core, const engine::Launch& launch) const {
   const bool isForeseen = launch.plan->expected.leastNs > 0;
   if (rank_ != 0 || !isForeseen || !core.expectation.isDue()) return core.executor.run(launch);
   const double start = nowNs();

@@ -113,14 +113,17 @@ class alignas(base::kCacheAligned) Communicator {
   };
   // Both complete *launch.
   Status launch(const plan::Call& call, engine::Launch* launch, int timeoutMs, const char* label);
-  Status launchOrThrow(const plan::Call& call, engine::Launch* launch, int timeoutMs,
-                       const char* label);
+  [[gnu::always_inline]] Status launchOrThrow(const plan::Call& call, engine::Launch* launch,
+                                              int timeoutMs, const char* label);
   Status runPairs(const Operation& operation, const char* label);
   Status exchange(const Operation& operation, const char* label);
-  Status beginCall(int timeoutMs);
+  [[gnu::always_inline]] Status beginCall(int timeoutMs);
+  Status runOpening(Core& core, const plan::Call& call, engine::Launch* launch, plan::Trial* trial);
+  [[gnu::always_inline]] Status runPlan(Core& core, const engine::Launch& launch,
+                                        plan::Trial* trial) const;
   template <class Body>
-  Status failingAll(Body&& body);
-  Status runObserved(Core& core, const engine::Launch& launch) const;
+  [[gnu::always_inline]] Status failingAll(Body&& body);
+  [[gnu::always_inline]] Status runObserved(Core& core, const engine::Launch& launch) const;
   Status runTimed(Core& core, const engine::Launch& launch, plan::Trial& trial) const;
   Status judge(Core& core, plan::Trial& trial, int timeoutMs);
   Status explain(const plan::Call& call, std::string* line, plan::Decision* decision);

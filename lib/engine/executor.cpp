@@ -46,6 +46,8 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
   for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
     controls_.push_back(transport.control(r));
     toldTo_.push_back(transport.isMirrored(r) ? 0 : kNoNeed);
+    if (r != rank && controls_[r] != nullptr && !transport.isMirrored(r))
+      onlookers_.push_back({controls_[r], r});
   }
   own_.control().completed.store(completed_, std::memory_order_release);
   transport_.releaseProgress();  // until the first run
@@ -55,46 +57,61 @@ Status Executor::run(const Launch& launch) {
   std::optional<transport::ProgressOwnership> ownership;  // nobody else makes it elsewhere
   if (progress_.polls()) ownership.emplace(transport_);
   const TeamCompute::Run run(compute_, *launch.plan, launch.epilogue);
-  const Status status = runEither(launch);
-  return status.ok() ? status : progress_.abandon(status);
-}
-
-Status Executor::runEither(const Launch& launch) {
   launch_ = &launch;
-  refused_ = false;
-  entry_ = peers_.enter(*launch.plan, launch.in, launch.out);
-  WEFT_TRY(runPlan(*launch.plan, launch));
-  ranOther_ = std::exchange(refused_, false);
-  if (!ranOther_) return {};
-  const plan::Plan& otherwise = *launch.plan->otherwise;
-  entry_ = peers_.enter(otherwise, launch.in, launch.out);
-  return runPlan(otherwise, launch);
+  const plan::Plan* plan = launch.plan;
+  Status status = runPlan(*plan, launch);
+  for (; refused_ && status.ok(); status = runPlan(*plan, launch)) plan = plan->otherwise.get();
+  ranOther_ = plan != launch.plan;
+  if (!status.ok()) [[unlikely]]
+    return progress_.abandon(std::move(status));
+  return status;
 }
 
 Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   WEFT_TRY(footprint_.cover(plan));
   plan_ = &plan;
+  refused_ = false;
+  entry_ = peers_.enter(plan, launch.in, launch.out);
   progress_.begin();
+  WEFT_TRY(plan.segments == 1 ? runOne(launch) : runLanes(launch));
+  return progress_.polls() ? drain() : Status();
+}
+
+// One segment: there is no other lane to turn to.
+inline Status Executor::runOne(const Launch& launch) {
+  Lane& lane = open(++lastEpoch_, launch, 0);
+  for (;;) {
+    const Step step = advance(lane);
+    if (step == Step::Broken) return std::exchange(broken_, {});
+    if (progress_.polls()) WEFT_TRY(poll());
+    if (!lane.active) return {};
+    WEFT_TRY(step == Step::Moved ? progress_.moved() : progress_.idle(*this));
+  }
+}
+
+Status Executor::runLanes(const Launch& launch) {
   const std::uint64_t first = lastEpoch_ + 1;
   std::uint64_t opened = first, closed = first;  // the next of each
-  lastEpoch_ += plan.segments;
+  lastEpoch_ += plan_->segments;
   while (closed <= lastEpoch_) {
     bool moved = false;
     for (std::uint64_t e = closed; e <= lastEpoch_ && e < closed + lanesInFlight_; ++e) {
-      if (e == opened) open(opened++, launch, e - first);
+      if (e == opened) (void)open(opened++, launch, e - first);
       if (!laneOf(e).active) continue;
       const Step step = advance(laneOf(e));
       if (step == Step::Broken) return std::exchange(broken_, {});
       moved = moved || step != Step::Blocked;
     }
     while (closed < opened && !laneOf(closed).active) ++closed;
-    if (progress_.polls()) {
-      tellWriters();
-      WEFT_TRY(progress_.poll([this](std::uint64_t cookie) { forget(cookie); }));
-    }
+    if (progress_.polls()) WEFT_TRY(poll());
     WEFT_TRY(moved ? progress_.moved() : progress_.idle(*this));
   }
-  return progress_.polls() ? drain() : Status();
+  return {};
+}
+
+Status Executor::poll() {
+  tellWriters();
+  return progress_.poll([this](std::uint64_t cookie) { forget(cookie); });
 }
 
 Status Executor::drain() {
@@ -110,24 +127,36 @@ void Executor::tellWriters() {
   }
 }
 
-void Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
+Executor::Lane& Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
   const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
   const std::uint64_t shift = segment * plan_->segmentBytes;
-  const std::uint64_t ofLane = arena_ + index * layout_.arenaBytes;
-  const std::uint64_t stages = std::min<std::uint64_t>(plan_->depth, layout_.ringStages);
-  const std::uint64_t landing =
-      plan_->inRing ? ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes : ofLane;
+  std::byte* const arena = own_.base() + arena_ + index * layout_.arenaBytes;
   // By Base. An absent buffer is never touched; its shifted address is never formed.
-  laneOf(epoch) = {
-      .epoch = epoch,
-      .shift = shift,
-      .index = index,
-      .active = true,
-      .landing = landing,
-      .published = plan_->inRing ? landing : published_ + index * layout_.publishedBytes(),
-      .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
-               launch.out ? launch.out + shift : nullptr, own_.base() + ofLane,
-               reinterpret_cast<std::byte*>(arrivalsOf(epoch)), own_.base() + landing}};
+  Lane& lane = laneOf(epoch);
+  lane = {.epoch = epoch,
+          .shift = shift,
+          .index = index,
+          .active = true,
+          .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
+                   launch.out ? launch.out + shift : nullptr, arena,
+                   reinterpret_cast<std::byte*>(arrivalsOf(epoch)),
+                   plan_->inRing ? stageOf(epoch) : arena}};
+  return lane;
+}
+
+// Room for the messages of a short rooted call, in the arena of the rings.
+std::byte* Executor::stageOf(std::uint64_t epoch) const {
+  const std::uint64_t stages = std::min<std::uint64_t>(plan_->depth, layout_.ringStages);
+  return own_.base() + ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes;
+}
+
+std::uint64_t Executor::landingOf(const Lane& lane) const {
+  return static_cast<std::uint64_t>(lane.base[static_cast<unsigned>(plan::Base::Ring)] -
+                                    own_.base());
+}
+
+std::uint64_t Executor::publishedOf(const Lane& lane) const {
+  return plan_->inRing ? landingOf(lane) : published_ + lane.index * layout_.publishedBytes();
 }
 
 transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
@@ -138,13 +167,14 @@ transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
 // Runs the lane until an op must wait.
 Executor::Step Executor::advance(Lane& lane) {
   const std::uint32_t before = lane.next;
-  const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
+  const plan::BoundOp* const ops = plan_->ops.data();
+  const plan::BoundOp* const end = ops + plan_->ops.size();
   if (trace_ != nullptr) comeTo(lane);
-  while (lane.next < end) {
-    const Step step = runOp(lane, plan_->ops[lane.next]);
+  for (const plan::BoundOp* op = ops + before; op != end; op = ops + lane.next) {
+    const Step step = runOp(lane, *op);
     if (step == Step::Broken) return step;
     if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
-    if (trace_ != nullptr) trace(lane, plan_->ops[lane.next]);
+    if (trace_ != nullptr) trace(lane, *op);
     ++lane.next;
     if (lane.next <= plan_->opening && openBuffers(lane) == Step::Broken) return Step::Broken;
   }
@@ -251,7 +281,7 @@ transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) co
   put.src = at(lane, op.src);
   put.bytes = length(lane, op);
   if (op.kind == plan::BoundOp::Kind::Put) {
-    put.target = lane.landing + op.dst.offset;
+    put.target = landingOf(lane) + op.dst.offset;
   } else if (op.kind == plan::BoundOp::Kind::PutDirect) {
     std::uint64_t address = 0;
     std::memcpy(&address, arrivalAt(lane, op.clearToSend).inlined, sizeof(address));
@@ -322,7 +352,7 @@ Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
   if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
   transport::Put put = messageOf(lane, op);
   if (put.direct && !copyAhead(&put)) return Step::Broken;
-  if (!put.direct) (void)copyByTeam(&put, put.bytes);
+  if (!put.direct && compute_.work().hasTeam()) (void)copyByTeam(&put, put.bytes);
   switch (transport_.put(put)) {
     case transport::PutResult::Pending:
       ++lane.pending;
@@ -360,12 +390,12 @@ bool Executor::isPlainCopy(const plan::BoundOp& op) {
 
 const std::byte* Executor::source(const Lane& lane, const plan::Place& place) const {
   if (place.base != plan::Base::Published) return at(lane, place);
-  return transport_.mapped(place.peer) + lane.published + place.offset;
+  return transport_.mapped(place.peer) + publishedOf(lane) + place.offset;
 }
 
 std::byte* Executor::target(const Lane& lane, const plan::Place& place) const {
   if (place.base != plan::Base::Published) return at(lane, place);
-  return own_.base() + lane.published + place.offset;
+  return own_.base() + publishedOf(lane) + place.offset;
 }
 
 Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
@@ -377,8 +407,13 @@ Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
     copyBytes(target(lane, op.dst), source(lane, op.src), bytes);
     return Step::Moved;
   }
-  const Compute::Frame frame{*plan_,     lane.base,     launch_->scalar, launch_->epilogue,
-                             lane.shift, lane.published};
+  return computeByPieces(lane, op, bytes);
+}
+
+Executor::Step Executor::computeByPieces(const Lane& lane, const plan::BoundOp& op,
+                                         std::uint64_t bytes) {
+  const Compute::Frame frame{*plan_,     lane.base,        launch_->scalar, launch_->epilogue,
+                             lane.shift, publishedOf(lane)};
   if (op.crossings != 0) {
     if (!mayTouchPeers()) return Step::Broken;
     count(op.crossings * bytes);
@@ -405,10 +440,9 @@ void Executor::close(Lane& lane) {
   if (completed_ == before) return;
   own_.control().completed.store(completed_, std::memory_order_release);
   transport::Sleepers sleepers;
-  for (std::uint32_t r = 0; r < layout_.ranks; ++r) {
-    const bool reads = r != rank_ && controls_[r] && toldTo_[r] == kNoNeed;
-    if (reads && sleepers.include(*controls_[r])) transport_.wake(r);
-  }
+  for (const Onlooker& onlooker : onlookers_)
+    if (sleepers.include(*onlooker.page)) [[unlikely]]
+      transport_.wake(onlooker.rank);
 }
 
 // Could the lane do something now?

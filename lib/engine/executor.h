@@ -72,16 +72,16 @@ class Executor {
     bool active = false;
     std::uint64_t since = 0;  // where ops are traced: when this lane came to op `tried`, in ns
     std::uint32_t tried = 0;
-    std::uint64_t landing = 0;    // from where on, in a peer's window, puts count their targets
-    std::uint64_t published = 0;  // and those of Base::Published
-    std::byte* base[5] = {};      // by Base, shifted; the peers' are in peers_
+    std::byte* base[5] = {};  // by Base, shifted; the peers' are in peers_
   };
 
-  Status runEither(const Launch& launch);
   Status runPlan(const plan::Plan& plan, const Launch& launch);
+  [[gnu::always_inline]] Status runOne(const Launch& launch);
+  Status runLanes(const Launch& launch);
+  Status poll();
   Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);
-  void open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
+  Lane& open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
   Status drain();
   Step advance(Lane& lane);
   void comeTo(Lane& lane) const;
@@ -99,11 +99,16 @@ class Executor {
   const std::byte* source(const Lane& lane, const plan::Place& place) const;
   std::byte* target(const Lane& lane, const plan::Place& place) const;
   Step compute(const Lane& lane, const plan::BoundOp& op);
+  Step computeByPieces(const Lane& lane, const plan::BoundOp& op, std::uint64_t bytes);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool mayPublish(std::uint64_t epoch);
   // Whom the op waits for, if it does.
   std::uint32_t peerOf(const Lane& lane, const plan::BoundOp& op) const;
   transport::ArrivalSlot* arrivalsOf(std::uint64_t epoch) const;
+  std::byte* stageOf(std::uint64_t epoch) const;
+  // From where on, in all windows, puts count their targets, and what is published its places.
+  std::uint64_t landingOf(const Lane& lane) const;
+  std::uint64_t publishedOf(const Lane& lane) const;
   bool arrived(const Lane& lane, const plan::BoundOp& wait) const {
     return transport::epochOf(arrivalAt(lane, wait.arrival).flag.load(std::memory_order_acquire)) ==
            lane.epoch;
@@ -147,6 +152,12 @@ class Executor {
   Progress progress_;
   base::CacheAlignedVector<std::uint64_t> completedBy_;  // by rank: known to be complete there
   std::vector<transport::ControlPage*> controls_;
+  // Who may sleep until this rank's page tells that it has completed something.
+  struct Onlooker {
+    transport::ControlPage* page;
+    std::uint32_t rank;
+  };
+  std::vector<Onlooker> onlookers_;
   // By rank: what it knows to be complete here; kNoNeed if it can read this rank's page.
   static constexpr std::uint64_t kNoNeed = ~std::uint64_t{0};
   base::CacheAlignedVector<std::uint64_t> toldTo_;

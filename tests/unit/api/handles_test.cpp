@@ -9,10 +9,7 @@
 
 namespace weft::api {
 
-namespace {
-std::uint32_t forks = 0;
-}
-std::uint32_t forkCount() { return forks; }
+std::atomic<std::uint32_t> forks{0};
 
 namespace {
 
