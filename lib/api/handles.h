@@ -72,7 +72,7 @@ class Handles {
   }
 
   // None if there is no such object (any more).
-  Pin find(const void* handle) {
+  [[gnu::always_inline]] Pin find(const void* handle) {
     Slot& slot = slots_[placeOf(handle)];
     Pin pin = pinned(slot);
     if (!holds(slot, handle) || slot.forks != forkCount()) pin = Pin();

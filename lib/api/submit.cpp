@@ -238,33 +238,6 @@ Status runGroup(std::vector<Pending> pending) {
   return runTicketed(std::move(pending), tickets);
 }
 
-// The turn of a call that runs on the thread that issues it.
-class OwnTurn {
- public:
-  explicit OwnTurn(engine::Turns& turns) : turns_(turns), ticket_(turns.take()) {}
-  ~OwnTurn() {
-    turns_.doneWhileIssuing(ticket_);
-    turns_.endIssue();
-  }
-  OwnTurn(const OwnTurn&) = delete;
-  OwnTurn& operator=(const OwnTurn&) = delete;
-
-  bool hasCome() const { return turns_.isTurn(ticket_); }
-  std::uint64_t ticket() const { return ticket_; }
-
- private:
-  engine::Turns& turns_;
-  const std::uint64_t ticket_;
-};
-
-// *timeoutMs becomes what is left of it.
-Status awaitOwnTurn(comm::Communicator& comm, const OwnTurn& turn, int* timeoutMs) {
-  const Deadline deadline = Deadline::in(*timeoutMs);
-  WEFT_TRY(failingAll(comm, [&] { return awaitTurn(comm, turn.ticket(), deadline); }));
-  *timeoutMs = deadline.pollTimeoutMs();
-  return {};
-}
-
 Status createAll(const std::vector<Creation>& creations) {
   bool began = false;
   const auto create = [&](std::size_t i) {
@@ -305,12 +278,11 @@ Status groupEnd() {
   return status.ok() ? ran : status;
 }
 
-Status runNow(comm::Communicator& comm, const plan::Call& call, const void* in, void* out,
-              const void* scalar, int timeoutMs, const char* label) {
-  if (!comm.turns().beginIssue()) return refusal(comm);
-  const OwnTurn turn(comm.turns());
-  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(comm, turn, &timeoutMs));
-  return comm.run(call, in, out, scalar, timeoutMs, label);
+Status awaitOwnTurn(comm::Communicator& comm, const OwnTurn& turn, int* timeoutMs) {
+  const Deadline deadline = Deadline::in(*timeoutMs);
+  WEFT_TRY(failingAll(comm, [&] { return awaitTurn(comm, turn.ticket(), deadline); }));
+  *timeoutMs = deadline.pollTimeoutMs();
+  return {};
 }
 
 Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call) {

@@ -36,9 +36,37 @@ Status groupStart();
 // Runs what was collected since the outermost start; the first error.
 Status groupEnd();
 
+// The turn of a call that runs on the thread that issues it.
+class OwnTurn {
+ public:
+  explicit OwnTurn(engine::Turns& turns) : turns_(turns), ticket_(turns.take()) {}
+  ~OwnTurn() {
+    turns_.doneWhileIssuing(ticket_);
+    turns_.endIssue();
+  }
+  OwnTurn(const OwnTurn&) = delete;
+  OwnTurn& operator=(const OwnTurn&) = delete;
+
+  bool hasCome() const { return turns_.isTurn(ticket_); }
+  std::uint64_t ticket() const { return ticket_; }
+
+ private:
+  engine::Turns& turns_;
+  const std::uint64_t ticket_;
+};
+
+// Waits for it; *timeoutMs becomes what is left.
+Status awaitOwnTurn(comm::Communicator& comm, const OwnTurn& turn, int* timeoutMs);
+
 // Runs the call on this thread, in turn. The hot path: no allocation.
-Status runNow(comm::Communicator& comm, const plan::Call& call, const void* in, void* out,
-              const void* scalar, int timeoutMs, const char* label);
+[[gnu::always_inline]] inline Status runNow(comm::Communicator& comm, const plan::Call& call,
+                                            const void* in, void* out, const void* scalar,
+                                            int timeoutMs, const char* label) {
+  if (!comm.turns().beginIssue()) return refusal(comm);
+  const OwnTurn turn(comm.turns());
+  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(comm, turn, &timeoutMs));
+  return comm.run(call, in, out, scalar, timeoutMs, label);
+}
 
 // Runs `call` on this thread when all calls that were issued before it are done.
 Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call);

@@ -112,7 +112,8 @@ class alignas(base::kCacheAligned) Communicator {
     bool live;
   };
   // Both complete *launch.
-  Status launch(const plan::Call& call, engine::Launch* launch, int timeoutMs, const char* label);
+  [[gnu::always_inline]] Status launch(const plan::Call& call, engine::Launch* launch,
+                                       int timeoutMs, const char* label);
   [[gnu::always_inline]] Status launchOrThrow(const plan::Call& call, engine::Launch* launch,
                                               int timeoutMs, const char* label);
   Status runPairs(const Operation& operation, const char* label);

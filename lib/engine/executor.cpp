@@ -58,16 +58,19 @@ Status Executor::run(const Launch& launch) {
   if (progress_.polls()) ownership.emplace(transport_);
   const TeamCompute::Run run(compute_, *launch.plan, launch.epilogue);
   launch_ = &launch;
-  const plan::Plan* plan = launch.plan;
-  Status status = runPlan(*plan, launch);
-  for (; refused_ && status.ok(); status = runPlan(*plan, launch)) plan = plan->otherwise.get();
+  const plan::Plan* plan = nullptr;
+  Status status;
+  do {
+    plan = plan == nullptr ? launch.plan : plan->otherwise.get();
+    status = runPlan(*plan, launch);
+  } while (refused_ && status.ok());
   ranOther_ = plan != launch.plan;
   if (!status.ok()) [[unlikely]]
     return progress_.abandon(std::move(status));
   return status;
 }
 
-Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
+inline Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   WEFT_TRY(footprint_.cover(plan));
   plan_ = &plan;
   refused_ = false;

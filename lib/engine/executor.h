@@ -75,7 +75,7 @@ class Executor {
     std::byte* base[5] = {};  // by Base, shifted; the peers' are in peers_
   };
 
-  Status runPlan(const plan::Plan& plan, const Launch& launch);
+  [[gnu::always_inline]] Status runPlan(const plan::Plan& plan, const Launch& launch);
   [[gnu::always_inline]] Status runOne(const Launch& launch);
   Status runLanes(const Launch& launch);
   Status poll();

@@ -121,6 +121,15 @@ Status PlanCache::make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out
   return {};
 }
 
+// Another call than the last one.
+Status PlanCache::look(const Call& call) {
+  last_ = nullptr;
+  Bucket& bucket = buckets_[bucketOf(call)];
+  if (bucket.empty() || !bucket.front()->isOf(call)) WEFT_TRY(bringToFront(call, bucket));
+  last_ = bucket.front().get();
+  return {};
+}
+
 Status PlanCache::bringToFront(const Call& call, Bucket& bucket) {
   const auto known = std::ranges::find_if(
       bucket, [&](const std::unique_ptr<Entry>& entry) { return entry->isOf(call); });

@@ -35,9 +35,8 @@ class PlanCache {
 
   // The plan stays valid until the next find(). The call's spans and name are copied.
   Status find(const Call& call, const Plan** plan) {
-    Bucket& bucket = buckets_[bucketOf(call)];
-    if (bucket.empty() || !bucket.front()->isOf(call)) WEFT_TRY(bringToFront(call, bucket));
-    Entry& found = *bucket.front();
+    if (last_ == nullptr || !last_->isOf(call)) WEFT_TRY(look(call));
+    Entry& found = *last_;
     found.used = ++finds_;
     *plan = found.plan.get();
     asked_ = found.asking;
@@ -107,6 +106,7 @@ class PlanCache {
   bool mayBeKind(const Call& call) const;
   Kind* knownKind(const Call& call) const;
   Kind* newKind(const Call& call, std::vector<Form> forms);
+  Status look(const Call& call);
   Status bringToFront(const Call& call, Bucket& bucket);
   Status make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out);
   void makeRoom(std::size_t bytes);
@@ -114,6 +114,7 @@ class PlanCache {
   Tuning tuning_;
   BindTarget target_;
   std::array<Bucket, kBuckets> buckets_;
+  Entry* last_ = nullptr;  // found
   // By call, not of its entry: ranks' plans differ in size, so entries may make room on some ranks
   // and not on others. Kinds of calls that share one ask together.
   std::array<Asking, kAskings> askings_;
