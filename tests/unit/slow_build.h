@@ -6,9 +6,10 @@
 
 namespace weft::test {
 
-// Is this a build whose tests sweep less: with a sanitizer, or not optimized?
+// Is this a build whose tests sweep less: with a sanitizer, or with a library that is not optimized (a release's is, its
+// tests are not)?
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
 inline constexpr bool kSlowBuild = true;
 #else
 inline constexpr bool kSlowBuild = false;
