@@ -54,6 +54,7 @@ class RateFlow {
 };
 
 using Set = std::vector<std::uint32_t>;  // of ranks
+using Family = std::vector<Set>;         // disjoint ones
 
 // What comes into disjoint sets of ranks, and what they need of it.
 class Families {
@@ -66,7 +67,7 @@ class Families {
   }
 
   // A port's rate counts once, whichever of them use it.
-  double rateOf(const std::vector<Set>& family) const {
+  double rateOf(const Family& family) const {
     std::vector<std::uint32_t> setOf(graph_.ranks, kNone);
     std::vector<bool> counted(graph_.ports.size(), false);
     const auto roots = std::ranges::count(isRoot_, true);
@@ -86,10 +87,10 @@ class Families {
     return needed > 0 ? in / needed : kUnlimitedRate;
   }
 
-  // Each rank by itself, the ranks of each port, and of each node, one by one; and what cables join.
+  // From each rank by itself, the ranks of each port, and of each node, one by one, and what cables join.
   double least() const {
     double rate = kUnlimitedRate;
-    std::vector<std::vector<Set>> families;
+    std::vector<Family> families;
     for (std::uint32_t r = 0; r < graph_.ranks; ++r) families.push_back({{r}});
     for (const Graph::Port& port : graph_.ports) families.push_back(singles(port.ranks));
     std::vector<Set> nodes;
@@ -101,20 +102,60 @@ class Families {
       families.push_back(singles(node));
       families.push_back(joinedByLinks(node));
     }
-    for (const std::vector<Set>& family : families) rate = std::min(rate, rateOf(family));
+    for (Family& family : families) rate = std::min(rate, descend(std::move(family)));
     return rate;
   }
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
 
-  static std::vector<Set> singles(const Set& ranks) {
-    std::vector<Set> family;
+  // What a family says, or one that comes from it by joining sets and leaving some out, as long as that
+  // says less.
+  double descend(Family family) const {
+    double rate = kUnlimitedRate;
+    while (rateOf(family) < rate * (1 - 1e-9)) {
+      rate = rateOf(family);
+      if (!sharesPort(family)) break;
+      const std::vector<Family> others = nextTo(family);
+      family =
+          *std::ranges::min_element(others, {}, [&](const Family& one) { return rateOf(one); });
+    }
+    return rate;
+  }
+  static std::vector<Family> nextTo(const Family& family) {
+    std::vector<Family> all;
+    for (std::size_t a = 0; a < family.size(); ++a) {
+      Family others = family;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(a));
+      for (std::size_t b = a; b < others.size(); ++b) {
+        Family joined = others;
+        joined[b].insert(joined[b].end(), family[a].begin(), family[a].end());
+        all.push_back(std::move(joined));
+      }
+      all.push_back(std::move(others));
+    }
+    return all;
+  }
+  // Else single cuts say all.
+  bool sharesPort(const Family& family) const {
+    std::vector<std::uint32_t> setOf(graph_.ports.size(), kNone);
+    for (std::uint32_t i = 0; i < family.size(); ++i)
+      for (const std::uint32_t rank : family[i]) {
+        if (portOf_[rank] == kNone) continue;
+        std::uint32_t& set = setOf[portOf_[rank]];
+        if (set != kNone && set != i) return true;
+        set = i;
+      }
+    return false;
+  }
+
+  static Family singles(const Set& ranks) {
+    Family family;
     for (const std::uint32_t rank : ranks) family.push_back({rank});
     return family;
   }
 
-  std::vector<Set> joinedByLinks(const Set& ranks) const {
+  Family joinedByLinks(const Set& ranks) const {
     std::vector<std::uint32_t> first(graph_.ranks);
     std::iota(first.begin(), first.end(), 0u);
     for (bool changed = true; changed;) {
@@ -127,7 +168,7 @@ class Families {
     }
     std::map<std::uint32_t, Set> sets;
     for (const std::uint32_t rank : ranks) sets[first[rank]].push_back(rank);
-    std::vector<Set> family;
+    Family family;
     for (auto& [name, set] : sets) family.push_back(std::move(set));
     return family;
   }

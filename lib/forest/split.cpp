@@ -113,11 +113,43 @@ void shiftRest(const Graph& graph, bool inside, UnitGraph* units) {
     }
 }
 
+bool mayJoin(const UnitGraph& units, std::uint32_t from, std::uint32_t to) {
+  return from != to && !units.isLinked(from, to);
+}
+
+// One part from one rank and one into another, which the switch never joins, take the places of those of
+// some pair that it does join.
+bool exchange(std::uint32_t from, std::uint32_t to, UnitGraph* units) {
+  for (std::uint32_t a = 0; a < units->ranks(); ++a)
+    for (std::uint32_t b = 0; b < units->ranks(); ++b) {
+      if (!mayJoin(*units, a, b) || units->between(a, b) == 0) continue;
+      if (!mayJoin(*units, from, b) || !mayJoin(*units, a, to)) continue;
+      const auto swap = [&](Units part) {
+        units->shift(a, b, -part);
+        units->shift(from, b, part);
+        units->shift(a, to, part);
+      };
+      swap(1);
+      if (units->isEnough()) return true;
+      swap(-1);
+    }
+  return false;
+}
+
+// What is left over where only forbidden pairs are.
+void exchangeRest(UnitGraph* units) {
+  for (std::uint32_t to = 0; to < units->ranks(); ++to)
+    for (std::uint32_t from = 0; from < units->ranks() && units->into(to) > 0; ++from)
+      while (units->outOf(from) > 0 && units->into(to) > 0 && exchange(from, to, units)) {
+      }
+}
+
 }  // namespace
 
 bool splitSwitch(const Graph& graph, UnitGraph* units) {
   shiftAll(Pattern(graph, *units).make(), units);
   for (const bool inside : {false, true}) shiftRest(graph, inside, units);
+  exchangeRest(units);
   units->dropSwitch();
   return units->isEnough();
 }

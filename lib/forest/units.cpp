@@ -60,43 +60,44 @@ bool UnitGraph::isEnough() {
   return true;
 }
 
-// Across the cut that was found, inside the ports that have ranks on both sides of it. What leaves the
-// switch counts if that is before the cut, else what enters it.
+// Across the cut that was found, inside the ports that have ranks on both sides of it. What enters the
+// switch counts if that is behind the cut, else what leaves it. A part from each rank to each: more would
+// swing back and forth.
 bool UnitGraph::moveShares(Units lacking) {
   const bool gets = flow_.isBeforeCut(core_);
+  const std::vector<std::uint32_t>& edges = gets ? in_ : out_;
   Units moved = 0;
   for (const Graph::Port& port : graph_.ports)
     for (const std::uint32_t from : port.ranks)
       for (const std::uint32_t to : port.ranks) {
         if (flow_.isBeforeCut(from) != gets || flow_.isBeforeCut(to) == gets) continue;
-        const Units units = std::min(lacking - moved, outOf(from));
-        for (std::vector<std::uint32_t>* const edges : {&out_, &in_}) {
-          add(&(*edges)[from], -units);
-          add(&(*edges)[to], units);
-        }
-        moved += units;
+        if (moved == lacking || flow_.capacity(edges[from]) == 0) continue;
+        add(edges[from], -1);
+        add(edges[to], 1);
+        ++moved;
       }
   return moved > 0;
 }
 
 bool UnitGraph::settleShares() {
-  for (std::uint32_t tries = 0; tries <= 2 * ranks_; ++tries) {
+  constexpr std::uint32_t kTriesOfARank = 20;
+  for (std::uint32_t tries = 0; tries <= kTriesOfARank * ranks_; ++tries) {
     if (isEnough()) return true;
     if (!moveShares(total_ - found_)) return false;
   }
   return false;
 }
 
-void UnitGraph::add(std::uint32_t* edge, Units units) {
-  flow_.setCapacity(*edge, flow_.capacity(*edge) + units);
+void UnitGraph::add(std::uint32_t edge, Units units) {
+  flow_.setCapacity(edge, flow_.capacity(edge) + units);
 }
 
 void UnitGraph::shift(std::uint32_t from, std::uint32_t to, Units units) {
   std::uint32_t& edge = pair_[from * ranks_ + to];
   if (edge == kNone) edge = flow_.addEdge(from, to, 0);
-  add(&edge, units);
-  add(&out_[from], -units);
-  add(&in_[to], -units);
+  add(edge, units);
+  add(out_[from], -units);
+  add(in_[to], -units);
 }
 
 void UnitGraph::dropSwitch() {

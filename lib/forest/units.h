@@ -49,7 +49,7 @@ class UnitGraph {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
-  void add(std::uint32_t* edge, Units units);
+  void add(std::uint32_t edge, Units units);
   bool moveShares(Units lacking);
 
   const Graph& graph_;

@@ -64,6 +64,22 @@ TEST(Rate, APortCopiesNothing) {
   EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 4), 2);
 }
 
+// A thin link joins a port's ranks, which neither single ranks nor what links join tell: 0 and 1 need two
+// blocks, 2 needs three, over the port and what the link carries both ways.
+Graph withThinLink() {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 0, 1};
+  graph.links = {{0, 1, 100, 0}, {1, 0, 100, 0}, {1, 2, 1, 0}, {2, 1, 1, 0}};
+  graph.ports = {{{0, 1, 2}, 12, 0}, {{3}, 24, 0}};
+  return graph;
+}
+
+TEST(Rate, OfSetsThatShareAPort) {
+  const Graph graph = withThinLink();
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 4), 14.0 / 5);
+}
+
 TEST(Rate, IsNoneWhereARankIsCutOff) {
   Graph graph = ring(4, 10);
   std::erase_if(graph.links, [](const Graph::Link& link) { return link.to == 2; });
@@ -137,6 +153,32 @@ TEST(Grow, TreesOfAnyGraphFit) {
       EXPECT_EQ(forest.order.size(), forest.rounds * forest.trees.size() * forest.ranks);
     }
   }
+}
+
+// Shares of a port go to who lacks them, as far as it takes.
+TEST(Grow, IsOptimalWhereRanksOfAPortAreUnlike) {
+  const Graph graph = withThinLink();
+  Forest forest;
+  ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
+  EXPECT_LE(forest.lost(), 0.005);
+  expectTrees(forest);
+  expectCarried(graph, forest);
+}
+
+// What the switch brings last may be left to ranks that a cable joins, which never use it: then others
+// change partners with them.
+TEST(Grow, IsOptimalWhereCablesKeepRanksFromTheSwitch) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 0, 1, 1, 1};
+  graph.links = {{3, 4, 6.25, 0}, {4, 3, 6.25, 0}, {4, 5, 6.25, 0}, {5, 4, 6.25, 0}};
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank)
+    graph.ports.push_back({{rank}, rank == 2 ? 25.0 : 50.0, 0});
+  Forest forest;
+  ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
+  EXPECT_LE(forest.lost(), 0.005);
+  expectTrees(forest);
+  expectCarried(graph, forest);
 }
 
 // Where all is alike, rounding costs nothing.

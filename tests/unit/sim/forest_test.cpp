@@ -126,6 +126,7 @@ TEST(Forest, OfRandomFabrics) {
     if (!planted.isConnected()) continue;
     expectProved(&planted, ("random " + std::to_string(seed)).c_str());
     std::printf("fabric %u: %.1f %% lost", seed, 100 * planted.trees().lost());
+    EXPECT_LE(planted.trees().lost(), 0.01);
     for (const schedule::Collective c : {AllGather, ReduceScatter}) {
       shares.push_back(planted.share(c, test::kSlowBuild ? 16 : 256));
       std::printf(", %s %.1f %%", schedule::nameOf(c), 100 * shares.back());
