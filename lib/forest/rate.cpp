@@ -108,6 +108,7 @@ class Families {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
+  static constexpr std::size_t kMostSets = 32;  // to be joined: it takes their number cubed
 
   // What a family says, or one that comes from it by joining sets and leaving some out, as long as that
   // says less.
@@ -115,7 +116,7 @@ class Families {
     double rate = kUnlimitedRate;
     while (rateOf(family) < rate * (1 - 1e-9)) {
       rate = rateOf(family);
-      if (!sharesPort(family)) break;
+      if (!sharesPort(family) || family.size() > kMostSets) break;
       const std::vector<Family> others = nextTo(family);
       family =
           *std::ranges::min_element(others, {}, [&](const Family& one) { return rateOf(one); });
