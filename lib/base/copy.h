@@ -22,7 +22,7 @@ inline std::size_t pieceOfCopy(const void* to, const void* from) {
 }
 
 inline void copyBytes(void* to, const void* from, std::size_t bytes) {
-  if (to == from) return;
+  if (to == from || bytes == 0) return;
   if (bytes <= kShortCopy) {
     std::memcpy(to, from, bytes);
     return;

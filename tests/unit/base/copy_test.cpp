@@ -44,6 +44,13 @@ TEST_F(Copy, MovesEveryByteWhereverBuffersLie) {
       expectCopies(above, bytes);
 }
 
+TEST_F(Copy, OfNothingAsksForNoBuffers) {
+  std::byte one{7};
+  copyBytes(&one, nullptr, 0);
+  copyBytes(nullptr, &one, 0);
+  EXPECT_EQ(one, std::byte{7});
+}
+
 // glibc takes `rep movsb` from 2 KiB on at the earliest.
 TEST_F(Copy, IsInShortPiecesWhereTheTargetIsALittleAbove) {
   const std::vector<std::byte> memory(3 * kPage);
