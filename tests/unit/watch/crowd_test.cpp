@@ -6,21 +6,21 @@
 
 #include <cstdlib>
 
-namespace {
-double loadOfTest = 0;  // below 0: unknown
-}
+#include "tests/unit/watch/load_of_test.h"
+
+double weft::watch::loadOfTest = 0;
 
 // Of this program, as tests say.
 extern "C" [[gnu::visibility("default")]] int getloadavg(double* load, int) noexcept {
-  *load = loadOfTest;
-  return loadOfTest < 0 ? -1 : 1;
+  *load = weft::watch::loadOfTest * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return weft::watch::loadOfTest < 0 ? -1 : 1;
 }
 
 namespace weft::watch {
 namespace {
 
-double crowdAt(double loadOfCore) {
-  loadOfTest = loadOfCore * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+double crowdAt(double load) {
+  loadOfTest = load;
   return crowd();
 }
 

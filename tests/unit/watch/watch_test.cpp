@@ -7,21 +7,25 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "plan/call.h"
 #include "plan/plan.h"
 #include "tests/unit/still_transport.h"
+#include "tests/unit/watch/load_of_test.h"
 #include "tests/unit/watch/nobody_remote.h"
 
 namespace {
 time_t secondsAhead = 0;
-}
+std::optional<timespec> stoppedAt;
+}  // namespace
 
 // Of this program, whose clock tests put forward.
 extern "C" [[gnu::visibility("default")]] int clock_gettime(clockid_t clock,
                                                             timespec* now) noexcept {
   const auto failed = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  if (stoppedAt) *now = *stoppedAt;
   now->tv_sec += secondsAhead;
   return failed;
 }
@@ -142,6 +146,41 @@ std::string saidAfterTenSeconds(std::uint64_t calls) {
   EXPECT_TRUE(watch.trouble(1).ok());
   secondsAhead = 0;
   return testing::internal::GetCapturedStderr();
+}
+
+// The news of rank 1's death comes with the `looks`-th look for it; with each a hundredth of a second goes by.
+class LateNews final : public NobodyRemote {
+ public:
+  explicit LateNews(int looks) : left_(looks) {}
+  Status ended(std::uint32_t rank) const override {
+    if (rank != 1) return {};
+    stoppedAt->tv_nsec += 10000000;
+    return --left_ > 0 ? Status() : Status::error(Code::RemoteError, "rank 1 died");
+  }
+
+ private:
+  mutable int left_;
+};
+
+// A rank that had left on hearing of a death was named in its place, by one that heard of it a little later.
+TEST(Watch, WhoLosesALinkWaitsForNewsOfADeathAsLongAsTheMachineIsCrowded) {
+  const Status cut = Status::error({.code = Code::RemoteError, .who = kNames[1], .what = "cut"});
+  const auto said = [&](double load, int looks) {
+    Pages transport;
+    LateNews remote(looks);
+    Watch watch(transport, 0, kNames, "w", &remote);
+    plan::Plan plan;
+    watch.enter(plan, 60000, nullptr);
+    loadOfTest = load;
+    stoppedAt = timespec{1000, 0};
+    const Status status = watch.lost(cut);
+    stoppedAt.reset();
+    return status;
+  };
+  EXPECT_NE(said(0.5, 5).message().find("rank 1 died"), std::string::npos);
+  EXPECT_EQ(said(0.5, 50).code(), Code::LinkLost);
+  EXPECT_NE(said(8, 50).message().find("rank 1 died"), std::string::npos);
+  EXPECT_EQ(said(8, 90).code(), Code::LinkLost);
 }
 
 TEST(Watch, WhoHasComeIsNotBlamedForALongCall) {
