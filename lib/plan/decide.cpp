@@ -132,7 +132,7 @@ bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const T
 // The model's choice, what it finds nearly as cheap, and the other way to store results.
 std::vector<Form> formsOf(const Ways& ways, const Way& chosen, const Call& call,
                           const Tuning& tuning) {
-  constexpr double kNear = 4;
+  constexpr double kNear = 8;
   std::vector<const Way*> near;
   for (const Way& way : ways) {
     const bool mayRun = chosen.isShared() && !chosen.candidate.isDirect()
