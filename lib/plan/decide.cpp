@@ -129,7 +129,8 @@ bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const T
   return bytes * kNear >= least && bytes <= least * kNear;
 }
 
-// The model's choice, what it finds nearly as cheap, and the other way to store results.
+// The model's choice, what it does not find far dearer, and the other way to store results. A calibration may
+// be of another state of the machine: one was seen that made copies by the kernel five times too dear.
 std::vector<Form> formsOf(const Ways& ways, const Way& chosen, const Call& call,
                           const Tuning& tuning) {
   constexpr double kNear = 8;

@@ -22,7 +22,7 @@ struct Tuning {
   bool shares = false;               // memory from weftMemAlloc can be reached by loads and stores
   bool sharesAll = false;            // all memory can
   bool maps = false;                 // ranks read each other's windows
-  bool tries = false;                // calls may try forms that the model finds nearly as cheap
+  bool tries = false;                // calls may try forms beside the model's choice
   CostParameters costs;
   std::optional<std::uint64_t> oneShotMax;   // bytes; up to here everybody sends everything
   std::optional<std::uint64_t> directMin;    // of a block; from here on it is put into Out itself

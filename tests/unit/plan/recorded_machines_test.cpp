@@ -4,6 +4,7 @@
 // quickest there, or one within 10 %.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -135,6 +136,22 @@ TEST(RecordedMachines, TheModelTakesWhatWasQuickestThere) {
   expectBest("zen4", kZen4);
   expectBest("zen5", kZen5);
   expectBest("emerald_rapids", pointsOf("emerald_rapids"), 16, 11);
+}
+
+// A calibration may come from another state of the machine: what it makes dearer by less than eight times is tried.
+TEST(RecordedMachines, WhatWasQuickestIsTriedThoughItIsThoughtDear) {
+  Tuning tuning = tuningOf("zen4_apart", 2);
+  tuning.tries = true;
+  Call call;
+  call.collective = AllGather;
+  call.type = reduce::DType::F32;
+  call.count = 32 << 10;  // 128 KiB of each
+  Decision decision;
+  ASSERT_TRUE(decide(call, tuning, &decision).ok());
+  const auto isQuickest = [&](const Form& form) {
+    return nameOf(form, call, tuning) == "mesh:direct";
+  };
+  EXPECT_TRUE(std::ranges::any_of(decision.forms, isQuickest));
 }
 
 // On Zen 4 stores past the caches made an all-gather and an all-reduce of 1 MiB in shared buffers
