@@ -16,7 +16,7 @@ using schedule::Collective;
 
 // A collective's arguments, as the C call has them, and what they make. Made where it is used, by a
 // constructor: an aggregate would be cleared as a whole first, and a copy would load by sixteen bytes
-// what was just stored by eight, and wait for those stores. Each took a tenth of a short call.
+// what was just stored by eight, and wait for those stores.
 struct Request {
   Request(Collective kind, const void* sendbuff, void* recvbuff, std::uint64_t many,
           weftDataType_t dtype, weftComm_t handle, weftStream_t queue, const weftOpts_t* options,

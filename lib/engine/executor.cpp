@@ -99,7 +99,7 @@ Status Executor::runLanes(const Launch& launch) {
   while (closed <= lastEpoch_) {
     bool moved = false;
     for (std::uint64_t e = closed; e <= lastEpoch_ && e < closed + lanesInFlight_; ++e) {
-      if (e == opened) (void)open(opened++, launch, e - first);
+      if (e == opened) open(opened++, launch, e - first);
       if (!laneOf(e).active) continue;
       const Step step = advance(laneOf(e));
       if (step == Step::Broken) return std::exchange(broken_, {});
@@ -170,14 +170,13 @@ transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
 // Runs the lane until an op must wait.
 Executor::Step Executor::advance(Lane& lane) {
   const std::uint32_t before = lane.next;
-  const plan::BoundOp* const ops = plan_->ops.data();
-  const plan::BoundOp* const end = ops + plan_->ops.size();
+  const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
   if (trace_ != nullptr) comeTo(lane);
-  for (const plan::BoundOp* op = ops + before; op != end; op = ops + lane.next) {
-    const Step step = runOp(lane, *op);
+  while (lane.next < end) {
+    const Step step = runOp(lane, plan_->ops[lane.next]);
     if (step == Step::Broken) return step;
     if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
-    if (trace_ != nullptr) trace(lane, *op);
+    if (trace_ != nullptr) trace(lane, plan_->ops[lane.next]);
     ++lane.next;
     if (lane.next <= plan_->opening && openBuffers(lane) == Step::Broken) return Step::Broken;
   }

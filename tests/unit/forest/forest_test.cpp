@@ -155,15 +155,16 @@ TEST(Grow, TreesOfAnyGraphFit) {
   }
 }
 
-// Shares of a port go to who lacks them, as far as it takes.
-TEST(Grow, IsOptimalWhereRanksOfAPortAreUnlike) {
-  const Graph graph = withThinLink();
+void expectOptimal(const Graph& graph) {
   Forest forest;
   ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
   EXPECT_LE(forest.lost(), 0.005);
   expectTrees(forest);
   expectCarried(graph, forest);
 }
+
+// Shares of a port go to who lacks them, as far as it takes.
+TEST(Grow, IsOptimalWhereRanksOfAPortAreUnlike) { expectOptimal(withThinLink()); }
 
 // What the switch brings last may be left to ranks that a cable joins, which never use it: then others
 // change partners with them.
@@ -174,11 +175,7 @@ TEST(Grow, IsOptimalWhereCablesKeepRanksFromTheSwitch) {
   graph.links = {{3, 4, 6.25, 0}, {4, 3, 6.25, 0}, {4, 5, 6.25, 0}, {5, 4, 6.25, 0}};
   for (std::uint32_t rank = 0; rank < graph.ranks; ++rank)
     graph.ports.push_back({{rank}, rank == 2 ? 25.0 : 50.0, 0});
-  Forest forest;
-  ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
-  EXPECT_LE(forest.lost(), 0.005);
-  expectTrees(forest);
-  expectCarried(graph, forest);
+  expectOptimal(graph);
 }
 
 // Where all is alike, rounding costs nothing.
