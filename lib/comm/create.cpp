@@ -335,20 +335,11 @@ Status limitStaging(const transport::TransportSetup& setup, Core::Parts* parts) 
   costs.longStagingBytes = isAuto && !costs.hasLinks() ? 2 * costs.stagingBytes : 0;
   const std::size_t maxPut = parts->target.maxPut;
   if (maxPut < setup.layout.arenaBytes / setup.ranks) costs.arenaBytes = maxPut * setup.ranks;
-  parts->target = {.rank = setup.rank,
-                   .ranks = setup.ranks,
-                   .arrivalSlots = setup.layout.arrivalSlots,
-                   .dense = setup.layout.dense,
-                   .pairArrivalSlots = setup.layout.pairArrivalSlots,
-                   .ring = parts->target.ring,
-                   .ringStages = setup.layout.ringStages,
-                   .ringDepth = ringDepth(setup.layout, costs.cores),
-                   .ringBytes = setup.layout.ringBytes,
-                   .budget = {.arenaBytes = setup.layout.arenaBytes,
-                              .stagingBytes = costs.stagingBytes,
-                              .longStagingBytes = costs.longStagingBytes},
-                   .maxPut = maxPut,
-                   .streamMin = plan::streamMin(setup.ranks, costs)};
+  plan::BindTarget target = targetFor(parts->tuning, setup.layout);
+  target.rank = setup.rank;
+  target.ring = parts->target.ring;
+  target.maxPut = maxPut;
+  parts->target = target;
   return {};
 }
 

@@ -52,12 +52,12 @@ Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost
                        bits, " bits; fix: fewer ranks in one communicator");
 }
 
-}  // namespace
-
 std::uint32_t ringDepth(const transport::WindowLayout& layout, std::uint32_t cores) {
   return cores < layout.ranks ? layout.ringStages
                               : std::min(layout.ringStages, transport::kRingStages);
 }
+
+}  // namespace
 
 std::int64_t stagingKbInHost(const tune::Machine& machine) {
   constexpr double kMost = kArenaBytes, kLeast = kMost / 8;
@@ -86,6 +86,22 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
   if (tuning.links != nullptr)
     layout->arenaBytes = std::max(layout->arenaBytes, ranks * kArenaBytesOfLink);
   return checkNumbers(ranks, std::uint64_t{transport::kMaxLanes} * perPeer + ofPairs, oneHost);
+}
+
+plan::BindTarget targetFor(const plan::Tuning& tuning, const transport::WindowLayout& layout) {
+  const plan::CostParameters& costs = tuning.costs;
+  return {.ranks = tuning.ranks,
+          .arrivalSlots = layout.arrivalSlots,
+          .dense = layout.dense,
+          .pairArrivalSlots = layout.pairArrivalSlots,
+          .ring = layout.ring,
+          .ringStages = layout.ringStages,
+          .ringDepth = ringDepth(layout, costs.cores),
+          .ringBytes = layout.ringBytes,
+          .budget = {.arenaBytes = layout.arenaBytes,
+                     .stagingBytes = costs.stagingBytes,
+                     .longStagingBytes = costs.longStagingBytes},
+          .streamMin = plan::streamMin(tuning.ranks, costs)};
 }
 
 }  // namespace weft::comm

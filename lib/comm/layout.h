@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "plan/bind.h"
 #include "plan/tuning.h"
 #include "transports/window.h"
 #include "tune/machine.h"
@@ -13,10 +14,6 @@ namespace weft::comm {
 
 // Staging memory of one lane, inside a host.
 inline constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
-
-// How many of a ring's staged messages may be on their way. Ranks that share cores make as many calls in a
-// turn as they may go ahead. Who has a core gains nothing by that, and loses where they leave its cache.
-std::uint32_t ringDepth(const transport::WindowLayout& layout, std::uint32_t cores);
 
 // The size of a segment there: those in flight fit half of a core's cache; of long messages, which may
 // have twice as much, all of it.
@@ -28,5 +25,11 @@ std::int64_t stagingKbInHost(const tune::Machine& machine);
 // it, and 23,000 on one host, where they are counted with 32. All but their number is said of such a
 // one, too.
 Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayout* layout);
+
+// What plans are bound to there: all but which rank it is, and what its transport keeps back. The costs
+// know the cores by now, which say how many of a ring's staged messages may be on their way: ranks that
+// share cores make as many calls in a turn as they may go ahead. Who has a core gains nothing by that,
+// and loses where they leave its cache.
+plan::BindTarget targetFor(const plan::Tuning& tuning, const transport::WindowLayout& layout);
 
 }  // namespace weft::comm

@@ -48,21 +48,6 @@ plan::Tuning tuningOf(std::uint32_t ranks, std::uint32_t localRanks, std::uint32
   return tuning;
 }
 
-plan::BindTarget targetOf(const plan::Tuning& tuning, const transport::WindowLayout& layout,
-                          bool oneHost) {
-  return {.ranks = tuning.ranks,
-          .arrivalSlots = layout.arrivalSlots,
-          .dense = layout.dense,
-          .pairArrivalSlots = layout.pairArrivalSlots,
-          .ring = oneHost ? layout.ring : 0,
-          .ringStages = layout.ringStages,
-          .ringBytes = layout.ringBytes,
-          .budget = {.arenaBytes = tuning.costs.arenaBytes,
-                     .stagingBytes = tuning.costs.stagingBytes,
-                     .longStagingBytes = tuning.costs.longStagingBytes},
-          .streamMin = plan::streamMin(tuning.ranks, tuning.costs)};
-}
-
 // Over all segments.
 std::uint64_t bytesOf(const BoundOp& op, const plan::Plan& plan) {
   std::uint64_t bytes = 0;
@@ -195,8 +180,12 @@ Job::Job(plan::Tuning tuning, bool oneHost)
   costs.longStagingBytes = costs.between ? 0 : 2 * inHost;
 }
 
-transport::ArrivalRegions Job::regionsOf(bool inRing) const {
-  return targetOf(tuning_, layout_, oneHost_).regions(inRing);
+transport::ArrivalRegions Job::regionsOf(bool inRing) const { return target().regions(inRing); }
+
+plan::BindTarget Job::target() const {
+  plan::BindTarget target = comm::targetFor(tuning_, layout_);
+  if (!oneHost_) target.ring = 0;
+  return target;
 }
 
 Status Job::keepOnly(const plan::Decision& decision) {
@@ -221,7 +210,7 @@ Status Job::decide(const plan::Call& call, plan::Decision* out) const {
 
 Status Job::plan(const plan::Call& call, const plan::Decision& decision, std::uint32_t rank,
                  std::unique_ptr<plan::Plan>* out) const {
-  plan::BindTarget target = targetOf(tuning_, layout_, oneHost_);
+  plan::BindTarget target = this->target();
   target.rank = rank;
   return bindDecision(decision, call, tuning_, target, out);
 }

@@ -54,6 +54,7 @@ class Job {
   std::vector<std::uint32_t> farPeersOf(const plan::Plan& plan, std::uint32_t rank) const;
 
  private:
+  plan::BindTarget target() const;
   std::vector<std::uint32_t> farPeersBy(const plan::Plan& plan, std::uint32_t rank,
                                         bool waits) const;
 

@@ -47,7 +47,9 @@ TEST(Layout, RanksThatShareCoresGoFartherAhead) {
   const auto depth = [](std::uint32_t ranks, std::uint32_t cores) {
     const transport::WindowLayout layout = onOneHost(ranks);
     EXPECT_LE(layout.ringRegion() * ranks, std::size_t{8} << 20) << ranks;
-    return ringDepth(layout, cores);
+    plan::Tuning tuning = tuningOf(ranks);
+    tuning.costs.cores = cores;
+    return targetFor(tuning, layout).ringDepth;
   };
   EXPECT_EQ(depth(2, 2), transport::kRingStages);
   EXPECT_EQ(depth(3, 2), transport::kRing);
