@@ -141,7 +141,9 @@ Status Communicator::runTimed(Core& core, const engine::Launch& launch, plan::Tr
   WEFT_TRY(core.executor.run(launch));
   const double left = nowNs();
   const plan::Plan& plan = *launch.plan;
-  trial.ran(entered, left, plan.opening != 0 && !plan.cmaCopies && !core.executor.refused());
+  std::optional<bool> shared;
+  if (plan.opening != 0 && !plan.cmaCopies) shared = !core.executor.refused();
+  trial.ran(entered, left, shared);
   return {};
 }
 
@@ -150,7 +152,7 @@ Status Communicator::judge(Core& core, plan::Trial& trial, int timeoutMs) {
   plan::Call call;
   call.collective = schedule::Collective::AllReduce;
   call.type = reduce::DType::I64;
-  call.op = reduce::RedOp::Max;
+  call.op = trial.togetherBy();
   call.count = trial.times().size();
   call.algorithm = "one-shot";  // one form only
   std::int64_t* const times = trial.times().data();

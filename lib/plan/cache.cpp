@@ -86,7 +86,8 @@ PlanCache::Kind* PlanCache::newKind(const Call& call, std::vector<Form> forms) {
   std::unique_ptr<Kind>& place = kinds_[placeOf(id)];
   if (place) return nullptr;
   const std::lock_guard lock(judgingMutex_);
-  const Trial trial(forms.size());
+  const bool share = tuning_.ranks > tuning_.costs.cores;
+  const Trial trial(forms.size(), share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn);
   place = std::make_unique<Kind>(Kind{id, std::move(forms), trial});
   return place.get();
 }

@@ -112,12 +112,13 @@ std::string_view reasonFor(const Forced& forced, const Call& call, const Tuning&
   return knob.empty() ? "the model" : knob;
 }
 
-// Calls are tried where their times are those of cores that do nothing else, and come from one clock,
-// and where each form gives the same bits.
+// Calls are tried where their times come from one clock, and where each form gives the same bits. Of
+// roots that share cores with others, and are calls ahead of them, a call's own time says nothing.
 bool mayTry(const Forced& forced, const Call& call, const Tuning& tuning) {
-  return tuning.tries && tuning.ranks > 1 && tuning.ranks <= tuning.costs.cores &&
-         (tuning.shares || tuning.sharesAll) && !tuning.costs.between && !isCrowdedHost(tuning) &&
-         forced.text.empty() && narrowingKnob(call, tuning).empty() && call.counts.empty() &&
+  const bool isTimed = tuning.ranks <= tuning.costs.cores || !schedule::isRooted(call.collective);
+  return tuning.tries && tuning.ranks > 1 && isTimed && (tuning.shares || tuning.sharesAll) &&
+         !tuning.costs.between && !isCrowdedHost(tuning) && forced.text.empty() &&
+         narrowingKnob(call, tuning).empty() && call.counts.empty() &&
          call.op != reduce::RedOp::Epilogue;
 }
 
@@ -131,29 +132,32 @@ bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const T
 
 // The model's choice, what it does not find far dearer, and the other way to store results. A calibration may
 // be of another state of the machine: one was seen that made copies by the kernel five times too dear.
-std::vector<Form> formsOf(const Ways& ways, const Way& chosen, const Call& call,
-                          const Tuning& tuning) {
+// `isAsked`: and whether all buffers are shared; the model has chosen to ask, or not to.
+std::vector<Form> formsOf(const Ways& ways, const Way& chosen, std::optional<bool> isAsked,
+                          const Call& call, const Tuning& tuning) {
   constexpr double kNear = 8;
   std::vector<const Way*> near;
   for (const Way& way : ways) {
-    const bool mayRun = chosen.isShared() && !chosen.candidate.isDirect()
-                            ? way.isShared() && !way.candidate.isDirect()
-                            : isForAny(way);
+    const bool mayRun = tuning.sharesAll || isForAny(way);
     if (&way != &chosen && mayRun && way.ns < kNear * chosen.ns) near.push_back(&way);
   }
   std::ranges::stable_sort(near, {}, &Way::ns);
-  const bool flips = storesMayFlip(chosen.schedule, call, tuning);
-  near.resize(std::min<std::size_t>(near.size(), Trial::kMost - (flips ? 2 : 1)));
-  std::vector<Form> forms{{chosen.candidate, false}};
-  for (const Way* way : near) forms.push_back({way->candidate, false});
-  if (flips) forms.push_back({chosen.candidate, true});
+  const bool asks = isAsked.value_or(false);
+  std::vector<Form> forms{{chosen.candidate, asks, false}}, others;
+  if (isAsked) others.push_back({chosen.candidate, !asks, false});
+  if (storesMayFlip(chosen.schedule, call, tuning))
+    others.push_back({chosen.candidate, asks, true});
+  near.resize(std::min<std::size_t>(near.size(), Trial::kMost - 1 - others.size()));
+  for (const Way* way : near) forms.push_back({way->candidate, asks, false});
+  forms.insert(forms.end(), others.begin(), others.end());
   return forms.size() > 1 ? forms : std::vector<Form>();
 }
 
 }  // namespace
 
 std::string nameOf(const Form& form, const Call& call, const Tuning& tuning) {
-  return nameOf(form.any, call, tuning) + (form.flipsStores ? " with other stores" : "");
+  return nameOf(form.any, call, tuning) + (form.asks ? " or shared" : "") +
+         (form.flipsStores ? " with other stores" : "");
 }
 
 Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form* tried) {
@@ -167,15 +171,20 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
   if (any == nullptr)
     return Status::error(Code::InvalidUsage, "no algorithm for ", collectiveName(call.collective),
                          " is automatic here; fix: force one of ", algorithmNames(listOf(call)));
-  const Way* shared = cheapestShared(ways, forced);
-  if (shared != nullptr && !forced.isWish() && !sharingGains(shared->ns, any->ns, tuning))
-    shared = nullptr;
+  const Way* const bestShared = cheapestShared(ways, forced);
+  const bool gains =
+      bestShared != nullptr && (forced.isWish() || sharingGains(bestShared->ns, any->ns, tuning));
+  const Way* shared = gains ? bestShared : nullptr;
   *out = {};
-  const bool onlyShared = shared != nullptr && tuning.sharesAll;
-  if (mayTry(forced, call, tuning))
-    out->forms = formsOf(ways, onlyShared ? *shared : *any, call, tuning);
+  if (mayTry(forced, call, tuning)) {
+    std::optional<bool> isAsked;
+    if (bestShared != nullptr && !tuning.sharesAll) isAsked = gains;
+    const bool onlyShared = gains && tuning.sharesAll;
+    out->forms = formsOf(ways, onlyShared ? *shared : *any, isAsked, call, tuning);
+  }
   if (const Way* way = tried == nullptr ? nullptr : wayOf(ways, tried->any)) {
-    (onlyShared ? shared : any) = way;
+    shared = tried->asks ? bestShared : isForAny(*way) ? nullptr : way;
+    if (isForAny(*way)) any = way;
     out->flipsStores = tried->flipsStores;
   }
   out->schedule = any->schedule;

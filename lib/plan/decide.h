@@ -26,6 +26,7 @@ struct Estimate {
 struct Form {
   // What runs where not all buffers are shared, or all are memory that they share anyway.
   Candidate any;
+  bool asks = false;  // whether they are, where only some memory is, and runs another then
   bool flipsStores =
       false;  // where the model stores results past the caches, it does not, and so on
   friend bool operator==(const Form&, const Form&) = default;

@@ -18,14 +18,18 @@ void Trial::enterNear() {
   entered_ = static_cast<std::uint8_t>(near - order_.begin());
 }
 
-void Trial::ran(double enteredNs, double leftNs, bool shared) {
-  isMixed_ = isMixed_ || (run_ != 0 && shared != wasShared_);
-  wasShared_ = shared;
+void Trial::ran(double enteredNs, double leftNs, std::optional<bool> shared) {
+  if (shared) {
+    isMixed_ = isMixed_ || *shared != wereShared_.value_or(*shared);
+    wereShared_ = shared;
+  }
   const std::uint32_t place = run_ / kRuns, again = run_ % kRuns;
   if (const std::uint32_t warm = kRuns - kCounted; again >= warm) {
     const std::size_t at = 2 * (place * std::size_t{kCounted} + again - warm);
-    times_[at] = static_cast<std::int64_t>(enteredNs);
-    times_[at + 1] = static_cast<std::int64_t>(leftNs);
+    const double from =
+        cores_ == Cores::Shared ? enteredNs : 0;  // no mean of clocks, which are long
+    times_[at] = static_cast<std::int64_t>(enteredNs - from);
+    times_[at + 1] = static_cast<std::int64_t>(leftNs - from);
   }
   ++run_;
   if (!isDue()) form_ = order_[run_ / kRuns];
@@ -51,6 +55,7 @@ void Trial::judge() {
   form_ = chosen_;
   run_ = 0;
   isMixed_ = false;
+  wereShared_.reset();
   quiet_ = interval_;
   interval_ = std::min(4 * interval_, kMostQuiet);
   if (++trials_ % kAllEvery == 0)

@@ -4,20 +4,29 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+
+#include "reduce/reduce.h"
 
 namespace weft::plan {
 
 // Which of a few forms of one kind of call is the quickest here and now. The model's choice comes
-// first; then some calls run each form in turn, are timed, and the ranks tell each other (by a
-// maximum, so that all hold the same numbers and judge alike). A call takes from when the last rank
-// has entered until the last one leaves, so a rank that comes late costs no form anything: all
-// clocks are one host's. Again after a while, and ever more seldom, since hypervisors move cores
+// first; then some calls run each form in turn, are timed, and the ranks tell each other, so that all
+// hold the same numbers and judge alike. A call takes from when the last rank has entered until the
+// last one leaves, so a rank that comes late costs no form anything: all clocks are one host's. Where
+// ranks share cores, some have done their part before the last one can enter, so there a call takes
+// what it takes its ranks in the mean, with what the application of others does meanwhile, which is
+// the same in all forms. Again after a while, and ever more seldom, since hypervisors move cores
 // about, and which form is the quicker one follows. One thread at a time.
 class Trial {
  public:
   // Of so many forms, up to kMost; the model has chosen the first.
-  explicit Trial(std::size_t forms) : forms_(static_cast<std::uint8_t>(forms)) { enterAll(); }
+  enum class Cores : std::uint8_t { OfTheirOwn, Shared };
+  explicit Trial(std::size_t forms, Cores cores = Cores::OfTheirOwn)
+      : forms_(static_cast<std::uint8_t>(forms)), cores_(cores) {
+    enterAll();
+  }
 
   // Which the next call runs.
   std::uint8_t form() const { return form_; }
@@ -27,12 +36,15 @@ class Trial {
     --quiet_;
     return false;
   }
-  // It was timed. `shared`: it ran on buffers that all are, which all ranks know.
-  void ran(double enteredNs, double leftNs, bool shared);
+  // It was timed. `shared`: of one that asked, whether all buffers are, which all ranks know then.
+  void ran(double enteredNs, double leftNs, std::optional<bool> shared);
   // Have all forms run, so that the ranks must tell each other?
   bool isDue() const { return run_ == entered_ * kRuns; }
-  // This rank's, of which each shall become the maximum of all ranks'.
+  // This rank's, of which each shall become what `togetherBy` says of all ranks'.
   std::span<std::int64_t> times() { return {times_.data(), 2 * entered_ * std::size_t{kCounted}}; }
+  reduce::RedOp togetherBy() const {
+    return cores_ == Cores::Shared ? reduce::RedOp::Avg : reduce::RedOp::Max;
+  }
   // They have.
   void judge();
 
@@ -58,11 +70,12 @@ class Trial {
   double nsOf(std::size_t place) const;
 
   const std::uint8_t forms_;
+  const Cores cores_;
   std::uint8_t form_ = 0, chosen_ = 0;
   std::array<std::uint8_t, kMost> order_{};  // the forms of this trial
   std::uint8_t entered_ = 0, run_ = 0;       // how many of them, and how many calls it has had
-  bool isMixed_ = false;    // some of its calls were on shared buffers, and some not
-  bool wasShared_ = false;  // its last call
+  bool isMixed_ = false;            // some of its calls were on shared buffers, and some not
+  std::optional<bool> wereShared_;  // those of its last call that asked
   std::uint32_t quiet_ = 0, interval_ = kQuiet, trials_ = 0;
   std::array<double, kMost> ns_{};
   // By place in the order and counted run: when it was entered, when it was left.

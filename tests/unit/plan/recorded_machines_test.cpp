@@ -149,7 +149,7 @@ TEST(RecordedMachines, WhatWasQuickestIsTriedThoughItIsThoughtDear) {
   Decision decision;
   ASSERT_TRUE(decide(call, tuning, &decision).ok());
   const auto isQuickest = [&](const Form& form) {
-    return nameOf(form, call, tuning) == "mesh:direct";
+    return nameOf(form.any, call, tuning) == "mesh:direct";
   };
   EXPECT_TRUE(std::ranges::any_of(decision.forms, isQuickest));
 }

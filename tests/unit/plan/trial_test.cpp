@@ -95,6 +95,24 @@ TEST(Trial, LateRanksCostNoFormAnything) {
   EXPECT_EQ(early.chosen(), 1);
 }
 
+// The first rank has done half of it before the second one has the core: each form takes its ranks'
+// mean, though from the last entry on the one that leaves most to the first rank looks the quicker.
+TEST(Trial, OnSharedCoresCallsTakeTheirRanksMean) {
+  Trial first(2, Trial::Cores::Shared), second(2, Trial::Cores::Shared);
+  while (!first.isDue()) {
+    const bool model = first.form() == 0;
+    first.ran(1e9, 1e9 + (model ? 100 : 60), {});
+    second.ran(1e9 + (model ? 90 : 20), 1e9 + (model ? 110 : 70), {});
+  }
+  EXPECT_EQ(first.togetherBy(), reduce::RedOp::Avg);
+  const auto all = first.times(), others = second.times();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = (all[i] + others[i]) / 2;
+  first.judge();
+  EXPECT_EQ(first.ns(0), 60);
+  EXPECT_EQ(first.ns(1), 55);
+  EXPECT_EQ(first.chosen(), 0) << "hardly quicker";
+}
+
 TEST(Trial, OneSlowCallDecidesNothing) {
   Trial trial(2);
   int calls = 0;
@@ -107,12 +125,24 @@ TEST(Trial, OneSlowCallDecidesNothing) {
 // Some on shared buffers, some not: what they took has nothing to do with their forms.
 TEST(Trial, MixedCallsDecideNothing) {
   Trial trial(2);
-  while (!trial.isDue()) trial.ran(0, trial.form() == 0 ? 100 : 10, trial.form() == 1);
+  for (int call = 0; !trial.isDue(); ++call)
+    trial.ran(0, trial.form() == 0 ? 100 : 10, call % 2 == 1);
   trial.judge();
   EXPECT_EQ(trial.chosen(), 0);
   while (!trial.isTimed()) {
   }
   runAll(trial, {100, 10}, true);
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 1);
+}
+
+// Nothing is known of buffers where nobody asked.
+TEST(Trial, FormsThatDoNotAskAreNotMixed) {
+  Trial trial(2);
+  while (!trial.isDue()) {
+    const bool asks = trial.form() == 1;
+    trial.ran(0, asks ? 10 : 100, asks ? std::optional(true) : std::nullopt);
+  }
   trial.judge();
   EXPECT_EQ(trial.chosen(), 1);
 }
@@ -206,14 +236,56 @@ TEST_F(Kinds, NothingIsTriedWhereItMayNotBe) {
   Call forced = call;
   forced.algorithm = "mesh";
   EXPECT_EQ(forms(forced), 0u);
-  t.costs.cores = 1;  // for two ranks
-  EXPECT_EQ(forms(call), 0u);
+  t.costs.cores = 1;  // for two ranks: roots are calls ahead of the others
+  EXPECT_EQ(forms(callOf(schedule::Collective::Broadcast, 8 << 10)), 0u);
+  EXPECT_GE(forms(call), 2u);
   t = tuning();
   t.tries = false;  // WEFT_ALGO=model
   EXPECT_EQ(forms(call), 0u);
   t = tuning();
   t.shares = false;  // over a wire
   EXPECT_EQ(forms(call), 0u);
+}
+
+// Whether all buffers are shared costs a round to ask, which the model may think too much, or worth it.
+TEST_F(Kinds, ToAskAndNotToAskAreForms) {
+  const Tuning t = tuning();
+  for (const std::uint64_t count : {2u, 1u << 20}) {
+    const Call call = callOf(schedule::Collective::AllReduce, count);
+    Decision decision;
+    ASSERT_TRUE(decide(call, t, &decision).ok());
+    const bool asks = decision.shared.has_value();
+    EXPECT_EQ(asks, count > 2) << "the model";
+    EXPECT_EQ(decision.forms.front().asks, asks);
+    const auto other = std::ranges::find(decision.forms, !asks, &Form::asks);
+    ASSERT_NE(other, decision.forms.end()) << count;
+    EXPECT_EQ(nameOf(*other, call, t).find(" or shared") == std::string::npos, asks);
+    Decision tried;
+    ASSERT_TRUE(decide(call, t, &tried, &*other).ok());
+    EXPECT_NE(tried.shared.has_value(), asks);
+  }
+}
+
+// Where all memory is shared, forms for any buffers and for shared ones try each other.
+TEST_F(Kinds, WhereAllIsSharedAllFormsAre) {
+  Tuning t = tuning();
+  t.shares = false;
+  t.sharesAll = true;
+  const Call call = callOf(schedule::Collective::AllGather, 8 << 10);
+  Decision decision;
+  ASSERT_TRUE(decide(call, t, &decision).ok());
+  int kinds[2] = {};
+  for (const Form& form : decision.forms) {
+    Decision tried;
+    ASSERT_TRUE(decide(call, t, &tried, &form).ok());
+    ++kinds[tried.shared.has_value()];
+    EXPECT_FALSE(form.asks);
+    std::unique_ptr<Plan> plan;
+    EXPECT_TRUE(bindDecision(tried, call, t, targetOf(t), &plan).ok()) << nameOf(form, call, t);
+    EXPECT_FALSE(plan->otherwise);
+  }
+  EXPECT_GE(kinds[0], 1);
+  EXPECT_GE(kinds[1], 1);
 }
 
 TEST_F(Kinds, OtherStoresAreAForm) {
