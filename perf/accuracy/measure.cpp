@@ -61,11 +61,12 @@ class Comm {
     check(weftCommCount(comm_, &size), comm_);
     return size;
   }
-  std::unique_ptr<Comm> copy() const {
+  std::unique_ptr<Comm> split(int color) const {
     weftComm_t made = nullptr;
-    check(weftCommSplit(comm_, 0, rank(), &made, nullptr), comm_);
+    check(weftCommSplit(comm_, color, rank(), &made, nullptr), comm_);
     return std::make_unique<Comm>(made);
   }
+  std::unique_ptr<Comm> copy() const { return split(0); }
   void barrier() const { check(weftBarrier(comm_, nullptr, nullptr), comm_); }
   // Of all ranks, one after the other.
   std::vector<double> gather(const std::vector<double>& mine) const {
@@ -94,23 +95,6 @@ void pin(int rank) {
   for (std::size_t core = 0; core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(core, &allowed) && skip-- == 0) CPU_SET(core, &one);
   if (sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("cannot pin a rank");
-}
-
-// A call of one rank alone, which waits for nobody and moves next to nothing.
-double entryOf() {
-  weftComm_t made = nullptr;
-  check(weftCommInitAll(&made, 1, nullptr), nullptr);
-  const Comm alone(made);
-  float in = 1, out = 0;
-  double best = std::numeric_limits<double>::max();
-  for (int batch = 0; batch < 10; ++batch) {
-    constexpr int kCalls = 2000;
-    const double begin = nowNs();
-    for (int i = 0; i < kCalls; ++i)
-      check(weftAllReduce(&in, &out, 1, weftFloat32, weftSum, made, nullptr, nullptr), made);
-    best = std::min(best, (nowNs() - begin) / kCalls);
-  }
-  return best;
 }
 
 // A form while it is measured.
@@ -156,7 +140,7 @@ class Visitor {
     const std::size_t room = std::max(most, sizeof(float) * ranks_);
     for (const bool own : task.sweep.own)
       (own ? ownBuffers_ : anyBuffers_) = std::make_unique<Buffers>(room, own);
-    if (rank_ == 0) world_.entryNs = entryOf();
+    world_.entry = entry();
     check(Predictor::make(world_, &predictor_));
     for (const Point& point : inOrder(task.sweep)) spots_.push_back(spotOf(point));
   }
@@ -184,6 +168,35 @@ class Visitor {
     world_.calibration = tune::describe(parts.calibrated);
     for (const tune::Machine& round : parts.calibrated.calibration.measured())
       world_.rounds.push_back(round);
+  }
+
+  // From the earlier begin to the later end, of both of these ranks, of so many messages.
+  static double messagesNs(const Comm& pair, std::uint32_t count) {
+    std::uint64_t word = 0;
+    Times times;
+    pair.barrier();
+    times.push_back(nowNs());
+    for (std::uint32_t i = 0; i < count; ++i)
+      check(weftBroadcast(&word, &word, 1, weftUint64, 0, pair.get(), nullptr, nullptr),
+            pair.get());
+    times.push_back(nowNs());
+    const Times all = pair.gather(times);
+    return std::max(all[1], all[3]) - std::min(all[0], all[2]);
+  }
+
+  // A message from one rank to another, as the engine sends it, is a broadcast among the two. The other
+  // ranks go to sleep meanwhile.
+  Entry entry() const {
+    constexpr std::uint32_t kMany = 2000, kBatches = 20, kAlone = 400;
+    const auto pair = control_->split(rank_ < 2 ? 0 : 1);
+    std::vector<double> many, alone;
+    for (std::uint32_t i = 0; rank_ < 2 && i < kBatches; ++i)
+      many.push_back(messagesNs(*pair, kMany) / kMany);
+    for (std::uint32_t i = 0; rank_ < 2 && i < kAlone; ++i) alone.push_back(messagesNs(*pair, 1));
+    control_->barrier();
+    if (rank_ >= 2) return {};
+    const double flagNs = world_.tuning.costs.machine.exchangeNs;
+    return {tools::median(many), std::max(0.0, tools::median(alone) - flagNs)};
   }
 
   Spot spotOf(const Point& point) const {

@@ -7,7 +7,7 @@
 #include "plan/candidate.h"
 #include "plan/plan_hash.h"
 #include "schedule/registry.h"
-#include "sim/job.h"
+#include "sim/time.h"
 
 namespace weft::accuracy {
 namespace {
@@ -36,6 +36,16 @@ std::vector<sim::Phase> callsOf(std::size_t calls, double entryNs) {
     phases.push_back({.name = "call", .call = 0});
   }
   return phases;
+}
+
+// From when the first rank enters, after the barrier, until the last one returns.
+double fromFirstEntry(const sim::Result& result) {
+  sim::Time first = sim::kNever, last = 0;
+  for (const std::vector<sim::Interval>& phases : result.phases) {
+    first = std::min(first, phases[1].begin);
+    last = std::max(last, phases[2].end);
+  }
+  return sim::nsOf(last - first);
 }
 
 }  // namespace
@@ -86,35 +96,53 @@ Status Predictor::bind(const Point& point, const plan::Call& call, const plan::D
   return {};
 }
 
-// Steady: what one call more costs where some are under way.
+sim::Job Predictor::jobOf(const Point& point, const plan::Call& call,
+                          const plan::Decision& decision, const plan::CostParameters& costs) const {
+  return {.plan =
+              [this, &point, &call, &decision](std::uint32_t rank,
+                                               std::unique_ptr<const plan::Plan>* out) {
+                return bind(point, call, decision, rank, out);
+              },
+          .regions = [this](bool inRing) { return job_.regionsOf(inRing); },
+          .costs = &costs,
+          .sharesBuffers = point.own};
+}
+
+// Steady: what one call more costs where some are under way. Fresh: ranks leave a barrier before it, one after
+// the other where they share cores.
 Status Predictor::simulate(const Point& point, const plan::Call& call,
                            const plan::Decision& decision, const tune::Machine& machine,
                            double* ns) const {
   plan::CostParameters costs = job_.tuning().costs;
   costs.machine = machine;
-  sim::Workload workload;
-  workload.calls.push_back({.plan =
-                                [&](std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) {
-                                  return bind(point, call, decision, rank, out);
-                                },
-                            .regions = [this](bool inRing) { return job_.regionsOf(inRing); },
-                            .costs = &costs,
-                            .sharesBuffers = point.own});
   sim::Setting setting;
   setting.network = &network_;
   setting.coresOfNode = costs.cores < world_.ranks ? costs.cores : 0;
   setting.computesOnCores = setting.coresOfNode != 0;
+  plan::Call barrier;
+  barrier.collective = schedule::Collective::Barrier;
+  plan::Decision meeting;
+  sim::Workload workload;
+  workload.calls.push_back(jobOf(point, call, decision, costs));
+  sim::Result result;
+  if (point.mode == Mode::Fresh) {
+    WEFT_TRY(job_.decide(barrier, &meeting));
+    workload.calls.push_back(jobOf(point, barrier, meeting, costs));
+    workload.roles = {{{.name = "barrier", .call = 1},
+                       {.name = "entry", .ns = world_.entry.freshNs},
+                       {.name = "call", .call = 0}}};
+    WEFT_TRY(sim::simulate(workload, setting, &result));
+    *ns = fromFirstEntry(result);
+    return {};
+  }
   constexpr std::size_t kShort = 64 << 10;
-  const std::size_t first = point.mode == Mode::Fresh ? 1 : point.bytes <= kShort ? 4 : 1;
-  const std::size_t more = point.mode == Mode::Fresh ? 0 : point.bytes <= kShort ? 8 : 2;
-  sim::Result begun, result;
-  workload.roles = {callsOf(first, world_.entryNs)};
-  WEFT_TRY(sim::simulate(workload, setting, &begun));
-  *ns = begun.ns;
-  if (more == 0) return {};
-  workload.roles = {callsOf(first + more, world_.entryNs)};
+  const std::size_t first = point.bytes <= kShort ? 4 : 1, more = 2 * first;
+  workload.roles = {callsOf(first, world_.entry.steadyNs)};
   WEFT_TRY(sim::simulate(workload, setting, &result));
-  *ns = (result.ns - begun.ns) / static_cast<double>(more);
+  const double begunNs = result.ns;
+  workload.roles = {callsOf(first + more, world_.entry.steadyNs)};
+  WEFT_TRY(sim::simulate(workload, setting, &result));
+  *ns = (result.ns - begunNs) / static_cast<double>(more);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include "perf/limits/limits.h"
 #include "plan/call.h"
 #include "plan/decide.h"
+#include "sim/job.h"
 #include "sim/network.h"
 
 namespace weft::accuracy {
@@ -47,6 +48,8 @@ class Predictor {
   explicit Predictor(const World& world) : world_(world), job_(world.tuning, true) {}
   Status simulate(const Point& point, const plan::Call& call, const plan::Decision& decision,
                   const tune::Machine& machine, double* ns) const;
+  sim::Job jobOf(const Point& point, const plan::Call& call, const plan::Decision& decision,
+                 const plan::CostParameters& costs) const;
   Status bind(const Point& point, const plan::Call& call, const plan::Decision& decision,
               std::uint32_t rank, std::unique_ptr<const plan::Plan>* out) const;
 

@@ -134,9 +134,11 @@ std::string worldText(const World& world) {
   }
   return fmt::format(
       "{} ranks on {} cores, {} of {} points in {:.0f} s, {} turns at least, {} in all; "
-      "calibration: {}; a call of one rank alone takes {:.3f} us",
+      "calibration: {}; a message of 8 bytes takes {:.3f} us among others, and by itself {:.3f} "
+      "besides its flag",
       world.ranks, world.tuning.costs.cores, world.points.size(), world.planned, world.seconds,
-      world.points.empty() ? 0 : least, turns, world.calibration, world.entryNs / 1e3);
+      world.points.empty() ? 0 : least, turns, world.calibration, world.entry.steadyNs / 1e3,
+      world.entry.freshNs / 1e3);
 }
 
 Json formJson(const Verdict& verdict, std::size_t form) {

@@ -79,7 +79,8 @@ World worldFrom(const Json& json) {
   for (const Json& round : json.at("rounds"))
     world.rounds.push_back(machineFrom(round.get<std::string>()));
   json.at("calibration").get_to(world.calibration);
-  json.at("entry_ns").get_to(world.entryNs);
+  json.at("entry_ns").at("steady").get_to(world.entry.steadyNs);
+  json.at("entry_ns").at("fresh").get_to(world.entry.freshNs);
   json.at("seconds").get_to(world.seconds);
   json.at("planned_points").get_to(world.planned);
   for (const Json& point : json.at("points")) world.points.push_back(pointFrom(point));
@@ -93,7 +94,7 @@ nlohmann::ordered_json jsonOf(const World& world) {
             {"tuning", tuningJson(world.tuning)},
             {"rounds", Json::array()},
             {"calibration", world.calibration},
-            {"entry_ns", world.entryNs},
+            {"entry_ns", {{"steady", world.entry.steadyNs}, {"fresh", world.entry.freshNs}}},
             {"seconds", world.seconds},
             {"planned_points", world.planned},
             {"points", Json::array()}};

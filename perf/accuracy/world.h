@@ -30,12 +30,18 @@ struct Measured {
   std::vector<Form> forms;  // the choice first
 };
 
+// As messages of 8 bytes from rank 0 to rank 1 tell, in nanoseconds.
+struct Entry {
+  double steadyNs = 0;  // one of many in a row
+  double freshNs = 0;   // one by itself, without the flag's way
+};
+
 struct World {
   std::uint32_t ranks = 0;
   plan::Tuning tuning;                // on which the ranks agreed
   std::vector<tune::Machine> rounds;  // of the calibration
   std::string calibration;            // where its numbers are from
-  double entryNs = 0;                 // a call of one rank alone, without bytes
+  Entry entry;                        // what a call takes besides its ops
   double seconds = 0;                 // that it took
   std::size_t planned = 0;            // points of the sweep; `points` are those that were visited
   std::vector<Measured> points;

@@ -31,7 +31,7 @@ World world() {
   world.tuning.costs.machine = machine();
   world.tuning.costs.cores = 2;
   world.rounds = {machine()};
-  world.entryNs = 50;
+  world.entry = {50, 50};
   world.planned = 1;
   const Point point{&perf::parseCollective("all_reduce"), 1 << 20, false, Mode::Steady};
   world.points = {
