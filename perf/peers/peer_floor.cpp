@@ -84,6 +84,14 @@ class Part {
         return reduceBlock(mine, cut(call.block, part_, parts_));
       case Collective::Broadcast:
         return broadcast(share(call.total));
+      case Collective::Reduce:
+        return reduce(share(call.total), 0, rootsOutput());
+      case Collective::Gather:
+        return copyPart(call.in, floor_.calls[kRoot].out + mine, call.block);
+      case Collective::Scatter:
+        for (std::size_t to = 0; call.isRoot() && to < count(); ++to)
+          copyPart(call.in + to * call.block, floor_.calls[to].out, call.block);
+        return;
       case Collective::AllToAll:
         for (std::size_t to = 0; to < count(); ++to) {
           copyPart(call.in + to * call.block, floor_.calls[to].out + mine, call.block);
@@ -118,8 +126,17 @@ class Part {
       case Collective::ReduceScatter:
         return push(call);
       case Collective::Broadcast:
-        if (rank_ > 0) copyPart(floor_.calls[0].out, call.out, call.total);
+        if (!call.isRoot()) copyPart(floor_.calls[kRoot].out, call.out, call.total);
         return;
+      case Collective::Reduce:
+        if (call.isRoot()) reduce(cut(call.total, part_, parts_), 0, outputs(1));
+        return;
+      case Collective::Gather:
+        for (std::size_t from = 0; call.isRoot() && from < count(); ++from)
+          copyPart(floor_.calls[from].in, call.out + from * call.block, call.block);
+        return;
+      case Collective::Scatter:
+        return copyPart(floor_.calls[kRoot].in + mine, call.out, call.block);
       case Collective::AllToAll:
         for (std::size_t from = 0; from < count(); ++from) {
           copyPart(floor_.calls[from].in + mine, call.out + from * call.block, call.block);
@@ -143,6 +160,8 @@ class Part {
     }
     return row;
   }
+
+  Row<float*> rootsOutput() const { return {{floor_.calls[kRoot].out}, 1}; }
 
   Row<const float*> inputs() const {
     Row<const float*> row;

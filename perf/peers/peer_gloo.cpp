@@ -7,9 +7,12 @@
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
 #include <gloo/broadcast.h>
+#include <gloo/gather.h>
 #include <gloo/math.h>
+#include <gloo/reduce.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
+#include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
@@ -39,7 +42,9 @@ class Gloo : public Library {
   }
 
   void prepare(const Call& call) override {
-    if (call.collective == Collective::ReduceScatter) sum_.resize(call.total);
+    const bool needs = call.collective == Collective::ReduceScatter ||
+                       (call.collective == Collective::Reduce && !call.isRoot());
+    if (needs) sum_.resize(call.total);
   }
 
   void run(const Call& call) override {
@@ -52,14 +57,21 @@ class Gloo : public Library {
         return reduceScatter(call);
       case Collective::Broadcast:
         return broadcast(call);
+      case Collective::Reduce:
+        return reduce(call);
+      case Collective::Gather:
+        return gather(call);
+      case Collective::Scatter:
+        return scatter(call);
       case Collective::AllToAll:
         return exchange<gloo::AlltoallOptions>(call, gloo::alltoall);
     }
   }
 
  private:
+  using Sum = void (*)(void*, const void*, const void*, std::size_t);
+
   void allReduce(const Call& call, float* out) {
-    using Sum = void (*)(void*, const void*, const void*, std::size_t);
     gloo::AllreduceOptions options(context_);
     options.setAlgorithm(algorithm_);
     options.setInput(call.in, call.total);
@@ -76,9 +88,38 @@ class Gloo : public Library {
 
   void broadcast(const Call& call) {
     gloo::BroadcastOptions options(context_);
-    options.setRoot(0);
+    options.setRoot(kRoot);
     options.setOutput(call.out, call.total);
     gloo::broadcast(options);
+  }
+
+  // Every rank adds in its output.
+  void reduce(const Call& call) {
+    gloo::ReduceOptions options(context_);
+    options.setRoot(kRoot);
+    options.setInput(call.in, call.total);
+    options.setOutput(call.isRoot() ? call.out : sum_.data(), call.total);
+    options.setReduceFunction(static_cast<Sum>(&gloo::sum<float>));
+    gloo::reduce(options);
+  }
+
+  void gather(const Call& call) {
+    gloo::GatherOptions options(context_);
+    options.setRoot(kRoot);
+    options.setInput(call.in, call.block);
+    if (call.isRoot()) options.setOutput(call.out, call.total);
+    gloo::gather(options);
+  }
+
+  void scatter(const Call& call) {
+    gloo::ScatterOptions options(context_);
+    options.setRoot(kRoot);
+    std::vector<float*> blocks;
+    for (int to = 0; call.isRoot() && to < call.ranks; ++to)
+      blocks.push_back(call.in + static_cast<std::size_t>(to) * call.block);
+    if (call.isRoot()) options.setInputs(blocks, call.block);
+    options.setOutput(call.out, call.block);
+    gloo::scatter(options);
   }
 
   template <typename Options>
@@ -91,7 +132,8 @@ class Gloo : public Library {
 
   const Algorithm algorithm_;
   std::shared_ptr<gloo::rendezvous::Context> context_;
-  std::vector<float> sum_;  // of a reduce-scatter: the blocks of all ranks
+  std::vector<float>
+      sum_;  // of a reduce-scatter: the blocks of all ranks; of a reduce: who is not the root
 };
 
 }  // namespace

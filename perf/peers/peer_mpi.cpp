@@ -40,7 +40,13 @@ class Mpi : public Library {
       case Collective::ReduceScatter:
         return MPI_Reduce_scatter_block(call.in, call.out, block, MPI_FLOAT, MPI_SUM, world);
       case Collective::Broadcast:
-        return MPI_Bcast(call.out, block, MPI_FLOAT, 0, world);
+        return MPI_Bcast(call.out, block, MPI_FLOAT, kRoot, world);
+      case Collective::Reduce:
+        return MPI_Reduce(call.in, call.out, block, MPI_FLOAT, MPI_SUM, kRoot, world);
+      case Collective::Gather:
+        return MPI_Gather(call.in, block, MPI_FLOAT, call.out, block, MPI_FLOAT, kRoot, world);
+      case Collective::Scatter:
+        return MPI_Scatter(call.in, block, MPI_FLOAT, call.out, block, MPI_FLOAT, kRoot, world);
       case Collective::AllToAll:
         return MPI_Alltoall(call.in, block, MPI_FLOAT, call.out, block, MPI_FLOAT, world);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch.distributed's Gloo over TCP on the loopback interface, through libtorch's C++ interface.
-// argv[3] is the file where the ranks meet. It has no all-reduce out of place, so the input is
-// copied to the output first; and no reduce-scatter, which is an all-reduce of which each rank
+// argv[3] is the file where the ranks meet. It has no all-reduce and no reduce out of place, so the
+// input is copied to the output first; and no reduce-scatter, which is an all-reduce of which each rank
 // keeps its block.
 #include <torch/torch.h>
 
@@ -30,7 +30,8 @@ class TorchGloo : public Library {
   }
 
   void prepare(const Call& call) override {
-    const bool whole = call.collective == Collective::ReduceScatter;
+    const bool whole = call.collective == Collective::ReduceScatter ||
+                       (call.collective == Collective::Reduce && !call.isRoot());
     sum_ = std::vector<float>(whole ? call.total : 0);
   }
 
@@ -44,6 +45,12 @@ class TorchGloo : public Library {
         return reduceScatter(call);
       case Collective::Broadcast:
         return broadcast(call);
+      case Collective::Reduce:
+        return reduce(call);
+      case Collective::Gather:
+        return gather(call);
+      case Collective::Scatter:
+        return scatter(call);
       case Collective::AllToAll:
         return allToAll(call);
     }
@@ -68,16 +75,41 @@ class TorchGloo : public Library {
 
   void allGather(const Call& call) {
     std::vector<at::Tensor> input = {tensor(call.in, call.block)};
-    std::vector<std::vector<at::Tensor>> output(1);
-    for (std::size_t from = 0; from < static_cast<std::size_t>(ranks_); ++from) {
-      output[0].push_back(tensor(call.out + from * call.block, call.block));
-    }
+    std::vector<std::vector<at::Tensor>> output = {blocksOf(call.out, call)};
     backend_->allgather(output, input)->wait();
   }
 
   void broadcast(const Call& call) {
     std::vector<at::Tensor> tensors = {tensor(call.out, call.total)};
     backend_->broadcast(tensors)->wait();
+  }
+
+  void reduce(const Call& call) {
+    float* const out = call.isRoot() ? call.out : sum_.data();
+    std::copy_n(call.in, call.total, out);
+    std::vector<at::Tensor> tensors = {tensor(out, call.total)};
+    backend_->reduce(tensors)->wait();
+  }
+
+  std::vector<at::Tensor> blocksOf(float* data, const Call& call) const {
+    std::vector<at::Tensor> blocks;
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks_); ++rank)
+      blocks.push_back(tensor(data + rank * call.block, call.block));
+    return blocks;
+  }
+
+  void gather(const Call& call) {
+    std::vector<at::Tensor> input = {tensor(call.in, call.block)};
+    std::vector<std::vector<at::Tensor>> output;
+    if (call.isRoot()) output.push_back(blocksOf(call.out, call));
+    backend_->gather(output, input)->wait();
+  }
+
+  void scatter(const Call& call) {
+    std::vector<at::Tensor> output = {tensor(call.out, call.block)};
+    std::vector<std::vector<at::Tensor>> input;
+    if (call.isRoot()) input.push_back(blocksOf(call.in, call));
+    backend_->scatter(output, input)->wait();
   }
 
   void allToAll(const Call& call) {
@@ -89,7 +121,8 @@ class TorchGloo : public Library {
 
   const int ranks_;
   c10::intrusive_ptr<Backend> backend_;
-  std::vector<float> sum_;  // of a reduce-scatter: the blocks of all ranks
+  std::vector<float>
+      sum_;  // of a reduce-scatter: the blocks of all ranks; of a reduce: who is not the root
 };
 
 }  // namespace

@@ -56,8 +56,17 @@ class Weft : public Library {
         return weftReduceScatter(call.in, call.out, call.block, weftFloat32, weftSum, comm_,
                                  nullptr, nullptr);
       case Collective::Broadcast:
-        return weftBroadcast(call.out, call.out, call.total, weftFloat32, 0, comm_, nullptr,
+        return weftBroadcast(call.out, call.out, call.total, weftFloat32, kRoot, comm_, nullptr,
                              nullptr);
+      case Collective::Reduce:
+        return weftReduce(call.in, call.out, call.total, weftFloat32, weftSum, kRoot, comm_,
+                          nullptr, nullptr);
+      case Collective::Gather:
+        return weftGather(call.in, call.out, call.block, weftFloat32, kRoot, comm_, nullptr,
+                          nullptr);
+      case Collective::Scatter:
+        return weftScatter(call.in, call.out, call.block, weftFloat32, kRoot, comm_, nullptr,
+                           nullptr);
       case Collective::AllToAll:
         return weftAlltoAll(call.in, call.out, call.block, weftFloat32, comm_, nullptr, nullptr);
     }

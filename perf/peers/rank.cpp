@@ -102,8 +102,8 @@ void RankLoop::finish() {
 
 void RankLoop::perform(const Job& job) {
   Call call = shapeCall(job.collective, job.bytes, seat_.rank, seat_.ranks);
-  const Memory in = library_.allocate(call.inCount() * sizeof(float));
-  const Memory out = library_.allocate(call.outCount() * sizeof(float));
+  const Memory in = library_.allocate(std::max<std::size_t>(1, call.inCount()) * sizeof(float));
+  const Memory out = library_.allocate(std::max<std::size_t>(1, call.outCount()) * sizeof(float));
   call.in = static_cast<float*>(in.get());
   call.out = static_cast<float*>(out.get());
   fillInput(call, 0);

@@ -34,7 +34,7 @@ struct Settings {
   std::vector<std::string> sizes = {"8",    "64", "512", "1K",  "4K",  "16K", "64K",
                                     "256K", "1M", "4M",  "16M", "64M", "256M"};
   std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                          "alltoall"};
+                                          "reduce",     "gather",     "scatter",        "alltoall"};
   std::vector<std::string> modes = {"steady", "fresh"};
   std::vector<std::string> only;      // prefixes of contenders' names
   std::vector<std::string> variants;  // weftVariant

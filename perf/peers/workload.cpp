@@ -13,7 +13,8 @@ namespace weft::peers {
 namespace {
 
 constexpr std::array<const char*, kCollectives> kNames = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall"};
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast",
+    "reduce",     "gather",     "scatter",        "alltoall"};
 
 // Input element i of rank r is pattern(i) + 3 r + turn: no two neighbouring blocks look alike, so
 // misplaced data shows.
@@ -54,17 +55,22 @@ std::vector<Expected> blocks(const Call& call, std::size_t from, std::uint32_t t
   return all;
 }
 
+// Of a rank that has an output.
 std::vector<Expected> expected(const Call& call, std::uint32_t turn) {
   const std::size_t mine = static_cast<std::size_t>(call.rank) * call.block;
   switch (call.collective) {
     case Collective::AllReduce:
+    case Collective::Reduce:
       return {sumOf(call, 0, turn)};
     case Collective::AllGather:
+    case Collective::Gather:
       return blocks(call, 0, turn);
     case Collective::ReduceScatter:
       return {sumOf(call, mine, turn)};
     case Collective::Broadcast:
-      return {{0, call.total, 0, 1, offsetOf(0, turn)}};
+      return {{0, call.total, 0, 1, offsetOf(kRoot, turn)}};
+    case Collective::Scatter:
+      return {{0, call.block, mine, 1, offsetOf(kRoot, turn)}};
     case Collective::AllToAll:
       return blocks(call, mine, turn);
   }
@@ -87,7 +93,10 @@ std::size_t firstWrong(const float* out, const Expected& expected) {
   return expected.count;
 }
 
-bool isRoot(const Call& call) { return call.collective == Collective::Broadcast && call.rank == 0; }
+// Its output is its input.
+bool isInPlace(const Call& call) {
+  return call.collective == Collective::Broadcast && call.isRoot();
+}
 
 }  // namespace
 
@@ -104,10 +113,30 @@ Collective parseCollective(std::string_view name) {
   return static_cast<Collective>(found - kNames.begin());
 }
 
-std::size_t Call::inCount() const { return collective == Collective::AllGather ? block : total; }
+std::size_t Call::inCount() const {
+  switch (collective) {
+    case Collective::AllGather:
+    case Collective::Gather:
+      return block;
+    case Collective::Broadcast:
+    case Collective::Scatter:
+      return isRoot() ? total : 0;
+    default:
+      return total;
+  }
+}
 
 std::size_t Call::outCount() const {
-  return collective == Collective::ReduceScatter ? block : total;
+  switch (collective) {
+    case Collective::ReduceScatter:
+    case Collective::Scatter:
+      return block;
+    case Collective::Reduce:
+    case Collective::Gather:
+      return isRoot() ? total : 0;
+    default:
+      return total;
+  }
 }
 
 Call shapeCall(Collective collective, std::size_t bytes, int rank, int ranks) {
@@ -116,7 +145,8 @@ Call shapeCall(Collective collective, std::size_t bytes, int rank, int ranks) {
   call.rank = rank;
   call.ranks = ranks;
   const std::size_t elements = std::max<std::size_t>(1, bytes / sizeof(float));
-  const bool whole = collective == Collective::AllReduce || collective == Collective::Broadcast;
+  const bool whole = collective == Collective::AllReduce || collective == Collective::Broadcast ||
+                     collective == Collective::Reduce;
   call.block =
       whole ? elements : std::max<std::size_t>(1, elements / static_cast<std::size_t>(ranks));
   call.total = whole ? elements : call.block * static_cast<std::size_t>(ranks);
@@ -124,7 +154,6 @@ Call shapeCall(Collective collective, std::size_t bytes, int rank, int ranks) {
 }
 
 void fillInput(const Call& call, std::uint32_t turn) {
-  if (call.collective == Collective::Broadcast && !isRoot(call)) return;
   float* input = call.input();
   const std::size_t count = call.inCount();
   const Expected mine{0, count, 0, 1, offsetOf(call.rank, turn)};
@@ -132,11 +161,12 @@ void fillInput(const Call& call, std::uint32_t turn) {
 }
 
 void poisonOutput(const Call& call) {
-  if (isRoot(call)) return;
+  if (isInPlace(call)) return;
   std::fill_n(call.out, call.outCount(), std::numeric_limits<float>::quiet_NaN());
 }
 
 std::string checkOutput(const Call& call, std::uint32_t turn) {
+  if (call.outCount() == 0) return {};
   for (const Expected& part : expected(call, turn)) {
     const std::size_t i = firstWrong(call.out, part);
     if (i == part.count) continue;

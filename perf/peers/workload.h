@@ -9,17 +9,26 @@
 
 namespace weft::peers {
 
-enum class Collective : std::uint32_t { AllReduce, AllGather, ReduceScatter, Broadcast, AllToAll };
-inline constexpr int kCollectives = 5;
+enum class Collective : std::uint32_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  Broadcast,
+  Reduce,
+  Gather,
+  Scatter,
+  AllToAll
+};
+inline constexpr int kCollectives = 8;
+inline constexpr int kRoot = 0;  // of all rooted calls
 
 const char* collectiveName(Collective collective);  // as weft-perf spells it: "all_reduce"
 // Throws std::invalid_argument that lists the names.
 Collective parseCollective(std::string_view name);
 
-// One call, as every library sees it. Sizes are nccl-tests': all-reduce and broadcast name the
-// buffer, all-gather the receive buffer, reduce-scatter and all-to-all the send buffer. A block is
-// at least one element, so tiny sizes round up. Sums are sums. Broadcast runs from rank 0, in
-// place.
+// One call, as every library sees it. Sizes are nccl-tests': all-reduce, broadcast and reduce name
+// the buffer, all-gather and gather the receive buffer, the others the send buffer. A block is at
+// least one element, so tiny sizes round up. Sums are sums. Broadcast runs in place.
 struct Call {
   Collective collective{};
   int rank = 0;
@@ -29,8 +38,9 @@ struct Call {
   float* in = nullptr;
   float* out = nullptr;  // broadcast: the one buffer; in is unused
 
-  std::size_t inCount() const;
-  std::size_t outCount() const;
+  bool isRoot() const { return rank == kRoot; }
+  std::size_t inCount() const;   // 0: this rank has no input,
+  std::size_t outCount() const;  // or no output
   // The buffer that holds this rank's input.
   float* input() const { return collective == Collective::Broadcast ? out : in; }
 };
