@@ -55,6 +55,8 @@ Schedule sharedAllReduce(uint32_t n);
 Schedule sharedReduceScatter(uint32_t n);
 Schedule sharedAllGather(uint32_t n);
 Schedule sharedBroadcast(uint32_t n, uint32_t root);
+Schedule sharedGather(uint32_t n, uint32_t root);
+Schedule sharedScatter(uint32_t n, uint32_t root);
 Schedule sharedAllToAll(uint32_t n);
 
 // scatter_all_gather.cpp: large broadcast; the root sends the vector once. No Tmp.

@@ -79,6 +79,23 @@ Schedule sharedBroadcast(uint32_t n, uint32_t root) {
   return openBuffers(std::move(s));
 }
 
+Schedule sharedGather(uint32_t n, uint32_t root) {
+  Schedule s = directGather(n, root);
+  s.name = "gather shared";
+  return openBuffers(std::move(s));
+}
+
+// Each rank takes its block, so that the root's core has no more to do than the others.
+Schedule sharedScatter(uint32_t n, uint32_t root) {
+  Schedule s = emptySchedule(Collective::Scatter, "shared", n, n, root);
+  s.program = [root](uint32_t me) {
+    Program p;
+    p.copy(me == root ? in(me) : inOf(root, me), out(0), {me});
+    return p;
+  };
+  return openBuffers(std::move(s));
+}
+
 Schedule sharedAllToAll(uint32_t n) {
   Schedule s = directAllToAll(n);
   s.name = "all-to-all shared";
