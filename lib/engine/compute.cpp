@@ -92,7 +92,8 @@ bool Compute::findSources(const Piece& piece) {
 
 // From where it is in the cache.
 bool Compute::storeFar(const Piece& piece) {
-  const void* const made = targets_.empty() ? sources_[0] : targets_[0];
+  const bool folds = piece.op.kind == plan::BoundOp::Kind::Fold;
+  const void* const made = !targets_.empty() ? targets_[0] : folds ? tile_.data() : sources_[0];
   return std::ranges::all_of(far_, [&](const plan::Place* place) {
     return peers_.store(*place, piece.from, static_cast<const std::byte*>(made), piece.bytes);
   });
@@ -111,6 +112,8 @@ void Compute::fold(const Piece& piece) {
   if (streams(piece) && plan.spread != nullptr && !isInPlace(op))
     plan.spread(targets_.data(), targets_.size(), sources_.data(), op.operands, piece.count(),
                 piece.divisor());
+  else if (op.dst.isPeersBuffer())
+    foldAway(piece);
   else if (targets_.size() > 1)
     foldInTiles(piece);
   else
@@ -173,6 +176,26 @@ void Compute::copyInTiles(const Piece& piece) {
     copyToAll(src + at, at, std::min(kTile, piece.bytes - at));
 }
 
+// Results that this rank does not keep: plain stores to another core's lines would stall the loads behind
+// them.
+void Compute::foldAway(const Piece& piece) {
+  const plan::Plan& plan = piece.frame.plan;
+  tile_.resize(plan::kTileBytes);
+  const std::uint64_t most = targets_.empty() ? plan::kTileBytes : kTile;
+  for (std::uint64_t at = 0; at < piece.bytes; at += most) {
+    const std::uint64_t n = std::min(most, piece.bytes - at);
+    plan.fold(tile_.data(), sources_.data(), piece.op.operands, n / plan.elementBytes,
+              piece.divisor());
+    advanceSources(piece.op, n);
+    copyToAll(tile_.data(), at, n);
+  }
+}
+
+void Compute::advanceSources(const plan::BoundOp& op, std::uint64_t bytes) {
+  for (std::uint32_t k = 0; k < op.operands; ++k)
+    sources_[k] = static_cast<const std::byte*>(sources_[k]) + bytes;
+}
+
 void Compute::foldInTiles(const Piece& piece) {
   const plan::Plan& plan = piece.frame.plan;
   auto* const first = static_cast<std::byte*>(targets_[0]);
@@ -180,8 +203,7 @@ void Compute::foldInTiles(const Piece& piece) {
     const std::uint64_t n = std::min(kTile, piece.bytes - at);
     plan.fold(first + at, sources_.data(), piece.op.operands, n / plan.elementBytes,
               piece.divisor());
-    for (std::uint32_t k = 0; k < piece.op.operands; ++k)
-      sources_[k] = static_cast<const std::byte*>(sources_[k]) + n;
+    advanceSources(piece.op, n);
     copyToAll(first + at, at, n);
   }
 }

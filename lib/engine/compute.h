@@ -68,6 +68,8 @@ class alignas(base::kCacheAligned) Compute {
   void runEpilogue(const Piece& piece);
   void copyInTiles(const Piece& piece);
   void foldInTiles(const Piece& piece);
+  void foldAway(const Piece& piece);
+  void advanceSources(const plan::BoundOp& op, std::uint64_t bytes);
   void copyTo(std::size_t target, std::uint64_t at, const void* from, std::uint64_t bytes);
   void copyToAll(const std::byte* made, std::uint64_t at, std::uint64_t bytes);
 
@@ -76,7 +78,7 @@ class alignas(base::kCacheAligned) Compute {
   base::CacheAlignedVector<void*> targets_;  // that are mapped here, the op's own first
   base::CacheAlignedVector<reduce::StoreChoice*> stores_;  // to each of them; null: its own memory
   base::CacheAlignedVector<const plan::Place*> far_;       // that are not
-  std::vector<std::byte> tile_;                            // of an epilogue's results
+  std::vector<std::byte> tile_;                            // of results on their way
   std::unique_ptr<std::byte[]> fetched_;  // a tile a source, made when first needed
 };
 

@@ -196,10 +196,7 @@ class Binder {
     const std::uint32_t chunks = pieceOf(op);
     WEFT_TRY(checkRun(op.src + skip, chunks));
     bound->src = place(op.src + skip);
-    if (schedule_.shared) {
-      bindStore(op, skip, bound);
-      return {};
-    }
+    if (schedule_.shared) return bindStore(op, skip, bound);
     if (bound->src.base == Base::Published) return refuse("passes on what another rank published");
     if (schedule_.published && op.dst.buf == schedule::Buf::Tmp && !fitsInline(chunks))
       return bindPublished(op, skip, bound);
@@ -237,23 +234,31 @@ class Binder {
   }
 
   // What has just been computed goes to the peer while it is in the first-level cache: the op that
-  // computes it stores it there, too, and only the arrival is left to raise.
-  void bindStore(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
+  // computes it stores it there, too, or alone, and only the arrival is left to raise.
+  Status bindStore(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
     const Place there{Base::PeerOut, op.peer, layout_.outOffset(op.dst.index + skip)};
     bound->kind = Kind::Raise;
     BoundOp* made = computed_ == 0 ? nullptr : &plan_->ops[computed_ - 1];
     const bool computes = made != nullptr && (made->kind == Kind::Copy || made->kind == Kind::Fold);
-    if (!computes || made->dst != bound->src || made->max != bound->max) {
+    const bool isMade = computes && made->dst == bound->src && made->max == bound->max;
+    const bool isStaged = op.src.buf == schedule::Buf::Tmp;
+    if (isStaged && !isMade) return refuse("stages what it stores to a peer");
+    if (isStaged) {
+      made->dst = there;
+      return {};
+    }
+    if (!isMade) {
       BoundOp store = *bound;
       store.kind = Kind::Store;
       store.dst = there;
       plan_->ops.push_back(store);
       computed_ = plan_->ops.size();
-      return;
+      return {};
     }
     if (made->spread == 0) made->firstSpread = static_cast<std::uint32_t>(plan_->operands.size());
     plan_->operands.push_back(there);
     ++made->spread;
+    return {};
   }
 
   void bindWait(schedule::Slot dst, BoundOp* bound) {
@@ -363,7 +368,8 @@ class Binder {
     const Sources sent(plan_->ops);
     for (BoundOp& op : plan_->ops) {
       const bool stores = op.kind == Kind::Copy || op.kind == Kind::Fold;
-      op.stream = op.kind == Kind::Store || (stores && op.dst.base == Base::Out && !sent.meet(op));
+      op.stream =
+          op.dst.base == Base::PeerOut || (stores && op.dst.base == Base::Out && !sent.meet(op));
     }
   }
 
@@ -380,9 +386,8 @@ class Binder {
 
   void countCrossings() {
     for (BoundOp& op : plan_->ops) {
-      const bool stores = op.kind == Kind::Store;
-      if (!stores && op.kind != Kind::Copy && op.kind != Kind::Fold) continue;
-      op.crossings = op.spread + (stores ? 1 : 0);
+      if (op.kind != Kind::Store && op.kind != Kind::Copy && op.kind != Kind::Fold) continue;
+      op.crossings = op.spread + (op.dst.isPeersBuffer() ? 1 : 0);
       if (op.kind == Kind::Copy && op.src.isPeersBuffer()) ++op.crossings;
       for (std::uint32_t k = 0; op.kind == Kind::Fold && k < op.operands; ++k)
         if (plan_->operands[op.first + k].isPeersBuffer()) ++op.crossings;

@@ -47,7 +47,8 @@ struct BindTarget {
 
 // Compiles `schedule` for one rank and one call: slots become offsets, runs become one op each
 // where they are contiguous, a final Reduce takes its Finish along, short payloads move into the
-// arrival slots. InvalidUsage if the schedule needs more arrival slots or staging memory than the
+// arrival slots. Where buffers are shared nothing is staged: what is made in a Tmp slot is made in the
+// peer's buffer that it is put to. InvalidUsage if the schedule needs more arrival slots or staging memory than the
 // communicator has.
 Status bindSchedule(const schedule::Schedule& schedule, const Call& call, const BindTarget& target,
                     std::unique_ptr<Plan>* out);

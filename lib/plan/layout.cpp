@@ -28,7 +28,7 @@ ByteLayout::ByteLayout(const schedule::Schedule& schedule, const Call& call, con
       chunks_(std::max(1u, schedule.logicalChunks)),
       inChunks_(schedule.inChunks),
       outChunks_(schedule.outChunks),
-      tmpChunks_(schedule.tmpChunks),
+      tmpChunks_(schedule.shared ? 0 : schedule.tmpChunks),  // there it lies nowhere (bind.h)
       parts_(schedule.parts),
       wantedSegment_(schedule.segmentBytes) {
   if (cutsBlocks(call))

@@ -157,7 +157,7 @@ double OpPrices::loadNs(schedule::Slot slot, double bytes) const {
 }
 
 double OpPrices::storeNs(schedule::Slot slot, double bytes) const {
-  if (slot.buf == schedule::Buf::Tmp) return bytes * tmp_.store;
+  if (slot.buf == schedule::Buf::Tmp) return bytes * (schedule_.shared ? near_ : tmp_).store;
   return bytes * (streams_ ? user_.stream : user_.store);
 }
 

@@ -77,8 +77,9 @@ std::vector<bool> ownSlots(const schedule::Schedule& schedule, const schedule::P
 
 StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
                                     const schedule::Program& program) {
-  const auto own = std::ranges::count(ownSlots(schedule, program), true);
-  Room most{0, static_cast<std::uint32_t>(own)};
+  Room most;
+  if (!schedule.shared)
+    most.slots = static_cast<std::uint32_t>(std::ranges::count(ownSlots(schedule, program), true));
   std::vector<Room> at(schedule.ranks);
   for (const schedule::Op& op : program.ops) {
     if (op.kind != schedule::OpKind::Put) continue;

@@ -93,6 +93,7 @@ constexpr Algorithm kAlgorithms[] = {
     {"mesh",                Reduce,        rooted<meshReduce>,                            kAuto,   kRank},
     {"binomial",            Reduce,        rooted<binomialReduce>,                        kMany,   kOwn},
     {"forest",              Reduce,        alongTreesFrom<forestReduce>,                  kAuto,   kOwn, kLinks},
+    {"shared",              Reduce,        rooted<sharedReduce>,                          kAuto,   kRank, kFlat, kShared},
     {"direct",              Gather,        rooted<directGather>,                          kAuto},
     {"shared",              Gather,        rooted<sharedGather>,                          kAuto,   kNone, kFlat, kShared},
     {"direct",              Scatter,       rooted<directScatter>,                         kAuto},

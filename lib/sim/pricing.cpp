@@ -155,7 +155,7 @@ double Pricing::loadAllNs(const BoundOp& op) const {
 
 Price Pricing::computed(const BoundOp& op) const {
   const bool adds = op.kind == Kind::Fold;
-  const bool stores = op.kind == Kind::Store;
+  const bool stores = op.dst.isPeersBuffer();
   Price price;
   price.nsPerByte = adds ? loadAllNs(op) : loadNs(op.src);
   price.nsPerByte += stores ? crossingNs(op.dst.peer) : storeNs(op);

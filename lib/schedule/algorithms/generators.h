@@ -50,11 +50,13 @@ Schedule directBarrier(uint32_t n);  // one round of n - 1 signals a rank
 
 // shared.cpp: for ranks that reach each other's In and Out by loads and stores. Each reads what it
 // needs where it lies, and stores its part of the result to everyone: S bytes read and S written a
-// rank, the least there is. Opened (transforms.h). Rank order. No Tmp.
+// rank, the least there is. Opened (transforms.h). Rank order. No Tmp, but for one slot of a reduce,
+// which lies nowhere: what is made in it goes to the root at once (plan/bind.h).
 Schedule sharedAllReduce(uint32_t n);
 Schedule sharedReduceScatter(uint32_t n);
 Schedule sharedAllGather(uint32_t n);
 Schedule sharedBroadcast(uint32_t n, uint32_t root);
+Schedule sharedReduce(uint32_t n, uint32_t root);
 Schedule sharedGather(uint32_t n, uint32_t root);
 Schedule sharedScatter(uint32_t n, uint32_t root);
 Schedule sharedAllToAll(uint32_t n);

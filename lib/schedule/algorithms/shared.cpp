@@ -79,6 +79,21 @@ Schedule sharedBroadcast(uint32_t n, uint32_t root) {
   return openBuffers(std::move(s));
 }
 
+// Who is not the root names its n-th of the sum, for as long as it takes to store it there.
+Schedule sharedReduce(uint32_t n, uint32_t root) {
+  Schedule s = emptySchedule(Collective::Reduce, "shared", n, n, root);
+  s.tmpChunks = 1;
+  s.program = [n, root](uint32_t me) {
+    Program p;
+    addMine(p, n, me, me == root ? out(me) : tmp(0));
+    if (me != root) p.put(root, tmp(0), out(me), {me});
+    for (const uint32_t from : before(me, n))
+      if (me == root) p.wait(from, out(from), {from});
+    return p;
+  };
+  return openBuffers(std::move(s));
+}
+
 Schedule sharedGather(uint32_t n, uint32_t root) {
   Schedule s = directGather(n, root);
   s.name = "gather shared";
