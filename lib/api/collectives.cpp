@@ -195,11 +195,14 @@ weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataTyp
     if (count != 0) WEFT_TRY(checkPointer(buffer, isSend ? "sendbuff" : "recvbuff"));
     Options options;
     WEFT_TRY(readOptions(comm, opts, &options));
+    const engine::PairOp pair{isSend, static_cast<std::uint32_t>(peer),
+                              static_cast<std::byte*>(buffer), count,
+                              static_cast<reduce::DType>(type)};
+    if (stream == nullptr && joinBatch(comm, pair)) return {};
     comm::Operation o;
     o.isPairs = true;
-    o.pairs.push_back({isSend, static_cast<std::uint32_t>(peer), static_cast<std::byte*>(buffer),
-                       count, static_cast<reduce::DType>(type)});
-    const engine::PairOp pair = o.pairs[0];
+    o.pairs.reserve(4);  // of a group there may be more to come
+    o.pairs.push_back(pair);
     return issue(comm, handle, stream, options, std::move(o), wordsOf(pair));
   });
 }

@@ -33,6 +33,10 @@ using Creation = std::pair<std::function<Status()>, std::shared_ptr<comm::Commun
 struct Group {
   std::vector<Pending> operations;
   std::vector<Creation> creations;
+
+  bool isOneAlone() const {
+    return creations.empty() && operations.size() == 1 && operations[0].streams.empty();
+  }
 };
 
 Group& group() {
@@ -80,6 +84,14 @@ Status runWhenAwaited(Pending& p) {
                           [&](Deadline until) { return p.barrier->awaitStreams(until); }));
   p.operation.timeoutMs = deadline.pollTimeoutMs();
   return p.comm->run(p.operation);
+}
+
+// One operation that no stream knows of.
+Status runAlone(Pending& p) {
+  if (!p.comm->turns().beginIssue()) return refusal(*p.comm);
+  const OwnTurn turn(p.comm->turns());
+  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(*p.comm, turn, &p.operation.timeoutMs));
+  return failingAll(*p.comm, [&] { return p.comm->run(p.operation); });
 }
 
 Status runPending(Pending& p) {
@@ -272,6 +284,11 @@ Status groupEnd() {
   if (groupDepth == 0)
     return Status::error(Code::InvalidUsage, "weftGroupEnd without weftGroupStart on this thread");
   if (--groupDepth > 0) return {};
+  if (group().isOneAlone()) {
+    Pending batch = std::move(group().operations[0]);
+    group().operations.clear();  // its room stays, for the next one
+    return runAlone(batch);
+  }
   Group ended = std::exchange(group(), {});
   const Status status = createAll(ended.creations);
   const Status ran = runGroup(std::move(ended.operations));
@@ -307,13 +324,18 @@ Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::
     group().operations.push_back(std::move(p));
     return {};
   }
-  if (p.onThisThread) {
-    WEFT_TRY(takeTicket(*p.comm, &p.ticket));
-    return runPending(p);
-  }
+  if (p.onThisThread) return runAlone(p);
   std::vector<Pending> alone;
   alone.push_back(std::move(p));
   return runGroup(std::move(alone));
+}
+
+bool joinBatch(const comm::Communicator& comm, const engine::PairOp& pair) {
+  if (!inGroup() || group().operations.empty()) return false;
+  Pending& last = group().operations.back();
+  const bool joins = last.comm.get() == &comm && last.operation.isPairs && last.streams.empty();
+  if (joins) last.operation.pairs.push_back(pair);
+  return joins;
 }
 
 Status submitCreation(std::function<Status()> create, std::shared_ptr<comm::Communicator> parent) {

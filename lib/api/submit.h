@@ -75,6 +75,10 @@ Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call);
 Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::WorkStream> stream,
               comm::Operation operation);
 
+// Does this send or receive, without a stream, join the one that this thread's group has collected last?
+// Then it is collected, too.
+bool joinBatch(const comm::Communicator& comm, const engine::PairOp& pair);
+
 // Creations meet in a group: each would wait for the others. Outside of one, `create` runs now.
 // The ranks of `parent`, if there is one, hear of it where there is no memory to begin.
 Status submitCreation(std::function<Status()> create,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 
 #include "base/text.h"
@@ -37,6 +38,16 @@ Calibration with(const Calibration& before, const Round& round, std::int64_t now
 }
 
 Calibration doubted(const Calibration& before) { return {.doubts = before.doubts + 1}; }
+
+// A clock may also have been set back.
+Calibration at(std::int64_t now, const Calibration& before) {
+  Calibration after = before;
+  if (before.rounds == 0 || std::abs(now - before.when) < Calibration::kHoldsSeconds) return after;
+  after.rounds = std::min(before.rounds, Calibration::kKept);
+  after.doubts = 0;
+  after.settled = false;
+  return after;
+}
 
 std::string historyOf(const Calibration& calibration) {
   const std::uint32_t rounds = calibration.rounds;

@@ -25,6 +25,7 @@ struct Calibration {
   // A machine that is never quiet is not measured for ever, nor one whose calls never take what
   // the model expects.
   static constexpr std::uint32_t kMostRounds = 16, kMostDoubts = 3;
+  static constexpr std::int64_t kHoldsSeconds = 3600;
 
   std::array<Machine, kKept> kept{};  // the latest rounds, the last of them last
   std::uint32_t rounds = 0;
@@ -47,6 +48,10 @@ Calibration with(const Calibration& before, const Round& round, std::int64_t now
 
 // Nothing is known any more but that it was doubted.
 Calibration doubted(const Calibration& before);
+
+// What it is worth at a later time. Hypervisors move cores, and other work comes and goes: after an hour it
+// is provisional again, and may be doubted again; its rounds hold until later ones have taken their place.
+Calibration at(std::int64_t now, const Calibration& before);
 
 // "measured 2026-01-31 12:00 UTC, 3 rounds, settled"
 std::string historyOf(const Calibration& calibration);

@@ -60,6 +60,7 @@ Status thisMachine(KnownMachine* known) {
   const std::string key = machineKey();
   if (current.origin == Origin::Nowhere && loadCalibration(file, key, &current.calibration))
     current.origin = Origin::File;
+  current.calibration = at(std::time(nullptr), current.calibration);
   if (current.origin == Origin::Nowhere || current.calibration.provisional()) {
     measure(&current.calibration);
     current.origin = Origin::Measured;

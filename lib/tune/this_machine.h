@@ -18,7 +18,8 @@ struct KnownMachine {
 
 // This machine's numbers. WEFT_TUNE_FILE may name a recorded machine, which holds as it stands.
 // Else they are those that this process knows already, else those of the file that the knob names,
-// and while they are provisional a call measures again, for up to 30 ms, and writes the file anew.
+// and while they are provisional, and after an hour again, a call measures for up to 30 ms and writes the
+// file anew.
 // Any thread. InvalidArgument if the knob or a recorded
 // machine does not parse.
 Status thisMachine(KnownMachine* known);

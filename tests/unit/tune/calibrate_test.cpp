@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,6 +19,8 @@
 
 #include "base/text.h"
 #include "reduce/store_choice.h"
+#include "tests/unit/plan/sample_machine.h"
+#include "tune/machine_file.h"
 #include "tune/pair.h"
 #include "tune/processor.h"
 #include "tune/this_machine.h"
@@ -117,6 +120,24 @@ TEST(Calibrate, ItsThreadsTakeNoSignals) {
   over = true;
   watcher.join();
   EXPECT_LE(most, 1) << "this thread alone";
+}
+
+// Before this process knows its machine.
+TEST(ThisMachine, AnOldFileIsMeasuredAnew) {
+  const std::string folder = ::testing::TempDir() + "tune_" + std::to_string(::getpid());
+  const std::string file = folder + "/machine";
+  KnownMachine known, next;
+  Calibration settled;
+  for (int i = 0; i < 2; ++i)
+    settled = with(settled, {plan::sampleMachine(), true, true}, std::time(nullptr));
+  settled.when -= Calibration::kHoldsSeconds + 1;
+  ASSERT_TRUE(saveCalibration(file, machineKey(), settled));
+  ASSERT_EQ(setenv("WEFT_TUNE_FILE", file.c_str(), 1), 0);
+  ASSERT_TRUE(thisMachine(&known).ok());
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(known.origin, Origin::Measured);
+  EXPECT_GT(known.calibration.rounds, settled.rounds);
+  EXPECT_GT(known.calibration.when, settled.when);
 }
 
 // Whatever this machine is busy with: until it is settled each call adds rounds, and then none

@@ -100,6 +100,30 @@ TEST(Calibration, ConvergesFromABusyMachine) {
   }
 }
 
+// It was frozen for ever after three doubts, and told of a state that had passed long before.
+TEST(Calibration, IsProvisionalAgainAfterAnHour) {
+  Calibration known = after({quiet(), quiet()});
+  known.doubts = Calibration::kMostDoubts;
+  known.when = 1'000'000;
+  const std::int64_t soon = known.when + Calibration::kHoldsSeconds - 1;
+  EXPECT_EQ(at(soon, known), known);
+  for (const std::int64_t later : {soon + 1, known.when - Calibration::kHoldsSeconds}) {
+    const Calibration old = at(later, known);
+    EXPECT_TRUE(old.provisional());
+    EXPECT_EQ(old.doubts, 0u);
+    EXPECT_EQ(old.machine(), known.machine());
+    EXPECT_FALSE(with(old, quiet(), later).provisional()) << "the machine is as it was";
+  }
+  known.rounds = Calibration::kMostRounds;
+  known.settled = false;
+  Calibration old = at(soon + 1, known);
+  Machine other = plan::sampleMachine();
+  other.put = flat(1);
+  for (std::uint32_t i = 0; i < Calibration::kKept; ++i) old = with(old, quiet(other), soon + 1);
+  EXPECT_EQ(old.machine(), other) << "it is another one";
+  EXPECT_EQ(at(soon, Calibration{}), Calibration{});
+}
+
 TEST(Calibration, SaysWhenAndHowItCameAbout) {
   EXPECT_EQ(historyOf({.rounds = 1, .complete = true, .when = 1767225600}),
             "measured 2026-01-01 00:00 UTC, one round, provisional: measured again for the next "
