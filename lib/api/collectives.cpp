@@ -198,10 +198,14 @@ weftResult_t runPair(bool isSend, void* buffer, std::uint64_t count, weftDataTyp
     const engine::PairOp pair{isSend, static_cast<std::uint32_t>(peer),
                               static_cast<std::byte*>(buffer), count,
                               static_cast<reduce::DType>(type)};
-    if (stream == nullptr && joinBatch(comm, pair)) return {};
+    if (stream == nullptr && comm.callers() == nullptr) {
+      if (!inGroup()) return runPairsNow(comm, {&pair, 1}, options.timeoutMs, options.label);
+      std::shared_ptr<comm::Communicator> shared;
+      WEFT_TRY(shareComm(handle, &shared));
+      if (joinBatch(shared, pair, options.timeoutMs, options.label)) return {};
+    }
     comm::Operation o;
     o.isPairs = true;
-    o.pairs.reserve(4);  // of a group there may be more to come
     o.pairs.push_back(pair);
     return issue(comm, handle, stream, options, std::move(o), wordsOf(pair));
   });

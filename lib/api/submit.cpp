@@ -27,15 +27,41 @@ struct Pending {
   std::shared_ptr<engine::StreamBarrier> barrier;
 };
 
+// Sends and receives of this thread, on one communicator. Most groups are nothing else.
+struct Batch {
+  std::shared_ptr<comm::Communicator> comm;
+  std::vector<engine::PairOp> pairs;
+  int timeoutMs = 0;
+  std::string label;
+
+  bool empty() const { return pairs.empty(); }
+  // Its room stays, for the next one.
+  void clear() {
+    comm.reset();
+    pairs.clear();
+    label.clear();
+  }
+};
+
 // And the communicator that is split.
 using Creation = std::pair<std::function<Status()>, std::shared_ptr<comm::Communicator>>;
 
 struct Group {
   std::vector<Pending> operations;
   std::vector<Creation> creations;
+  Batch batch;  // the first operation, while there is no other
 
-  bool isOneAlone() const {
-    return creations.empty() && operations.size() == 1 && operations[0].streams.empty();
+  // There are others.
+  void unfold() {
+    if (batch.empty()) return;
+    Pending p;
+    p.comm = batch.comm;
+    p.operation.isPairs = true;
+    p.operation.pairs = batch.pairs;
+    p.operation.timeoutMs = batch.timeoutMs;
+    p.operation.label = batch.label;
+    operations.push_back(std::move(p));
+    batch.clear();
   }
 };
 
@@ -84,14 +110,6 @@ Status runWhenAwaited(Pending& p) {
                           [&](Deadline until) { return p.barrier->awaitStreams(until); }));
   p.operation.timeoutMs = deadline.pollTimeoutMs();
   return p.comm->run(p.operation);
-}
-
-// One operation that no stream knows of.
-Status runAlone(Pending& p) {
-  if (!p.comm->turns().beginIssue()) return refusal(*p.comm);
-  const OwnTurn turn(p.comm->turns());
-  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(*p.comm, turn, &p.operation.timeoutMs));
-  return failingAll(*p.comm, [&] { return p.comm->run(p.operation); });
 }
 
 Status runPending(Pending& p) {
@@ -236,6 +254,13 @@ Status runTicketed(std::vector<Pending> pending, Tickets& tickets) {
   return status;
 }
 
+Status runBatch(Batch* batch) {
+  const Status ran = runPairsNow(*batch->comm, batch->pairs, batch->timeoutMs,
+                                 batch->label.empty() ? nullptr : batch->label.c_str());
+  batch->clear();
+  return ran;
+}
+
 Status runGroup(std::vector<Pending> pending) {
   Tickets tickets;
   try {
@@ -251,6 +276,7 @@ Status runGroup(std::vector<Pending> pending) {
 }
 
 Status createAll(const std::vector<Creation>& creations) {
+  if (creations.empty()) return {};
   bool began = false;
   const auto create = [&](std::size_t i) {
     const auto& [make, parent] = creations[i];
@@ -284,14 +310,10 @@ Status groupEnd() {
   if (groupDepth == 0)
     return Status::error(Code::InvalidUsage, "weftGroupEnd without weftGroupStart on this thread");
   if (--groupDepth > 0) return {};
-  if (group().isOneAlone()) {
-    Pending batch = std::move(group().operations[0]);
-    group().operations.clear();  // its room stays, for the next one
-    return runAlone(batch);
-  }
-  Group ended = std::exchange(group(), {});
-  const Status status = createAll(ended.creations);
-  const Status ran = runGroup(std::move(ended.operations));
+  Group& open = group();
+  const Status status = createAll(std::exchange(open.creations, {}));
+  const Status ran =
+      open.batch.empty() ? runGroup(std::exchange(open.operations, {})) : runBatch(&open.batch);
   return status.ok() ? ran : status;
 }
 
@@ -321,21 +343,38 @@ Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::
   p.onThisThread = stream == nullptr;
   if (stream) p.streams.push_back(std::move(stream));
   if (inGroup()) {
+    group().unfold();
     group().operations.push_back(std::move(p));
     return {};
   }
-  if (p.onThisThread) return runAlone(p);
+  if (p.onThisThread) {
+    WEFT_TRY(takeTicket(*p.comm, &p.ticket));
+    return runPending(p);
+  }
   std::vector<Pending> alone;
   alone.push_back(std::move(p));
   return runGroup(std::move(alone));
 }
 
-bool joinBatch(const comm::Communicator& comm, const engine::PairOp& pair) {
-  if (!inGroup() || group().operations.empty()) return false;
-  Pending& last = group().operations.back();
-  const bool joins = last.comm.get() == &comm && last.operation.isPairs && last.streams.empty();
-  if (joins) last.operation.pairs.push_back(pair);
-  return joins;
+bool joinBatch(const std::shared_ptr<comm::Communicator>& comm, const engine::PairOp& pair,
+               int timeoutMs, const char* label) {
+  Batch& batch = group().batch;
+  if (batch.empty() ? !group().operations.empty() : batch.comm != comm) return false;
+  if (batch.empty()) {
+    batch.comm = comm;
+    batch.timeoutMs = timeoutMs;
+    batch.label = label != nullptr ? label : "";
+  }
+  batch.pairs.push_back(pair);
+  return true;
+}
+
+Status runPairsNow(comm::Communicator& comm, std::span<const engine::PairOp> pairs, int timeoutMs,
+                   const char* label) {
+  if (!comm.turns().beginIssue()) return refusal(comm);
+  const OwnTurn turn(comm.turns());
+  if (!turn.hasCome()) WEFT_TRY(awaitOwnTurn(comm, turn, &timeoutMs));
+  return comm.runPairs(pairs, timeoutMs, label);
 }
 
 Status submitCreation(std::function<Status()> create, std::shared_ptr<comm::Communicator> parent) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "base/status.h"
 #include "base/threads.h"
@@ -75,9 +76,13 @@ Status runInTurn(comm::Communicator& comm, const std::function<Status()>& call);
 Status submit(std::shared_ptr<comm::Communicator> comm, std::shared_ptr<engine::WorkStream> stream,
               comm::Operation operation);
 
-// Does this send or receive, without a stream, join the one that this thread's group has collected last?
-// Then it is collected, too.
-bool joinBatch(const comm::Communicator& comm, const engine::PairOp& pair);
+// Sends and receives on this thread, in turn, as runNow.
+Status runPairsNow(comm::Communicator& comm, std::span<const engine::PairOp> pairs, int timeoutMs,
+                   const char* label);
+// Of a group: is this one, without a stream, among sends and receives of one communicator that are all which
+// the group has collected so far? Then it is collected, too.
+bool joinBatch(const std::shared_ptr<comm::Communicator>& comm, const engine::PairOp& pair,
+               int timeoutMs, const char* label);
 
 // Creations meet in a group: each would wait for the others. Outside of one, `create` runs now.
 // The ranks of `parent`, if there is one, hear of it where there is no memory to begin.

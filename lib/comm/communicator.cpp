@@ -190,7 +190,7 @@ Status Communicator::run(const plan::Call& call, const void* in, void* out,
 
 Status Communicator::run(const Operation& operation) {
   const char* label = operation.label.empty() ? nullptr : operation.label.c_str();
-  if (operation.isPairs) return failingAll([&] { return runPairs(operation, label); });
+  if (operation.isPairs) return runPairs(operation.pairs, operation.timeoutMs, label);
   if (operation.call.exchanges) return failingAll([&] { return exchange(operation, label); });
   plan::Call call = operation.call;
   call.counts = operation.counts;
@@ -200,12 +200,18 @@ Status Communicator::run(const Operation& operation) {
              label);
 }
 
-Status Communicator::runPairs(const Operation& operation, const char* label) {
-  if (core_->watch.isBroken()) WEFT_TRY(repair(operation.timeoutMs));
-  core_->watch.enterPairs(operation.timeoutMs, label);
+Status Communicator::runPairs(std::span<const engine::PairOp> pairs, int timeoutMs,
+                              const char* label) {
+  return failingAll([&] { return runPairsOrThrow(pairs, timeoutMs, label); });
+}
+
+Status Communicator::runPairsOrThrow(std::span<const engine::PairOp> pairs, int timeoutMs,
+                                     const char* label) {
+  if (core_->watch.isBroken()) WEFT_TRY(repair(timeoutMs));
+  core_->watch.enterPairs(timeoutMs, label);
   MovedBuffers moved(*core_->parts.transport);
   std::vector<engine::PairOp> room;
-  const Status ran = core_->pairs.run(moved.use(operation.pairs, &room));
+  const Status ran = core_->pairs.run(moved.use(pairs, &room));
   if (ran.ok()) moved.finish();
   return core_->watch.settle(ran);
 }

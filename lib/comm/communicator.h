@@ -56,6 +56,7 @@ class alignas(base::kCacheAligned) Communicator {
   Status run(const plan::Call& call, const void* in, void* out, plan::Epilogue& epilogue,
              int timeoutMs, const char* label);
   Status run(const Operation& operation);
+  Status runPairs(std::span<const engine::PairOp> pairs, int timeoutMs, const char* label);
   // An all-gather of the library's own: `count` elements of each rank. Only in turn.
   Status allGather(const void* mine, void* all, std::size_t count, reduce::DType type,
                    int timeoutMs, const char* label);
@@ -116,7 +117,7 @@ class alignas(base::kCacheAligned) Communicator {
                                        int timeoutMs, const char* label);
   [[gnu::always_inline]] Status launchOrThrow(const plan::Call& call, engine::Launch* launch,
                                               int timeoutMs, const char* label);
-  Status runPairs(const Operation& operation, const char* label);
+  Status runPairsOrThrow(std::span<const engine::PairOp> pairs, int timeoutMs, const char* label);
   Status exchange(const Operation& operation, const char* label);
   [[gnu::always_inline]] Status beginCall(int timeoutMs);
   Status runOpening(Core& core, const plan::Call& call, engine::Launch* launch, plan::Trial* trial);

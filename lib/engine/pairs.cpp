@@ -88,11 +88,13 @@ std::uint64_t Pairs::tagOf(const PairOp& op) const {
 
 Status Pairs::load(std::span<const PairOp> ops) {
   transfers_.clear();
+  bool toSelf = false;
   for (const PairOp& op : ops) {
+    toSelf = toSelf || op.peer == rank_;
     if (!met_[op.peer]) WEFT_TRY(meet(op.peer));
     transfers_.push_back({.op = op, .bytes = op.count * reduce::sizeOf(op.type)});
   }
-  return copyToSelf();
+  return toSelf ? copyToSelf() : Status();
 }
 
 // Gives memory to the arrival slots of a pair, at both ends: either may come first.
