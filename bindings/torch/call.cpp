@@ -35,6 +35,11 @@ bool Call::ended() const {
   return completed_;
 }
 
+bool Call::isFuture() const {
+  const std::lock_guard lock(mutex_);
+  return future_ != nullptr;
+}
+
 bool Call::isCompleted() {
   if (ended()) return true;
   executor_->hurry(*this);

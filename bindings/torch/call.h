@@ -59,6 +59,8 @@ class Call final : public c10d::Work {
   const at::Tensor& tensor() const { return outputs_.front(); }
   void setSource(int source) { source_ = source; }
   bool ended() const;
+  // Somebody has asked for its future, which may have callbacks.
+  bool isFuture() const;
 
   // ---- c10d::Work
   bool isCompleted() override;

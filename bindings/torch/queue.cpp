@@ -77,7 +77,10 @@ void Queue::runNext(std::unique_lock<std::mutex>& lock, bool isOwn) {
   if (closed_ && items_.empty()) idle_.notify_all();
   if (isOwn) {
     ++inCallbacks_;
-    if (!items_.empty()) forThread_.notify_one();  // another one, if there is one
+    if (!items_.empty()) {
+      if (call->isFuture()) reinforce();  // its callbacks may wait for one that is queued already
+      forThread_.notify_one();            // another one, if there is one
+    }
   }
   lock.unlock();
   call->settle();

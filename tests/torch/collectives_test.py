@@ -215,6 +215,14 @@ def asynchronous(rank, ranks):
     equal(work.result()[0], total(ranks) * ranks)
 
 
+def futures_of_queued_calls(rank, ranks):
+    """A callback waits for a call that is queued already, behind the one that it is of."""
+    lasting, short = torch.ones(2_000_000), value(rank, torch.float32)
+    first = dist.all_reduce(lasting, async_op=True).get_future()
+    second = dist.all_reduce(short, async_op=True).get_future()
+    equal(first.then(lambda _: second.wait()[0]).wait(), total(ranks))
+
+
 def profiled(rank, ranks):
     with torch.autograd.profiler.profile() as profiler:
         dist.all_reduce(torch.ones(2))
@@ -275,7 +283,7 @@ class Collectives(unittest.TestCase):
 
 
 for function in (all_reduce, all_reduce_of_bools, all_reduce_coalesced, rooted, gathers, reduce_scatter, all_to_all,
-                 objects, subgroups, asynchronous, profiled, sequence, trained):
+                 objects, subgroups, asynchronous, futures_of_queued_calls, profiled, sequence, trained):
     for ranks in (2, 3):
         setattr(Collectives, f"test_{function.__name__}_{ranks}_ranks",
                 lambda self, function=function, ranks=ranks: run(ranks, function))
