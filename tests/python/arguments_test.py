@@ -55,6 +55,20 @@ class Arguments(unittest.TestCase):
         self.refused("gives no memory", comm.all_reduce, [1, 2])
         self.refused("Python objects; fix: pickle", comm.all_gather, numpy.array([None]))
 
+    def test_masks(self):
+        masked = numpy.ma.array(ONES, mask=[0, 1, 0, 0])
+        self.refused("send is a masked array.*fix: pass x.filled", self.comm.all_reduce, masked)
+        self.assertEqual(self.comm.all_reduce(masked.filled(3))[1], 3)
+
+    def test_ranks_that_are_none(self):
+        for root in 0.0, "0", None:
+            self.refused("no whole number; fix", self.comm.broadcast, ONES, root=root)
+        self.refused("no whole number; fix", self.comm.send, ONES, "next")
+        self.assertEqual(self.comm.broadcast(ONES, root=numpy.int64(0))[0], 1)
+
+    def test_shapes_that_are_none(self):
+        self.refused(r"empty\(\): shape is \(2, -1\)", weft.empty, (2, -1))
+
     def test_named_types(self):
         comm = self.comm
         self.refused(

@@ -10,6 +10,16 @@ import weft
 from weft import memory
 
 
+def is_shared(address):
+    """Whether the page there is one that processes share."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            begin, end = (int(number, 16) for number in line.split()[0].split("-"))
+            if begin <= address < end:
+                return line.split()[1][3] == "s"
+    return False
+
+
 class Memory(unittest.TestCase):
     def test_arrays(self):
         made = weft.empty((3, 4), "int32")
@@ -55,6 +65,20 @@ class Memory(unittest.TestCase):
             return float(total[-1]), comm.empty(3, "int8").dtype.name
 
         self.assertEqual(weft.run(work, 3, timeout=30), [(6.0, "int8")] * 3)
+
+    def test_registered_until_it_is_undone(self):
+        def work(comm):
+            seen = []
+            for array in numpy.ones(1 << 16), numpy.ones(1 << 16, "int16"), bytearray(1 << 19):
+                page = (numpy.frombuffer(array, "uint8").ctypes.data + 4095) // 4096 * 4096
+                undo = comm.register(array)
+                seen.append(is_shared(page))
+                undo()
+                seen.append(is_shared(page))
+                undo()  # once more does nothing
+            return seen
+
+        self.assertEqual(weft.run(work, 2, timeout=30), [[True, False] * 3] * 2)
 
     def test_no_memory(self):
         with self.assertRaises(weft.OutOfMemory) as caught:

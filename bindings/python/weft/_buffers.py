@@ -128,6 +128,9 @@ def _borrow_array(call: str, what: str, owner: Any) -> Borrowed:
 
 
 def _borrow_buffer(call: str, what: str, owner: Any) -> Borrowed:
+    if numpy is not None and isinstance(owner, numpy.ma.MaskedArray):
+        fix = "pass x.filled(value), or its data and its mask"
+        refuse(call, f"{what} is a masked array, whose mask would not come along", fix)
     view = _PyBuffer()
     try:
         _get(owner, ctypes.byref(view), _FULL_RO)

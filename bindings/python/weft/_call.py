@@ -211,7 +211,10 @@ class Call:
         """Calls; returns `value`, or a future of it."""
         stream = self.how.get("stream")
         queue = stream.handle if stream else None
-        result = function(*arguments, self.comm.handle, queue, options_of(self.how))
+        try:
+            result = function(*arguments, self.comm.handle, queue, options_of(self.how))
+        except ctypes.ArgumentError:
+            refuse(self.name, "root or peer is no whole number", "pass a rank, as int(...)")
         if result:
             self.comm._check(result)
         return streams.complete(self.comm, stream, value, self.held)

@@ -535,14 +535,15 @@ class Communicator:
 
         Its pages move into memory that the ranks of a host share (weftCommRegister in weft.h).
         Undo it before the array goes; nobody may write to it in either call."""
-        memory = borrow("register", "array", array)
+        memory: Borrowed | None = borrow("register", "array", array)
         handle = c_void_p()
         self._check(lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle)))
 
         def deregister() -> None:
-            if memory._view is not None and self.handle is not None:
+            nonlocal memory
+            if memory is not None and self.handle is not None:
                 self._check(lib.weftCommDeregister(self.handle, handle))
-            memory.release()
+            memory = None
 
         return deregister
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._buffers import ITEM_SIZES, Borrowed, numpy, type_named
 from ._c import DataType, lib
-from .errors import check
+from .errors import check, refuse
 
 Shape = int | tuple[int, ...]
 
@@ -35,6 +35,8 @@ def empty(shape: Shape, dtype: Any = "float32") -> Any:
     (2, 3)
     """
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if min(shape, default=0) < 0:
+        refuse("empty", f"shape is {shape}", "pass numbers from 0 on")
     if numpy is None:
         size = prod(shape) * ITEM_SIZES[type_named("empty", dtype)]
         return memoryview(_allocate(size) if size else bytearray()).cast("B")
