@@ -2,6 +2,7 @@
 """What cannot be called is refused with the sentence, and the communicator stays usable."""
 
 import unittest
+from unittest import mock
 
 import numpy
 import weft
@@ -65,6 +66,11 @@ class Arguments(unittest.TestCase):
             self.refused("no whole number; fix", self.comm.broadcast, ONES, root=root)
         self.refused("no whole number; fix", self.comm.send, ONES, "next")
         self.assertEqual(self.comm.broadcast(ONES, root=numpy.int64(0))[0], 1)
+
+    def test_no_torch(self):
+        with mock.patch.dict("sys.modules", {"torch": None}):
+            with self.assertRaisesRegex(ModuleNotFoundError, "has no PyTorch; fix:"):
+                weft.use_shared_tensors()
 
     def test_shapes_that_are_none(self):
         self.refused(r"empty\(\): shape is \(2, -1\)", weft.empty, (2, -1))

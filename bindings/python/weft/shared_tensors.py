@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 
 def use_shared_tensors(least_bytes: int = 65536) -> None:
@@ -16,6 +17,13 @@ def use_shared_tensors(least_bytes: int = 65536) -> None:
     """
     if least_bytes < 1:
         raise ValueError(f"use_shared_tensors: least_bytes is {least_bytes}; fix: at least 1")
-    importlib.import_module("torch")
+    try:
+        importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"use_shared_tensors: {sys.executable} has no PyTorch; fix: start a Python that has it "
+            "(Debian: python3-torch, /usr/bin/python3)",
+            name="torch",
+        ) from error
     door = importlib.import_module(f"{__package__}._torch_door")
     door.extension().use_shared_tensors(int(least_bytes))
