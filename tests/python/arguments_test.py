@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cannot be called is refused with the sentence, and the communicator stays usable."""
 
+import copy
+import pickle
 import unittest
 from unittest import mock
 
@@ -150,6 +152,11 @@ class Arguments(unittest.TestCase):
         with self.assertRaises(weft.InvalidArgument):
             self.comm.all_reduce(ONES)
         self.comm = weft.Communicator.all(1)[0]
+
+    def test_copies(self):
+        for copied in copy.copy, copy.deepcopy, pickle.dumps:
+            with self.assertRaisesRegex(weft.InvalidUsage, "of this process.*fix: make one there"):
+                copied(self.comm)
 
     def test_rows_that_ranks_do_not_divide(self):
         def work(comm):

@@ -9,13 +9,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_void_p
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 from . import _c
 from ._buffers import Borrowed, borrow, type_named
 from ._c import DataType, Op, Result, lib
 from ._call import Call, How, Options, PreMulSum, operator_named, options_of
-from .errors import Error, check, last_error, refuse
+from .errors import Error, check, last_error, misuse, refuse
 from .memory import Shape, empty
 
 _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
@@ -145,6 +145,10 @@ class Communicator:
                 self.finalize()
         finally:
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        fix = "make one there, by from_environment() or join(); here pass the same one on"
+        misuse("Communicator", "it is of this process, and neither copied nor pickled", fix)
 
     def __del__(self) -> None:
         if getattr(self, "handle", None) is not None:
