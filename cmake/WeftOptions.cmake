@@ -3,6 +3,7 @@
 
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizer: empty, asan (address and undefined), tsan or fuzz")
 set_property(CACHE WEFT_SANITIZE PROPERTY STRINGS "" asan tsan fuzz)
+option(WEFT_SANITIZE_TOOLS "With a sanitizer, build and test programs that only call the library, too" OFF)
 set(WEFT_BUILD_TRAIN AUTO CACHE STRING "Build weft-train: ON, OFF or AUTO (if libtorch is found)")
 set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
 option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
