@@ -3,8 +3,8 @@
 // place, stream and group, and every algorithm, against a serial reference, while another thread
 // asks for errors; some behind an event, before which there is no input. Nothing is drawn by chance. More than two ranks have to take turns on small
 // machines: of them, each case is called in one of its four ways, in turn, and algorithms get one of
-// the types. RANKS_TEST_ENUMERATED=1 takes all. A sanitizer's run takes every fortieth case, and
-// one type for algorithms.
+// the types. RANKS_TEST_ENUMERATED=1 (./dev soak enumerated) takes all, otherwise of more than two ranks every fifth case
+// is taken. A sanitizer's run takes every 41st case, and one type for algorithms.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,9 +20,8 @@
 namespace weft::testing {
 namespace {
 
-constexpr std::size_t kInlined = 48;     // bytes that travel inside an arrival slot
-constexpr std::size_t kFarthest = 8192;  // bytes up to which limits are looked for
-constexpr std::size_t kStride = kSanitized ? 40 : 1;
+constexpr std::size_t kInlined = 48;        // bytes that travel inside an arrival slot
+constexpr std::size_t kFarthest = 8192;     // bytes up to which limits are looked for
 constexpr std::uint64_t kBehindEvent = 50;  // one in so many calls, where it is on a stream
 
 // A width each, and both kinds of number where there are two.
@@ -35,6 +34,9 @@ constexpr Form kForms[] = {
 bool takesAll(const Rank& r) {
   return r.ranks <= 2 || std::getenv("RANKS_TEST_ENUMERATED") != nullptr;
 }
+
+// Of how many cases one is taken; a prime, as memory, places and roots take turns.
+std::size_t strideOf(const Rank& r) { return kSanitized ? 41 : takesAll(r) ? 1 : 5; }
 
 // ---- Where the engine does something else -----------------------------------------------------
 
@@ -138,12 +140,14 @@ std::vector<Case> casesOfType(const Rank& r, weftDataType_t type) {
   return all;
 }
 
-// Each algorithm with each protocol, where it fits.
+// Each algorithm with each protocol, where it fits; a sanitizer's run takes one of three such pairs.
 std::vector<Case> casesOfAlgorithms(const Rank& r, Form form, weftDataType_t type) {
   std::vector<Case> all;
   std::istringstream names(weftAlgorithms(nameOf(form)));
+  unsigned pairs = 0;
   for (std::string name; std::getline(names, name, ',');) {
     for (const char* protocol : {"", ":staged", ":published", ":direct"}) {
+      if (kSanitized && (pairs++ + static_cast<unsigned>(form)) % 3 != 0) continue;
       const Case c{.form = form, .type = type, .algorithm = name + protocol, .ranks = r.ranks};
       if (segmentsOf(r, c, 1) == 0) continue;
       for (const std::size_t count : someCounts(r, c)) addCases(c, count, &all);
@@ -235,8 +239,8 @@ std::string runEveryWay(const Rank& r, std::uint64_t* calls) {
   Caller caller(r);
   for (const weftDataType_t type : kTypes) {
     const std::vector<Case> cases = casesOfType(r, type);
-    const std::size_t half = (cases.size() + 1) / 2;
-    for (std::size_t i = static_cast<std::size_t>(type) % kStride; i < half; i += kStride)
+    const std::size_t half = (cases.size() + 1) / 2, stride = strideOf(r);
+    for (std::size_t i = static_cast<std::size_t>(type) % stride; i < half; i += stride)
       if (std::string wrong = caller.inItsWays(cases[i], cases[(i + half) % cases.size()]);
           !wrong.empty())
         return wrong;
@@ -252,7 +256,8 @@ std::string runEveryAlgorithm(const Rank& r, std::uint64_t* calls) {
       if (form == Form::Barrier || form == Form::Shift) continue;
       if ((!takesAll(r) || kSanitized) && type != weftInt64) continue;
       const std::vector<Case> cases = casesOfAlgorithms(r, form, type);
-      for (std::size_t i = static_cast<std::size_t>(type) % kStride; i < cases.size(); i += kStride)
+      const std::size_t stride = kSanitized ? 13 : strideOf(r);  // of fewer pairs
+      for (std::size_t i = static_cast<std::size_t>(type) % stride; i < cases.size(); i += stride)
         if (std::string wrong = caller.alone(cases[i]); !wrong.empty()) return wrong;
     }
   }

@@ -4,7 +4,7 @@
 // something else, or waits behind a stream of its own. Whoever gets a result gets the right one, all others the name of the culprit,
 // and all of them in the end the name. Without a transport that counts puts, a rank dies at its
 // k-th instruction; RANKS_TEST_STEPS says at how many of them in each call. Of three ranks every third point is tried, of a
-// sanitizer's run fewer, and with TEST_SWEEPS_ALL (./dev soak kills) all.
+// sanitizer's run fewer (ThreadSanitizer's none where processes die or stop), and with TEST_SWEEPS_ALL (./dev soak kills) all.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -655,7 +655,7 @@ TEST_P(FaultPoints, ARankHoldsItselfUp) {
   std::vector<Point> points;
   for (const Scene& scene : kScenes)
     for (int victim = 0; victim < GetParam(); ++victim)
-      points.push_back({&scene, GetParam(), victim});
+      if (!kSanitized || isTurnOf(scene, victim, 3)) points.push_back({&scene, GetParam(), victim});
   sideBySide(points, callBehindAStream);
   report(points.size());
 }

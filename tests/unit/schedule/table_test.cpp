@@ -16,7 +16,7 @@ namespace weft::test {
 using namespace schedule;
 namespace {
 
-constexpr uint32_t kMaxRanks = kSlowBuild ? 9 : 64;  // flat algorithms
+constexpr uint32_t kMaxRanks = kSlowBuild ? 6 : 64;  // flat algorithms
 constexpr uint32_t kMaxSideAllForms = kSlowBuild ? 3 : 5;
 // Two-level ones: local ranks and nodes.
 uint32_t mostSide() { return kSlowBuild ? 3 : sweepsAll() ? 16 : 12; }
