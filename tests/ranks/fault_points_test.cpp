@@ -80,6 +80,7 @@ constexpr Scene kScenes[] = {
     {"shift", Form::Shift, kPieces, ""},
     {"all_reduce shared", Form::AllReduce, kOne, "shared", Memory::Shared},
     {"all_gather shared", Form::AllGather, kSeveral, "shared", Memory::Shared},
+    {"reduce shared", Form::Reduce, kOne, "shared", Memory::Shared},
     {"reduce_scatter shared by some", Form::ReduceScatter, kOne, "shared", Memory::Mixed},
 };
 constexpr const Scene& kBarrier = kScenes[19];
