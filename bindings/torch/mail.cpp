@@ -67,10 +67,20 @@ weftComm_t Mail::outgoing(int to) {
     const std::lock_guard lock(mutex_);
     if (way(to).outComm) return way(to).outComm;
   }
-  Communicator comm = meetAsFirst(who_, 2, keyOf(who_.rank, to), nameOf(who_.rank, to, who_));
-  const std::lock_guard lock(mutex_);
-  way(to).outComm = std::move(comm);
-  return way(to).outComm;
+  try {
+    Communicator comm = meetAsFirst(who_, 2, keyOf(who_.rank, to), nameOf(who_.rank, to, who_));
+    const std::lock_guard lock(mutex_);
+    way(to).outComm = std::move(comm);
+    return way(to).outComm;
+  } catch (const Error& error) {
+    if (error.result() != weftTimeout) throw;
+    throw std::runtime_error(
+        "weft:send Timed out: rank " + std::to_string(to) + " of " + who_.name +
+        " has asked for no message of rank " + std::to_string(who_.rank) + " within " +
+        std::to_string(who_.timeoutMs()) +
+        " ms; fix: see what keeps it from its first recv, or give init_process_group a longer "
+        "timeout");
+  }
 }
 
 void Mail::transmit(int to, const Elements& from, int tag) {
@@ -141,18 +151,31 @@ std::chrono::steady_clock::time_point Mail::deadline(const Call& call) const {
 }
 
 void Mail::expire(Call& call) {
-  std::string ended;
+  std::string text;
   {
     const std::lock_guard lock(mutex_);
-    for (const Way& w : ways_)
-      if (!w.ended.empty()) ended += " (" + w.ended + ")";
+    for (const Receive& receive : receives_)
+      if (receive.call.get() == &call) text = describeMissing(receive);
   }
-  const std::string text =
-      std::string(call.title().range) +
-      " Timed out waiting for a message: nobody has sent it to rank " + std::to_string(who_.rank) +
-      " of " + who_.name + " within " + std::to_string(timeout_.load().count()) + " ms" + ended +
-      "; fix: see what keeps the sender, or give init_process_group a longer timeout";
   failReceives(text, [&](const Receive& receive) { return receive.call.get() == &call; });
+}
+
+// With the lock.
+std::string Mail::describeMissing(const Receive& wanted) const {
+  const auto source = [](int rank) { return " from rank " + std::to_string(rank); };
+  const auto isFrom = [&](int rank) { return wanted.from.value_or(rank) == rank; };
+  std::string others;
+  for (const Letter& letter : letters_)
+    if (isFrom(letter.from) && others.size() < 200)
+      others += "; one with tag " + std::to_string(letter.tag) + source(letter.from) + " is there";
+  for (const Way& w : ways_)
+    if (!w.ended.empty()) others += " (" + w.ended + ")";
+  return std::string(titleOf(wanted.from).range) + " Timed out waiting for a message with tag " +
+         std::to_string(wanted.tag) + (wanted.from ? source(*wanted.from) : " from any rank") +
+         ": nobody has sent it to rank " + std::to_string(who_.rank) + " of " + who_.name +
+         " within " + std::to_string(timeout_.load().count()) + " ms" + others +
+         "; fix: see what keeps the sender and which tag it sends, or give init_process_group a "
+         "longer timeout";
 }
 
 void Mail::failReceives(const std::string& why, const std::function<bool(const Receive&)>& which) {

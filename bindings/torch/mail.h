@@ -81,6 +81,7 @@ class Mail final : public Executor, public std::enable_shared_from_this<Mail> {
   void hold(int from, weftComm_t comm);
   std::optional<Letter> takeLetter(const Receive& wanted);
   std::optional<Receive> takeReceive(int from, std::int64_t tag);
+  std::string describeMissing(const Receive& wanted) const;
   void failReceives(const std::string& why, const std::function<bool(const Receive&)>& which);
   void noteEnd(int from, const std::string& why);
   bool allEnded() const;

@@ -45,8 +45,7 @@ void MonitoredBarrier::lead(Milliseconds timeout, bool waitAllRanks) {
            std::to_string(timeout.count()) + " ms";
   answer(missing, text);
   if (!text.empty())
-    throw std::runtime_error("weft: " + text + " (group " + who_.name +
-                             "); fix: see what keeps them");
+    throw std::runtime_error("weft: " + text + " (" + who_.name + "); fix: see what keeps them");
 }
 
 std::vector<int> MonitoredBarrier::findMissing(Milliseconds timeout, bool waitAllRanks) {

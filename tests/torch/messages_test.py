@@ -99,15 +99,26 @@ def of_a_wrong_size(rank, ranks):
 
 
 def that_nobody_sends(rank, ranks):
+    if rank == 0:
+        dist.send(torch.zeros(1), 1, tag=3)
     if rank == 1:
         with raises(RuntimeError, "weft:recv Timed out", "rank 1", "2000 ms", "fix:"):
             dist.recv(torch.zeros(1), 0)
         with raises(RuntimeError, "weft:recvAnySource Timed out", "fix:"):
             dist.recv(torch.zeros(1))
+        with raises(RuntimeError, "tag 4 from rank 0", "one with tag 3 from rank 0 is there"):
+            dist.recv(torch.zeros(1), 0, tag=4)
         work = dist.irecv(torch.zeros(1), 0)
         with raises(RuntimeError, "has not finished within the 20 ms"):
             work.wait(__import__("datetime").timedelta(milliseconds=20))
     await_rank(1, rank)
+
+
+def that_nobody_asks_for(rank, ranks):
+    if rank == 0:
+        with raises(RuntimeError, "weft:send Timed out: rank 2", "no message of rank 0 within 1000 ms", "fix:"):
+            dist.send(torch.zeros(1), 2)
+    await_rank(0, rank)
 
 
 def to_oneself(rank, ranks):
@@ -128,6 +139,7 @@ for function in (tags_in_any_order, equal_tags_in_order, exchanged, from_any_sou
         setattr(Messages, f"test_{function.__name__}_{ranks}_ranks",
                 lambda self, function=function, ranks=ranks: run(ranks, function))
 Messages.test_that_nobody_sends = lambda self: run(2, that_nobody_sends, timeout=2.0)
+Messages.test_that_nobody_asks_for = lambda self: run(3, that_nobody_asks_for, timeout=1.0)
 
 if __name__ == "__main__":
     unittest.main()
