@@ -37,6 +37,14 @@ TEST(Files, WhatCannotBeWrittenIsFoundBefore) {
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
 }
 
+TEST(Files, ReportsMayLieInTheFolderOfSaveWhichIsMade) {
+  const TemporaryFolder folder;
+  Options options;
+  options.save = options.resume = folder / "job";
+  options.csv = options.json = options.exportTo = folder / "job/file";
+  EXPECT_EQ(refusalOf(options), 0);
+}
+
 TEST(Files, AnExportNeedsARegularFile) {
   Options options;
   options.exportTo = "-";

@@ -73,9 +73,9 @@ void checkStart(const Options& options) {
 
 void checkFiles(const Options& options) {
   try {
+    checkSave(options.save);  // first, as it makes the folder that the others may be in
     checkReports(options);
     checkExport(options.exportTo);
-    checkSave(options.save);
   } catch (const tools::CannotWrite& error) {
     throw Failure(Exit::kCannotWrite, error.what());
   }
