@@ -32,27 +32,32 @@ struct Removed {
   }
 };
 
+// What the library wrote, or could not: to all ranks of it alike.
+void checkWritten(weftResult_t result) {
+  try {
+    check(result);
+  } catch (const Error& error) {
+    if (result != weftSystemError) throw;
+    throw SharedFailure(Exit::kCannotWrite, error.what());
+  }
+}
+
 }  // namespace
 
 // Parts are saved side by side: none begins before all have finished the save before, so that there
 // is always one that all have.
 void Trainer::save(const std::string& folder, bool wait) {
   const bool isThere = std::exchange(saved_, ended_) == ended_;
-  try {
-    if (isThere && wait) check(weftShardSaveWait(shard_));
-    if (isThere) return;
-    const std::string own = folderOfPart(folder, groups_.part());
-    check(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
-  } catch (const Error& error) {
-    if (error.result() != weftSystemError) throw;
-    throw SharedFailure(Exit::kCannotWrite, error.what());
-  }
+  if (isThere && wait) checkWritten(weftShardSaveWait(shard_));
+  if (isThere) return;
+  const std::string own = folderOfPart(folder, groups_.part());
+  checkWritten(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
 }
 
 // What a checkpoint says of itself; of one of several parts, also which save it is.
 std::string Trainer::metaOfSave() {
   if (groups_.part().count() == 1) return textOf(position());
-  check(weftShardSaveWait(shard_));
+  checkWritten(weftShardSaveWait(shard_));
   auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   all_.allReduce(&now, 1, weftMax);
   auto meta = nlohmann::json::parse(textOf(position()));
@@ -135,7 +140,7 @@ void Trainer::exportTo(const std::string& file) {
   const std::string target = writes ? tools::ReportFile(file).target() : file;
   const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
   const ModelPart own = groups_.part();
-  check(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
+  checkWritten(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
   all_.barrier();
   onRankZero(all_, [&] {
     std::vector<std::string> parts;
