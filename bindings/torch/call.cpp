@@ -55,7 +55,18 @@ Tensors Call::result() {
   return outputs_;
 }
 
+// A forked child has none of the threads that bring calls to their end, nor ever gets a lock that one held.
+void Call::refuseInChild() {
+  if (getpid() == process_) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && completed_) return;
+  throw std::runtime_error(std::string(title_.range) +
+                           " was begun by the process that this one was forked from; fix: wait for "
+                           "it there");
+}
+
 bool Call::wait(Milliseconds timeout) {
+  refuseInChild();
   const auto until = std::chrono::steady_clock::now() + timeout;
   if (timeout == kNoTimeout) {
     executor_->help(*this);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <ATen/core/ivalue.h>
 
 #include <chrono>
@@ -73,7 +75,9 @@ class Call final : public c10d::Work {
 
  private:
   bool awaitEnd(std::chrono::steady_clock::time_point until);
+  void refuseInChild();
 
+  const pid_t process_ = getpid();
   const Title title_;
   Tensors outputs_;
   const std::shared_ptr<Executor> executor_;

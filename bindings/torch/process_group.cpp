@@ -99,6 +99,7 @@ void ProcessGroupWeft::close(Milliseconds patience) {
 Work ProcessGroupWeft::submit(const Title& title, const Tensors& inputs, Tensors outputs,
                               Milliseconds timeout, std::size_t bytes,
                               std::function<void(const Way&)> call) {
+  refuseInChild(title.name());
   ++sequence_;
   const int timeoutMs = timeout == c10d::kUnsetTimeout ? timeoutMs_.load() : inWeft(timeout);
   auto work = c10::make_intrusive<Call>(
@@ -116,6 +117,13 @@ Work ProcessGroupWeft::submit(const Title& title, const Tensors& inputs, Tensors
   return work;
 }
 
+// Its queue has no thread there.
+void ProcessGroupWeft::refuseInChild(const char* call) const {
+  if (getpid() != shared_->process)
+    refuse(call, "this process was forked from the one that has made the group",
+           "make a group in it, or leave all calls to its parent");
+}
+
 // ---- Point to point
 
 int ProcessGroupWeft::peer(const char* call, int rank) const {
@@ -130,20 +138,24 @@ int ProcessGroupWeft::peer(const char* call, int rank) const {
 }
 
 Work ProcessGroupWeft::send(Tensors& tensors, int to, int tag) {
+  refuseInChild("send");
   return shared_->mail->send(only("send", "input", tensors), peer("send", to), tag);
 }
 
 Work ProcessGroupWeft::recv(Tensors& tensors, int from, int tag) {
+  refuseInChild("recv");
   return shared_->mail->receive(only("recv", "output", tensors), peer("recv", from), tag);
 }
 
 Work ProcessGroupWeft::recvAnysource(Tensors& tensors, int tag) {
+  refuseInChild("recv");
   return shared_->mail->receive(only("recv", "output", tensors), std::nullopt, tag);
 }
 
 // ---- The rest
 
 void ProcessGroupWeft::monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) {
+  refuseInChild("monitored_barrier");
   const bool isGiven = options.timeout != c10d::kUnsetTimeout;
   shared_->monitoredBarrier.pass(isGiven ? options.timeout : who_.timeout, waitAllRanks);
 }

@@ -94,6 +94,7 @@ class ProcessGroupWeft final : public Base {
 
   Work submit(const Title& title, const Tensors& inputs, Tensors outputs, Milliseconds timeout,
               std::size_t bytes, std::function<void(const Way&)> call);
+  void refuseInChild(const char* call) const;
   int peer(const char* call, int rank) const;
   void close(Milliseconds patience);
 

@@ -53,6 +53,37 @@ def bad_tensors(rank, ranks):
     works(ranks)
 
 
+def forked_child(rank, ranks):
+    """It has none of its parent's threads: it waited for ever where one of them had been in a call."""
+    late = torch.ones(1)
+    if rank != 0:
+        await_rank(0, rank)
+    begun = dist.all_reduce(late, async_op=True)  # of rank 0: until the others make it, too
+    child = os.fork()
+    if child == 0:
+        made = torch.ones(2)
+        calls = [
+            lambda: dist.all_reduce(made),
+            lambda: dist.send(made, (rank + 1) % ranks),
+            lambda: dist.recv(made, (rank + 1) % ranks),
+            lambda: dist.recv(made),
+            lambda: dist.monitored_barrier(),
+        ]
+        for call in calls:
+            with raises(ValueError, "was forked from the one that has made the group", "leave all calls to its parent"):
+                call()
+        if rank == 0:
+            with raises(RuntimeError, "weft:all_reduce was begun by the process that this one was forked from"):
+                begun.wait()
+        os._exit(0)
+    equal(os.waitpid(child, 0)[1], 0)
+    if rank == 0:
+        await_rank(0, rank)
+    begun.wait()
+    equal(late, ranks)
+    works(ranks)
+
+
 def bad_lists(rank, ranks):
     group = dist.distributed_c10d._get_default_group()
     with raises(ValueError, "got 1 output tensors", "one for each rank"):
@@ -200,7 +231,7 @@ class Errors(unittest.TestCase):
         run(2, a_dead_store, backend=None)
 
 
-for function, sizes in {bad_tensors: (2,), bad_lists: (2, 3), other_shapes: (2, 3), other_splits: (2,), a_missing_rank: (3,),
+for function, sizes in {bad_tensors: (2,), forked_child: (2,), bad_lists: (2, 3), other_shapes: (2, 3), other_splits: (2,), a_missing_rank: (3,),
                         all_missing_ranks: (3,)}.items():
     for ranks in sizes:
         setattr(Errors, f"test_{function.__name__}_{ranks}_ranks",

@@ -126,7 +126,7 @@ TEST(Calibrate, ItsThreadsTakeNoSignals) {
 TEST(ThisMachine, AnOldFileIsMeasuredAnew) {
   const std::string folder = ::testing::TempDir() + "tune_" + std::to_string(::getpid());
   const std::string file = folder + "/machine";
-  KnownMachine known, next;
+  KnownMachine known;
   Calibration settled;
   for (int i = 0; i < 2; ++i)
     settled = with(settled, {plan::sampleMachine(), true, true}, std::time(nullptr));
