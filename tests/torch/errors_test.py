@@ -67,7 +67,6 @@ def forked_child(rank, ranks):
             lambda: dist.send(made, (rank + 1) % ranks),
             lambda: dist.recv(made, (rank + 1) % ranks),
             lambda: dist.recv(made),
-            lambda: dist.monitored_barrier(),
         ]
         for call in calls:
             with raises(ValueError, "was forked from the one that has made the group", "leave all calls to its parent"):
