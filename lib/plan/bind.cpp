@@ -237,10 +237,11 @@ class Binder {
   // computes it stores it there, too, or alone, and only the arrival is left to raise.
   Status bindStore(const schedule::Op& op, std::uint32_t skip, BoundOp* bound) {
     const Place there{Base::PeerOut, op.peer, layout_.outOffset(op.dst.index + skip)};
+    const Place from = std::exchange(bound->src, {});
     bound->kind = Kind::Raise;
     BoundOp* made = computed_ == 0 ? nullptr : &plan_->ops[computed_ - 1];
     const bool computes = made != nullptr && (made->kind == Kind::Copy || made->kind == Kind::Fold);
-    const bool isMade = computes && made->dst == bound->src && made->max == bound->max;
+    const bool isMade = computes && made->dst == from && made->max == bound->max;
     const bool isStaged = op.src.buf == schedule::Buf::Tmp;
     if (isStaged && !isMade) return refuse("stages what it stores to a peer");
     if (isStaged) {
@@ -250,6 +251,7 @@ class Binder {
     if (!isMade) {
       BoundOp store = *bound;
       store.kind = Kind::Store;
+      store.src = from;
       store.dst = there;
       plan_->ops.push_back(store);
       computed_ = plan_->ops.size();

@@ -37,6 +37,8 @@ TEST(SharedReduce, StoresItsPartStraightIntoTheRootsBuffer) {
     EXPECT_EQ(fold->spread, 0u);
     EXPECT_EQ(fold->crossings, 3u) << "two addends and the result";
     EXPECT_EQ(std::ranges::count(plan->ops, Kind::Store, &BoundOp::kind), 0);
+    for (const BoundOp& op : plan->ops)  // it had no memory from some MiB on
+      EXPECT_TRUE(op.src.base != Base::Arena && op.dst.base != Base::Arena) << nameOf(op.kind);
     std::unique_ptr<Plan> root;
     ASSERT_TRUE(bound(schedule, 1, count, &root).ok());
     EXPECT_EQ(std::ranges::find(root->ops, Kind::Fold, &BoundOp::kind)->dst.base, Base::Out);
