@@ -268,7 +268,8 @@ TEST_P(OwnMemory, OfRingsFollowsPairs) {
       steps.expect(receives ? least <= bytes && bytes <= most : bytes == 0,
                    std::to_string(bytes) + " bytes more with root " + std::to_string(root));
     };
-    for (int i = 0; i < 100; ++i) (void)held();  // barriers try their forms, and ranks tell each other: twice
+    for (int i = 0; i < 100; ++i)
+      (void)held();  // barriers try their forms, and ranks tell each other: twice
     steps.expect(held() != 0, "no window");
     constexpr std::size_t kFlags = std::size_t{8} << 10, kStages = std::size_t{128} << 10;
     constexpr std::size_t kDeep = 4 * kStages;            // where ranks share cores
