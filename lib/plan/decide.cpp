@@ -177,8 +177,11 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
   const Way* shared = gains ? bestShared : nullptr;
   *out = {};
   if (mayTry(forced, call, tuning)) {
+    // To ask in vain costs a root that is calls ahead more than trials see.
+    constexpr double kMayGain = 2;
     std::optional<bool> isAsked;
-    if (bestShared != nullptr && !tuning.sharesAll) isAsked = gains;
+    if (bestShared != nullptr && !tuning.sharesAll && bestShared->ns < kMayGain * any->ns)
+      isAsked = gains;
     const bool onlyShared = gains && tuning.sharesAll;
     out->forms = formsOf(ways, onlyShared ? *shared : *any, isAsked, call, tuning);
   }

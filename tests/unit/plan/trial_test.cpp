@@ -250,20 +250,24 @@ TEST_F(Kinds, NothingIsTriedWhereItMayNotBe) {
 // Whether all buffers are shared costs a round to ask, which the model may think too much, or worth it.
 TEST_F(Kinds, ToAskAndNotToAskAreForms) {
   const Tuning t = tuning();
-  for (const std::uint64_t count : {2u, 1u << 20}) {
+  int tried[2] = {};
+  for (std::uint64_t count = 2; count <= 1 << 20; count *= 2) {
     const Call call = callOf(schedule::Collective::AllReduce, count);
     Decision decision;
     ASSERT_TRUE(decide(call, t, &decision).ok());
     const bool asks = decision.shared.has_value();
-    EXPECT_EQ(asks, count > 2) << "the model";
-    EXPECT_EQ(decision.forms.front().asks, asks);
     const auto other = std::ranges::find(decision.forms, !asks, &Form::asks);
-    ASSERT_NE(other, decision.forms.end()) << count;
+    EXPECT_TRUE(count > 2 || other == decision.forms.end()) << "a round is most of such a call";
+    if (other == decision.forms.end()) continue;
+    ++tried[asks];
+    EXPECT_EQ(decision.forms.front().asks, asks);
     EXPECT_EQ(nameOf(*other, call, t).find(" or shared") == std::string::npos, asks);
-    Decision tried;
-    ASSERT_TRUE(decide(call, t, &tried, &*other).ok());
-    EXPECT_NE(tried.shared.has_value(), asks);
+    Decision made;
+    ASSERT_TRUE(decide(call, t, &made, &*other).ok());
+    EXPECT_NE(made.shared.has_value(), asks);
   }
+  EXPECT_GE(tried[false], 1);
+  EXPECT_GE(tried[true], 1);
 }
 
 // Where all memory is shared, forms for any buffers and for shared ones try each other.
