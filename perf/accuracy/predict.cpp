@@ -108,8 +108,38 @@ sim::Job Predictor::jobOf(const Point& point, const plan::Call& call,
           .sharesBuffers = point.own};
 }
 
-// Steady: what one call more costs where some are under way. Fresh: ranks leave a barrier before it, one after
-// the other where they share cores.
+// Ranks leave a barrier before it, one after the other where they share cores.
+Status Predictor::simulateFresh(sim::Workload* workload, const sim::Setting& setting,
+                                const Point& point, const plan::CostParameters& costs,
+                                double* ns) const {
+  plan::Call barrier;
+  barrier.collective = schedule::Collective::Barrier;
+  plan::Decision decision;
+  WEFT_TRY(job_.decide(barrier, &decision));
+  workload->calls.push_back(jobOf(point, barrier, decision, costs));
+  workload->roles = {{{.name = "barrier", .call = 1},
+                      {.name = "entry", .ns = world_.entry.freshNs},
+                      {.name = "call", .call = 0}}};
+  sim::Result result;
+  WEFT_TRY(sim::simulate(*workload, setting, &result));
+  *ns = fromFirstEntry(result);
+  return {};
+}
+
+// What one call more costs where some are under way.
+Status Predictor::simulateSteady(sim::Workload* workload, const sim::Setting& setting,
+                                 const Point& point, double* ns) const {
+  constexpr std::size_t kShort = 64 << 10;
+  const std::size_t first = point.bytes <= kShort ? 4 : 1, more = 2 * first;
+  sim::Result begun, result;
+  workload->roles = {callsOf(first, world_.entry.steadyNs)};
+  WEFT_TRY(sim::simulate(*workload, setting, &begun));
+  workload->roles = {callsOf(first + more, world_.entry.steadyNs)};
+  WEFT_TRY(sim::simulate(*workload, setting, &result));
+  *ns = (result.ns - begun.ns) / static_cast<double>(more);
+  return {};
+}
+
 Status Predictor::simulate(const Point& point, const plan::Call& call,
                            const plan::Decision& decision, const tune::Machine& machine,
                            double* ns) const {
@@ -119,31 +149,10 @@ Status Predictor::simulate(const Point& point, const plan::Call& call,
   setting.network = &network_;
   setting.coresOfNode = costs.cores < world_.ranks ? costs.cores : 0;
   setting.computesOnCores = setting.coresOfNode != 0;
-  plan::Call barrier;
-  barrier.collective = schedule::Collective::Barrier;
-  plan::Decision meeting;
   sim::Workload workload;
   workload.calls.push_back(jobOf(point, call, decision, costs));
-  sim::Result result;
-  if (point.mode == Mode::Fresh) {
-    WEFT_TRY(job_.decide(barrier, &meeting));
-    workload.calls.push_back(jobOf(point, barrier, meeting, costs));
-    workload.roles = {{{.name = "barrier", .call = 1},
-                       {.name = "entry", .ns = world_.entry.freshNs},
-                       {.name = "call", .call = 0}}};
-    WEFT_TRY(sim::simulate(workload, setting, &result));
-    *ns = fromFirstEntry(result);
-    return {};
-  }
-  constexpr std::size_t kShort = 64 << 10;
-  const std::size_t first = point.bytes <= kShort ? 4 : 1, more = 2 * first;
-  workload.roles = {callsOf(first, world_.entry.steadyNs)};
-  WEFT_TRY(sim::simulate(workload, setting, &result));
-  const double begunNs = result.ns;
-  workload.roles = {callsOf(first + more, world_.entry.steadyNs)};
-  WEFT_TRY(sim::simulate(workload, setting, &result));
-  *ns = (result.ns - begunNs) / static_cast<double>(more);
-  return {};
+  if (point.mode == Mode::Fresh) return simulateFresh(&workload, setting, point, costs, ns);
+  return simulateSteady(&workload, setting, point, ns);
 }
 
 Status Predictor::forecast(const Point& point, const std::string& form, Forecast* out) const {

@@ -48,6 +48,11 @@ class Predictor {
   explicit Predictor(const World& world) : world_(world), job_(world.tuning, true) {}
   Status simulate(const Point& point, const plan::Call& call, const plan::Decision& decision,
                   const tune::Machine& machine, double* ns) const;
+  Status simulateFresh(sim::Workload* workload, const sim::Setting& setting, const Point& point,
+                       const plan::CostParameters& costs, double* ns) const;
+  Status simulateSteady(sim::Workload* workload, const sim::Setting& setting, const Point& point,
+                        double* ns) const;
+  // Outlived by the call, the decision and the costs.
   sim::Job jobOf(const Point& point, const plan::Call& call, const plan::Decision& decision,
                  const plan::CostParameters& costs) const;
   Status bind(const Point& point, const plan::Call& call, const plan::Decision& decision,
