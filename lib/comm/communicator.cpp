@@ -142,7 +142,7 @@ Status Communicator::runTimed(Core& core, const engine::Launch& launch, plan::Tr
   const double left = nowNs();
   const plan::Plan& plan = *launch.plan;
   std::optional<bool> shared;
-  if (plan.opening != 0 && !plan.cmaCopies) shared = !core.executor.refused();
+  if (plan.otherwise) shared = !core.executor.refused();
   trial.ran(entered, left, shared);
   return {};
 }

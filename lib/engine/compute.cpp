@@ -105,6 +105,13 @@ bool Compute::isInPlace(const plan::BoundOp& op) const {
   });
 }
 
+// Where the only one is a peer's that is not mapped, a tile that storeFar() takes it from.
+void* Compute::target() {
+  if (!targets_.empty()) return targets_[0];
+  tile_.resize(plan::kTileBytes);
+  return tile_.data();
+}
+
 void Compute::fold(const Piece& piece) {
   const plan::Plan& plan = piece.frame.plan;
   const plan::BoundOp& op = piece.op;
@@ -112,12 +119,10 @@ void Compute::fold(const Piece& piece) {
   if (streams(piece) && plan.spread != nullptr && !isInPlace(op))
     plan.spread(targets_.data(), targets_.size(), sources_.data(), op.operands, piece.count(),
                 piece.divisor());
-  else if (op.dst.isPeersBuffer())
-    foldAway(piece);
   else if (targets_.size() > 1)
     foldInTiles(piece);
   else
-    plan.fold(targets_[0], sources_.data(), op.operands, piece.count(), piece.divisor());
+    plan.fold(target(), sources_.data(), op.operands, piece.count(), piece.divisor());
 }
 
 // The epilogue makes a piece where it stays in the cache, from where all targets get it.
@@ -147,7 +152,8 @@ void Compute::copy(const Piece& piece) {
   const void* const src = sources_[0];
   if (op.kind == plan::BoundOp::Kind::Scale)
     return plan.scale(targets_[0], src, piece.count(), piece.frame.scalar);
-  if (streams(piece))
+  const bool isThere = targets_.size() == 1 && targets_[0] == src;  // in place
+  if (streams(piece) && !isThere)
     reduce::copyStream(targets_.data(), targets_.size(), src, piece.bytes);
   else if (targets_.size() > 1)
     copyInTiles(piece);
@@ -174,21 +180,6 @@ void Compute::copyInTiles(const Piece& piece) {
   const auto* const src = static_cast<const std::byte*>(sources_[0]);
   for (std::uint64_t at = 0; at < piece.bytes; at += kTile)
     copyToAll(src + at, at, std::min(kTile, piece.bytes - at));
-}
-
-// Results that this rank does not keep: plain stores to another core's lines would stall the loads behind
-// them.
-void Compute::foldAway(const Piece& piece) {
-  const plan::Plan& plan = piece.frame.plan;
-  tile_.resize(plan::kTileBytes);
-  const std::uint64_t most = targets_.empty() ? plan::kTileBytes : kTile;
-  for (std::uint64_t at = 0; at < piece.bytes; at += most) {
-    const std::uint64_t n = std::min(most, piece.bytes - at);
-    plan.fold(tile_.data(), sources_.data(), piece.op.operands, n / plan.elementBytes,
-              piece.divisor());
-    advanceSources(piece.op, n);
-    copyToAll(tile_.data(), at, n);
-  }
 }
 
 void Compute::advanceSources(const plan::BoundOp& op, std::uint64_t bytes) {

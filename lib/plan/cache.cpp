@@ -80,16 +80,22 @@ PlanCache::Kind* PlanCache::knownKind(const Call& call) const {
 
 // The first call of a kind makes it, also if there is nothing to try: so all ranks hold the same, though
 // their plans make room at different times.
-PlanCache::Kind* PlanCache::newKind(const Call& call, std::vector<Form> forms) {
+PlanCache::Kind* PlanCache::newKind(const Call& call, Forms forms) {
   if (!mayBeKind(call)) return nullptr;
   const std::uint64_t id = kindOf(call);
   std::unique_ptr<Kind>& place = kinds_[placeOf(id)];
   if (place) return nullptr;
   const std::lock_guard lock(judgingMutex_);
   const bool share = tuning_.ranks > tuning_.costs.cores;
-  const Trial trial(forms.size(), share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn);
-  place = std::make_unique<Kind>(Kind{id, std::move(forms), trial});
+  const auto cores = share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn;
+  const Trial any(forms.any.size(), cores), shared(forms.shared.size(), cores, true);
+  place = std::make_unique<Kind>(Kind{id, std::move(forms), {any, shared}});
   return place.get();
+}
+
+const Form* PlanCache::Kind::form() const {
+  const std::vector<Form>& all = forms.of(areShared);
+  return all.empty() ? nullptr : &all[trial().form()];
 }
 
 void PlanCache::judge(Trial& trial) {
@@ -97,27 +103,34 @@ void PlanCache::judge(Trial& trial) {
   trial.judge();
 }
 
+void PlanCache::enter(Kind& kind, bool areShared) {
+  const std::lock_guard lock(judgingMutex_);
+  kind.areShared = areShared;
+}
+
 std::optional<PlanCache::Findings> PlanCache::findings(const Call& call) const {
   const std::lock_guard lock(judgingMutex_);
   const Kind* const kind = knownKind(call);
-  if (kind == nullptr || kind->trial.ns(0) == 0) return {};
-  Findings found{{}, kind->forms[kind->trial.chosen()]};
-  for (std::uint8_t form = 0; form < kind->trial.forms(); ++form)
-    found.ns.emplace_back(kind->forms[form], kind->trial.ns(form));
+  if (kind == nullptr || kind->trial().ns(0) == 0) return {};
+  const std::vector<Form>& forms = kind->forms.of(kind->areShared);
+  const Trial& trial = kind->trial();
+  Findings found{{}, forms[trial.chosen()]};
+  for (std::uint8_t form = 0; form < trial.forms(); ++form)
+    found.ns.emplace_back(forms[form], trial.ns(form));
   return found;
 }
 
 Status PlanCache::make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out) {
   Decision decision;
-  const bool tries = kind != nullptr && !kind->forms.empty();
-  const std::uint8_t form = tries ? kind->trial.form() : 0;
-  WEFT_TRY(decide(call, tuning_, &decision, tries ? &kind->forms[form] : nullptr));
+  WEFT_TRY(decide(call, tuning_, &decision, kind == nullptr ? nullptr : kind->form()));
   std::unique_ptr<Plan> plan;
   WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
   *out = entryOf(call, std::move(plan));
   if (kind == nullptr) kind = newKind(call, std::move(decision.forms));
-  if (kind != nullptr && !kind->forms.empty()) (*out)->kind = kind;
-  (*out)->form = form;
+  if (kind != nullptr && kind->tries()) {
+    (*out)->kind = kind;
+    (*out)->place = kind->place();
+  }
   if ((*out)->plan->otherwise) (*out)->asking = &askings_[mixed(call) % kAskings];
   return {};
 }

@@ -45,10 +45,15 @@ class PlanCache {
     return {};
   }
   // The plan that was found last and has an `otherwise` has run: were all buffers shared?
-  void learn(bool shared) { asked_->learn(shared); }
+  void learn(bool shared) {
+    asked_->learn(shared);
+    if (kind_ != nullptr && kind_->areShared != shared) enter(*kind_, shared);
+  }
   // Is the call whose plan was found last to be timed? Null: no. Else its ranks, who all get it for the
   // same calls, tell each other when it isDue(), and have it judged.
-  Trial* trial() { return kind_ != nullptr && kind_->trial.isTimed() ? &kind_->trial : nullptr; }
+  Trial* trial() {
+    return kind_ != nullptr && kind_->trial().isTimed() ? &kind_->trial() : nullptr;
+  }
   void judge(Trial& trial);
   // What calls of this kind have found out; not if they have not tried anything. Any thread.
   struct Findings {
@@ -61,16 +66,29 @@ class PlanCache {
   const Tuning& tuning() const { return tuning_; }
 
  private:
+  // One of a kind's forms.
+  struct Place {
+    bool isShared = false;  // of those for shared buffers
+    std::uint8_t form = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
   // Calls that are alike but for a part of their size, and what they try.
   struct Kind {
     std::uint64_t id = 0;
-    std::vector<Form> forms;
-    Trial trial;
+    Forms forms;
+    std::array<Trial, 2> trials;  // of any buffers, of shared ones
+    bool areShared = false;       // the buffers of the last call that asked
+
+    Trial& trial() { return trials[areShared]; }
+    const Trial& trial() const { return trials[areShared]; }
+    bool tries() const { return !(forms.any.empty() && forms.shared.empty()); }
+    Place place() const { return {areShared, trial().form()}; }
+    const Form* form() const;  // null: nothing is tried of such buffers
   };
   struct Entry {
     // Of this call, in the form that it runs in now?
     bool isOf(const Call& other) const {
-      return same(call, other) && (kind == nullptr || kind->trial.form() == form);
+      return same(call, other) && (kind == nullptr || kind->place() == place);
     }
 
     Call call;  // its spans and algorithm point into the members below
@@ -79,7 +97,7 @@ class PlanCache {
     std::unique_ptr<const Plan> plan;
     Asking* asking = nullptr;  // of a plan that has an `otherwise`
     Kind* kind = nullptr;      // null: only one form is considered
-    std::uint8_t form = 0;     // of the kind's
+    Place place;               // of the kind's
     std::uint64_t used = 0;    // by which find() last
 
     std::size_t bytes() const;
@@ -105,10 +123,11 @@ class PlanCache {
   static std::size_t placeOf(std::uint64_t kind);
   bool mayBeKind(const Call& call) const;
   Kind* knownKind(const Call& call) const;
-  Kind* newKind(const Call& call, std::vector<Form> forms);
+  Kind* newKind(const Call& call, Forms forms);
   Status look(const Call& call);
   Status bringToFront(const Call& call, Bucket& bucket);
   Status make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out);
+  void enter(Kind& kind, bool areShared);
   void makeRoom(std::size_t bytes);
 
   Tuning tuning_;

@@ -25,10 +25,16 @@ bool mayLandDirectly(const Call& call, const Tuning& tuning) {
          call.collective != schedule::Collective::Broadcast;
 }
 
-// CMA copies of shared buffers: where blocks may be put directly, that is better.
-bool mayCopyShared(const Call& call, const Tuning& tuning) {
-  return tuning.direct && !tuning.sharesAll && !mayLandDirectly(call, tuning) &&
+// CMA copies of shared buffers. Who stores blocks to others can as well put them directly, and who takes
+// them is slower where others could help.
+bool mayCopyShared(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
+  return tuning.direct && !tuning.sharesAll && algorithm.pulls == mayLandDirectly(call, tuning) &&
          call.op != reduce::RedOp::Epilogue;
+}
+
+// Ranks that share a core have more in flight than its cache holds, and between hosts pieces are large.
+bool mayBeLarge(const Tuning& tuning) {
+  return !tuning.costs.hasLinks() && tuning.ranks > 1 && tuning.ranks <= tuning.costs.cores;
 }
 
 // May the model choose this algorithm, if it fits? Two levels are for links between hosts and NUMA
@@ -73,12 +79,23 @@ void append(std::vector<Candidate>* all, const std::vector<Candidate>& more) {
   all->insert(all->end(), more.begin(), more.end());
 }
 
-// Those that may stage, and the direct one.
-std::vector<Candidate> protocols(const schedule::Algorithm* algorithm, bool publishes,
-                                 bool direct) {
+// Those that stage, each in usual pieces first, and the direct one.
+std::vector<Candidate> protocols(const schedule::Algorithm* algorithm, const Tuning& tuning,
+                                 bool publishes, bool direct) {
+  const bool large = mayBeLarge(tuning);
   std::vector<Candidate> all{{algorithm, Protocol::Staged}};
+  if (large) all.push_back({algorithm, Protocol::StagedLarge});
   if (publishes) all.push_back({algorithm, Protocol::Published});
+  if (publishes && large) all.push_back({algorithm, Protocol::PublishedLarge});
   if (direct) all.push_back({algorithm, Protocol::Direct});
+  return all;
+}
+
+// Those of an algorithm on shared buffers, which stages nothing.
+std::vector<Candidate> sharedProtocols(const schedule::Algorithm* algorithm, const Call& call,
+                                       const Tuning& tuning) {
+  std::vector<Candidate> all{{algorithm, Protocol::Staged}};
+  if (mayCopyShared(*algorithm, call, tuning)) all.push_back({algorithm, Protocol::Direct});
   return all;
 }
 
@@ -114,6 +131,8 @@ Status checkFits(const schedule::Algorithm& algorithm, const Call& call, const T
   if (algorithm.shared && (tuning.ranks == 1 || !(tuning.shares || tuning.sharesAll) ||
                            call.op == reduce::RedOp::PreMulSum))
     return refuse(algorithm, "needs shared buffers and unscaled inputs; fix: choose another");
+  if (algorithm.pulls && call.op == reduce::RedOp::Epilogue)
+    return refuse(algorithm, "reads inputs, not what is made of them; fix: choose another");
   if (call.reproducible && algorithm.order == schedule::SumOrder::Algorithm)
     return refuse(algorithm,
                   "does not add in rank order, which reproducible asks for; "
@@ -138,9 +157,9 @@ std::vector<Candidate> protocolsOf(const schedule::Algorithm* algorithm, const C
                                    const Tuning& tuning) {
   // For one peer it is the same as to put it there.
   const bool publishes = mayPublish(*algorithm, tuning) && tuning.ranks > 2;
-  if (!mayLandDirectly(call, tuning)) return protocols(algorithm, publishes, false);
-  if (!tuning.directMin) return protocols(algorithm, publishes, true);
-  if (longestBlock(call) < *tuning.directMin) return protocols(algorithm, publishes, false);
+  if (!mayLandDirectly(call, tuning)) return protocols(algorithm, tuning, publishes, false);
+  if (!tuning.directMin) return protocols(algorithm, tuning, publishes, true);
+  if (longestBlock(call) < *tuning.directMin) return protocols(algorithm, tuning, publishes, false);
   return {{algorithm, Protocol::Direct}};
 }
 
@@ -151,9 +170,9 @@ bool mayPublish(const schedule::Algorithm& algorithm, const Tuning& tuning) {
 std::vector<Candidate> candidatesOf(const Call& call, const Tuning& tuning) {
   std::vector<Candidate> all;
   for (const schedule::Algorithm* a : fitting(call, tuning, false))
-    append(&all, protocols(a, mayPublish(*a, tuning), tuning.direct));
+    append(&all, protocols(a, tuning, mayPublish(*a, tuning), tuning.direct));
   for (const schedule::Algorithm* a : fitting(call, tuning, true))
-    append(&all, protocols(a, false, mayCopyShared(call, tuning)));
+    append(&all, sharedProtocols(a, call, tuning));
   return all;
 }
 
@@ -165,7 +184,7 @@ std::vector<Candidate> automaticOf(const Call& call, const Tuning& tuning) {
   for (const schedule::Algorithm* a : plain)
     if (!limited || (a == plain[0]) == isShort) append(&all, protocolsOf(a, call, tuning));
   for (const schedule::Algorithm* a : automaticAlgorithms(call, tuning, true))
-    append(&all, protocols(a, false, mayCopyShared(call, tuning)));
+    append(&all, sharedProtocols(a, call, tuning));
   return all;
 }
 
@@ -187,10 +206,14 @@ schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, cons
   if (candidate.algorithm->shared) return schedule;
   if (call.op == reduce::RedOp::PreMulSum && schedule::isReduction(call.collective))
     schedule = schedule::prescale(std::move(schedule));
+  constexpr double kNoLimit = 1e15;  // bytes, but for that of staging memory
+  if (candidate.isLarge()) schedule.segmentBytes = kNoLimit;
   switch (candidate.protocol) {
     case Protocol::Staged:
+    case Protocol::StagedLarge:
       return schedule::stageOut(std::move(schedule));
     case Protocol::Published:
+    case Protocol::PublishedLarge:
       return schedule::publishOut(std::move(schedule));
     case Protocol::Direct:
       break;

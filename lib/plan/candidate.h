@@ -20,8 +20,13 @@ enum class Protocol : std::uint8_t {
   // In the receive buffer, after a clear-to-send. Of an algorithm on shared buffers: CMA copies what is
   // not shared.
   Direct,
+  // Like the first two, in pieces as large as there is room for: who stores to lines that another
+  // core's cache still holds must ask for each, so memory that comes round later may be the quicker one.
+  StagedLarge,
+  PublishedLarge,
 };
-inline constexpr std::string_view kProtocolNames[] = {"staged", "published", "direct"};
+inline constexpr std::string_view kProtocolNames[] = {"staged", "published", "direct",
+                                                      "staged-large", "published-large"};
 inline std::string_view nameOf(Protocol protocol) {
   return kProtocolNames[static_cast<std::size_t>(protocol)];
 }
@@ -31,6 +36,9 @@ struct Candidate {
   const schedule::Algorithm* algorithm = nullptr;
   Protocol protocol = Protocol::Staged;
   bool isDirect() const { return protocol == Protocol::Direct; }
+  bool isLarge() const {
+    return protocol == Protocol::StagedLarge || protocol == Protocol::PublishedLarge;
+  }
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 

@@ -25,12 +25,15 @@ struct Way {
 };
 using Ways = std::vector<Way>;
 
-// With CMA copies it is the schedule of the candidate before it, in other terms of time.
+// With CMA copies it is the schedule of the candidate before it, in other terms of time. What is priced
+// like that before it, in usual pieces, is in the same ones.
 void addWay(const Candidate& candidate, const Call& call, const Tuning& tuning, Ways* ways) {
   const bool copies = candidate.algorithm->shared && candidate.isDirect();
   Way way{candidate, copies ? ways->back().schedule : scheduleOf(candidate, call, tuning), 0};
   way.ns = estimateNs(way.schedule, call, tuning.costs, copies ? Reach::Cma : Reach::Mapped);
-  ways->push_back(std::move(way));
+  const bool isKnown = candidate.isLarge() && !ways->empty() && ways->back().ns == way.ns &&
+                       ways->back().candidate.algorithm == candidate.algorithm;
+  if (!isKnown) ways->push_back(std::move(way));
 }
 
 // What is forced, then what else may be chosen.
@@ -130,33 +133,78 @@ bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const T
   return bytes * kNear >= least && bytes <= least * kNear;
 }
 
-// The model's choice, what it does not find far dearer, and the other way to store results. A calibration may
+// What may run in the place of `chosen` and is not found far dearer, the cheapest first. A calibration may
 // be of another state of the machine: one was seen that made copies by the kernel five times too dear.
-// `isAsked`: and whether all buffers are shared; the model has chosen to ask, or not to.
-std::vector<Form> formsOf(const Ways& ways, const Way& chosen, std::optional<bool> isAsked,
-                          const Call& call, const Tuning& tuning) {
+template <class Predicate>
+std::vector<const Way*> nearTo(const Way& chosen, const Ways& ways, Predicate&& mayRun) {
   constexpr double kNear = 8;
   std::vector<const Way*> near;
-  for (const Way& way : ways) {
-    const bool mayRun = tuning.sharesAll || isForAny(way);
-    if (&way != &chosen && mayRun && way.ns < kNear * chosen.ns) near.push_back(&way);
-  }
+  for (const Way& way : ways)
+    if (&way != &chosen && mayRun(way) && way.ns < kNear * chosen.ns) near.push_back(&way);
   std::ranges::stable_sort(near, {}, &Way::ns);
-  const bool asks = isAsked.value_or(false);
-  std::vector<Form> forms{{chosen.candidate, asks, false}}, others;
-  if (isAsked) others.push_back({chosen.candidate, !asks, false});
-  if (storesMayFlip(chosen.schedule, call, tuning))
-    others.push_back({chosen.candidate, asks, true});
-  near.resize(std::min<std::size_t>(near.size(), Trial::kMost - 1 - others.size()));
-  for (const Way* way : near) forms.push_back({way->candidate, asks, false});
-  forms.insert(forms.end(), others.begin(), others.end());
+  return near;
+}
+
+// What the model has chosen for a call, and what it knows of asking whether all buffers are shared.
+struct Choice {
+  const Way* any = nullptr;
+  const Way* shared = nullptr;  // the best there is; null: there is none
+  bool asks = false;            // the model would
+
+  Candidate asked(bool whether) const { return whether ? shared->candidate : Candidate(); }
+  // To ask in vain costs more than trials see: a root that is calls ahead stops for it.
+  bool mayTryToAsk() const {
+    constexpr double kMayGain = 2;
+    return shared != nullptr && !schedule::isRooted(shared->schedule.collective) &&
+           shared->ns < kMayGain * any->ns;
+  }
+};
+
+// The model's first, then as many of the others as there is room for, and last what is always tried.
+std::vector<Form> inOrder(Form first, std::vector<Form> near, const std::vector<Form>& last) {
+  near.resize(std::min(near.size(), Trial::kMost - 1 - last.size()));
+  std::vector<Form> forms{first};
+  forms.insert(forms.end(), near.begin(), near.end());
+  forms.insert(forms.end(), last.begin(), last.end());
   return forms.size() > 1 ? forms : std::vector<Form>();
+}
+
+// Forms for any buffers, the other way to store results, and to ask, or not to. Where all memory is
+// shared, `chosen` may be one for shared buffers.
+std::vector<Form> anyForms(const Ways& ways, const Way& chosen, const Choice& choice,
+                           const Call& call, const Tuning& tuning) {
+  const Candidate asked = choice.asked(choice.asks && !tuning.sharesAll);
+  std::vector<Form> near, last;
+  const auto mayRun = [&](const Way& way) { return tuning.sharesAll || isForAny(way); };
+  for (const Way* way : nearTo(chosen, ways, mayRun)) near.push_back({way->candidate, asked});
+  if (!tuning.sharesAll && choice.mayTryToAsk())
+    last.push_back({chosen.candidate, choice.asked(!choice.asks)});
+  if (storesMayFlip(chosen.schedule, call, tuning)) last.push_back({chosen.candidate, asked, true});
+  return inOrder({chosen.candidate, asked}, std::move(near), last);
+}
+
+// Forms for shared buffers, each with both ways to store results, and not to ask.
+std::vector<Form> sharedForms(const Ways& ways, const Choice& choice, const Call& call,
+                              const Tuning& tuning) {
+  if (choice.shared == nullptr || tuning.sharesAll) return {};
+  const Candidate any = choice.any->candidate;
+  std::vector<Form> near;
+  const auto add = [&](const Way& way, bool flips) { near.push_back({any, way.candidate, flips}); };
+  const auto isShared = [](const Way& way) { return !isForAny(way); };
+  const auto others = nearTo(*choice.shared, ways, isShared);
+  for (const Way* way : others) add(*way, false);
+  if (storesMayFlip(choice.shared->schedule, call, tuning)) add(*choice.shared, true);
+  for (const Way* way : others)
+    if (storesMayFlip(way->schedule, call, tuning)) add(*way, true);
+  return inOrder({any, choice.asked(choice.asks)}, std::move(near),
+                 {{any, choice.asked(!choice.asks)}});
 }
 
 }  // namespace
 
 std::string nameOf(const Form& form, const Call& call, const Tuning& tuning) {
-  return nameOf(form.any, call, tuning) + (form.asks ? " or shared" : "") +
+  return nameOf(form.any, call, tuning) +
+         (form.asks() ? text(" or ", form.shared.algorithm->name) : "") +
          (form.flipsStores ? " with other stores" : "");
 }
 
@@ -177,16 +225,13 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
   const Way* shared = gains ? bestShared : nullptr;
   *out = {};
   if (mayTry(forced, call, tuning)) {
-    // To ask in vain costs a root that is calls ahead more than trials see.
-    constexpr double kMayGain = 2;
-    std::optional<bool> isAsked;
-    if (bestShared != nullptr && !tuning.sharesAll && bestShared->ns < kMayGain * any->ns)
-      isAsked = gains;
+    const Choice choice{any, bestShared, gains};
     const bool onlyShared = gains && tuning.sharesAll;
-    out->forms = formsOf(ways, onlyShared ? *shared : *any, isAsked, call, tuning);
+    out->forms.any = anyForms(ways, onlyShared ? *shared : *any, choice, call, tuning);
+    out->forms.shared = sharedForms(ways, choice, call, tuning);
   }
   if (const Way* way = tried == nullptr ? nullptr : wayOf(ways, tried->any)) {
-    shared = tried->asks ? bestShared : isForAny(*way) ? nullptr : way;
+    shared = tried->asks() ? wayOf(ways, tried->shared) : isForAny(*way) ? nullptr : way;
     if (isForAny(*way)) any = way;
     out->flipsStores = tried->flipsStores;
   }

@@ -26,10 +26,19 @@ struct Estimate {
 struct Form {
   // What runs where not all buffers are shared, or all are memory that they share anyway.
   Candidate any;
-  bool asks = false;  // whether they are, where only some memory is, and runs another then
-  bool flipsStores =
-      false;  // where the model stores results past the caches, it does not, and so on
+  // Where only some memory is: what runs where they all are, which it asks for. None: it does not ask.
+  Candidate shared;
+  // Where the model stores results past the caches, it does not, and so on.
+  bool flipsStores = false;
+  bool asks() const { return shared.algorithm != nullptr; }
   friend bool operator==(const Form&, const Form&) = default;
+};
+
+// What calls of a kind are to try, the model's choice first; empty: nothing is near it.
+struct Forms {
+  std::vector<Form> any;     // while buffers are not all shared, as far as is known
+  std::vector<Form> shared;  // while they are, of which calls know that ask
+  const std::vector<Form>& of(bool areShared) const { return areShared ? shared : any; }
 };
 
 // How a call runs.
@@ -44,8 +53,7 @@ struct Decision {
   std::string_view why;             // what decides: the call, a knob or the model
   std::vector<Estimate> estimates;  // of all that may be chosen, and of what is forced
   bool flipsStores = false;
-  // What calls of its kind are to try, the model's choice first; empty: nothing else is near.
-  std::vector<Form> forms;
+  Forms forms;
 
   // Can `schedule` ever run?
   bool needsSchedule(const Tuning& tuning) const { return !shared || !tuning.sharesAll; }
@@ -56,7 +64,7 @@ struct Decision {
 // asked for cannot be had (forced.h).
 Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form* tried = nullptr);
 
-// "mesh:direct", and " with other stores" where they are flipped.
+// "mesh:direct or shared", and " with other stores" where they are flipped.
 std::string nameOf(const Form& form, const Call& call, const Tuning& tuning);
 
 }  // namespace weft::plan

@@ -38,8 +38,11 @@ bool concerns(const Tuning& tuning, schedule::Collective collective) {
 
 Status checkProtocol(std::string_view forced, const Name& name) {
   if (!name.hasProtocol || std::ranges::count(kProtocolNames, name.protocol) > 0) return {};
-  return Status::error(Code::InvalidUsage, "algorithm '", forced, "': unknown protocol '",
-                       name.protocol, "'; fix: use ':staged', ':published', ':direct' or none");
+  return Status::error(
+      Code::InvalidUsage, "algorithm '", forced, "': unknown protocol '", name.protocol,
+      "'; fix: use ",
+      joined(kProtocolNames, ", ", [](std::string_view known) { return text("':", known, "'"); }),
+      " or none");
 }
 
 // The algorithm that `forced` names.
@@ -95,7 +98,8 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
   WEFT_TRY(findForced(out->text, name, call, tuning, &algorithm));
   WEFT_TRY(checkFits(*algorithm, call, tuning));
   if (direct) WEFT_TRY(checkDirect(out->text, tuning));
-  if (name.hasProtocol && protocol == Protocol::Published && !mayPublish(*algorithm, tuning))
+  const bool publishes = protocol == Protocol::Published || protocol == Protocol::PublishedLarge;
+  if (name.hasProtocol && publishes && !mayPublish(*algorithm, tuning))
     return Status::error(Code::InvalidUsage, "algorithm '", out->text,
                          "': it is for ranks of one host, whose memory is mapped by all, and for "
                          "algorithms that send the same to all; fix: use ':staged'");

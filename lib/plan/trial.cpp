@@ -19,10 +19,7 @@ void Trial::enterNear() {
 }
 
 void Trial::ran(double enteredNs, double leftNs, std::optional<bool> shared) {
-  if (shared) {
-    isMixed_ = isMixed_ || *shared != wereShared_.value_or(*shared);
-    wereShared_ = shared;
-  }
+  isMixed_ = isMixed_ || shared.value_or(ofShared_) != ofShared_;
   const std::uint32_t place = run_ / kRuns, again = run_ % kRuns;
   if (const std::uint32_t warm = kRuns - kCounted; again >= warm) {
     const std::size_t at = 2 * (place * std::size_t{kCounted} + again - warm);
@@ -55,7 +52,6 @@ void Trial::judge() {
   form_ = chosen_;
   run_ = 0;
   isMixed_ = false;
-  wereShared_.reset();
   quiet_ = interval_;
   interval_ = std::min(4 * interval_, kMostQuiet);
   if (++trials_ % kAllEvery == 0)

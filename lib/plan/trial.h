@@ -21,10 +21,11 @@ namespace weft::plan {
 // about, and which form is the quicker one follows. One thread at a time.
 class Trial {
  public:
-  // Of so many forms, up to kMost; the model has chosen the first.
   enum class Cores : std::uint8_t { OfTheirOwn, Shared };
-  explicit Trial(std::size_t forms, Cores cores = Cores::OfTheirOwn)
-      : forms_(static_cast<std::uint8_t>(forms)), cores_(cores) {
+  // Of so many forms, up to kMost; the model has chosen the first. `ofShared`: of calls whose buffers
+  // are all shared.
+  explicit Trial(std::size_t forms, Cores cores = Cores::OfTheirOwn, bool ofShared = false)
+      : forms_(static_cast<std::uint8_t>(forms)), cores_(cores), ofShared_(ofShared) {
     enterAll();
   }
 
@@ -32,11 +33,12 @@ class Trial {
   std::uint8_t form() const { return form_; }
   // Is this call, the next one, to be timed?
   bool isTimed() {
-    if (quiet_ == 0) return true;
+    if (quiet_ == 0) return forms_ > 1;
     --quiet_;
     return false;
   }
-  // It was timed. `shared`: of one that asked, whether all buffers are, which all ranks know then.
+  // It was timed. `shared`: of one that asked, whether all buffers are, which all ranks know then. Where
+  // they are not of this trial's calls, nothing is judged by what calls took.
   void ran(double enteredNs, double leftNs, std::optional<bool> shared);
   // Have all forms run, so that the ranks must tell each other?
   bool isDue() const { return run_ == entered_ * kRuns; }
@@ -71,11 +73,11 @@ class Trial {
 
   const std::uint8_t forms_;
   const Cores cores_;
+  const bool ofShared_;
   std::uint8_t form_ = 0, chosen_ = 0;
   std::array<std::uint8_t, kMost> order_{};  // the forms of this trial
   std::uint8_t entered_ = 0, run_ = 0;       // how many of them, and how many calls it has had
-  bool isMixed_ = false;            // some of its calls were on shared buffers, and some not
-  std::optional<bool> wereShared_;  // those of its last call that asked
+  bool isMixed_ = false;                     // some of them were on other buffers
   std::uint32_t quiet_ = 0, interval_ = kQuiet, trials_ = 0;
   std::array<double, kMost> ns_{};
   // By place in the order and counted run: when it was entered, when it was left.

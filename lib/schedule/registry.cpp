@@ -52,7 +52,7 @@ Schedule broadcastTwoLevel(const Shape& s) { return twoLevelBroadcast(nodesOf(s)
 constexpr auto kRank = SumOrder::Rank, kOwn = SumOrder::Algorithm, kNone = SumOrder::None;
 constexpr auto kFlat = Levels::One, kTwoLevel = Levels::Two, kEven = Levels::TwoEven,
                kLinks = Levels::Links;
-constexpr bool kShared = true, kStaged = false, kAlike = true;
+constexpr bool kShared = true, kStaged = false, kAlike = true, kApart = false, kPulls = true;
 constexpr uint32_t kAuto = 1;
 
 // clang-format off
@@ -83,24 +83,29 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-level-circulant", AllGather,     rails<railsAllGather, circulantAllGather>,     kAuto,   kNone, kEven},
     {"forest",              AllGather,     alongTrees<forestAllGather>,                   kAuto,   kNone, kLinks},
     {"shared",              AllGather,     flat<sharedAllGather>,                         kAuto,   kNone, kFlat, kShared},
+    {"shared-pull",         AllGather,     flat<sharedPullAllGather>,                     kAuto,   kNone, kFlat, kShared, kApart, kPulls},
     {"direct",              Broadcast,     rooted<directBroadcast>,                       kAuto,   kNone, kFlat, kStaged, kAlike},
     {"scatter-all-gather",  Broadcast,     rooted<scatterAllGatherBroadcast>,             3},
     {"binomial",            Broadcast,     rooted<binomialBroadcast>,                     kMany},
     {"two-level",           Broadcast,     broadcastTwoLevel,                             kAuto,   kNone, kTwoLevel},
     {"forest",              Broadcast,     alongTreesFrom<forestBroadcast>,               kAuto,   kNone, kLinks},
     {"shared",              Broadcast,     rooted<sharedBroadcast>,                       kAuto,   kNone, kFlat, kShared},
+    {"shared-pull",         Broadcast,     rooted<sharedPullBroadcast>,                   kAuto,   kNone, kFlat, kShared, kApart, kPulls},
     {"one-shot",            Reduce,        rooted<oneShotReduce>,                         kAuto,   kRank},
     {"mesh",                Reduce,        rooted<meshReduce>,                            kAuto,   kRank},
     {"binomial",            Reduce,        rooted<binomialReduce>,                        kMany,   kOwn},
     {"forest",              Reduce,        alongTreesFrom<forestReduce>,                  kAuto,   kOwn, kLinks},
     {"shared",              Reduce,        rooted<sharedReduce>,                          kAuto,   kRank, kFlat, kShared},
+    {"shared-pull",         Reduce,        rooted<sharedPullReduce>,                      kAuto,   kRank, kFlat, kShared, kApart, kPulls},
     {"direct",              Gather,        rooted<directGather>,                          kAuto},
     {"shared",              Gather,        rooted<sharedGather>,                          kAuto,   kNone, kFlat, kShared},
+    {"shared-pull",         Gather,        rooted<sharedPullGather>,                      kAuto,   kNone, kFlat, kShared, kApart, kPulls},
     {"direct",              Scatter,       rooted<directScatter>,                         kAuto},
     {"shared",              Scatter,       rooted<sharedScatter>,                         kAuto,   kNone, kFlat, kShared},
     {"direct",              AllToAll,      flat<directAllToAll>,                          kAuto},
     {"two-level",           AllToAll,      twoLevel<twoLevelAllToAll>,                    kAuto,   kNone, kTwoLevel},
     {"shared",              AllToAll,      flat<sharedAllToAll>,                          kAuto,   kNone, kFlat, kShared},
+    {"shared-pull",         AllToAll,      flat<sharedPullAllToAll>,                      kAuto,   kNone, kFlat, kShared, kApart, kPulls},
     {"direct",              Barrier,       flat<directBarrier>,                           kAuto},
     {"dissemination",       Barrier,       flat<disseminationBarrier>,                    kAuto},
 };

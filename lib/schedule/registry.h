@@ -54,6 +54,7 @@ struct Algorithm {
   bool shared = false;  // reaches into the buffers of peers; complete as it is, no transforms
   // A rank puts the same to all its peers, one after the other: it may be published (transforms.h).
   bool alike = false;
+  bool pulls = false;  // of shared buffers: it reads its peers' In, and stores to no others
 
   // A rank sends to few of the others, in steps whose number is a logarithm.
   bool reachesFew() const { return automaticFrom == kMany; }

@@ -35,15 +35,24 @@ std::vector<bool> lastReads(const Program& program, uint32_t ranks) {
   return reads;
 }
 
-// The ranks whose In all others read last of all: as the typical ones do.
-std::vector<bool> readLast(const Schedule& s) {
-  std::vector<bool> read(s.ranks, false);
-  for (const uint32_t r : s.typical) {
-    const std::vector<bool> reads = lastReads(s.program(r), s.ranks);
-    for (uint32_t peer = 0; peer < s.ranks; ++peer) read[peer] = read[peer] || reads[peer];
+// Whose In is read last of all, by whom: as the typical ranks do. Roots and the others are of two kinds.
+class LastReaders {
+ public:
+  explicit LastReaders(const Schedule& s) : root_(s.root) {
+    for (const uint32_t r : s.typical) {
+      const std::vector<bool> reads = lastReads(s.program(r), s.ranks);
+      for (uint32_t peer = 0; peer < s.ranks; ++peer)
+        if (reads[peer]) reads_[r == root_][peer == root_] = true;
+    }
   }
-  return read;
-}
+  bool read(uint32_t reader, uint32_t owner) const {
+    return reads_[reader == root_][owner == root_];
+  }
+
+ private:
+  uint32_t root_;
+  bool reads_[2][2] = {};
+};
 
 // Puts in place of each rank's program what `rewrite(me, old, new)` makes of it.
 template <class Rewrite>
@@ -102,20 +111,19 @@ Schedule awaitClearToSend(Schedule s) {
 
 Schedule openBuffers(Schedule s) {
   const uint32_t base = s.signals, n = s.ranks;
-  auto read = std::make_shared<const std::vector<bool>>(readLast(s));
+  const LastReaders readers(s);
   s.signals += 2 * n;
   s.shared = true;
-  rewritePrograms(s,
-                  [read = std::move(read), base, n](uint32_t me, const Program& old, Program& p) {
-                    for (const uint32_t peer : after(me, n)) p.signal(peer, base + me);
-                    for (const uint32_t peer : before(me, n)) p.waitSignal(peer, base + peer);
-                    for (const Op& op : old.ops) p.append(op, old);
-                    const std::vector<bool> reads = lastReads(old, n);
-                    for (const uint32_t peer : after(me, n))
-                      if (reads[peer]) p.signal(peer, base + n + me);
-                    for (const uint32_t peer : after(me, n))
-                      if ((*read)[me]) p.waitSignal(peer, base + n + peer);
-                  });
+  rewritePrograms(s, [readers, base, n](uint32_t me, const Program& old, Program& p) {
+    for (const uint32_t peer : after(me, n)) p.signal(peer, base + me);
+    for (const uint32_t peer : before(me, n)) p.waitSignal(peer, base + peer);
+    for (const Op& op : old.ops) p.append(op, old);
+    const std::vector<bool> reads = lastReads(old, n);
+    for (const uint32_t peer : after(me, n))
+      if (reads[peer]) p.signal(peer, base + n + me);
+    for (const uint32_t peer : after(me, n))
+      if (readers.read(peer, me)) p.waitSignal(peer, base + n + peer);
+  });
   return s;
 }
 

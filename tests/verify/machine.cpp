@@ -367,7 +367,7 @@ Status Machine::store(const Step& step, const Pieces& pieces) {
   if (step.op.kind == Kind::Finish && step.op.spread != 0)
     return violation(step, "finishes but one of its targets");
   Range source, target;
-  const bool copies = step.op.kind == Kind::Copy && !step.op.stream;
+  const bool copies = step.op.kind == Kind::Copy && (!step.op.stream || step.op.spread == 0);
   if (copies) WEFT_TRY(locate(step, step.op.src, &source));
   const bool absent = call.withoutUnusedBuffer && plan.callsEpilogue && step.op.finish &&
                       call.call.collective == schedule::Collective::ReduceScatter &&

@@ -61,6 +61,15 @@ Schedule sharedGather(uint32_t n, uint32_t root);
 Schedule sharedScatter(uint32_t n, uint32_t root);
 Schedule sharedAllToAll(uint32_t n);
 
+// shared_pull.cpp: the same by loads alone, each of what it is to have. A root has all the work: for
+// what is short, and where stores to others are dear. Opened. Rank order. No Tmp. No all-reduce: in
+// place, sums would overwrite what others have not read.
+Schedule sharedPullAllGather(uint32_t n);
+Schedule sharedPullAllToAll(uint32_t n);
+Schedule sharedPullBroadcast(uint32_t n, uint32_t root);
+Schedule sharedPullReduce(uint32_t n, uint32_t root);
+Schedule sharedPullGather(uint32_t n, uint32_t root);
+
 // scatter_all_gather.cpp: large broadcast; the root sends the vector once. No Tmp.
 Schedule scatterAllGatherBroadcast(uint32_t n, uint32_t root);
 

@@ -37,6 +37,20 @@ std::vector<Estimate> estimatesOf(const Call& call, const Tuning& t) {
   return decided(call, t).estimates;
 }
 
+// Calls `expect` with the prices of what is considered for both. Large pieces are, where there are several.
+template <class Expectation>
+void compareEach(const std::vector<Estimate>& some, const std::vector<Estimate>& others,
+                 Expectation&& expect) {
+  std::size_t both = 0;
+  for (const Estimate& estimate : some) {
+    const auto other = std::ranges::find(others, estimate.name, &Estimate::name);
+    if (other == others.end()) continue;
+    ++both;
+    expect(estimate, *other);
+  }
+  EXPECT_GE(2 * both, some.size());
+}
+
 double priceOf(const char* name, const Call& call, const Tuning& t) {
   for (const Estimate& estimate : estimatesOf(call, t))
     if (estimate.name == name) return estimate.ns;
@@ -51,9 +65,9 @@ TEST(Model, MoreBytesTakeLonger) {
       std::vector<Estimate> before = estimatesOf(callOf(collective, 16), t);
       for (std::uint64_t count = 64; count <= (16u << 20); count *= 4) {
         const std::vector<Estimate> now = estimatesOf(callOf(collective, count), t);
-        ASSERT_EQ(now.size(), before.size());
-        for (std::size_t i = 0; i < now.size(); ++i)
-          EXPECT_GE(now[i].ns, before[i].ns) << now[i].name << " of " << count;
+        compareEach(now, before, [&](const Estimate& more, const Estimate& less) {
+          EXPECT_GE(more.ns, less.ns) << more.name << " of " << count;
+        });
         before = now;
       }
     }
@@ -66,7 +80,9 @@ TEST(Model, RanksThatShareACoreTakeLonger) {
     for (const std::uint64_t count : {1u, 1000u, 1000000u}) {
       const std::vector<Estimate> apart = estimatesOf(callOf(collective, count), tuningOf(4, 4)),
                                   together = estimatesOf(callOf(collective, count), tuningOf(4, 2));
-      for (std::size_t i = 0; i < apart.size(); ++i) EXPECT_LT(apart[i].ns, together[i].ns);
+      compareEach(apart, together, [](const Estimate& alone, const Estimate& shared) {
+        EXPECT_LT(alone.ns, shared.ns) << alone.name;
+      });
     }
   }
 }

@@ -82,7 +82,7 @@ TEST(Numa, PrefersToWriteOrToReadOnTheNearSide) {
   EXPECT_GT(ratio("direct:staged", AllToAll, dearReads), 1.5);
   EXPECT_EQ(ratio("shared", ReduceScatter, dearWrites), 1);
   EXPECT_GT(ratio("shared", ReduceScatter, dearReads), 1.5);
-  EXPECT_EQ(bestOf(AllToAll, 1 << 20, oneHost(4)), "direct:staged");
+  EXPECT_TRUE(bestOf(AllToAll, 1 << 20, oneHost(4)).starts_with("direct:staged"));
   EXPECT_EQ(bestOf(AllToAll, 1 << 20, dearReads), "direct:direct");
 }
 

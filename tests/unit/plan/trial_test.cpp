@@ -122,23 +122,25 @@ TEST(Trial, OneSlowCallDecidesNothing) {
   EXPECT_EQ(trial.chosen(), 0);
 }
 
-// Some on shared buffers, some not: what they took has nothing to do with their forms.
-TEST(Trial, MixedCallsDecideNothing) {
-  Trial trial(2);
-  for (int call = 0; !trial.isDue(); ++call)
-    trial.ran(0, trial.form() == 0 ? 100 : 10, call % 2 == 1);
-  trial.judge();
-  EXPECT_EQ(trial.chosen(), 0);
-  while (!trial.isTimed()) {
+// What calls on other buffers took has nothing to do with these forms.
+TEST(Trial, CallsOnOtherBuffersDecideNothing) {
+  for (const bool ofShared : {false, true}) {
+    Trial trial(2, Trial::Cores::OfTheirOwn, ofShared);
+    for (int call = 0; !trial.isDue(); ++call)
+      trial.ran(0, trial.form() == 0 ? 100 : 10, call == 0 ? !ofShared : ofShared);
+    trial.judge();
+    EXPECT_EQ(trial.chosen(), 0);
+    while (!trial.isTimed()) {
+    }
+    runAll(trial, {100, 10}, ofShared);
+    trial.judge();
+    EXPECT_EQ(trial.chosen(), 1);
   }
-  runAll(trial, {100, 10}, true);
-  trial.judge();
-  EXPECT_EQ(trial.chosen(), 1);
 }
 
 // Nothing is known of buffers where nobody asked.
-TEST(Trial, FormsThatDoNotAskAreNotMixed) {
-  Trial trial(2);
+TEST(Trial, FormsThatDoNotAskAreOfTheirTrialsBuffers) {
+  Trial trial(2, Trial::Cores::OfTheirOwn, true);
   while (!trial.isDue()) {
     const bool asks = trial.form() == 1;
     trial.ran(0, asks ? 10 : 100, asks ? std::optional(true) : std::nullopt);
@@ -146,6 +148,8 @@ TEST(Trial, FormsThatDoNotAskAreNotMixed) {
   trial.judge();
   EXPECT_EQ(trial.chosen(), 1);
 }
+
+TEST(Trial, OneFormIsNotTimed) { EXPECT_FALSE(Trial(1).isTimed()); }
 
 // ---- kinds of calls
 
@@ -174,14 +178,14 @@ TEST_F(Kinds, CallsRunWhatTheirKindHasFoundOut) {
   const Call call = callOf(schedule::Collective::AllGather, 8 << 10);
   Decision decision;
   ASSERT_TRUE(decide(call, tuning(), &decision).ok());
-  ASSERT_GE(decision.forms.size(), 2u);
-  for (std::size_t i = 0; i < decision.forms.size() * Trial::kRuns; ++i) {
+  ASSERT_GE(decision.forms.any.size(), 2u);
+  for (std::size_t i = 0; i < decision.forms.any.size() * Trial::kRuns; ++i) {
     EXPECT_FALSE(cache_.findings(call).has_value());
     run(call);
   }
   const auto found = cache_.findings(call);
   ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->chosen, decision.forms.back());  // the last one was said to be the quickest
+  EXPECT_EQ(found->chosen, decision.forms.any.back());  // the last one was said to be the quickest
   Decision chosen;
   ASSERT_TRUE(decide(call, tuning(), &chosen, &found->chosen).ok());
   EXPECT_EQ(run(call), chosen.schedule.name);
@@ -229,7 +233,7 @@ TEST_F(Kinds, NothingIsTriedWhereItMayNotBe) {
   const auto forms = [&](Call call) {
     Decision decision;
     EXPECT_TRUE(decide(call, t, &decision).ok());
-    return decision.forms.size();
+    return decision.forms.any.size();
   };
   const Call call = callOf(schedule::Collective::AllGather, 8 << 10);
   EXPECT_GE(forms(call), 2u);
@@ -256,11 +260,11 @@ TEST_F(Kinds, ToAskAndNotToAskAreForms) {
     Decision decision;
     ASSERT_TRUE(decide(call, t, &decision).ok());
     const bool asks = decision.shared.has_value();
-    const auto other = std::ranges::find(decision.forms, !asks, &Form::asks);
-    EXPECT_TRUE(count > 2 || other == decision.forms.end()) << "a round is most of such a call";
-    if (other == decision.forms.end()) continue;
+    const auto other = std::ranges::find(decision.forms.any, !asks, &Form::asks);
+    EXPECT_TRUE(count > 2 || other == decision.forms.any.end()) << "a round is most of such a call";
+    if (other == decision.forms.any.end()) continue;
     ++tried[asks];
-    EXPECT_EQ(decision.forms.front().asks, asks);
+    EXPECT_EQ(decision.forms.any.front().asks(), asks);
     EXPECT_EQ(nameOf(*other, call, t).find(" or shared") == std::string::npos, asks);
     Decision made;
     ASSERT_TRUE(decide(call, t, &made, &*other).ok());
@@ -268,6 +272,52 @@ TEST_F(Kinds, ToAskAndNotToAskAreForms) {
   }
   EXPECT_GE(tried[false], 1);
   EXPECT_GE(tried[true], 1);
+}
+
+// A root that is calls ahead would stop for it: it asks where the model says so, or not at all.
+TEST_F(Kinds, RootedCallsDoNotTryToAsk) {
+  const Tuning t = tuning();
+  for (std::uint64_t count = 2; count <= 1 << 20; count *= 2) {
+    Decision decision;
+    ASSERT_TRUE(decide(callOf(schedule::Collective::Broadcast, count), t, &decision).ok());
+    for (const Form& form : decision.forms.any)
+      EXPECT_EQ(form.asks(), decision.shared.has_value()) << count;
+  }
+}
+
+// While buffers are shared, forms for shared ones try each other, and not to ask.
+TEST_F(Kinds, CallsOnSharedBuffersTryTheirOwnForms) {
+  const Call call = callOf(schedule::Collective::AllGather, 64 << 10);
+  Decision decision;
+  ASSERT_TRUE(decide(call, tuning(), &decision).ok());
+  ASSERT_TRUE(decision.shared.has_value());
+  const auto pulls = [](const Form& form) {
+    return form.asks() && form.shared.algorithm->name == "shared-pull";
+  };
+  ASSERT_TRUE(std::ranges::any_of(decision.forms.shared, pulls));
+  ASSERT_FALSE(std::ranges::all_of(decision.forms.shared, &Form::asks));
+  // They run what pulls in half of the time of all others.
+  const auto runShared = [&] {
+    const Plan* plan = nullptr;
+    EXPECT_TRUE(cache_.find(call, &plan).ok());
+    const bool asks = plan->otherwise != nullptr,
+               isQuick = plan->algorithm.find("pull") != std::string::npos;
+    Trial* const trial = cache_.trial();
+    if (trial != nullptr)
+      trial->ran(0, isQuick ? 50 : 100, asks ? std::optional(true) : std::nullopt);
+    if (asks) cache_.learn(true);
+    if (trial != nullptr && trial->isDue()) cache_.judge(*trial);
+    return plan->algorithm;
+  };
+  runShared();
+  while (!cache_.findings(call)) runShared();
+  EXPECT_TRUE(pulls(cache_.findings(call)->chosen));
+  EXPECT_NE(runShared().find("pull"), std::string::npos);
+  // Other buffers have findings of their own.
+  const Plan* plan = nullptr;
+  ASSERT_TRUE(cache_.find(call, &plan).ok());
+  cache_.learn(false);
+  EXPECT_FALSE(cache_.findings(call).has_value());
 }
 
 // Where all memory is shared, forms for any buffers and for shared ones try each other.
@@ -279,11 +329,11 @@ TEST_F(Kinds, WhereAllIsSharedAllFormsAre) {
   Decision decision;
   ASSERT_TRUE(decide(call, t, &decision).ok());
   int kinds[2] = {};
-  for (const Form& form : decision.forms) {
+  for (const Form& form : decision.forms.any) {
     Decision tried;
     ASSERT_TRUE(decide(call, t, &tried, &form).ok());
     ++kinds[tried.shared.has_value()];
-    EXPECT_FALSE(form.asks);
+    EXPECT_FALSE(form.asks());
     std::unique_ptr<Plan> plan;
     EXPECT_TRUE(bindDecision(tried, call, t, targetOf(t), &plan).ok()) << nameOf(form, call, t);
     EXPECT_FALSE(plan->otherwise);
@@ -298,8 +348,8 @@ TEST_F(Kinds, OtherStoresAreAForm) {
                      streamMin(t.ranks, t.costs) / sizeof(float) / (t.ranks + 1) * 2);
   Decision decision;
   ASSERT_TRUE(decide(call, t, &decision).ok());
-  const auto flipped = std::ranges::find(decision.forms, true, &Form::flipsStores);
-  ASSERT_NE(flipped, decision.forms.end());
+  const auto flipped = std::ranges::find(decision.forms.any, true, &Form::flipsStores);
+  ASSERT_NE(flipped, decision.forms.any.end());
   EXPECT_NE(nameOf(*flipped, call, t).find("other stores"), std::string::npos);
   const auto streams = [&](const Form* form) {
     Decision made;
