@@ -68,7 +68,7 @@ class alignas(base::kCacheAligned) Compute {
   void runEpilogue(const Piece& piece);
   void copyInTiles(const Piece& piece);
   void foldInTiles(const Piece& piece);
-  void* target();
+  void foldAway(const Piece& piece);
   void advanceSources(const plan::BoundOp& op, std::uint64_t bytes);
   void copyTo(std::size_t target, std::uint64_t at, const void* from, std::uint64_t bytes);
   void copyToAll(const std::byte* made, std::uint64_t at, std::uint64_t bytes);

@@ -125,12 +125,13 @@ bool mayTry(const Forced& forced, const Call& call, const Tuning& tuning) {
          call.op != reduce::RedOp::Epilogue;
 }
 
-// The calibration of stores is off by less than this.
+// The calibration of stores is off by less than this: one that was made while cores shared no cache let
+// all from some 100 KiB on go past it.
 bool storesMayFlip(const schedule::Schedule& schedule, const Call& call, const Tuning& tuning) {
-  constexpr double kNear = 8;
+  constexpr double kBelow = 8, kAbove = 64;
   const auto bytes = static_cast<double>(ByteLayout(schedule, call, {}).bufferBytes());
   const auto least = static_cast<double>(streamMin(tuning.ranks, tuning.costs));
-  return bytes * kNear >= least && bytes <= least * kNear;
+  return bytes * kBelow >= least && bytes <= least * kAbove;
 }
 
 // What may run in the place of `chosen` and is not found far dearer, the cheapest first. A calibration may

@@ -26,7 +26,9 @@ void drainStores() {
 // stores through them would pay for that, which they do once only: so they are tried where an earlier
 // copy has been stored through them.
 StorePreference::Try StorePreference::due(const void* to, std::size_t bytes, std::size_t tried) {
-  const bool turn = untried_.fetch_add(bytes, std::memory_order_relaxed) >= kTryEvery * tried;
+  const bool suspected = isSuspected_.load(std::memory_order_relaxed);
+  const std::size_t every = suspected ? patience_.load(std::memory_order_relaxed) : kTryEvery;
+  const bool turn = untried_.fetch_add(bytes, std::memory_order_relaxed) >= every * tried;
   const bool past = isPastCaches();
   if (past && primed_.load(std::memory_order_relaxed) == to) return Try::Judge;
   const bool early = !past && (tries_.load(std::memory_order_relaxed) < kAgree ||
@@ -37,8 +39,17 @@ StorePreference::Try StorePreference::due(const void* to, std::size_t bytes, std
   return past ? Try::Prime : Try::Judge;
 }
 
+void StorePreference::suspect(double throughNs) {
+  if (isPastCaches() || throughNs <= kMargin * pastNs_.load(std::memory_order_relaxed)) return;
+  isSuspected_.store(true, std::memory_order_relaxed);
+}
+
 void StorePreference::judge(double throughNs, double pastNs) {
   tries_.fetch_add(1, std::memory_order_relaxed);
+  pastNs_.store(pastNs, std::memory_order_relaxed);
+  const bool suspected = isSuspected_.exchange(false, std::memory_order_relaxed);
+  const std::size_t waited = suspected ? patience_.load(std::memory_order_relaxed) : 0;
+  patience_.store(std::clamp(2 * waited, kTrySuspected, kTryEvery), std::memory_order_relaxed);
   const bool past = isPastCaches(), wins = throughNs > kMargin * pastNs;
   if (wins != past && against_.fetch_add(1, std::memory_order_relaxed) + 1 < kAgree) return;
   against_.store(0, std::memory_order_relaxed);
@@ -55,7 +66,8 @@ void storeBoth(std::byte* to, const std::byte* from, std::size_t piece, StorePre
   const double between = nowNs();
   copyBytes(to + piece, from + piece, piece);
   drainStores();
-  if (judge != nullptr) judge->judge(nowNs() - between, between - start);
+  const auto bytes = static_cast<double>(piece);
+  if (judge != nullptr) judge->judge((nowNs() - between) / bytes, (between - start) / bytes);
 }
 
 }  // namespace
@@ -65,14 +77,29 @@ void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
-  const Try now = preference_.due(to, bytes, 2 * piece);
-  const std::size_t done = now == Try::None ? 0 : 2 * piece;
-  if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
+  std::size_t done = 0;
+  if (bytes < kLeastTried) {
+    preference_.pass(bytes);
+  } else {
+    const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
+    const Try now = preference_.due(to, bytes, 2 * piece);
+    done = now == Try::None ? 0 : 2 * piece;
+    if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
+  }
   if (preference_.isPastCaches())
     copyPast(target + done, source + done, bytes - done);
   else
-    copyBytes(target + done, source + done, bytes - done);
+    copyThrough(target + done, source + done, bytes - done);
+}
+
+// One of a few is timed.
+void StoreChoice::copyThrough(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::uint32_t kTimeEvery = 4;
+  const bool timed =
+      bytes >= kLeastTried && copies_.fetch_add(1, std::memory_order_relaxed) % kTimeEvery == 0;
+  const double start = timed ? nowNs() : 0;
+  copyBytes(to, from, bytes);
+  if (timed) preference_.suspect((nowNs() - start) / static_cast<double>(bytes));
 }
 
 }  // namespace weft::reduce

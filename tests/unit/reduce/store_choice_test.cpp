@@ -63,6 +63,28 @@ TEST(StorePreference, TriesThroughTheCachesWhereTheyWereStoredThroughBefore) {
   EXPECT_EQ(choice.due(&here, 4096, 4096), Try::None) << "it was borne out";
 }
 
+// Tries cost, so they are seldom, but where copies have become slow.
+TEST(StorePreference, TriesSoonerWhereCopiesTakeLong) {
+  using Try = StorePreference::Try;
+  int here = 0;
+  StorePreference choice;
+  judge(choice, StorePreference::kAgree, 1, 1);
+  const auto copiesUntilTry = [&](double throughNs) {
+    choice.suspect(throughNs);
+    std::size_t copies = 0;
+    while (choice.due(&here, 4096, 4096) == Try::None) ++copies;
+    judge(choice, 1, 1, 1);  // it was borne out
+    return static_cast<double>(copies);
+  };
+  const double seldom = StorePreference::kTryEvery, soon = StorePreference::kTrySuspected;
+  const double quick = StorePreference::kMargin, slow = StorePreference::kMargin + 1;
+  EXPECT_NEAR(copiesUntilTry(quick), seldom, 2);
+  for (double wait = soon; wait < seldom; wait *= 2) EXPECT_NEAR(copiesUntilTry(slow), wait, 2);
+  EXPECT_NEAR(copiesUntilTry(slow), seldom, 2);
+  EXPECT_NEAR(copiesUntilTry(quick), seldom, 2);
+  EXPECT_NEAR(copiesUntilTry(slow), soon, 2);
+}
+
 // Of any length, at any alignment, whichever way is chosen or being tried.
 TEST(StoreChoice, CopiesAllAndNothingElse) {
   std::mt19937 random(1);
