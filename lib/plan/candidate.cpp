@@ -25,10 +25,10 @@ bool mayLandDirectly(const Call& call, const Tuning& tuning) {
          call.collective != schedule::Collective::Broadcast;
 }
 
-// CMA copies of shared buffers. Who stores blocks to others can as well put them directly, and who takes
-// them is slower where others could help.
+// CMA copies of shared buffers: where blocks may be put directly, that is better, and to take all takes twice
+// as long as halves both ways.
 bool mayCopyShared(const schedule::Algorithm& algorithm, const Call& call, const Tuning& tuning) {
-  return tuning.direct && !tuning.sharesAll && algorithm.pulls == mayLandDirectly(call, tuning) &&
+  return tuning.direct && !tuning.sharesAll && !algorithm.pulls && !mayLandDirectly(call, tuning) &&
          call.op != reduce::RedOp::Epilogue;
 }
 

@@ -56,8 +56,9 @@ class Trial {
   double ns(std::uint8_t form) const { return ns_[form]; }
 
   static constexpr std::uint8_t kMost = 6;
-  // Of each form: the first ones bring its memory into the caches, where the form before has its own.
-  static constexpr std::uint8_t kRuns = 5, kCounted = 3;
+  // Of each form: the first ones bring its memory into the caches, where the form before has its own, or
+  // into being: each lane of it.
+  static constexpr std::uint8_t kRuns = 7, kCounted = 3;
   // Calls from one trial to the next: four times as many each time.
   static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.

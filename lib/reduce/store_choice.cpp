@@ -77,26 +77,28 @@ void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  std::size_t done = 0;
+  std::size_t tried = 0;
+  Try now = Try::None;
   if (bytes < kLeastTried) {
     preference_.pass(bytes);
   } else {
     const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
-    const Try now = preference_.due(to, bytes, 2 * piece);
-    done = now == Try::None ? 0 : 2 * piece;
-    if (done != 0) storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
+    tried = 2 * piece;
+    now = preference_.due(to, bytes, tried);
+    if (now != Try::None)
+      storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
   }
-  if (preference_.isPastCaches())
-    copyPast(target + done, source + done, bytes - done);
-  else
-    copyThrough(target + done, source + done, bytes - done);
+  const std::size_t done = now == Try::None ? 0 : tried;
+  if (preference_.isPastCaches()) return copyPast(target + done, source + done, bytes - done);
+  copyBytes(target + done, source + done, tried - done);
+  copyTimed(target + tried, source + tried, bytes - tried);
 }
 
-// One of a few is timed.
-void StoreChoice::copyThrough(std::byte* to, const std::byte* from, std::size_t bytes) {
-  constexpr std::uint32_t kTimeEvery = 4;
+// One of a few is. What may be tried is none of it: a try makes the next stores to the same lines slow.
+void StoreChoice::copyTimed(std::byte* to, const std::byte* from, std::size_t bytes) {
+  constexpr std::uint32_t kTimeEvery = 8;
   const bool timed =
-      bytes >= kLeastTried && copies_.fetch_add(1, std::memory_order_relaxed) % kTimeEvery == 0;
+      bytes >= kLeast && copies_.fetch_add(1, std::memory_order_relaxed) % kTimeEvery == 0;
   const double start = timed ? nowNs() : 0;
   copyBytes(to, from, bytes);
   if (timed) preference_.suspect((nowNs() - start) / static_cast<double>(bytes));

@@ -61,7 +61,7 @@ class StoreChoice {
   static constexpr std::size_t kLeastTried = 16 << 10;
 
  private:
-  void copyThrough(std::byte* to, const std::byte* from, std::size_t bytes);
+  void copyTimed(std::byte* to, const std::byte* from, std::size_t bytes);
 
   StorePreference preference_;
   std::atomic<std::uint32_t> copies_ = 0;

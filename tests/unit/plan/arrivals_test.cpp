@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "plan/bind.h"
@@ -14,6 +15,7 @@
 #include "schedule/algorithms/generators.h"
 #include "schedule/nodes.h"
 #include "schedule/transforms.h"
+#include "tests/unit/slow_build.h"
 
 namespace weft::plan {
 namespace {
@@ -72,7 +74,7 @@ std::uint32_t usedBy(const Tuning& t) {
 }
 
 TEST(Arrivals, AsManyAsAnyPlanUsesAndNoMore) {
-  for (std::uint32_t ranks = 1; ranks <= 20; ++ranks) {
+  for (std::uint32_t ranks = 1; ranks <= (test::kSlowBuild ? 10 : 20); ++ranks) {
     const Tuning t = tuningOf(ranks, {});
     EXPECT_GE(arrivalsPerPeer(t), usedBy(t)) << ranks;
     EXPECT_LE(arrivalsPerPeer(t), std::max(3u, 2 * ranks)) << ranks << ": a ring needs 2n - 1";
@@ -80,8 +82,9 @@ TEST(Arrivals, AsManyAsAnyPlanUsesAndNoMore) {
 }
 
 TEST(Arrivals, OfEvenNodes) {
-  for (std::uint32_t localRanks = 2; localRanks <= 4; ++localRanks)
-    for (std::uint32_t nodes = 2; nodes <= 5; ++nodes) {
+  const std::uint32_t most = test::kSlowBuild ? 3 : 5;
+  for (std::uint32_t localRanks = 2; localRanks <= std::min(4u, most); ++localRanks)
+    for (std::uint32_t nodes = 2; nodes <= most; ++nodes) {
       const Tuning t = tuningOf(localRanks * nodes, schedule::Nodes::even(localRanks, nodes));
       EXPECT_GE(arrivalsPerPeer(t), usedBy(t)) << localRanks << " x " << nodes;
     }
@@ -90,7 +93,7 @@ TEST(Arrivals, OfEvenNodes) {
 TEST(Arrivals, OfUnevenNodesInAnyOrder) {
   std::mt19937 random(3);
   const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < (test::kSlowBuild ? 10 : 30); ++trial) {
     const std::uint32_t ranks = 3 + below(12);
     const std::uint32_t nodes = 2 + below(ranks - 2);
     std::vector<std::uint32_t> nodeOf(ranks);

@@ -109,7 +109,7 @@ std::vector<Form> mutatedForms(const Algorithm& a) {
     shapes = {{4, 1, 2}, {6, 1, 3}, {6, 4, 2}};
   else
     shapes = {{2, 1}, {3, 0}, {4, 3}, {5, 1}, {7, 2}};
-  if (kSlowBuild) shapes.resize(2);
+  if (kSlowBuild) shapes.resize(a.levels == Levels::One ? 2 : 1);
   std::vector<Form> forms;
   for (const Shape& shape : shapes) {
     forms.push_back(plain(a, shape));
