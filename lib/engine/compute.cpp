@@ -126,13 +126,13 @@ void Compute::fold(const Piece& piece) {
 }
 
 // Results that this rank does not keep: into the peer's buffer at once, the way that is the quicker one. By
-// way of tiles it took 1.5 times as long, so a first one alone may try ways. Where the buffer is not
-// mapped, a tile holds them for storeFar().
+// way of tiles it took 1.5 times as long, so a first one alone may try ways, and is timed beyond that. Where
+// the buffer is not mapped, a tile holds them for storeFar().
 void Compute::foldAway(const Piece& piece) {
   const plan::Plan& plan = piece.frame.plan;
   const std::uint64_t whole = piece.bytes;
   const bool tries = !targets_.empty() && whole >= 2 * kFirstTile;
-  const std::uint64_t tile = targets_.empty() ? whole : tries ? kFirstTile : 0;
+  const std::uint64_t tile = targets_.empty() ? whole : tries ? kFirstTile + kTile : 0;
   const auto elements = [&](std::uint64_t bytes) { return bytes / plan.elementBytes; };
   if (tile != 0) {
     tile_.resize(plan::kTileBytes);

@@ -54,7 +54,7 @@ void Trial::judge() {
   isMixed_ = false;
   quiet_ = interval_;
   interval_ = std::min(4 * interval_, kMostQuiet);
-  if (++trials_ % kAllEvery == 0)
+  if (++trials_ < kAllFirst || trials_ % kAllEvery == 0)
     enterAll();
   else
     enterNear();

@@ -63,9 +63,10 @@ class Trial {
   static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.
   static constexpr double kClear = 0.9;
-  // What took more than kFar times as long as the one in use is tried again in one trial of kAllEvery.
+  // What took more than kFar times as long as the one in use is tried again in the first trials, as any one
+  // may have met whatever, and then in one of kAllEvery.
   static constexpr double kFar = 1.5;
-  static constexpr std::uint32_t kAllEvery = 4;
+  static constexpr std::uint32_t kAllFirst = 3, kAllEvery = 4;
 
  private:
   void enterAll();
