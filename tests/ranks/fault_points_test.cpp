@@ -81,6 +81,7 @@ constexpr Scene kScenes[] = {
     {"all_reduce shared", Form::AllReduce, kOne, "shared", Memory::Shared},
     {"all_gather shared", Form::AllGather, kSeveral, "shared", Memory::Shared},
     {"reduce shared", Form::Reduce, kOne, "shared", Memory::Shared},
+    {"all_gather shared-pull", Form::AllGather, kSeveral, "shared-pull", Memory::Shared},
     {"reduce_scatter shared by some", Form::ReduceScatter, kOne, "shared", Memory::Mixed},
 };
 constexpr const Scene& kBarrier = kScenes[19];

@@ -154,9 +154,10 @@ std::string randomAlgorithm(std::mt19937_64& random, Form form) {
   std::vector<std::string> names;
   std::istringstream list(weftAlgorithms(nameOf(form)));
   for (std::string name; std::getline(list, name, ',');) names.push_back(name);
-  const char* protocols[] = {"", ":staged", ":direct"};
+  const char* protocols[] = {"", ":staged", ":staged-large", ":direct"};
   const std::string& name = names[random() % names.size()];
-  return name == "shared" ? name : name + protocols[random() % std::size(protocols)];
+  if (name.starts_with("shared")) return name;
+  return name + protocols[random() % std::size(protocols)];
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::vector<std::string> algorithmsOf(Collective collective) {
   std::vector<std::string> names{"", ""};  // the model's choice, twice as often
   std::istringstream list(plan::algorithmNames(collective));
   for (std::string name; std::getline(list, name, ',');)
-    for (const char* protocol : {"", ":staged", ":published", ":direct"})
+    for (const char* protocol : {"", ":staged", ":staged-large", ":published", ":direct"})
       if (!name.starts_with("shared") || *protocol == 0) names.push_back(name + protocol);
   return names;
 }

@@ -81,7 +81,7 @@ inline std::vector<Form> allForms(const Algorithm& a, const Shape& shape) {
     if (isReduction(a.collective)) forms.push_back(scaled(a, shape));
   }
   if (a.collective == Collective::AllGather) {
-    forms.push_back(made(a, shape));
+    if (!a.pulls) forms.push_back(made(a, shape));  // what is made lies in Out
     if (!a.shared) forms.push_back(step(a, shape));
   }
   return forms;
