@@ -63,7 +63,7 @@ class Model {
     Work work;
     double byTeam = 0;
     Rounds rounds{.sent = schedule_.ranks > 1};  // who waits first waits for who sends first
-    bool fetches = false;
+    std::uint32_t fetches = 0;
     for (const schedule::Op& op : ops.ops) {
       const double further = prices_.furtherNs(op, ops);
       const double ns = prices_.ns(op, ops) + further;
@@ -71,14 +71,14 @@ class Model {
       byTeam += prices_.byTeamNs(ns);
       work.further += further;
       work.kernel += prices_.kernelNs(op, ops);
-      fetches = fetches || (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine);
+      if (op.kind == schedule::OpKind::Copy && op.src.owner != schedule::kMine) ++fetches;
       if (op.kind == schedule::OpKind::Wait) rounds.end();
       if (op.kind == schedule::OpKind::Put) rounds.sent = true;
     }
     if (work.ns >= kWorthSharing * costs_.team.wakeNs)
       work.ns = std::min(work.ns, byTeam + costs_.team.wakeNs);
     // A copy waits for its first line; a sum has other operands to begin with.
-    if (fetches) work.ns += costs_.machine.exchangeNs;
+    work.ns += fetches * costs_.machine.exchangeNs;
     rounds.end();
     work.rounds = rounds.count;
     return work;
