@@ -31,11 +31,13 @@ std::shared_ptr<const PeerProcess> knownProcess(const Token& name, PeerProcess f
     delete process;
     known.forget(name);
   };
+  // Before the lock, which it takes to be forgotten, as it is without memory for its count.
+  const std::shared_ptr<const PeerProcess> made(new PeerProcess(std::move(found)), forget);
   const std::lock_guard lock(known.mutex);
   std::weak_ptr<const PeerProcess>& place = known.byName[name];
-  auto process = place.lock();
-  if (!process) place = process = {new PeerProcess(std::move(found)), forget};
-  return process;
+  if (auto process = place.lock()) return process;
+  place = made;
+  return made;
 }
 
 }  // namespace weft::shm
