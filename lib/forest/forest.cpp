@@ -9,12 +9,14 @@
 
 #include "forest/rate.h"
 #include "forest/split.h"
+#include "forest/balance.h"
 #include "forest/units.h"
 
 namespace weft::forest {
 namespace {
 
 constexpr double kGood = 0.005;  // that rounding may cost; fewer parts are worth it
+constexpr double kRound = 0.25;  // of the longest way's time; the measured best of 1/8, 1/4, 1/2, 1
 
 // How many parts links carry in the time that each root needs, longer than the least by `slack`.
 double unitsOf(const Demand& demand, double bestRate, double slack) {
@@ -85,7 +87,8 @@ double roundNsOf(const Graph& graph, const std::vector<Tree>& trees, const Limit
   std::vector<double> messages(graph.ranks, 0);
   for (const Tree& tree : trees)
     for (const Tree::Edge& edge : tree.edges) ++messages[edge.from];
-  return std::max(longestNs(graph, trees), limits.messageNs * *std::ranges::max_element(messages));
+  return std::max(kRound * longestNs(graph, trees),
+                  limits.messageNs * *std::ranges::max_element(messages));
 }
 
 }  // namespace
@@ -108,6 +111,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
     const double units = unitsOf(choice.demand, rate, choice.slack);
     UnitGraph graphOfUnits(graph, choice.demand, units);
     if (!graphOfUnits.settleShares() || !splitSwitch(graph, &graphOfUnits)) continue;
+    balance(graph, units, &graphOfUnits);
     *out = {graph.ranks,
             roots,
             static_cast<std::uint32_t>(choice.demand.parts),
@@ -119,7 +123,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
             0};
     const double roundNs = roundNsOf(graph, out->trees, limits);
     out->segmentNs = limits.rounds * roundNs;
-    out->order = orderOf(graph, out->trees, limits.rounds, roundNs / units, roundNs);
+    out->timetable = timetableOf(graph, out->trees, roundNs / units, roundNs);
     return {};
   }
 }
@@ -135,13 +139,13 @@ Forest stars(std::uint32_t ranks, const std::vector<std::uint32_t>& roots) {
   Forest forest{ranks, roots, 1, {}, 1, {}, 1, 1, 0};
   for (const std::uint32_t root : roots) {
     Tree tree{root, 0, 1, {}};
-    for (std::uint32_t k = 1; k < ranks; ++k) tree.edges.push_back({root, (root + k) % ranks});
-    forest.order.push_back({0, static_cast<std::uint32_t>(forest.trees.size()), root});
+    std::vector<Passage>& passages = forest.timetable.passages.emplace_back();
+    for (std::uint32_t k = 1; k < ranks; ++k) {
+      tree.edges.push_back({root, (root + k) % ranks});
+      passages.push_back({k - 1.0, 1.0 * k, static_cast<std::uint32_t>(forest.trees.size())});
+    }
     forest.trees.push_back(std::move(tree));
   }
-  for (std::uint32_t k = 1; k < ranks; ++k)
-    for (std::uint32_t t = 0; t < roots.size(); ++t)
-      forest.order.push_back({0, t, (roots[t] + k) % ranks});
   return forest;
 }
 
