@@ -12,7 +12,9 @@ namespace weft::forest {
 namespace {
 
 constexpr double kRounding = 1e-9;
-constexpr double kBusy = 0.9;  // of a link's time: with less it is no obstacle to anybody
+// Shares of a link's time; one that is used less is no obstacle to anybody. What a port carries gets
+// equal parts of it, so there is one sooner.
+constexpr double kBusyCable = 0.9, kBusyPort = 0.7;
 
 // What carries parts from one rank straight to another: a cable, or a port's two sides.
 using Carriers = std::array<std::uint32_t, 2>;
@@ -21,16 +23,17 @@ class Balancer {
  public:
   Balancer(const Graph& graph, double unitsPerRate, UnitGraph* units)
       : units_(*units), ranks_(graph.ranks), portOf_(ranks_, kNone), cable_(ranks_ * ranks_, kNone) {
-    const auto add = [&](double rate) {
+    const auto add = [&](double rate, bool isPort) {
+      isPort_.push_back(isPort);
       perPart_.push_back(isUnlimited(rate) ? 0 : 1 / (rate * unitsPerRate));
       return static_cast<std::uint32_t>(perPart_.size() - 1);
     };
     for (const Graph::Port& port : graph.ports) {
-      const std::uint32_t out = add(port.rate);
-      add(port.rate);
+      const std::uint32_t out = add(port.rate, true);
+      add(port.rate, true);
       for (const std::uint32_t rank : port.ranks) portOf_[rank] = out;
     }
-    for (const Graph::Link& link : graph.links) cable_[link.from * ranks_ + link.to] = add(link.rate);
+    for (const Graph::Link& link : graph.links) cable_[link.from * ranks_ + link.to] = add(link.rate, false);
     loads_.resize(perPart_.size(), 0);
     isSettled_.resize(perPart_.size(), false);
     for (std::uint32_t from = 0; from < ranks_; ++from)
@@ -71,7 +74,7 @@ class Balancer {
   std::uint32_t busiestOne() const {
     std::uint32_t busiest = kNone;
     for (std::uint32_t i = 0; i < loads_.size(); ++i)
-      if (!isSettled_[i] && loads_[i] > kBusy && (busiest == kNone || loads_[i] > loads_[busiest]))
+      if (!isSettled_[i] && loads_[i] > (isPort_[i] ? kBusyPort : kBusyCable) && (busiest == kNone || loads_[i] > loads_[busiest]))
         busiest = i;
     return busiest;
   }
@@ -100,7 +103,7 @@ class Balancer {
       for (std::uint32_t to = 0; to < ranks_; ++to) {
         const std::uint32_t cable = cable_[from * ranks_ + to];
         if (cable == kNone || perPart_[cable] == 0) continue;
-        const double most = std::min<double>(kBusy / perPart_[cable], units_.total());
+        const double most = std::min<double>(kBusyCable / perPart_[cable], units_.total());
         units_.give(from, to, std::max(0, static_cast<Units>(most) - units_.between(from, to)));
       }
   }
@@ -153,7 +156,7 @@ class Balancer {
   const std::uint32_t ranks_;
   std::vector<std::uint32_t> portOf_, cable_;
   std::vector<double> perPart_, loads_;  // of each cable and side of a port, in shares of its time
-  std::vector<bool> isSettled_;
+  std::vector<bool> isPort_, isSettled_;
 };
 
 }  // namespace
