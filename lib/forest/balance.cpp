@@ -22,7 +22,10 @@ using Carriers = std::array<std::uint32_t, 2>;
 class Balancer {
  public:
   Balancer(const Graph& graph, double unitsPerRate, UnitGraph* units)
-      : units_(*units), ranks_(graph.ranks), portOf_(ranks_, kNone), cable_(ranks_ * ranks_, kNone) {
+      : units_(*units),
+        ranks_(graph.ranks),
+        portOf_(ranks_, kNone),
+        cable_(ranks_ * ranks_, kNone) {
     const auto add = [&](double rate, bool isPort) {
       isPort_.push_back(isPort);
       perPart_.push_back(isUnlimited(rate) ? 0 : 1 / (rate * unitsPerRate));
@@ -33,7 +36,8 @@ class Balancer {
       add(port.rate, true);
       for (const std::uint32_t rank : port.ranks) portOf_[rank] = out;
     }
-    for (const Graph::Link& link : graph.links) cable_[link.from * ranks_ + link.to] = add(link.rate, false);
+    for (const Graph::Link& link : graph.links)
+      cable_[link.from * ranks_ + link.to] = add(link.rate, false);
     loads_.resize(perPart_.size(), 0);
     isSettled_.resize(perPart_.size(), false);
     for (std::uint32_t from = 0; from < ranks_; ++from)
@@ -66,15 +70,15 @@ class Balancer {
   }
   double loadOf(std::uint32_t from, std::uint32_t to) const {
     double most = 0;
-    for (const std::uint32_t one : carriersOf(from, to))
-      most = std::max(most, loads_[one]);
+    for (const std::uint32_t one : carriersOf(from, to)) most = std::max(most, loads_[one]);
     return most;
   }
 
   std::uint32_t busiestOne() const {
     std::uint32_t busiest = kNone;
     for (std::uint32_t i = 0; i < loads_.size(); ++i)
-      if (!isSettled_[i] && loads_[i] > (isPort_[i] ? kBusyPort : kBusyCable) && (busiest == kNone || loads_[i] > loads_[busiest]))
+      if (!isSettled_[i] && loads_[i] > (isPort_[i] ? kBusyPort : kBusyCable) &&
+          (busiest == kNone || loads_[i] > loads_[busiest]))
         busiest = i;
     return busiest;
   }

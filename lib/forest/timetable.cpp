@@ -75,7 +75,8 @@ class Planner {
   Planner(const Graph& graph, const std::vector<Tree>& trees, double partBytes, double roundNs)
       : graph_(graph), trees_(trees), partBytes_(partBytes), portOf_(graph.ranks, kNone) {
     for (const Graph::Link& link : graph.links) {
-      cables_[{link.from, link.to}] = {static_cast<std::uint32_t>(calendars_.size()), link.latencyNs};
+      cables_[{link.from, link.to}] = {static_cast<std::uint32_t>(calendars_.size()),
+                                       link.latencyNs};
       calendars_.emplace_back(link.rate, roundNs);
     }
     firstPort_ = static_cast<std::uint32_t>(calendars_.size());
@@ -114,7 +115,8 @@ class Planner {
   double latencyOf(const Tree::Edge& edge) const {
     if (const auto cable = cables_.find({edge.from, edge.to}); cable != cables_.end())
       return cable->second.latencyNs;
-    return std::max(graph_.ports[portOf_[edge.from]].latencyNs, graph_.ports[portOf_[edge.to]].latencyNs);
+    return std::max(graph_.ports[portOf_[edge.from]].latencyNs,
+                    graph_.ports[portOf_[edge.to]].latencyNs);
   }
   double slowest(const Tree::Edge& edge) const {
     if (const auto cable = cables_.find({edge.from, edge.to}); cable != cables_.end())
@@ -127,9 +129,8 @@ class Planner {
     std::vector<double> tails(graph_.ranks, 0);
     for (std::uint32_t e = 0; e < tree.edges.size(); ++e) edges[tree.edges[e].from].push_back(e);
     for (auto edge = tree.edges.rbegin(); edge != tree.edges.rend(); ++edge)
-      tails[edge->from] =
-          std::max(tails[edge->from],
-                   tails[edge->to] + latencyOf(*edge) + tree.parts * partBytes_ / slowest(*edge));
+      tails[edge->from] = std::max(tails[edge->from], tails[edge->to] + latencyOf(*edge) +
+                                                          tree.parts * partBytes_ / slowest(*edge));
     tails_.push_back(std::move(tails));
     result_.passages.emplace_back(tree.edges.size());
   }

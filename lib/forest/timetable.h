@@ -12,7 +12,8 @@ namespace weft::forest {
 // begins.
 struct Passage {
   double sent = 0, came = 0;
-  std::uint32_t number = 0;  // of passages at one time, the one that depends on the other has the larger
+  std::uint32_t number =
+      0;  // of passages at one time, the one that depends on the other has the larger
 };
 
 // A round of all parts, which begins anew each `roundNs`: each link and each side of a port has a time of
@@ -20,7 +21,7 @@ struct Passage {
 // anything but its link, and links that are needed all the time are busy all the time.
 struct Timetable {
   double roundNs = 0;
-  double longestNs = 0;                          // until all parts of a round have come
+  double longestNs = 0;                        // until all parts of a round have come
   std::vector<std::vector<Passage>> passages;  // by tree and edge
 };
 
