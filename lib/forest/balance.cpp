@@ -12,6 +12,7 @@ namespace weft::forest {
 namespace {
 
 constexpr double kRounding = 1e-9;
+constexpr std::uint32_t kTries = 1 << 16;  // flows in vain, for a rank by itself
 // Shares of a link's time; one that is used less is no obstacle to anybody. What a port carries gets
 // equal parts of it, so there is one sooner.
 constexpr double kBusyCable = 0.9, kBusyPort = 0.7;
@@ -129,7 +130,9 @@ class Balancer {
       Units parts = units_.between(from, to);
       while (parts > 0 && !isBetter(from, other, to, parts, busiest)) parts /= 2;
       if (parts == 0) continue;
+      if (triesLeft_ == 0) return false;
       const Units done = units_.move(from, other, to, parts);
+      if (done == 0) --triesLeft_;
       if (done == 0) continue;
       count(from, to, -done);
       count(other, to, done);
@@ -158,6 +161,7 @@ class Balancer {
 
   UnitGraph& units_;
   const std::uint32_t ranks_;
+  std::uint32_t triesLeft_ = kTries / ranks_;  // in vain
   std::vector<std::uint32_t> portOf_, cable_;
   std::vector<double> perPart_, loads_;  // of each cable and side of a port, in shares of its time
   std::vector<bool> isPort_, isSettled_;
