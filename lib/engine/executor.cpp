@@ -99,6 +99,7 @@ Status Executor::runLanes(const Launch& launch) {
   while (closed <= lastEpoch_) {
     bool moved = false;
     for (std::uint64_t e = closed; e <= lastEpoch_ && e < closed + lanesInFlight_; ++e) {
+      if (e == opened && !mayOpen(e, first)) break;
       if (e == opened) open(opened++, launch, e - first);
       if (!laneOf(e).active) continue;
       const Step step = advance(laneOf(e));
@@ -128,6 +129,12 @@ void Executor::tellWriters() {
     if (toldTo_[writer] == kNoNeed || completed_ <= toldTo_[writer] + 1) continue;
     if (transport_.tell(writer, completed_)) toldTo_[writer] = completed_;
   }
+}
+
+bool Executor::mayOpen(std::uint64_t epoch, std::uint64_t first) {
+  if (epoch == first) return true;
+  const Lane& before = laneOf(epoch - 1);
+  return !before.active || before.next >= plan_->lead;
 }
 
 Executor::Lane& Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {

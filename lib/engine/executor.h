@@ -81,6 +81,7 @@ class Executor {
   Status poll();
   Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);
+  bool mayOpen(std::uint64_t epoch, std::uint64_t first);
   Lane& open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment);
   Status drain();
   Step advance(Lane& lane);

@@ -2,11 +2,13 @@
 #include "forest/forest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "forest/balance.h"
 #include "forest/rate.h"
 #include "forest/split.h"
 #include "forest/units.h"
@@ -15,6 +17,8 @@ namespace weft::forest {
 namespace {
 
 constexpr double kGood = 0.005;  // that rounding may cost; fewer parts are worth it
+constexpr double kLeastRounds = 4;
+constexpr double kRound = 0.25;  // of the longest way's time; the measured best of 1/8, 1/4, 1/2, 1
 
 // How many parts links carry in the time that each root needs, longer than the least by `slack`.
 double unitsOf(const Demand& demand, double bestRate, double slack) {
@@ -81,11 +85,23 @@ double longestNs(const Graph& graph, const std::vector<Tree>& trees) {
   return longest;
 }
 
-double roundNsOf(const Graph& graph, const std::vector<Tree>& trees, const Limits& limits) {
+// Time for what each rank sends in a round.
+double sendingNs(const Graph& graph, const std::vector<Tree>& trees, const Limits& limits) {
   std::vector<double> messages(graph.ranks, 0);
   for (const Tree& tree : trees)
     for (const Tree::Edge& edge : tree.edges) ++messages[edge.from];
-  return std::max(longestNs(graph, trees), limits.messageNs * *std::ranges::max_element(messages));
+  return limits.messageNs * *std::ranges::max_element(messages);
+}
+
+// Rounds are short, as trees of many hops need one for each to fill; where messages forbid that, there are
+// fewer in a segment, which lasts twice as long as the longest way.
+void pace(const Graph& graph, const Limits& limits, double units, Forest* forest) {
+  const double longest = longestNs(graph, forest->trees);
+  const double roundNs = std::max(kRound * longest, sendingNs(graph, forest->trees, limits));
+  const double needed = std::max<double>(kLeastRounds, std::ceil(2 * longest / roundNs));
+  forest->rounds = static_cast<std::uint32_t>(std::min<double>(limits.rounds, needed));
+  forest->segmentNs = forest->rounds * roundNs;
+  forest->timetable = timetableOf(graph, forest->trees, roundNs / units, roundNs);
 }
 
 }  // namespace
@@ -108,6 +124,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
     const double units = unitsOf(choice.demand, rate, choice.slack);
     UnitGraph graphOfUnits(graph, choice.demand, units);
     if (!graphOfUnits.settleShares() || !splitSwitch(graph, &graphOfUnits)) continue;
+    balance(graph, units, &graphOfUnits);
     *out = {graph.ranks,
             roots,
             static_cast<std::uint32_t>(choice.demand.parts),
@@ -117,9 +134,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
             choice.demand.parts / units,
             rate,
             0};
-    const double roundNs = roundNsOf(graph, out->trees, limits);
-    out->segmentNs = limits.rounds * roundNs;
-    out->order = orderOf(graph, out->trees, limits.rounds, roundNs / units, roundNs);
+    pace(graph, limits, units, out);
     return {};
   }
 }
@@ -135,13 +150,13 @@ Forest stars(std::uint32_t ranks, const std::vector<std::uint32_t>& roots) {
   Forest forest{ranks, roots, 1, {}, 1, {}, 1, 1, 0};
   for (const std::uint32_t root : roots) {
     Tree tree{root, 0, 1, {}};
-    for (std::uint32_t k = 1; k < ranks; ++k) tree.edges.push_back({root, (root + k) % ranks});
-    forest.order.push_back({0, static_cast<std::uint32_t>(forest.trees.size()), root});
+    std::vector<Passage>& passages = forest.timetable.passages.emplace_back();
+    for (std::uint32_t k = 1; k < ranks; ++k) {
+      tree.edges.push_back({root, (root + k) % ranks});
+      passages.push_back({k - 1.0, 1.0 * k, static_cast<std::uint32_t>(forest.trees.size())});
+    }
     forest.trees.push_back(std::move(tree));
   }
-  for (std::uint32_t k = 1; k < ranks; ++k)
-    for (std::uint32_t t = 0; t < roots.size(); ++t)
-      forest.order.push_back({0, t, (roots[t] + k) % ranks});
   return forest;
 }
 

@@ -20,9 +20,9 @@ struct Forest {
   std::vector<Tree> trees;
   // A segment has so many rounds, each of all parts: more is under way then than segments.
   std::uint32_t rounds = 1;
-  std::vector<Visit> order;  // of all ranks of all trees in all rounds
-  double rate = 0;           // bytes a nanosecond of each root, if nothing but links takes time
-  double bestRate = 0;       // the most that there can be, whatever is sent how
+  Timetable timetable;  // of a round
+  double rate = 0;      // bytes a nanosecond of each root, if nothing but links takes time
+  double bestRate = 0;  // the most that there can be, whatever is sent how
   // How long the busiest link had better be busy with a segment: then the latencies of a tree are hidden
   // behind what follows, and a rank has time to send all that it forwards.
   double segmentNs = 0;
@@ -35,7 +35,7 @@ struct Forest {
 struct Limits {
   std::uint32_t parts = 16;
   std::uint32_t allParts = 512;
-  std::uint32_t rounds = 4;  // with four segments under way, enough to keep links busy
+  std::uint32_t rounds = 8;  // with four segments under way, enough to keep links busy
   double messageNs = 1e3;    // of a rank's time, for each message
 };
 

@@ -2,212 +2,182 @@
 #include "forest/timetable.h"
 
 #include <algorithm>
-#include <deque>
+#include <cmath>
 #include <functional>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 namespace weft::forest {
 namespace {
 
 constexpr std::uint32_t kNone = ~0u;
-constexpr std::uint64_t kArrival = ~std::uint64_t{0};
-constexpr std::uint32_t kWindow = 4;    // segments under way
-constexpr std::uint32_t kSegments = 7;  // of which the last but one is looked at
-// When a root starts a round after the one before, of the time that links need for it. At once, all that
-// it has would stand in the way of what others have to forward; the measured best of 0, 0.5 and 1.
-constexpr double kPace = 0.5;
 
-class Timetable {
+// The times of a round at which something is busy.
+class Calendar {
  public:
-  Timetable(const Graph& graph, const std::vector<Tree>& trees, std::uint32_t rounds,
-            double partBytes, double roundNs)
-      : graph_(graph),
-        trees_(trees),
-        rounds_(rounds),
-        partBytes_(partBytes),
-        startNs_(kPace * roundNs),
-        ways_(std::size_t{graph.ranks} * graph.ranks, kNone),
-        sharers_(2 * graph.ports.size()),
-        portOf_(graph.ranks, kNone),
-        left_(kSegments, rounds * trees.size() * graph.ranks) {
-    for (std::uint32_t p = 0; p < graph.ports.size(); ++p)
-      for (const std::uint32_t rank : graph.ports[p].ranks) portOf_[rank] = p;
-    for (const Graph::Link& link : graph.links) {
-      Way& way = addWay(link.from, link.to);
-      way.rate = link.rate;
-      way.latencyNs = link.latencyNs;
-    }
-    for (const Tree& tree : trees) addTree(tree);
-  }
+  Calendar(double rate, double roundNs) : rate_(rate), roundNs_(roundNs) {}
+  double rate() const { return rate_; }
 
-  std::vector<Visit> run() {
-    for (std::uint32_t segment = 0; segment < kWindow; ++segment) open(segment);
-    while (!events_.empty()) {
-      const Event event = events_.top();
-      events_.pop();
-      if (event.version == kArrival) {
-        now_ = event.at;
-        arrive(arrivals_[event.what]);
-      } else if (event.version == all_[event.what].version) {
-        now_ = event.at;
-        finish(event.what);
+  // From when until when so many bytes pass: from `ready` on, in the gaps that are left.
+  std::pair<double, double> take(double ready, double bytes) {
+    double left = bytes / rate_, begin = kNever, end = ready;
+    // Rounding may ask for a little more than there is.
+    for (double at = ready; left > kShort * roundNs_ && at < ready + 1.01 * roundNs_;) {
+      const double round = std::floor(at / roundNs_) * roundNs_;
+      const auto [from, to] = gapAt(at - round);
+      if (from < roundNs_) {
+        const double until = std::min(to, from + left);
+        occupy(from, until);
+        left -= until - from;
+        begin = std::min(begin, std::max(ready, round + from));
+        end = at = std::max(at, round + until);
+      } else {
+        at = round + roundNs_;
       }
     }
-    return std::move(order_);
+    return {std::min(begin, end), end};
   }
 
  private:
-  struct Part {
-    std::uint32_t segment = 0, round = 0, tree = 0, rank = 0;  // where it goes
+  static constexpr double kShort = 1e-9;  // of a round
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  // The first gap that ends after `at`, from there on; it may be none, at the end of the round.
+  std::pair<double, double> gapAt(double at) const {
+    auto next = busy_.upper_bound(at);
+    if (next != busy_.begin() && std::prev(next)->second > at) at = std::prev(next)->second;
+    while (next != busy_.end() && next->first <= at + kShort * roundNs_) at = (next++)->second;
+    return {at, next == busy_.end() ? roundNs_ : next->first};
+  }
+
+  void occupy(double from, double to) {
+    const auto next = busy_.lower_bound(from);
+    auto before = next == busy_.begin() ? busy_.end() : std::prev(next);
+    if (before != busy_.end() && before->second >= from - kShort * roundNs_)
+      before->second = to;
+    else
+      before = busy_.emplace(from, to).first;
+    if (next == busy_.end() || next->first > to + kShort * roundNs_) return;
+    before->second = next->second;
+    busy_.erase(next);
+  }
+
+  double rate_, roundNs_;
+  std::map<double, double> busy_;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<Tree>& trees, double partBytes, double roundNs)
+      : graph_(graph), trees_(trees), partBytes_(partBytes), portOf_(graph.ranks, kNone) {
+    for (const Graph::Link& link : graph.links) {
+      cables_[{link.from, link.to}] = {static_cast<std::uint32_t>(calendars_.size()),
+                                       link.latencyNs};
+      calendars_.emplace_back(link.rate, roundNs);
+    }
+    firstPort_ = static_cast<std::uint32_t>(calendars_.size());
+    for (std::uint32_t p = 0; p < graph.ports.size(); ++p) {
+      for (const std::uint32_t rank : graph.ports[p].ranks) portOf_[rank] = p;
+      for (int side = 0; side < 2; ++side) calendars_.emplace_back(graph.ports[p].rate, roundNs);
+    }
+    result_.roundNs = roundNs;
+    for (const Tree& tree : trees) addTree(tree);
+  }
+
+  Timetable run() {
+    for (std::uint32_t t = 0; t < trees_.size(); ++t) leave(t, trees_[t].root, 0);
+    while (!waiting_.empty()) {
+      const Waiting next = waiting_.top();
+      waiting_.pop();
+      pass(next);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Cable {
+    std::uint32_t calendar = 0;
+    double latencyNs = 0;
   };
-  // From one rank to one other.
-  struct Way {
-    std::uint32_t out = kNone, in = kNone;  // of a port: of all sharers
-    double rate = 0, latencyNs = 0;
-    std::deque<Part> parts;
-    double left = 0, since = 0;  // bytes of the first
-    std::uint64_t version = 0;
-  };
-  struct Event {
-    double at = 0;
-    std::uint64_t number = 0;
-    std::uint32_t what = 0;            // a way, or an arrival
-    std::uint64_t version = kArrival;  // of a way
-    bool operator>(const Event& o) const { return at != o.at ? at > o.at : number > o.number; }
+  struct Waiting {
+    double since = 0, tail = 0;
+    std::uint32_t tree = 0, edge = 0;
+    // Of those that are ready at one time first the one with the longest way before it.
+    bool operator>(const Waiting& o) const {
+      return std::tuple(since, -tail, tree, edge) > std::tuple(o.since, -o.tail, o.tree, o.edge);
+    }
   };
 
-  Way& addWay(std::uint32_t from, std::uint32_t to) {
-    std::uint32_t& way = ways_[from * graph_.ranks + to];
-    if (way == kNone) {
-      way = static_cast<std::uint32_t>(all_.size());
-      all_.emplace_back();
-    }
-    return all_[way];
+  double latencyOf(const Tree::Edge& edge) const {
+    if (const auto cable = cables_.find({edge.from, edge.to}); cable != cables_.end())
+      return cable->second.latencyNs;
+    return std::max(graph_.ports[portOf_[edge.from]].latencyNs,
+                    graph_.ports[portOf_[edge.to]].latencyNs);
+  }
+  double slowest(const Tree::Edge& edge) const {
+    if (const auto cable = cables_.find({edge.from, edge.to}); cable != cables_.end())
+      return calendars_[cable->second.calendar].rate();
+    return std::min(graph_.ports[portOf_[edge.from]].rate, graph_.ports[portOf_[edge.to]].rate);
   }
 
   void addTree(const Tree& tree) {
-    auto& children = children_.emplace_back(graph_.ranks);
-    std::vector<std::uint32_t> heights(graph_.ranks, 0);
-    for (const Tree::Edge& edge : tree.edges) {
-      children[edge.from].push_back(edge.to);
-      if (ways_[edge.from * graph_.ranks + edge.to] != kNone) continue;
-      Way& way = addWay(edge.from, edge.to);
-      way.out = 2 * portOf_[edge.from];
-      way.in = 2 * portOf_[edge.to] + 1;
-      way.latencyNs = std::max(graph_.ports[portOf_[edge.from]].latencyNs,
-                               graph_.ports[portOf_[edge.to]].latencyNs);
-    }
+    auto& edges = edges_.emplace_back(graph_.ranks);
+    std::vector<double> tails(graph_.ranks, 0);
+    for (std::uint32_t e = 0; e < tree.edges.size(); ++e) edges[tree.edges[e].from].push_back(e);
     for (auto edge = tree.edges.rbegin(); edge != tree.edges.rend(); ++edge)
-      heights[edge->from] = std::max(heights[edge->from], heights[edge->to] + 1);
-    for (auto& some : children)
-      std::ranges::stable_sort(some, std::greater(), [&](std::uint32_t r) { return heights[r]; });
-    heights_.push_back(heights[tree.root]);
+      tails[edge->from] = std::max(tails[edge->from], tails[edge->to] + latencyOf(*edge) +
+                                                          tree.parts * partBytes_ / slowest(*edge));
+    tails_.push_back(std::move(tails));
+    result_.passages.emplace_back(tree.edges.size());
   }
 
-  void open(std::uint32_t segment) {
-    std::vector<std::uint32_t> order(trees_.size());
-    for (std::uint32_t t = 0; t < order.size(); ++t) order[t] = t;
-    std::ranges::stable_sort(order, std::greater(), [&](std::uint32_t t) { return heights_[t]; });
-    for (std::uint32_t round = 0; round < rounds_; ++round)
-      for (const std::uint32_t t : order)
-        post({segment, round, t, trees_[t].root}, now_ + round * startNs_);
+  void leave(std::uint32_t t, std::uint32_t rank, double at) {
+    for (const std::uint32_t e : edges_[t][rank])
+      waiting_.push({at, tails_[t][trees_[t].edges[e].to], t, e});
   }
 
-  void post(const Part& part, double at) {
-    events_.push({at, number_++, static_cast<std::uint32_t>(arrivals_.size())});
-    arrivals_.push_back(part);
-  }
-
-  void arrive(const Part part) {
-    if (part.segment + 2 == kSegments) order_.push_back({part.round, part.tree, part.rank});
-    for (const std::uint32_t child : children_[part.tree][part.rank]) {
-      const std::uint32_t number = ways_[part.rank * graph_.ranks + child];
-      Way& way = all_[number];
-      way.parts.push_back({part.segment, part.round, part.tree, child});
-      if (way.parts.size() == 1) start(number);
+  // Over a cable, or out over a port and in over another, as soon as the first byte is there.
+  void pass(const Waiting& what) {
+    const Tree& tree = trees_[what.tree];
+    const Tree::Edge& edge = tree.edges[what.edge];
+    const double bytes = tree.parts * partBytes_;
+    std::pair<double, double> times;
+    if (const auto cable = cables_.find({edge.from, edge.to}); cable != cables_.end()) {
+      times = calendars_[cable->second.calendar].take(what.since, bytes);
+    } else {
+      times = calendars_[firstPort_ + 2 * portOf_[edge.from]].take(what.since, bytes);
+      const auto in = calendars_[firstPort_ + 2 * portOf_[edge.to] + 1].take(times.first, bytes);
+      times.second = std::max(times.second, in.second);
     }
-    if (--left_[part.segment] == 0 && part.segment + kWindow < kSegments)
-      open(part.segment + kWindow);
-  }
-
-  void start(std::uint32_t number) {
-    Way& way = all_[number];
-    way.left = partBytes_ * trees_[way.parts.front().tree].parts;
-    way.since = now_;
-    if (way.out == kNone) return predict(number);
-    sharers_[way.out].push_back(number);
-    sharers_[way.in].push_back(number);
-    share(way.out, way.in);
-  }
-
-  void finish(std::uint32_t number) {
-    Way& way = all_[number];
-    const std::uint32_t from = way.out, to = way.in;
-    const Part part = way.parts.front();
-    way.parts.pop_front();
-    ++way.version;
-    post(part, now_ + way.latencyNs);
-    if (from == kNone) {
-      if (!way.parts.empty()) start(number);
-      return;
-    }
-    std::erase(sharers_[from], number);
-    std::erase(sharers_[to], number);
-    if (!way.parts.empty()) return start(number);
-    way.rate = 0;
-    share(from, to);
-  }
-
-  // Of the ways over these two sides of ports, each gets an equal part of either.
-  void share(std::uint32_t out, std::uint32_t in) {
-    for (const std::uint32_t side : {out, in})
-      for (const std::uint32_t number : sharers_[side]) {
-        Way& way = all_[number];
-        const double rate = std::min(partOf(way.out), partOf(way.in));
-        if (rate == way.rate) {
-          if (way.since == now_) predict(number);
-          continue;
-        }
-        way.left -= way.rate * (now_ - way.since);
-        way.since = now_;
-        way.rate = rate;
-        predict(number);
-      }
-  }
-  double partOf(std::uint32_t side) const {
-    return graph_.ports[side / 2].rate / static_cast<double>(sharers_[side].size());
-  }
-
-  void predict(std::uint32_t number) {
-    Way& way = all_[number];
-    const double at = way.since + std::max(0.0, way.left) / way.rate;
-    events_.push({std::max(at, now_), number_++, number, ++way.version});
+    const double came = times.second + latencyOf(edge);
+    result_.passages[what.tree][what.edge] = {times.first, came, number_++};
+    result_.longestNs = std::max(result_.longestNs, came);
+    leave(what.tree, edge.to, came);
   }
 
   const Graph& graph_;
   const std::vector<Tree>& trees_;
-  const std::uint32_t rounds_;
-  const double partBytes_, startNs_;
-  std::vector<std::uint32_t> ways_;  // by pair of ranks
-  std::vector<Way> all_;
-  std::vector<std::vector<std::uint32_t>> sharers_;  // of each side of each port
+  const double partBytes_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Cable> cables_;
   std::vector<std::uint32_t> portOf_;
-  std::vector<std::size_t> left_;                                  // by segment: visits
-  std::vector<std::vector<std::vector<std::uint32_t>>> children_;  // by tree and rank
-  std::vector<std::uint32_t> heights_;
-  std::vector<Part> arrivals_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<Visit> order_;
-  double now_ = 0;
-  std::uint64_t number_ = 0;
+  std::uint32_t firstPort_ = 0;
+  std::vector<Calendar> calendars_;
+  std::vector<std::vector<std::vector<std::uint32_t>>> edges_;  // by tree and rank where they begin
+  std::vector<std::vector<double>> tails_;                      // by tree and rank
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
+  std::uint32_t number_ = 0;
+  Timetable result_;
 };
 
 }  // namespace
 
-std::vector<Visit> orderOf(const Graph& graph, const std::vector<Tree>& trees, std::uint32_t rounds,
-                           double partBytes, double roundNs) {
-  return Timetable(graph, trees, rounds, partBytes, roundNs).run();
+Timetable timetableOf(const Graph& graph, const std::vector<Tree>& trees, double partBytes,
+                      double roundNs) {
+  return Planner(graph, trees, partBytes, roundNs).run();
 }
 
 }  // namespace weft::forest

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "forest/graph.h"
@@ -9,16 +8,25 @@
 
 namespace weft::forest {
 
-// A tree's parts have come to a rank: of one of the rounds of a segment.
-struct Visit {
-  std::uint32_t round = 0, tree = 0, rank = 0;
+// When a tree's parts set out over an edge, and when they have come, from the time at which its round
+// begins.
+struct Passage {
+  double sent = 0, came = 0;
+  std::uint32_t number =
+      0;  // of passages at one time, the one that depends on the other has the larger
 };
 
-// In which order parts come to ranks, over all trees, where four segments of a message are under way at
-// once, and each has so many rounds: a rank had better wait for them, and send them on, in this order.
-// What one rank sends to another goes one by one; ports are shared fairly. A rank of a tree comes after the
-// one before it.
-std::vector<Visit> orderOf(const Graph& graph, const std::vector<Tree>& trees, std::uint32_t rounds,
-                           double partBytes, double roundNs);
+// A round of all parts, which begins anew each `roundNs`: each link and each side of a port has a time of
+// its own for whatever passes it, in every round the same. Where all goes by it, nothing waits for
+// anything but its link, and links that are needed all the time are busy all the time.
+struct Timetable {
+  double roundNs = 0;
+  double longestNs = 0;                        // until all parts of a round have come
+  std::vector<std::vector<Passage>> passages;  // by tree and edge
+};
+
+// A part of each tree is so many bytes long.
+Timetable timetableOf(const Graph& graph, const std::vector<Tree>& trees, double partBytes,
+                      double roundNs);
 
 }  // namespace weft::forest

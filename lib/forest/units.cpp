@@ -93,11 +93,31 @@ void UnitGraph::add(std::uint32_t edge, Units units) {
 }
 
 void UnitGraph::shift(std::uint32_t from, std::uint32_t to, Units units) {
-  std::uint32_t& edge = pair_[from * ranks_ + to];
-  if (edge == kNone) edge = flow_.addEdge(from, to, 0);
-  add(edge, units);
+  add(edgeOf(from, to), units);
   add(out_[from], -units);
   add(in_[to], -units);
+}
+
+std::uint32_t UnitGraph::edgeOf(std::uint32_t from, std::uint32_t to) {
+  std::uint32_t& edge = pair_[from * ranks_ + to];
+  if (edge == kNone) edge = flow_.addEdge(from, to, 0);
+  return edge;
+}
+
+// Whatever is short of it then is on the far side of that link.
+Units UnitGraph::take(std::uint32_t from, std::uint32_t to, Units parts) {
+  const std::uint32_t edge = edgeOf(from, to);
+  add(edge, -parts);
+  const Units lacking = std::min(parts, total_ - flow_.run(source_, to, total_));
+  add(edge, lacking);
+  return parts - lacking;
+}
+
+Units UnitGraph::move(std::uint32_t from, std::uint32_t other, std::uint32_t to, Units parts) {
+  add(edgeOf(other, to), parts);
+  const Units moved = take(from, to, parts);
+  add(edgeOf(other, to), moved - parts);
+  return moved;
 }
 
 void UnitGraph::dropSwitch() {

@@ -36,6 +36,12 @@ class UnitGraph {
   // The switch is gone.
   void dropSwitch();
   bool isEnough();
+  // Up to so many parts less from one rank straight to another, as many as are not needed.
+  Units take(std::uint32_t from, std::uint32_t to, Units parts);
+  void give(std::uint32_t from, std::uint32_t to, Units parts) { add(edgeOf(from, to), parts); }
+  Units total() const { return total_; }
+  // Up to so many parts come to a rank from another one instead, as many as can.
+  Units move(std::uint32_t from, std::uint32_t other, std::uint32_t to, Units parts);
 
   Units outOf(std::uint32_t rank) const { return flow_.capacity(out_[rank]); }
   Units into(std::uint32_t rank) const { return flow_.capacity(in_[rank]); }
@@ -49,6 +55,7 @@ class UnitGraph {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
+  std::uint32_t edgeOf(std::uint32_t from, std::uint32_t to);
   void add(std::uint32_t edge, Units units);
   bool moveShares(Units lacking);
 

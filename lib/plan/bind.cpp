@@ -69,6 +69,8 @@ class Binder {
     if (schedule_.published) plan_->readers = peersOf(Kind::Raise);
     plan_->writers = peersOf(Kind::Wait);
     countCrossings();
+    if (schedule_.isPaced)
+      plan_->lead = static_cast<std::uint32_t>(plan_->ops.size() / transport::kMaxLanes);
     return {};
   }
 

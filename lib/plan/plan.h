@@ -96,6 +96,7 @@ struct Plan {
   std::uint64_t divisor = 1;   // Finish, and Fold with `finish`: ranks for avg, else 1
   std::uint64_t segments = 1;
   std::uint64_t segmentBytes = 0;  // how far In and Out move from one segment to the next
+  std::uint32_t lead = 0;          // ops of a segment before the next one begins
   std::uint64_t fingerprint = 0;   // of everything that ranks must agree on
   std::uint64_t what = 0;          // CallRecord::what
   std::uint64_t count = 0;

@@ -24,7 +24,7 @@ void add(const BoundOp& op, Hash* hash) {
 std::uint64_t hashOf(const Plan& plan) {
   Hash hash;
   hash.add(plan.algorithm).add(static_cast<std::uint64_t>(plan.type)).add(plan.divisor);
-  hash.add(plan.segments).add(plan.segmentBytes).add(plan.depth).add(plan.inRing);
+  hash.add(plan.segments).add(plan.segmentBytes).add(plan.depth).add(plan.inRing).add(plan.lead);
   hash.add(plan.tells).add(plan.opening).add(plan.cmaCopies).add(plan.callsEpilogue);
   for (const std::uint32_t reader : plan.readers) hash.add(reader);
   for (const BoundOp& op : plan.ops) add(op, &hash);

@@ -11,6 +11,7 @@ namespace {
 void takeFrom(const Schedule& part, Schedule& whole) {
   whole.tmpChunks += part.tmpChunks;
   whole.joinsPuts = whole.joinsPuts || part.joinsPuts;
+  whole.isPaced = whole.isPaced || part.isPaced;
   whole.hops = std::max(whole.hops, part.hops);
   whole.segmentBytes = std::max(whole.segmentBytes, part.segmentBytes);
   whole.typical.insert(whole.typical.end(), part.typical.begin(), part.typical.end());

@@ -110,9 +110,8 @@ bool Calls::goOn() {
 void Calls::advance(std::uint32_t number) {
   Run& run = runs_[number];
   if (run.idle && !turnTo(number)) return;
-  const std::uint64_t segments = run.program->segments;
   while (true) {
-    const bool looks = run.looksAt < std::min(segments, run.closed + run.lanes.size());
+    const bool looks = run.looksAt < run.opened || mayOpen(run);
     if (looks) {
       Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
       if (run.looksAt == run.opened) lane = {run.opened++, 0, 0, true};
@@ -122,7 +121,7 @@ void Calls::advance(std::uint32_t number) {
     }
     while (run.closed < run.opened && !run.lanes[run.closed % run.lanes.size()].active)
       ++run.closed;
-    if (run.closed == segments) return finish(number);
+    if (run.closed == run.program->segments) return finish(number);
     if (!std::exchange(run.moved, false)) {
       run.idle = !receive(number);
       if (run.idle) cores_.pause(run.worker);
@@ -130,6 +129,14 @@ void Calls::advance(std::uint32_t number) {
     }
     run.looksAt = run.closed;
   }
+}
+
+// The next segment?
+bool Calls::mayOpen(const Run& run) const {
+  if (run.opened == std::min(run.program->segments, run.closed + run.lanes.size())) return false;
+  if (run.opened == 0) return true;
+  const Lane& before = run.lanes[(run.opened - 1) % run.lanes.size()];
+  return !before.active || before.next >= run.program->lead;
 }
 
 // A rank that waits begins anew with its first lane. A core that others use turns to it when it has
@@ -148,7 +155,7 @@ bool Calls::turnTo(std::uint32_t number) {
 bool Calls::hasWork(std::uint32_t number) {
   Run& run = runs_[number];
   if (!run.came.empty()) return true;
-  if (run.opened < std::min(run.program->segments, run.closed + run.lanes.size())) return true;
+  if (mayOpen(run)) return true;
   return std::ranges::any_of(run.lanes, [&](const Lane& lane) {
     if (!lane.active) return false;
     if (lane.next == run.program->steps.size()) return lane.pending == 0;

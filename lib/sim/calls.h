@@ -105,6 +105,7 @@ class Calls {
   void finish(std::uint32_t run);
 
   void advance(std::uint32_t number);
+  bool mayOpen(const Run& run) const;
   bool turnTo(std::uint32_t number);
   bool hasWork(std::uint32_t number);
   bool advanceLane(std::uint32_t number, Lane& lane);

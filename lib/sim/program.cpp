@@ -96,7 +96,7 @@ Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry,
   const transport::ArrivalRegions regions = job.regions(plan->inRing);
   const std::uint64_t last = (plan->segments - 1) * plan->segmentBytes;
   const double even = evenPart(*plan);
-  *program = {{}, plan->segments, plan->segmentBytes, plan->depth, 0, {}};
+  *program = {{}, plan->segments, plan->segmentBytes, plan->depth, plan->lead, 0, {}};
   for (const std::uint32_t reader : plan->readers)
     program->readers.push_back(symmetry.seenFrom(rank, job.groups.rankOf(rank, reader)));
   program->steps.reserve(plan->ops.size());

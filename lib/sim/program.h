@@ -39,7 +39,7 @@ struct Step {
 struct Program {
   std::vector<Step> steps;
   std::uint64_t segments = 1, segmentBytes = 0;
-  std::uint32_t depth = 0;
+  std::uint32_t depth = 0, lead = 0;
   std::uint32_t waits = 0;
   std::vector<std::uint32_t>
       readers;  // of what it publishes, as the first rank of the class sees them

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Along the trees of a forest: blocks down from their roots, sums up to them. Ranks forward for others,
-// and what they do is in the order in which parts come by.
+// and what they do is in the order of a timetable: each waits for a part when it is to send it on.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include "schedule/algorithms/generators.h"
 
@@ -13,103 +15,122 @@ namespace {
 using forest::Forest;
 using forest::Tree;
 
-// A tree at a rank, on the way down.
+// When, on the way down, and of several things at one time which is first.
+using Moment = std::pair<double, uint32_t>;
+
+struct Child {
+  uint32_t rank = 0, landing = 0;  // on the way up it puts into this Tmp slot
+  Moment sent, came;
+};
+
+// A tree at a rank, in one round, on the way down.
 struct Stop {
   Span what;  // logical chunks
   uint32_t root = 0, parent = 0;
-  std::vector<uint32_t> children;  // in the order of sending
-  uint32_t landing = 0;            // on the way up: where it puts at its parent
-  std::vector<uint32_t> landings;  // and where its children put here
+  Moment came;
+  uint32_t landing = 0;         // on the way up: where it puts at its parent
+  std::vector<Child> children;  // in the order of sending
 };
 
-// Of every rank, its stops in the order in which parts come.
 struct Course {
   uint32_t ranks = 1, parts = 1;
   std::vector<std::vector<Stop>> stops;  // by rank
   uint32_t landings = 0;                 // Tmp slots on the way up, of any rank
 };
 
-// By tree and rank: those to which it sends a tree's parts on, in the order in which they come there.
-std::vector<std::vector<uint32_t>> childrenOf(const Forest& forest) {
-  std::vector<std::vector<uint32_t>> children(forest.trees.size() * forest.ranks);
-  std::vector<uint32_t> parent(children.size());
-  for (uint32_t t = 0; t < forest.trees.size(); ++t)
-    for (const Tree::Edge& edge : forest.trees[t].edges)
-      parent[t * forest.ranks + edge.to] = edge.from;
-  for (const forest::Visit& visit : forest.order) {
-    const uint32_t before = visit.tree * forest.ranks;
-    if (visit.round == 0 && visit.rank != forest.trees[visit.tree].root)
-      children[before + parent[before + visit.rank]].push_back(visit.rank);
+class CourseMaker {
+ public:
+  explicit CourseMaker(const Forest& forest) : forest_(forest), next_(forest.ranks, 0) {
+    course_.ranks = forest.ranks;
+    course_.parts = forest.parts * forest.rounds;
+    course_.stops.resize(forest.ranks);
   }
-  return children;
-}
 
-// `vector`: of one root, whose parts are the chunks.
-std::shared_ptr<const Course> courseOf(const Forest& forest) {
-  auto course = std::make_shared<Course>();
-  course->ranks = forest.ranks;
-  course->parts = forest.parts * forest.rounds;
-  course->stops.resize(forest.ranks);
-  std::vector<uint32_t> parents(forest.rounds * forest.trees.size() * forest.ranks);
-  std::vector<uint32_t> landings(parents.size());
-  std::vector<uint32_t> next(forest.ranks, 0);  // landing
-  const bool isRooted = forest.roots.size() == 1 && forest.ranks > 1;
-  const std::vector<std::vector<uint32_t>> children = childrenOf(forest);
-  for (const forest::Visit& visit : forest.order) {
-    const Tree& tree = forest.trees[visit.tree];
-    const uint32_t block = isRooted ? 0 : tree.root * course->parts, rank = visit.rank;
-    const auto trees = static_cast<uint32_t>(forest.trees.size());
-    const uint32_t before = (visit.round * trees + visit.tree) * forest.ranks;
-    Stop stop{{block + visit.round * forest.parts + tree.first, tree.parts},
-              tree.root,
-              parents[before + rank],
-              children[visit.tree * forest.ranks + rank],
-              landings[before + rank],
-              {}};
-    for (const uint32_t child : stop.children) {
-      parents[before + child] = rank;
-      landings[before + child] = next[rank];
-      stop.landings.push_back(next[rank]);
-      next[rank] += tree.parts;
-    }
-    course->stops[rank].push_back(std::move(stop));
+  std::shared_ptr<const Course> make() {
+    for (uint32_t round = 0; round < forest_.rounds; ++round)
+      for (uint32_t t = 0; t < forest_.trees.size(); ++t) add(round, t);
+    course_.landings = *std::ranges::max_element(next_);
+    return std::make_shared<const Course>(std::move(course_));
   }
-  course->landings = *std::ranges::max_element(next);
-  return course;
-}
+
+ private:
+  void add(uint32_t round, uint32_t t) {
+    const Tree& tree = forest_.trees[t];
+    const bool isRooted = forest_.roots.size() == 1 && forest_.ranks > 1;
+    const uint32_t block = isRooted ? 0 : tree.root * course_.parts;
+    const Span what{block + round * forest_.parts + tree.first, tree.parts};
+    const double begin = round * forest_.timetable.roundNs;
+    course_.stops[tree.root].push_back({what, tree.root, tree.root, {begin, 0}, 0, {}});
+    for (uint32_t e = 0; e < tree.edges.size(); ++e) {
+      const auto [from, to] = tree.edges[e];
+      const forest::Passage& passage = forest_.timetable.passages[t][e];
+      const Moment sent{begin + passage.sent, passage.number};
+      const Moment came{begin + passage.came, passage.number};
+      const uint32_t landing = std::exchange(next_[from], next_[from] + tree.parts);
+      course_.stops[from].back().children.push_back({to, landing, sent, came});
+      course_.stops[to].push_back({what, tree.root, from, came, landing, {}});
+    }
+  }
+
+  const Forest& forest_;
+  Course course_;
+  std::vector<uint32_t> next_;  // landing, by rank
+};
+
+std::shared_ptr<const Course> courseOf(const Forest& forest) { return CourseMaker(forest).make(); }
 
 // What comes in and goes on, with the chunk's slot in Out, and of the root's own in In.
 template <class Input>
 Program down(const std::vector<Stop>& stops, uint32_t me, Input inputOf) {
+  struct Event {
+    Moment at;
+    uint32_t stop;
+    const Child* child;  // null: has come to where it goes no further
+  };
+  std::vector<Event> events;
+  for (uint32_t i = 0; i < stops.size(); ++i) {
+    if (stops[i].children.empty()) events.push_back({stops[i].came, i, nullptr});
+    for (const Child& child : stops[i].children) events.push_back({child.sent, i, &child});
+  }
+  std::ranges::sort(events, {}, &Event::at);
+  std::vector<bool> isHere(stops.size(), false);
   Program p;
-  for (const Stop& stop : stops) {
+  for (const Event& event : events) {
+    const Stop& stop = stops[event.stop];
     const Slot place = out(stop.what.first);
     const bool isRoot = stop.root == me;
-    if (!isRoot) p.wait(stop.parent, place, stop.what);
-    for (const uint32_t child : stop.children)
-      p.put(child, isRoot ? inputOf(stop) : place, place, stop.what);
+    if (!isHere[event.stop] && !isRoot) p.wait(stop.parent, place, stop.what);
+    isHere[event.stop] = true;
+    if (event.child != nullptr)
+      p.put(event.child->rank, isRoot ? inputOf(stop) : place, place, stop.what);
   }
   return p;
 }
 
 // The other way round, the last stop first: own addends first, then those of the children.
 template <class Output>
-Program up(const std::vector<Stop>& stops, uint32_t me, Output outputOf) {
+Program up(std::vector<Stop> stops, uint32_t me, Output outputOf) {
+  for (Stop& stop : stops) {
+    if (stop.root == me && !stop.children.empty())
+      stop.came = std::ranges::min(stop.children, {}, &Child::sent).sent;
+    std::ranges::sort(stop.children, std::greater(), &Child::came);
+  }
+  std::ranges::stable_sort(stops, std::greater(), &Stop::came);
   Program p;
-  for (auto stop = stops.rbegin(); stop != stops.rend(); ++stop) {
-    std::vector<Slot> addends{in(stop->what.first)};
-    for (size_t i = stop->children.size(); i-- > 0;) {
-      p.wait(stop->children[i], tmp(stop->landings[i]), stop->what);
-      addends.push_back(tmp(stop->landings[i]));
+  for (const Stop& stop : stops) {
+    std::vector<Slot> addends{in(stop.what.first)};
+    for (const Child& child : stop.children) {
+      p.wait(child.rank, tmp(child.landing), stop.what);
+      addends.push_back(tmp(child.landing));
     }
-    if (stop->root == me) {
-      p.reduce(outputOf(*stop), addends, stop->what);
-      p.apply(ApplyId::Finish, outputOf(*stop), outputOf(*stop), stop->what);
+    if (stop.root == me) {
+      p.reduce(outputOf(stop), addends, stop.what);
+      p.apply(ApplyId::Finish, outputOf(stop), outputOf(stop), stop.what);
       continue;
     }
-    const Slot sum = addends.size() == 1 ? addends[0] : tmp(stop->landings.back());
-    p.reduce(sum, addends, stop->what);
-    p.put(stop->parent, sum, tmp(stop->landing), stop->what);
+    const Slot sum = addends.size() == 1 ? addends[0] : tmp(stop.children.back().landing);
+    p.reduce(sum, addends, stop.what);
+    p.put(stop.parent, sum, tmp(stop.landing), stop.what);
   }
   return p;
 }
@@ -130,6 +151,7 @@ void describe(const Forest& forest, Schedule& s) {
   s.typical.resize(forest.ranks);
   std::iota(s.typical.begin(), s.typical.end(), 0u);
   s.hops = hopsOf(forest);
+  s.isPaced = true;
   s.segmentBytes = forest.segmentNs * forest.rate * static_cast<double>(forest.roots.size());
 }
 
