@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kGood = 0.005;  // that rounding may cost; fewer parts are worth it
 constexpr double kLeastRounds = 4;
-constexpr double kRound = 0.25;  // of the longest way's time; the measured best of 1/8, 1/4, 1/2, 1
+constexpr double kRound = 0.25;  // of the longest way's time; the measured best of 1/4, 1/2, 1
 
 // How many parts links carry in the time that each root needs, longer than the least by `slack`.
 double unitsOf(const Demand& demand, double bestRate, double slack) {
