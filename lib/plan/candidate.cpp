@@ -207,7 +207,7 @@ schedule::Schedule scheduleOf(const Candidate& candidate, const Call& call, cons
   if (call.op == reduce::RedOp::PreMulSum && schedule::isReduction(call.collective))
     schedule = schedule::prescale(std::move(schedule));
   constexpr double kNoLimit = 1e15;  // bytes, but for that of staging memory
-  if (candidate.isLarge()) schedule.segmentBytes = kNoLimit;
+  if (candidate.isLarge() && schedule.segmentBytes <= 0) schedule.segmentBytes = kNoLimit;
   switch (candidate.protocol) {
     case Protocol::Staged:
     case Protocol::StagedLarge:
