@@ -21,7 +21,7 @@ void takeFromAll(Program& p, uint32_t n, uint32_t me, uint32_t block) {
 }
 
 // The sum of all inputs, whole.
-void addAll(Program& p, uint32_t n, uint32_t me) {
+void addWhole(Program& p, uint32_t n, uint32_t me) {
   std::vector<Slot> addends;
   for (uint32_t r = 0; r < n; ++r) addends.push_back(r == me ? in(0) : inOf(r, 0));
   p.reduce(out(0), addends, {0, n});
@@ -57,7 +57,7 @@ Schedule sharedPullBroadcast(uint32_t n, uint32_t root) {
 Schedule sharedPullReduce(uint32_t n, uint32_t root) {
   return opened(Collective::Reduce, n, root, [n, root](uint32_t me) {
     Program p;
-    if (me == root) addAll(p, n, me);
+    if (me == root) addWhole(p, n, me);
     return p;
   });
 }
