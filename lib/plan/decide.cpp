@@ -153,11 +153,12 @@ struct Choice {
   bool asks = false;            // the model would
 
   Candidate asked(bool whether) const { return whether ? shared->candidate : Candidate(); }
-  // To ask in vain costs more than trials see: a root that is calls ahead stops for it.
-  bool mayTryToAsk() const {
-    constexpr double kMayGain = 2;
-    return shared != nullptr && !schedule::isRooted(shared->schedule.collective) &&
-           shared->ns < kMayGain * any->ns;
+  // To ask in vain costs more than trials see where a root that is calls ahead stops for it.
+  bool mayTryToAsk(const Tuning& tuning) const {
+    constexpr double kMayGain = 2, kLong = 32;
+    if (shared == nullptr || shared->ns >= kMayGain * any->ns) return false;
+    return !schedule::isRooted(shared->schedule.collective) ||
+           any->ns > kLong * roundNs(tuning.ranks, tuning.costs);
   }
 };
 
@@ -178,7 +179,7 @@ std::vector<Form> anyForms(const Ways& ways, const Way& chosen, const Choice& ch
   std::vector<Form> near, last;
   const auto mayRun = [&](const Way& way) { return tuning.sharesAll || isForAny(way); };
   for (const Way* way : nearTo(chosen, ways, mayRun)) near.push_back({way->candidate, asked});
-  if (!tuning.sharesAll && choice.mayTryToAsk())
+  if (!tuning.sharesAll && choice.mayTryToAsk(tuning))
     last.push_back({chosen.candidate, choice.asked(!choice.asks)});
   if (storesMayFlip(chosen.schedule, call, tuning)) last.push_back({chosen.candidate, asked, true});
   return inOrder({chosen.candidate, asked}, std::move(near), last);
