@@ -12,8 +12,8 @@ namespace weft::forest {
 // begins.
 struct Passage {
   double sent = 0, came = 0;
-  std::uint32_t number =
-      0;  // of passages at one time, the one that depends on the other has the larger
+  // Of passages at one time, the one that depends on the other has the larger.
+  std::uint32_t number = 0;
 };
 
 // A round of all parts, which begins anew each `roundNs`: each link and each side of a port has a time of

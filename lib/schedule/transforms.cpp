@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/transforms.h"
 
-#include <memory>
 #include <utility>
 
 namespace weft::schedule {
