@@ -25,7 +25,8 @@ Status rankIsLost(const PeerName& who) {
 std::string Rendezvous::Round::age() const { return inSeconds(Deadline::Clock::now() - began); }
 
 // Opens the round with its first participant, and shortens its limit with each.
-void Rendezvous::arrive(Deadline patience) {
+void Rendezvous::arrive(Seat seat, std::int64_t patienceMs) {
+  const Deadline patience = Deadline::in(patienceMs);
   if (round_.arrived++ == 0) {
     round_.limit = patience;
     round_.began = Deadline::Clock::now();
@@ -33,15 +34,16 @@ void Rendezvous::arrive(Deadline patience) {
     round_.nextWarn = Deadline::in(timing_.firstWarnMs);
   }
   round_.limit = round_.limit.orSooner(patience);
+  if (patienceMs < timing_.hurriedMs && !round_.hurried) round_.hurried = seat;
 }
 
 Rendezvous::Seat Rendezvous::join(Member member) {
-  const Deadline patience = Deadline::in(member.info.patienceMs);
+  const std::int64_t patienceMs = member.info.patienceMs;
   left_.resize(members_.size() + 1);  // without memory for all of it there is no seat
   parts_.resize(members_.size() + 1);
   members_.push_back(std::move(member));
   if (failure_.ok()) {
-    arrive(patience);
+    arrive(members_.size() - 1, patienceMs);
     checkNewest();
   }
   return members_.size() - 1;
@@ -94,7 +96,7 @@ void Rendezvous::gather(Seat seat, GatherMessage message) {
                                               " while the others are in round ", roundNumber_)}));
   }
   parts_[seat] = std::move(message.part);
-  arrive(Deadline::in(message.patienceMs));
+  arrive(seat, message.patienceMs);
   if (round_.arrived == members_.size()) finishRound();
   refuseToWaitForTheGone();
 }
@@ -215,7 +217,16 @@ void Rendezvous::warnAboutMissing() {
   round_.nextWarn = Deadline::in(round_.warnAfterMs);
 }
 
+ErrorData Rendezvous::tookTooLong(Seat seat) const {
+  return {.code = Code::Timeout,
+          .who = members_[seat].info.who,
+          .what = text("{who} had hardly any time left when it came to set-up round ", roundNumber_,
+                       " of the creation of a communicator."),
+          .fix = "raise WEFT_INIT_TIMEOUT_MS, or see what keeps that process from running"};
+}
+
 void Rendezvous::giveUp() {
+  if (complete_ && round_.hurried) return decide(Status::error(tookTooLong(*round_.hurried)));
   const std::string where =
       complete_ ? text("set-up round ", roundNumber_) : "communicator creation";
   ErrorData data = waitingForMissing();

@@ -24,6 +24,7 @@ class Rendezvous {
   struct Timing {
     std::int64_t firstWarnMs = 10000;  // until the first line about missing ranks; then doubling
     std::int64_t settleMs = 200;  // after a disagreement, for more of those concerned to show up
+    std::int64_t hurriedMs = 50;  // who comes to a round with less can't say that others are late
   };
   struct Broadcast {
     net::MessageType type;
@@ -64,11 +65,12 @@ class Rendezvous {
     Deadline nextWarn = Deadline::in(0);
     std::int64_t warnAfterMs = 0;
     Deadline::Clock::time_point began;
-    std::size_t arrived = 0;  // 0: the round has not begun
-    std::string age() const;  // "3.1 s"
+    std::size_t arrived = 0;      // 0: the round has not begun
+    std::optional<Seat> hurried;  // who came with hardly any time left
+    std::string age() const;      // "3.1 s"
   };
 
-  void arrive(Deadline patience);
+  void arrive(Seat seat, std::int64_t patienceMs);
   bool newestAgrees();
   void checkNewest();
   void refuseToWaitForTheGone();
@@ -79,6 +81,7 @@ class Rendezvous {
   std::vector<std::uint32_t> missing() const;
   std::int32_t hubOfAll(const std::vector<std::uint32_t>& ranks) const;
   ErrorData waitingForMissing() const;
+  ErrorData tookTooLong(Seat seat) const;
   void warnAboutMissing();
   void giveUp();
 

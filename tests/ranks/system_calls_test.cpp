@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 const char* const kFrom = std::getenv("RANKS_TEST_SYSTEM_CALLS");
 const bool kVerbose = kFrom != nullptr;
+constexpr int kLibfabricMs = 3 * kShortMs;           // which looks at all of its providers first
 constexpr int kSplitMs = kSanitized ? 12000 : 6000;  // within what a round may take
 
 std::string folder;  // of the checkpoints of a test
@@ -79,7 +80,7 @@ void playRecovery(Actor& a, const Armed& armed) {
 const std::vector<Scene>& scenes() {
   static const std::vector<Scene> all{
       {"creation", 2, true, playCreation, "auto", kShortMs},
-      {"creation_by_libfabric", 1, true, playCreation, "ofi", kShortMs},
+      {"creation_by_libfabric", 1, true, playCreation, "ofi", kLibfabricMs},
       {"first_call", 9, false, playCall},
       {"stream", 9, false, playStream},
       {"split", 1, false, playSplit, "auto", kSplitMs},

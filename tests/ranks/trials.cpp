@@ -90,7 +90,7 @@ std::string Trial::round(std::int64_t n) {
   if (scene_.endsAlike && meeting_.failed[0] != meeting_.failed[1])
     a.steps.expect(false, "failed on one rank alone: " + a.said);
   if (const std::string also = check_ ? check_(a) : ""; !also.empty()) a.steps.expect(false, also);
-  a.steps.expect(took < kPromptMs, "took " + std::to_string(took) + " ms");
+  a.steps.expect(took < scene_.initTimeoutMs + kPromptMs, "took " + std::to_string(took) + " ms");
   weftCommDestroy(a.r.comm);
   if (!meet()) return "the other rank did not end";
   return a.steps.failed();

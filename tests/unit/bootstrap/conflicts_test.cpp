@@ -94,6 +94,19 @@ TEST(Conflicts, ARankInAnotherRoundIsNamed) {
             "rank 1 (host a, pid 101) is in set-up round 2 while the others are in round 1");
 }
 
+// Others are not called late by one that has come with no time to wait for them.
+TEST(Conflicts, WhoHasNoTimeLeftIsNamed) {
+  Rendezvous rendezvous({});
+  rendezvous.join(member(0, 2));
+  const Rendezvous::Seat second = rendezvous.join(member(1, 2));
+  rendezvous.gather(second, {.round = 1, .patienceMs = 0, .part = {}});
+  rendezvous.tick();
+  EXPECT_EQ(rendezvous.failure().code(), Code::Timeout);
+  EXPECT_EQ(rendezvous.failure().data().who.rank, 1);
+  expectHas(rendezvous.failure().text(),
+            "rank 1 (host a, pid 101) had hardly any time left when it came to set-up round 1");
+}
+
 TEST(Conflicts, ConfigurationNamesOnlyTheKeysThatDiffer) {
   std::vector<Member> members = {member(7, 8, "WEFT_ALGO=tree;X=1")};
   for (int rank = 0; rank < 7; ++rank) members.push_back(member(rank, 8, "WEFT_ALGO=ring;X=1"));
