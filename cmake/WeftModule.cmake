@@ -23,6 +23,10 @@ function(weft_module name)
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
     weft_warnings(${target})
+    weft_shares_headers(library_headers ${target})
+    if(WEFT_SANITIZE)
+      set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)  # not all have tests then
+    endif()
   else()
     set(scope INTERFACE)
     add_library(${target} INTERFACE)
@@ -30,6 +34,29 @@ function(weft_module name)
   target_include_directories(${target} ${scope}
     ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${target} ${scope} ${arg_DEPS} ${arg_PACKAGES} Threads::Threads)
+endfunction()
+
+# weft_headers(<name> <header>... [PACKAGES <target>...]): with WEFT_UNITY, these are compiled once, with the options of the
+# folder that says so, for libraries of such folders that share them.
+function(weft_headers name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PACKAGES")
+  if(WEFT_UNITY)
+    file(CONFIGURE OUTPUT ${name}.cpp CONTENT "")
+    add_library(${name} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+    target_link_libraries(${name} PRIVATE ${arg_PACKAGES})
+    target_compile_options(${name} PRIVATE ${WEFT_PCH_OPTIONS})
+    target_precompile_headers(${name} PRIVATE ${arg_UNPARSED_ARGUMENTS})
+  endif()
+endfunction()
+
+# weft_shares_headers(<name> <target>...)
+function(weft_shares_headers name)
+  foreach(target ${ARGN})
+    if(TARGET ${target} AND TARGET ${name})
+      target_compile_options(${target} PRIVATE -fpch-preprocess)
+      target_precompile_headers(${target} REUSE_FROM ${name})
+    endif()
+  endforeach()
 endfunction()
 
 # weft_alone(<file>...): keeps out of WEFT_UNITY what has private names that other files of its target have too.

@@ -6,6 +6,7 @@ set_property(CACHE WEFT_SANITIZE PROPERTY STRINGS "" asan tsan fuzz)
 option(WEFT_SANITIZE_TOOLS "With a sanitizer, build and test programs that only call the library, too" OFF)
 set(WEFT_BUILD_TRAIN AUTO CACHE STRING "Build weft-train: ON, OFF or AUTO (if libtorch is found)")
 set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
+option(WEFT_FUZZ_LITTLE "Compile fuzzers that are to run for seconds: not optimized" OFF)
 option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
 
 option(WEFT_WERROR "Warnings are errors; the presets say so, for other compilers warn of other things" OFF)
@@ -54,6 +55,9 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
 if(WEFT_SANITIZE)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
 endif()
+
+# Without these ccache takes no precompiled headers, nor what includes them.
+set(WEFT_PCH_OPTIONS -fpch-preprocess "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
 if(WEFT_SANITIZE STREQUAL "asan")
   set(sanitizers address,undefined)

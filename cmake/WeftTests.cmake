@@ -20,8 +20,7 @@ function(weft_googletest target)
     file(CONFIGURE OUTPUT test_headers.cpp CONTENT "")
     add_executable(test_headers EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cpp)
     target_link_libraries(test_headers PRIVATE GTest::gtest_main fmt::fmt)
-    target_compile_options(test_headers PRIVATE ${lighter} -fpch-preprocess
-      "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+    target_compile_options(test_headers PRIVATE ${lighter} ${WEFT_PCH_OPTIONS})
     target_precompile_headers(test_headers PRIVATE <algorithm> <array> <atomic> <chrono> <cmath> <cstring> <deque> <filesystem>
       <fstream> <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <stdexcept> <string>
       <string_view> <thread> <utility> <vector> <fmt/format.h> <gtest/gtest.h>)
