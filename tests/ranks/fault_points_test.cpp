@@ -3,8 +3,9 @@
 // put, for all k, before the first and after the last, is destroyed at its first, or has called
 // something else, or waits behind a stream of its own. Whoever gets a result gets the right one, all others the name of the culprit,
 // and all of them in the end the name. Without a transport that counts puts, a rank dies at its
-// k-th instruction; RANKS_TEST_STEPS says at how many of them in each call. Of three ranks every third point is tried, of a
-// sanitizer's run fewer (ThreadSanitizer's none where processes die or stop), and with TEST_SWEEPS_ALL (./dev soak kills) all.
+// k-th instruction; RANKS_TEST_STEPS says at how many of them in each call. Of three ranks every third point is tried, of
+// cut links a third of these, of a sanitizer's run fewer (ThreadSanitizer's none where processes die or stop), and with
+// TEST_SWEEPS_ALL (./dev soak kills) all.
 #include <gtest/gtest.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -35,10 +36,17 @@ constexpr int kTimeoutMs = 30000 * kSlowdown;
 constexpr int kStoppedMs = kSanitized ? 3000 : 2000;
 constexpr std::size_t kStoppedAtOnce = kSanitized ? 12 : 32;
 
+bool sweepsAll() { return std::getenv("TEST_SWEEPS_ALL") != nullptr; }
+
 // Of how many points one is tried.
 std::size_t strideOf(int ranks) {
-  if (std::getenv("TEST_SWEEPS_ALL") != nullptr) return 1;
+  if (sweepsAll()) return 1;
   return kSanitized ? 13 : ranks > 2 ? 3 : 1;
+}
+
+// Of how many scenes a link is cut in one: all ranks wait for a while to tell each cut from a death.
+std::size_t strideOfCuts(int ranks) {
+  return sweepsAll() || kSanitized ? strideOf(ranks) : 3 * strideOf(ranks);
 }
 
 // ---- Calls ------------------------------------------------------------------------------------
@@ -576,7 +584,7 @@ TEST_P(FaultPoints, ALinkIsCut) {
     for (int to = 0; to < ranks; ++to) {
       if (from == to) continue;
       threads.emplace_back([&, from, to] {
-        const std::size_t stride = strideOf(ranks);
+        const std::size_t stride = strideOfCuts(ranks);
         for (auto i = static_cast<std::size_t>(from + to) % stride; i < std::size(kScenes);
              i += stride)
           points += static_cast<std::size_t>(cutAll(kScenes[i], ranks, from, to));
@@ -657,7 +665,8 @@ TEST_P(FaultPoints, ARankHoldsItselfUp) {
   std::vector<Point> points;
   for (const Scene& scene : kScenes)
     for (int victim = 0; victim < GetParam(); ++victim)
-      if (!kSanitized || isTurnOf(scene, victim, 3)) points.push_back({&scene, GetParam(), victim});
+      if (sweepsAll() || isTurnOf(scene, victim, kSanitized ? 6 : 2))
+        points.push_back({&scene, GetParam(), victim});
   sideBySide(points, callBehindAStream);
   report(points.size());
 }

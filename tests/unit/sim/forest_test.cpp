@@ -127,9 +127,10 @@ TEST(Forest, OfPublishedMachines) {
 }
 
 TEST(Forest, SegmentsSetOutOneAfterTheOther) {
+  if (test::kSlowBuild) GTEST_SKIP() << "twelve seconds under a sanitizer";
   Planted planted(torus());
   for (const schedule::Collective c : {AllGather, ReduceScatter, AllReduce})
-    for (const std::vector<Time>& begins : planted.begins(c, test::kSlowBuild ? 96 : 256)) {
+    for (const std::vector<Time>& begins : planted.begins(c, 256)) {
       ASSERT_GT(begins.size(), 4u) << schedule::nameOf(c);
       EXPECT_EQ(begins[0], 0);
       for (std::size_t s = 1; s < begins.size(); ++s) EXPECT_GT(begins[s], begins[s - 1]);
