@@ -50,7 +50,8 @@ Status uniqueIdFromAddress(std::string_view hostPort, std::string_view secret, D
                            UniqueId* id) {
   net::HostPort target;
   IdContent content;
-  WEFT_TRY(net::parseHostPort("address of rank 0", hostPort, &target));
+  WEFT_TRY(net::parseHostPort("WEFT_ROOT, WEFT_COMM_ID or the launcher's address of rank 0",
+                              hostPort, &target));
   WEFT_TRY(net::reserveFds(kResolveFds));
   WEFT_TRY(net::resolve(target, deadline, &content.addresses));
   content.origin = IdContent::Origin::Address;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "base/hash.h"
@@ -33,8 +34,10 @@ std::string nameOf(const Form& form, const std::string& name, std::string_view d
 
 bool readAll(const std::string& file, std::string* document) {
   std::ifstream in(file, std::ios::binary);
-  document->assign(std::istreambuf_iterator<char>(in), {});
-  return in.is_open() && !in.bad();
+  std::ostringstream content;
+  if (in.is_open() && in.peek() != std::ifstream::traits_type::eof()) content << in.rdbuf();
+  *document = content.str();
+  return in.is_open() && !in.bad() && !content.bad();
 }
 
 Status parseXml(std::string_view document, const std::string& file, const Limits& limits,

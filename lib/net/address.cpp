@@ -86,7 +86,8 @@ Address Address::from(const sockaddr* socketAddress) {
 Status parseHostPort(std::string_view what, std::string_view written, HostPort* out) {
   const auto invalid = [&] {
     return Status::error(Code::InvalidArgument, what, "=", written,
-                         " is not host:port or [v6 address]:port with a port from 1 to 65535");
+                         " is not host:port or [v6 address]:port with a port from 1 to 65535; ",
+                         "fix: write it as node1:29500");
   };
   const std::size_t colon = written.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return invalid();

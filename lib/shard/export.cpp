@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/export.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <span>
@@ -47,7 +49,16 @@ class Export {
         checkpoint::diskTimeoutMs(shard_.timeoutMs(), shard_.state().checkpointBytes()), "export");
   }
 
+  // A rename would put a file in the place of a device, /dev/null say.
+  Status mayReplace() const {
+    struct stat there {};
+    if (::stat(path_.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return {};
+    return invalid("'", path_, "' is no regular file, and the model is written beside it first; ",
+                   "fix: name a file in a folder");
+  }
+
   Status open() {
+    WEFT_TRY(mayReplace());
     std::vector<checkpoint::Tensor> tensors;
     checkpoint::TensorMetadata metadata = {{"format", "pt"}};
     const auto add = [&](std::uint32_t p) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <optional>
 #include <string>
 
+#include "perf/common/exit_code.h"
 #include "perf/common/program.h"
 
 namespace weft::tools {
@@ -25,8 +28,41 @@ inline CLI::Validator numberBelow(double end, bool zero) {
 inline CLI::Validator positive() { return numberBelow(0x1p63, false); }
 inline CLI::Validator natural(double end = 0x1p63) { return numberBelow(end, true); }
 
+// As CLI::Range, which takes nan for a number of it.
+inline CLI::Validator within(double least, double most) {
+  const CLI::Range range(least, most);
+  return {[=](std::string& word) -> std::string {
+            double value = 0;
+            const bool read = CLI::detail::lexical_cast(word, value);
+            return read && std::isnan(value) ? "'" + word + "' is no number" : range(word);
+          },
+          range.get_description()};
+}
+
+// A script's variable that is not set, as in --save "$FOLDER", is no option that was left out.
+inline void refuseEmptyWords(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_min() == 0) continue;
+    for (const std::string& word : option->results())
+      if (word.empty())
+        throw CLI::ValidationError(option->get_name(), "is empty; give a value, or leave it out");
+  }
+}
+
+// What is asked of every command line.
 inline void addVersion(CLI::App& app, const char* program) {
   app.set_version_flag("--version", versionOf(program), "print the version and exit");
+  app.final_callback([&app] { refuseEmptyWords(app); });
+}
+
+// The exit code of a program whose words end it, as --help and wrong ones do.
+inline std::optional<int> endByWords(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitHealthy : kExitUsage;
+  }
 }
 
 }  // namespace weft::tools

@@ -5,6 +5,8 @@
 
 #include <weft/weft.h>
 
+#include <string_view>
+
 namespace weft::tools {
 
 constexpr int kExitHealthy = 0;
@@ -22,5 +24,8 @@ constexpr int kExitKilled = 128 + 9;     // by SIGKILL, as where memory ran out:
 
 // What a failed call of weft means for the job.
 int exitCodeOf(weftResult_t result);
+
+// The same, by its text as well: a variable that is refused is no command line.
+int exitCodeOf(weftResult_t result, std::string_view text);
 
 }  // namespace weft::tools

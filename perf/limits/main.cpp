@@ -29,7 +29,7 @@ int run(int argc, char** argv) {
       "instead, the queue pairs that a rank has over verbs, for each rail, after one call of "
       "each collective: of 8 bytes a rank, and of 64 MiB in all");
   weft::tools::addVersion(app, "weft-limits");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = weft::tools::endByWords(app, argc, argv)) return *code;
   const weft::tune::Machine machine = weft::tune::estimated(weft::tune::calibrate().machine);
   std::vector<weft::tools::Limits> rows;
   for (std::uint32_t& n : ranks) {

@@ -282,7 +282,7 @@ int run(int argc, char** argv) {
   CLI::App app{"The same collectives on weft and its peers, interleaved, in one run"};
   addOptions(app, settings);
   tools::addVersion(app, "weft-peers");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = tools::endByWords(app, argc, argv)) return *code;
   settings.table = fileOf(settings.table, ".md");
   settings.chart = fileOf(settings.chart, ".svg");
   for (const std::string& path : {settings.table, settings.json, settings.chart})

@@ -232,7 +232,7 @@ int runBench(int argc, char** argv) {
                  "Time of backward, in steps of separate calls; 0: only the step alone")
       ->check(weft::tools::natural());
   weft::tools::addVersion(app, "weft-bench-step");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = weft::tools::endByWords(app, argc, argv)) return *code;
   if (std::getenv("WEFT_RANK") == nullptr) return weft::tools::runLocalRanks(options.ranks, argv);
   options.ranks = std::atoi(std::getenv("WEFT_SIZE"));
   return rankMain(options);

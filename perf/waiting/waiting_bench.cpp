@@ -239,7 +239,7 @@ int runBench(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for each size")->capture_default_str();
   app.add_option("--sizes", options.sizes, "bytes")->delimiter(',')->capture_default_str();
   weft::tools::addVersion(app, "weft-bench-waiting");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = weft::tools::endByWords(app, argc, argv)) return *code;
   return run(options);
 }
 

@@ -46,7 +46,8 @@ void addSizes(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-b,--minbytes", raw.min, "smallest size; 0 is legal")->capture_default_str();
   app.add_option("-e,--maxbytes", raw.max, "largest size")->capture_default_str();
   app.add_option("-i,--stepbytes", raw.step, "increment between sizes")->capture_default_str();
-  app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i");
+  app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i")
+      ->check(tools::natural(0x1p64));
   app.add_option("-u,--unalign", raw.unalign,
                  "move the buffers off their alignment by so many elements");
   app.add_option("--unalign-bytes", raw.unalignBytes, "or by so many bytes, or by both");

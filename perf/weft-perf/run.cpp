@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <optional>
@@ -18,7 +19,12 @@ namespace {
 
 double requiredBusBw() {
   const char* text = std::getenv("NCCL_TESTS_MIN_BW");
-  return text != nullptr ? std::atof(text) : -1;
+  if (text == nullptr || *text == '\0') return -1;
+  char* end = nullptr;
+  const double wanted = std::strtod(text, &end);
+  if (*end == '\0' && std::isfinite(wanted)) return wanted;
+  throw Error(weftInvalidArgument,
+              fmt::format("NCCL_TESTS_MIN_BW={} is no number; fix: give GB/s, as in 2.5", text));
 }
 
 class Run {

@@ -43,6 +43,8 @@ alone() {
   expect 64 'need a launcher: mpirun -n 4' "$test" allr -r 4 -N 2
   expect 64 'srun has not started this' env -u SLURM_STEP_NUM_TASKS "$test" allr -r 4 -S
   expect 64 'launcher has started 1 ranks; start 2' env WEFT_RANK=0 WEFT_SIZE=1 "$test" allr -r 2 "${small[@]}"
+  expect 64 "cannot read '/tmp'" "$test" allr -r 2 --custom-replica-group /tmp
+  expect 78 'fix: correct or unset WEFT_LANES' env WEFT_LANES=none "$test" allr -r 2 "${small[@]}"
   expect 73 "cannot write '/nowhere/report.json'" "$test" allr -r 2 --report-to-json-file /nowhere/report.json
   expect 73 'it is a folder' "$test" allr -r 2 --report-to-json-file /tmp
   if mknod "$folder/full" c 1 7 2>/dev/null && (: >"$folder/full") 2>/dev/null; then

@@ -75,7 +75,12 @@ class Arguments(unittest.TestCase):
                 weft.use_shared_tensors()
 
     def test_shapes_that_are_none(self):
-        self.refused(r"empty\(\): shape is \(2, -1\)", weft.empty, (2, -1))
+        for shape in (2, -1), None, "4", 1.5, (2, "a"):
+            self.refused(r"empty\(\): shape is .*fix: pass whole numbers", weft.empty, shape)
+        self.refused("more than an address space has", weft.empty, 2**62)
+        self.refused("dtype is 'x'.*fix: pass a type of numpy", weft.empty, 2, "x")
+        self.refused("dtype is of Python objects", weft.empty, 2, object)
+        self.assertEqual(weft.empty(numpy.int64(3)).shape, (3,))
 
     def test_named_types(self):
         comm = self.comm
@@ -147,11 +152,82 @@ class Arguments(unittest.TestCase):
             weft.Communicator.all(1, colour=3)
 
     def test_closed(self):
-        self.comm.close()
-        self.comm.close()
-        with self.assertRaises(weft.InvalidArgument):
-            self.comm.all_reduce(ONES)
+        comm, self.comm = self.comm, weft.Communicator.all(1)[0]
+        comm.close()
+        comm.close()
+        closed = r"%s\(\): the communicator was closed by close\(\); fix: call it before"
+        self.refused(closed % "all_reduce", comm.all_reduce, ONES)
+        for name in "barrier", "finalize", "abort", "error", "mem_stats", "edges":
+            self.refused(closed % name, getattr(comm, name))
+        self.refused(closed % "split", comm.split, 0)
+        self.refused(closed % "register", comm.register, ONES)
+        with self.comm as inner:
+            pass
         self.comm = weft.Communicator.all(1)[0]
+        self.refused("closed by the end of its `with`; fix", inner.all_reduce, ONES)
+
+    def test_numbers_that_do_not_fit(self):
+        """ctypes takes their lowest bits."""
+        comm = self.comm
+        self.refused("root is 4294967296; fix: pass a rank from 0 to 0", comm.broadcast, ONES, 2**32)
+        self.refused("peer is 4294967296", comm.send, ONES, 2**32)
+        self.refused("key is 4294967296; fix: pass a whole number", comm.split, 0, 2**32)
+        for value in 2**33 + 5, 1.5, "5", float("inf"):
+            self.refused("timeout_ms is", comm.all_reduce, ONES, timeout_ms=value)
+            self.refused("timeout_ms is", weft.Communicator.all, 1, timeout_ms=value)
+        self.refused("count is -1", comm.explain, "all_reduce", -1)
+        self.refused("ranks is '4'; fix: pass a whole number from 1", weft.Communicator.all, "4")
+        self.refused("ranks is 1099511627776", weft.Communicator.all, 2**40)
+        self.refused("rank is None", weft.Communicator.join, bytes(128), 1, None)
+        self.refused("the id is a str; fix", weft.Communicator.join, "0" * 128, 1, 0)
+
+    def test_counts_are_read_once(self):
+        """What checks saw of an iterator was empty, and the library wrote behind a new array."""
+        comm = self.comm
+        self.assertEqual(comm.gather_v(ONES, iter([4])).tolist(), [1] * 4)
+        self.assertEqual(comm.all_to_all_v(ONES, iter([4]), iter([4])).tolist(), [1] * 4)
+        for counts in None, 4, ["4"], [4.5], [2**64], [4, 4]:
+            self.refused("counts is .* for 1 ranks; fix: pass 1 whole", comm.all_gather_v, ONES, counts)
+        self.refused("displs is .*0.5", comm.all_gather_v, ONES, [4], [0.5])
+
+    def test_texts(self):
+        comm = self.comm
+        for value in 3, "a\0b", "\ud800":
+            self.refused("algorithm is .*fix: pass a str", comm.all_reduce, ONES, algorithm=value)
+            self.refused("label is", comm.all_reduce, ONES, label=value)
+            self.refused("name is", weft.Communicator.all, 1, name=value)
+        self.refused("collective is 3", weft.algorithms, 3)
+
+    def test_streams(self):
+        stream = weft.Stream()
+        stream.close()
+        self.refused("the stream was closed; fix", self.comm.all_reduce, ONES, stream=stream)
+        self.refused("the stream was closed; fix", stream.synchronize)
+        self.refused("stream is 3; fix: pass a weft.Stream", self.comm.all_reduce, ONES, stream=3)
+        self.refused("event is None; fix", weft.Stream().wait, None)
+
+    def test_operators_of_others(self):
+        other = weft.Communicator.all(1)[0]
+        self.addCleanup(other.close)
+        theirs = other.pre_mul_sum(2.0)
+        self.refused("op is of another communicator", self.comm.all_reduce, ONES, op=theirs)
+        self.refused("op None is no operation", self.comm.all_reduce, ONES, op=None)
+
+    def test_launch(self):
+        def call(*arguments, **how):
+            return weft.run(*arguments, **{"ranks": 1, "timeout": 60, **how})
+
+        def fn(comm):
+            raise AssertionError("nobody is started")
+
+        self.refused("ranks is '4'; fix: pass a whole number", call, fn, ranks="4")
+        self.refused("fn is None; fix: pass a function", call, None)
+        self.refused("args is 3; fix: pass a tuple", call, fn, args=3)
+        self.refused("start is 'thread'; fix: one of", call, fn, start="thread")
+        self.refused("timeout is '5'; fix: pass seconds", call, fn, timeout="5")
+        self.refused("grace is -1; fix", call, fn, grace=-1)
+        self.refused("timeout_ms is 'x'", call, fn, settings={"timeout_ms": "x"})
+        self.refused("settings is 3; fix: pass a dict", call, fn, settings=3)
 
     def test_copies(self):
         for copied in copy.copy, copy.deepcopy, pickle.dumps:
@@ -163,6 +239,9 @@ class Arguments(unittest.TestCase):
             for call in (comm.reduce_scatter, comm.all_to_all):
                 with self.assertRaisesRegex(weft.InvalidArgument, "3 rows for 2 ranks"):
                     call(numpy.ones((3, 2)))
+            if comm.rank == 1:
+                with self.assertRaisesRegex(weft.InvalidArgument, "rank 1.*no out; fix: pass out="):
+                    comm.scatter(None)
 
         weft.run(work, ranks=2, timeout=60)
 

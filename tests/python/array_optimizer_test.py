@@ -89,6 +89,48 @@ class ArrayOptimizer(unittest.TestCase):
         for got in weft.run(work, 2, timeout=60):
             self.close(got, adamw(2, steps=1))
 
+    def test_what_is_refused(self):
+        comm = weft.Communicator.all(1)[0]
+        self.addCleanup(comm.close)
+
+        def refused(pattern, params={"w": numpy.ones(4, "f4")}, *optimizer, **how):
+            with self.assertRaisesRegex(weft.InvalidArgument, pattern):
+                weft.ShardedOptimizer(params, *optimizer, **{"comm": comm, **how})
+
+        refused("params is None; fix: pass model.parameters", None)
+        refused("comm is 3; fix: pass a weft.Communicator", comm=3)
+        for degrees in 3, None, (1, 1), {}:
+            refused("degrees .* is unknown; fix: one of data", degrees=degrees)
+        refused("degrees is 'a'; fix", degrees=("a", 1, 1))
+        for betas in 3, (0.9,), ("a", 0.9):
+            refused("betas is .*fix: pass two numbers", betas=betas)
+        refused("eps is 'x'; fix: pass a number", eps="x")
+        refused("bucket_elements is 1180591620717411303424, which does not fit", bucket_elements=2**70)
+        refused("'w' is of float32, and dtype is 'bfloat16'; fix", dtype="bfloat16")
+        refused("no_decay has 'bias'; fix: a tuple of names of parameters: w", no_decay=("bias",))
+        refused("no_decay has 'w'; fix", no_decay="w")
+        refused(r"parameter 'w' has the shape \(0,\); fix", {"w": numpy.ones(0, "f4")})
+        with self.assertRaisesRegex(weft.InvalidUsage, "no parameters; fix"):
+            weft.ShardedOptimizer({}, comm=comm)
+        optimizer = weft.ShardedOptimizer({"w": numpy.ones(4, "f4")}, comm=comm, lr="fast")
+        with self.assertRaisesRegex(weft.InvalidArgument, "no parameter is 'v'; fix: one of w"):
+            optimizer.ready("v")
+        with self.assertRaisesRegex(weft.InvalidArgument, "lr is 'fast'; fix"):
+            optimizer.step({"w": numpy.ones(4)})
+
+    def test_a_scalar_is_a_parameter(self):
+        with weft.Communicator.all(1)[0] as comm:
+            scale = numpy.array(1, "f4")
+            optimizer = weft.ShardedOptimizer({"scale": scale}, "sgd", comm=comm, lr=0.5)
+            optimizer.step({"scale": 1.0})
+            self.assertEqual(optimizer.weights["scale"], 0.5)
+
+    def test_long_meta_data_come_back_whole(self):
+        with weft.Communicator.all(1)[0] as comm, tempfile.TemporaryDirectory() as folder:
+            optimizer, meta = weft.ShardedOptimizer({"w": numpy.ones(4, "f4")}, comm=comm), "x" * (3 << 20)
+            optimizer.shard.save(folder, meta)
+            self.assertEqual(optimizer.shard.load(folder), meta)
+
     def test_a_gradient_that_is_not_finite(self):
         def work(comm):
             optimizer = made(comm)

@@ -37,6 +37,15 @@ TEST(Files, WhatCannotBeWrittenIsFoundBefore) {
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
 }
 
+TEST(Files, OfAllStepsAreNamedAsGiven) {
+  Options options;
+  options.csv = "c.csv";  // of each step
+  EXPECT_EQ(filesOfSteps(options), "");
+  options.json = "a.json";
+  options.report = "b.html";
+  EXPECT_EQ(filesOfSteps(options), "--json a.json, --report b.html");
+}
+
 TEST(Files, ReportsMayLieInTheFolderOfSaveWhichIsMade) {
   const TemporaryFolder folder;
   Options options;

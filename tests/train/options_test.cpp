@@ -11,14 +11,17 @@
 namespace weft::train {
 namespace {
 
-Options parse(std::vector<const char*> words) {
-  words.insert(words.begin(), {"weft-train", "--data", "text"});
+using Words = std::vector<const char*>;
+
+Options parse(Words words, const Words& data = {"--data", "text"}) {
+  words.insert(words.begin(), data.begin(), data.end());
+  words.insert(words.begin(), "weft-train");
   return parseOptions(static_cast<int>(words.size()), words.data());
 }
 
-std::string refusal(const std::vector<const char*>& words) {
+std::string refusal(const Words& words, const Words& data = {"--data", "text"}) {
   try {
-    parse(words);
+    parse(words, data);
     return "accepted";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), 64);
@@ -34,6 +37,14 @@ TEST(Options, ReadsWhatIsGiven) {
   EXPECT_TRUE(options.wireBf16);
   EXPECT_EQ(options.scaling, (std::vector<int>{1, 2}));
   EXPECT_EQ(options.seed, 7u);
+}
+
+TEST(Options, WhatIsEmptyOrNoNumberIsRefused) {
+  EXPECT_EQ(refusal({"--save", ""}),
+            "--save: is empty; give a value, or leave it out (--help lists the options)");
+  for (const char* name : {"--beta1", "--beta2", "--epsilon", "--dropout", "--momentum"})
+    EXPECT_EQ(refusal({name, "nan"}),
+              std::string(name) + ": 'nan' is no number (--help lists the options)");
 }
 
 TEST(Options, WhoStartsFromATrainingSaysWhatIsKept) {
@@ -292,12 +303,11 @@ TEST(Options, ATextOrTokensAreLearned) {
   EXPECT_EQ(parse({"--eval-every", "9"}).split, (std::vector<double>{95, 5}));
   EXPECT_EQ(parse({"--split", "969,30,1"}).split, (std::vector<double>{969, 30, 1}));
   EXPECT_EQ(parse({"--vocab-size", "5000"}).shape.vocabulary, 5000);
-  EXPECT_EQ(parse({"--data", "", "--megatron", "x"}).megatron, "x");
+  EXPECT_EQ(parse({"--megatron", "x"}, {}).megatron, "x");
   EXPECT_EQ(refusal({"--megatron", "x"}).find("what is to be learned?"), 0u);
-  EXPECT_EQ(refusal({"--data", ""}).find("what is to be learned?"), 0u);
-  EXPECT_EQ(refusal({"--data", "", "--megatron", "x", "--model", "bert"}).find("--megatron has"),
-            0u);
-  EXPECT_EQ(refusal({"--data", "", "--megatron", "x", "--seed", "4294967296"}),
+  EXPECT_EQ(refusal({}, {}).find("what is to be learned?"), 0u);
+  EXPECT_EQ(refusal({"--megatron", "x", "--model", "bert"}, {}).find("--megatron has"), 0u);
+  EXPECT_EQ(refusal({"--megatron", "x", "--seed", "4294967296"}, {}),
             "--megatron: its order takes a --seed below 2^32");
   EXPECT_EQ(refusal({"--vocab-size", "255"}),
             "--vocab-size 255 is less than the 256 bytes that a text is made of");

@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   tools::addVersion(app, "weft-doctor");
   app.add_flag("--quick", options.quick, "about 3 seconds");
   app.add_option("--seconds", options.seconds, "for what measures processor and memory")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(tools::within(0.1, 3600.0))
       ->capture_default_str();
   app.add_option("--json", options.json, "write the report as JSON; - is standard output");
   app.add_option("--emit", options.emit, "print what makes a scheduler act on exit codes")

@@ -27,12 +27,12 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1024));
   app.add_flag("--quick", options.quick, "ten seconds instead of sixty");
   app.add_option("--time", options.seconds, "seconds that the whole may take")
-      ->check(CLI::Range(3.0, 3600.0));
+      ->check(tools::within(3.0, 3600.0));
   app.add_option("--step-timeout", options.stepSeconds,
                  "seconds that a rank may be late by before it counts as lost (10, quick 5)")
-      ->check(CLI::Range(0.5, 600.0));
+      ->check(tools::within(0.5, 600.0));
   app.add_option("--join-timeout", options.joinSeconds, "seconds for all ranks to join (30)")
-      ->check(CLI::Range(0.5, 3600.0));
+      ->check(tools::within(0.5, 3600.0));
   app.add_option("--transport", options.transport, "as WEFT_TRANSPORT: shm, verbs, ofi, ...");
   app.add_flag("!--no-host", options.hostChecks, "leave out the checks of the hosts themselves");
   app.add_option("--seed", options.seed, "of the random data; by default another one each time")

@@ -44,7 +44,8 @@ void addCall(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("-b,--minbytes", raw.min, "smallest size")->capture_default_str();
   app.add_option("-e,--maxbytes", raw.max, "largest size")->capture_default_str();
   app.add_option("-i,--stepbytes", raw.step, "increment between sizes")->capture_default_str();
-  app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i");
+  app.add_option("-f,--stepfactor", options.factor, "factor between sizes, instead of -i")
+      ->check(tools::natural(0x1p64));
   app.add_option("-d,--datatype", raw.type, "int8 ... float bfloat16")->capture_default_str();
   app.add_option("-r,--root", options.root, "rank of the root")->check(CLI::Range(0, 1 << 26));
   app.add_option("--algo", options.algorithm,
@@ -57,9 +58,10 @@ void addCall(CLI::App& app, Raw& raw, Options& options) {
 }
 
 void addNoise(CLI::App& app, Raw& raw, Options& options) {
-  app.add_option("--jitter", options.seed, "times are drawn from this seed on, --draws times");
+  app.add_option("--jitter", options.seed, "times are drawn from this seed on, --draws times")
+      ->check(tools::natural(0x1p64));
   app.add_option("--jitter-percent", raw.spread, "a standard deviation of each time")
-      ->check(CLI::Range(0.01, 100.0))
+      ->check(tools::within(0.01, 100.0))
       ->capture_default_str();
   app.add_option("--draws", options.draws, "for the interval")
       ->check(CLI::Range(2, 10000))

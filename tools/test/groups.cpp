@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,7 +18,8 @@ using Json = nlohmann::json;
 Json load(const std::string& fileOrText) {
   if (fileOrText.starts_with('[') || fileOrText.starts_with('{')) return Json::parse(fileOrText);
   std::ifstream file(fileOrText);
-  if (!file) throw std::invalid_argument(fmt::format("cannot read '{}'", fileOrText));
+  if (!file || std::filesystem::is_directory(fileOrText))
+    throw std::invalid_argument(fmt::format("cannot read '{}'", fileOrText));
   return Json::parse(file);
 }
 

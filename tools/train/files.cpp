@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "perf/common/report_file.h"
 #include "tools/train/checkpoint_folder.h"
@@ -82,6 +84,14 @@ void checkFiles(const Options& options) {
   checkResume(options);
   checkStart(options);
   if (!options.initFrom.empty()) static_cast<void>(InitialWeights(options.initFrom, options.shape));
+}
+
+std::string filesOfSteps(const Options& options) {
+  std::vector<std::string> files;
+  if (!options.json.empty()) files.push_back("--json " + options.json);
+  if (!options.svg.empty()) files.push_back("--svg " + options.svg);
+  if (!options.report.empty()) files.push_back("--report " + options.report);
+  return fmt::format("{}", fmt::join(files, ", "));
 }
 
 }  // namespace weft::train

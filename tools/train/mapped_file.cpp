@@ -19,6 +19,10 @@ MappedFile::MappedFile(const std::string& file) {
   struct stat there {};
   void* memory = nullptr;
   bool ok = descriptor >= 0 && ::fstat(descriptor, &there) == 0;
+  if (ok && S_ISDIR(there.st_mode)) {
+    ok = false;
+    errno = EISDIR;  // mmap's own is ENODEV
+  }
   if (ok && there.st_size > 0) {
     memory =
         ::mmap(nullptr, static_cast<size_t>(there.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);

@@ -146,16 +146,16 @@ void addTraining(CLI::App& app, Options& options) {
   app.add_option("--weight-decay", options.weightDecay,
                  "Of matrices; biases, LayerNorms and untied GPT's embeddings have none")
       ->check(tools::natural());
-  app.add_option("--beta1", options.beta1, "Not SGD's")->check(CLI::Range(0.0, 0.9999));
-  app.add_option("--beta2", options.beta2, "Not SGD's")->check(CLI::Range(0.0, 0.99999));
+  app.add_option("--beta1", options.beta1, "Not SGD's")->check(tools::within(0.0, 0.9999));
+  app.add_option("--beta2", options.beta2, "Not SGD's")->check(tools::within(0.0, 0.99999));
   app.add_option("--epsilon", options.epsilon, "Not SGD's; beside roots of the second moment")
-      ->check(CLI::Range(1e-30, 1.0));
+      ->check(tools::within(1e-30, 1.0));
   app.add_option("--clip", options.clip, "Largest norm of the gradients; 0 = any")
       ->check(tools::natural());
   app.add_option("--dropout", options.dropout,
                  "Share that is dropped in training of the embedding, of attention weights and of "
                  "what attention and MLP give")
-      ->check(CLI::Range(0.0, 0.99));
+      ->check(tools::within(0.0, 0.99));
   app.add_flag("--recompute", options.recompute,
                "Keep of each block what goes into it alone, and compute the block again in "
                "backward: less memory, the same bits");
@@ -166,7 +166,7 @@ void addTraining(CLI::App& app, Options& options) {
                  "Folder of that file, on a disk; it has no name there, and goes with the rank");
   app.add_option("--optimizer", options.optimizer, "What steps the weights")
       ->check(CLI::IsMember({"adamw", "lamb", "lans", "sgd"}));
-  app.add_option("--momentum", options.momentum, "SGD's")->check(CLI::Range(0.0, 0.9999));
+  app.add_option("--momentum", options.momentum, "SGD's")->check(tools::within(0.0, 0.9999));
 }
 
 void addLossScale(CLI::App& app, Options& options) {
@@ -176,7 +176,7 @@ void addLossScale(CLI::App& app, Options& options) {
                  "steps without")
       ->check(tools::natural(LossScale::kMost));
   app.add_option("--initial-loss-scale", options.initialLossScale, "What it begins with")
-      ->check(CLI::Range(LossScale::kLeast, LossScale::kMost));
+      ->check(tools::within(LossScale::kLeast, LossScale::kMost));
   app.add_option("--loss-scale-window", options.lossScaleWindow, "Good steps before it doubles")
       ->check(tools::positive());
 }

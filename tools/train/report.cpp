@@ -11,6 +11,7 @@
 
 #include "perf/common/machine.h"
 #include "perf/common/program.h"
+#include "tools/train/files.h"
 #include "tools/train/parts_of_model.h"
 #include "tools/train/pipeline_schedule.h"
 #include "tools/train/reports/model_flops.h"
@@ -284,6 +285,14 @@ void Report::finish(Summary summary) {
   if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
   if (!options_.report.empty()) keep([&]() { writePage(summary); });
   if (!options_.quiet) printSummary(summary);
+}
+
+void Report::finishWithoutSteps() {
+  const std::string done = fmt::format("all {} steps are done already", options_.steps);
+  const std::string files = filesOfSteps(options_);
+  if (files.empty()) return head(done);
+  progress_.clear();
+  fmt::print(stderr, "weft-train: {}: not written, as they tell of steps made: {}\n", done, files);
 }
 
 void Report::printSummary(const Summary& summary) {

@@ -61,6 +61,9 @@ class Report {
   // Completes `summary` with what was added, prints it, writes the JSON file and the page, and draws
   // the curve.
   void finish(Summary summary);
+
+  // Of a run whose steps were all done before: says which files are not written for that.
+  void finishWithoutSteps();
   // Was everything written? A full disk is reported at once, but does not end the training.
   bool isComplete() const { return isComplete_; }
 

@@ -303,7 +303,7 @@ int train(Options options, Communicator& world, Communicator& team, Summary* sum
   if (last.stop == Stop::kTerminated) return endEarly(options, trainer, world);
   if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
   if (meter.empty()) {
-    if (report) report->head(fmt::format("all {} steps are done already", options.steps));
+    if (report) report->finishWithoutSteps();
     return 0;
   }
   if (const auto made = summarizeRun(options, world, trainer, meter, last.step + 1, threads, told))

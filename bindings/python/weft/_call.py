@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _c, memory, streams
+from ._arguments import numbers, rank, text, whole
 from ._buffers import Borrowed, Kind, borrow, kind_of, type_named
 from ._c import DataType, Op, lib
 from .errors import refuse
@@ -34,6 +35,7 @@ class How(Options, total=False):
     dtype: DataType | str | None  #: what elements are, where the array doesn't say: "bfloat16"
 
 
+_MOVES = object()  # in place of an operator: elements are moved
 _OF_BOOLS = (Op.MAX, Op.MIN, Op.BAND, Op.BOR, Op.BXOR)
 _OPTIONS = frozenset(How.__annotations__)
 _FORMATS = dict(zip(DataType, "bBiIqQefd"))
@@ -44,17 +46,18 @@ class PreMulSum:
 
     def __init__(self, comm: Communicator, scalar: float, dtype: DataType | str) -> None:
         self.type = type_named("pre_mul_sum", dtype)
-        self._comm = comm
+        self.comm = comm
         code = ctypes.c_int()
         bits = scalar_bits(scalar, self.type)
-        comm._check(lib.weftRedOpCreatePreMulSum(ctypes.byref(code), bits, self.type, comm.handle))
+        made = lib.weftRedOpCreatePreMulSum(ctypes.byref(code), bits, self.type, comm.handle)
+        comm._check(made, "pre_mul_sum")
         self.code: int | None = code.value
 
     def close(self) -> None:
         """Forgets it; else the communicator does so at its end. Idempotent."""
         code, self.code = self.code, None
-        if code is not None and self._comm.handle is not None:
-            self._comm._check(lib.weftRedOpDestroy(code, self._comm.handle))
+        if code is not None and self.comm.handle is not None:
+            self.comm._check(lib.weftRedOpDestroy(code, self.comm.handle))
 
     def __enter__(self) -> PreMulSum:
         return self
@@ -91,7 +94,7 @@ def operator_named(call: str, op: Op | PreMulSum | str) -> Op | PreMulSum:
 class Call:
     """What one method of a communicator passes on."""
 
-    def __init__(self, comm: Communicator, name: str, how: How, op: Any = None) -> None:
+    def __init__(self, comm: Communicator, name: str, how: How, op: Any = _MOVES) -> None:
         unknown = how.keys() - _OPTIONS if how else None
         if unknown:
             raise TypeError(
@@ -99,7 +102,7 @@ class Call:
                 f"it has {', '.join(sorted(_OPTIONS))}"
             )
         self.comm, self.name, self.how = comm, name, how
-        self.op = None if op is None else operator_named(name, op)
+        self.op = None if op is _MOVES else operator_named(name, op)
         self.kind: Kind | None = None
         self.held: list[Borrowed] = []
 
@@ -183,19 +186,34 @@ class Call:
             refuse(self.name, f"root passes no {what}", f"pass {what} at root, one a rank")
         return values
 
-    def sizes(self, what: str, values: Any) -> Any:
-        """Counts or displacements, one a rank, as the library reads them; None stays NULL."""
+    def counts(self, what: str, values: Any) -> list[int]:
+        """Elements, one number a rank."""
+        return numbers(self.name, what, values, self.comm.size)
+
+    def displs(self, what: str, values: Any) -> list[int] | None:
+        """Where they are; None: packed."""
+        return None if values is None else self.counts(what, values)
+
+    def sizes(self, values: list[int] | None) -> Any:
+        """Either as the library reads them; None stays NULL."""
         if values is None:
             return None
         assert self.kind is not None
-        each = [int(value) * self.kind.each for value in values]
-        if len(each) != self.comm.size or min(each) < 0:
+        return (ctypes.c_size_t * len(values))(*(value * self.kind.each for value in values))
+
+    def rank(self, what: str, value: Any) -> int:
+        """Root or peer."""
+        return rank(self.name, what, value, self.comm.size)
+
+    def received(self, out: Any) -> Borrowed:
+        """`out` of a rank that is not root, which alone says how much comes."""
+        if out is None:
             refuse(
                 self.name,
-                f"{what} is {list(values)} for {self.comm.size} ranks",
-                f"pass {self.comm.size} numbers from 0 on",
+                f"rank {self.comm.rank}, which is not root, passes no out",
+                "pass out=, an array of as many elements as root has for this rank",
             )
-        return (ctypes.c_size_t * len(each))(*each)
+        return self.write("out", out)
 
     @property
     def type(self) -> int:
@@ -210,13 +228,10 @@ class Call:
     def run(self, function: Any, *arguments: Any, value: Any = None) -> Any:
         """Calls; returns `value`, or a future of it."""
         stream = self.how.get("stream")
-        queue = stream.handle if stream else None
-        try:
-            result = function(*arguments, self.comm.handle, queue, options_of(self.how))
-        except ctypes.ArgumentError:
-            refuse(self.name, "root or peer is no whole number", "pass a rank, as int(...)")
+        queue = None if stream is None else streams.handle_of(self.name, stream)
+        result = function(*arguments, self.comm.handle, queue, options_of(self.name, self.how))
         if result:
-            self.comm._check(result)
+            self.comm._check(result, self.name)
         return streams.complete(self.comm, stream, value, self.held)
 
     def _check_operator(self, it: Borrowed) -> None:
@@ -226,6 +241,9 @@ class Call:
                 name = self.op.type.name.lower()
                 fix = "make it for the type of the array"
                 refuse(self.name, f"op is closed, or for {name} and send has {it.name}", fix)
+            if self.op.comm is not self.comm:
+                fix = "make one by pre_mul_sum() of the communicator that calls"
+                refuse(self.name, f"op is of another communicator, {self.op.comm!r}", fix)
             return
         if it.name == "bool" and self.op not in _OF_BOOLS:
             refuse(self.name, "send has bools", "op='bor', 'band' or 'bxor'; or convert them")
@@ -240,7 +258,7 @@ def _reach(counts: Any, displs: Any) -> int:
     return max((at + count for at, count in zip(displs, counts) if count), default=0)
 
 
-def options_of(how: Options) -> Any:
+def options_of(call: str, how: Options) -> Any:
     """weftOpts_t by reference, or None if all is as the communicator has it."""
     if not how:
         return None
@@ -250,9 +268,9 @@ def options_of(how: Options) -> Any:
         return None
     opts = _c.Opts()
     if timeout is not None:
-        opts.timeoutMs = int(timeout)
+        opts.timeoutMs = whole(call, "timeout_ms", timeout)
     if reproducible is not None:
-        opts.reproducible = int(reproducible)
-    opts.algorithm = algorithm.encode() if algorithm is not None else None
-    opts.label = label.encode() if label is not None else None
+        opts.reproducible = whole(call, "reproducible", reproducible, 0, 1)
+    opts.algorithm = None if algorithm is None else text(call, "algorithm", algorithm)
+    opts.label = None if label is None else text(call, "label", label)
     return ctypes.byref(opts)

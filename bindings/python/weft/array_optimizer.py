@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy
 
+from ._buffers import ITEM_SIZES, type_named
 from .communicator import Communicator
-from .errors import refuse
+from .errors import misuse, refuse
 from .sharding import Micro, Param, Shard, ShardSettings, StepStats, sorted_out
 
 
@@ -43,9 +44,12 @@ class ArrayOptimizer:
         **how: Any,
     ) -> None:
         self.args, settings = sorted_out(how)
+        if not params:
+            misuse("ShardedOptimizer", "no parameters", "pass at least one")
         first = {name: numpy.asarray(array) for name, array in params.items()}
         if "dtype" not in settings:
             settings["dtype"] = _type_of(first)
+        _check(first, settings["dtype"], no_decay)
         described = [
             Param(name, array.shape, decays=name not in no_decay) for name, array in first.items()
         ]
@@ -74,15 +78,34 @@ class ArrayOptimizer:
 
     def ready(self, name: str) -> None:
         """This gradient is complete; the others are at the end of backward()."""
-        self._micro.ready(self._numbers[name])
+        self._micro.ready(self._number("ready", name))
 
     def step(self, gradients: Mapping[str, Any] | None = None) -> StepStats:
         """Waits for the new weights. `gradients` spares a backward() that copies them."""
         if gradients is not None:
             with self.backward():
                 for name, gradient in gradients.items():
+                    self._number("step", name)
                     self.gradients[name] += gradient
         return self._micro.step()
+
+    def _number(self, call: str, name: str) -> int:
+        if name not in self._numbers:
+            refuse(call, f"no parameter is {name!r}", f"one of {', '.join(self._numbers)}")
+        return self._numbers[name]
+
+
+def _check(arrays: Mapping[str, numpy.ndarray], dtype: Any, no_decay: Any) -> None:
+    """That arrays have elements of this size, and that all is there of which weights do not decay."""
+    call, size = "ShardedOptimizer", ITEM_SIZES[type_named("ShardedOptimizer", dtype)]
+    for name, array in arrays.items():
+        if array.itemsize != size:
+            fix = f"pass arrays whose elements have {size} bytes: of bfloat16, numpy.uint16"
+            refuse(call, f"{name!r} is of {array.dtype.name}, and dtype is {dtype!r}", fix)
+    lacking = [no_decay] if isinstance(no_decay, str) else sorted(set(no_decay) - arrays.keys())
+    if lacking:
+        fix = f"a tuple of names of parameters: {', '.join(map(str, arrays))}"
+        refuse(call, f"no_decay has {', '.join(map(repr, lacking))}", fix)
 
 
 def _type_of(arrays: Mapping[str, numpy.ndarray]) -> str:

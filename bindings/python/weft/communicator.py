@@ -6,21 +6,23 @@ from __future__ import annotations
 import atexit
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_int, c_void_p
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypedDict, Unpack
 
 from . import _c
+from ._arguments import SIZE_MAX, text, whole
 from ._buffers import Borrowed, borrow, type_named
 from ._c import DataType, Op, Result, lib
-from ._call import Call, How, Options, PreMulSum, operator_named, options_of
+from ._call import Call, How, Options, PreMulSum, options_of
 from .errors import Error, check, last_error, misuse, refuse
 from .memory import Shape, empty
 
 _open: weakref.WeakSet[Communicator] = weakref.WeakSet()
 _HARMLESS = (Result.INVALID_ARGUMENT, Result.INVALID_USAGE)
 _TEXT_BYTES = 1 << 16
+_MOST_RANKS = 65536
 
 
 class Settings(TypedDict, total=False):
@@ -69,6 +71,7 @@ class Communicator:
 
     def __init__(self, handle: int | None) -> None:
         self.handle = handle
+        self.closed_by = ""  #: what has closed it
         self.broken = False  #: an error has been told that is the end of it
         self.rank, self.size = self._query(lib.weftCommUserRank), self._query(lib.weftCommCount)
         _open.add(self)
@@ -80,7 +83,8 @@ class Communicator:
         """All ranks that a launcher started: mpirun, srun, torchrun, AWS Batch, or WEFT_RANK,
         WEFT_SIZE and WEFT_ROOT. Without a launcher, one rank alone."""
         handle = c_void_p()
-        check(lib.weftCommInitFromEnv(byref(handle), byref(_config_of(settings))))
+        config = config_of("from_environment", settings)
+        check(lib.weftCommInitFromEnv(byref(handle), byref(config)))
         return cls(handle.value)
 
     @classmethod
@@ -88,20 +92,24 @@ class Communicator:
         cls, unique_id: bytes, ranks: int, rank: int, **settings: Unpack[Settings]
     ) -> Communicator:
         """Joins as `rank` of `ranks` that hold the same unique_id(); returns when all have."""
+        fix = "pass what weft.unique_id() gave, as it is"
+        if not isinstance(unique_id, (bytes, bytearray, memoryview)):
+            refuse("join", f"the id is a {type(unique_id).__name__}", fix)
         if len(unique_id) != _c.UNIQUE_ID_BYTES:
-            fix = "pass what weft.unique_id() gave, as it is"
             refuse("join", f"the id has {len(unique_id)} bytes, not {_c.UNIQUE_ID_BYTES}", fix)
+        ranks, rank = whole("join", "ranks", ranks), whole("join", "rank", rank)
         handle = c_void_p()
         held = _c.UniqueId.from_buffer_copy(unique_id)
-        config = _config_of(settings)
+        config = config_of("join", settings)
         check(lib.weftCommInitRankConfig(byref(handle), ranks, held, rank, byref(config)))
         return cls(handle.value)
 
     @classmethod
     def all(cls, ranks: int, **settings: Unpack[Settings]) -> list[Communicator]:
         """All ranks of one group, for threads of this process: one each."""
-        handles = (c_void_p * max(ranks, 1))()
-        check(lib.weftCommInitAllConfig(handles, ranks, None, byref(_config_of(settings))))
+        ranks = whole("all", "ranks", ranks, 1, _MOST_RANKS)
+        handles = (c_void_p * ranks)()
+        check(lib.weftCommInitAllConfig(handles, ranks, None, byref(config_of("all", settings))))
         return [cls(handle) for handle in handles]
 
     def split(
@@ -111,9 +119,10 @@ class Communicator:
 
         None for color None. Settings that are not given are this communicator's."""
         handle = c_void_p()
-        config = byref(_config_of(settings)) if settings else None
-        number = _c.SPLIT_NOCOLOR if color is None else color
-        self._check(lib.weftCommSplit(self.handle, number, key, byref(handle), config))
+        config = byref(config_of("split", settings)) if settings else None
+        number = _c.SPLIT_NOCOLOR if color is None else whole("split", "color", color)
+        key = whole("split", "key", key)
+        self._check(lib.weftCommSplit(self.handle, number, key, byref(handle), config), "split")
         return Communicator(handle.value) if handle.value else None
 
     def dup(self, **settings: Unpack[Settings]) -> Communicator:
@@ -124,16 +133,20 @@ class Communicator:
 
     def finalize(self) -> None:
         """Waits for queued calls, and until others have made a rooted call that was the last."""
-        self._check(lib.weftCommFinalize(self.handle))
+        self._check(lib.weftCommFinalize(self.handle), "finalize")
 
     def abort(self) -> None:
         """From any thread: calls in flight, here and on the peers, raise Aborted, and all later."""
-        self._check(lib.weftCommAbort(self.handle))
+        self._check(lib.weftCommAbort(self.handle), "abort")
 
     def close(self) -> None:
         """Frees it. Local and bounded: what is in flight is aborted. Idempotent."""
+        self._close("close()")
+
+    def _close(self, by: str) -> None:
         handle, self.handle = self.handle, None
         if handle is not None:
+            self.closed_by = by
             lib.weftCommDestroy(handle)
 
     def __enter__(self) -> Communicator:
@@ -144,7 +157,7 @@ class Communicator:
             if kind is None and self.handle is not None and not self.broken:
                 self.finalize()
         finally:
-            self.close()
+            self._close("the end of its `with`")
 
     def __reduce__(self) -> NoReturn:
         fix = "make one there, by from_environment() or join(); here pass the same one on"
@@ -173,19 +186,19 @@ class Communicator:
     def error(self) -> Error | None:
         """The first error, None while it is healthy. Also looks for dead peers. Any thread."""
         first = c_int()
-        self._check(lib.weftCommGetAsyncError(self.handle, byref(first)))
+        self._check(lib.weftCommGetAsyncError(self.handle, byref(first)), "error")
         self.broken = self.broken or first.value != 0
         return last_error(first.value, self.handle) if first.value else None
 
     def mem_stats(self) -> MemStats:
         """Bytes that the library itself holds."""
         stats = _c.MemStats(ctypes.sizeof(_c.MemStats))
-        self._check(lib.weftCommMemStats(self.handle, byref(stats)))
+        self._check(lib.weftCommMemStats(self.handle, byref(stats)), "mem_stats")
         return MemStats(stats.shared, stats.plans, stats.other)
 
     def edges(self) -> str:
         """What carries bytes from this rank to the others: a line for each way."""
-        return self._text(lib.weftCommEdges, self.handle)
+        return self._text("edges", lib.weftCommEdges, self.handle)
 
     def explain(
         self,
@@ -198,11 +211,12 @@ class Communicator:
         """Which algorithm a call would use ("all_reduce", elements), and why.
 
         None for the collective: the numbers of this machine that the ranks count with."""
-        name = collective.encode() if collective is not None else None
-        code = int(operator_named("explain", op))  # type: ignore[arg-type]
-        kind = type_named("explain", dtype)
-        options = options_of(Call(self, "explain", how).how)  # type: ignore[arg-type]
-        return self._text(lib.weftCommExplain, self.handle, name, count, kind, code, options)
+        call = Call(self, "explain", how, op)  # type: ignore[arg-type]
+        name = None if collective is None else text(call.name, "collective", collective)
+        count = whole(call.name, "count", count, 0, SIZE_MAX)
+        kind, options = type_named(call.name, dtype), options_of(call.name, how)
+        function, code = lib.weftCommExplain, call.operator
+        return self._text(call.name, function, self.handle, name, count, kind, code, options)
 
     # ---- Collectives ----------------------------------------------------------------------------
 
@@ -282,15 +296,15 @@ class Communicator:
         Counts and displs are the same on all ranks; without displs blocks are packed."""
         call = Call(self, "all_gather_v", how)
         data = call.read("send", send)
-        sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
+        counts, displs = call.counts("counts", counts), call.displs("displs", displs)
         call.check_bytes("send", data, counts[self.rank] * data.itemsize)
         to = call.spread(out, data, counts, displs)
         return call.run(
             lib.weftAllGatherV,
             data.address,
             to.address,
-            sizes,
-            places,
+            call.sizes(counts),
+            call.sizes(displs),
             call.type,
             value=to.owner,
         )
@@ -307,15 +321,15 @@ class Communicator:
         """As reduce_scatter: rank r gets counts[r] elements, those at displs[r] of `send`."""
         call = Call(self, "reduce_scatter_v", how, op)
         data = call.read("send", send)
-        sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
+        counts, displs = call.counts("counts", counts), call.displs("displs", displs)
         call.check_room("send", data, counts, displs)
         to = call.result(out, data, (counts[self.rank],))
         return call.run(
             lib.weftReduceScatterV,
             data.address,
             to.address,
-            sizes,
-            places,
+            call.sizes(counts),
+            call.sizes(displs),
             call.type,
             call.operator,
             value=to.owner,
@@ -324,6 +338,7 @@ class Communicator:
     def broadcast(self, data: Any, root: int = 0, **how: Unpack[How]) -> Any:
         """Root's `data` comes to all ranks' `data`, which is returned."""
         call = Call(self, "broadcast", how)
+        root = call.rank("root", root)
         mine = (call.read if self.rank == root else call.write)("data", data)
         return call.run(
             lib.weftBroadcast,
@@ -345,6 +360,7 @@ class Communicator:
     ) -> Any:
         """As all_reduce, for `root` alone; other ranks get None."""
         call = Call(self, "reduce", how, op)
+        root = call.rank("root", root)
         data = call.read("send", send)
         to = call.result(out, data, data.shape) if self.rank == root else None
         return call.run(
@@ -361,6 +377,7 @@ class Communicator:
     def gather(self, send: Any, out: Any = None, root: int = 0, **how: Unpack[How]) -> Any:
         """As all_gather, for `root` alone; other ranks get None."""
         call = Call(self, "gather", how)
+        root = call.rank("root", root)
         data = call.read("send", send)
         to = call.result(out, data, call.gathered(data)) if self.rank == root else None
         return call.run(
@@ -376,13 +393,14 @@ class Communicator:
     def scatter(self, send: Any, out: Any = None, root: int = 0, **how: Unpack[How]) -> Any:
         """Block r of root's `send`, which is cut along the first axis, for rank r.
 
-        Ranks that are not root pass ``send=None`` and `out`."""
+        Ranks that are not root pass ``send=None`` and `out`, of as many elements as a block has."""
         call = Call(self, "scatter", how)
+        root = call.rank("root", root)
         if self.rank == root:
             data: Borrowed | None = call.read("send", send)
             to = call.result(out, data, call.block("send", data))  # type: ignore[arg-type]
         else:
-            data, to = None, call.write("out", out)
+            data, to = None, call.received(out)
         return call.run(
             lib.weftScatter,
             data.address if data else None,
@@ -421,12 +439,14 @@ class Communicator:
 
         Root alone passes counts and displs; what ranks send must be what it expects."""
         call = Call(self, "gather_v", how)
+        root = call.rank("root", root)
         data = call.read("send", send)
         sizes = places = to = None
         if self.rank == root:
-            counts = call.given("counts", counts)
-            sizes, places = call.sizes("counts", counts), call.sizes("displs", displs)
-            to = call.spread(out, data, counts, displs)
+            given = call.counts("counts", call.given("counts", counts))
+            at = call.displs("displs", displs)
+            sizes, places = call.sizes(given), call.sizes(at)
+            to = call.spread(out, data, given, at)
         return call.run(
             lib.weftGatherV,
             data.address,
@@ -452,14 +472,17 @@ class Communicator:
 
         Ranks that are not root pass ``send=None`` and `out`, of as many elements as root sends."""
         call = Call(self, "scatter_v", how)
+        root = call.rank("root", root)
         data = sizes = places = None
         if self.rank == root:
-            data, given = call.read("send", send), call.given("counts", counts)
-            sizes, places = call.sizes("counts", given), call.sizes("displs", displs)
-            call.check_room("send", data, given, displs)
+            data = call.read("send", send)
+            given = call.counts("counts", call.given("counts", counts))
+            at = call.displs("displs", displs)
+            sizes, places = call.sizes(given), call.sizes(at)
+            call.check_room("send", data, given, at)
             to = call.result(out, data, (given[root],))
         else:
-            to = call.write("out", out)
+            to = call.received(out)
         return call.run(
             lib.weftScatterV,
             data.address if data else None,
@@ -486,20 +509,20 @@ class Communicator:
         rank s is recv_counts[s] elements at recv_displs[s] of `out`. Without displs: packed."""
         call = Call(self, "all_to_all_v", how)
         data = call.read("send", send)
-        sizes = call.sizes("send_counts", send_counts)
-        places = call.sizes("send_displs", send_displs)
-        call.check_room("send", data, send_counts, send_displs)
-        expected = call.sizes("recv_counts", recv_counts)
-        slots = call.sizes("recv_displs", recv_displs)
-        to = call.spread(out, data, recv_counts, recv_displs)
+        counts = call.counts("send_counts", send_counts)
+        places = call.displs("send_displs", send_displs)
+        call.check_room("send", data, counts, places)
+        expected = call.counts("recv_counts", recv_counts)
+        slots = call.displs("recv_displs", recv_displs)
+        to = call.spread(out, data, expected, slots)
         return call.run(
             lib.weftAlltoAllV,
             data.address,
-            sizes,
-            places,
+            call.sizes(counts),
+            call.sizes(places),
             to.address,
-            expected,
-            slots,
+            call.sizes(expected),
+            call.sizes(slots),
             call.type,
             value=to.owner,
         )
@@ -513,12 +536,14 @@ class Communicator:
     def send(self, data: Any, peer: int, **how: Unpack[How]) -> Any:
         """Sends to `peer`; may wait for its recv: exchanges go into a weft.group()."""
         call = Call(self, "send", how)
+        peer = call.rank("peer", peer)
         mine = call.read("data", data)
         return call.run(lib.weftSend, mine.address, call.elements(mine), call.type, peer)
 
     def recv(self, out: Any, peer: int, **how: Unpack[How]) -> Any:
         """Receives from `peer` into `out`, which is returned: as many elements as it sends."""
         call = Call(self, "recv", how)
+        peer = call.rank("peer", peer)
         to = call.write("out", out)
         return call.run(
             lib.weftRecv, to.address, call.elements(to), call.type, peer, value=to.owner
@@ -541,7 +566,8 @@ class Communicator:
         Undo it before the array goes; nobody may write to it in either call."""
         memory: Borrowed | None = borrow("register", "array", array)
         handle = c_void_p()
-        self._check(lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle)))
+        made = lib.weftCommRegister(self.handle, memory.address, memory.nbytes, byref(handle))
+        self._check(made, "register")
 
         def deregister() -> None:
             nonlocal memory
@@ -553,8 +579,11 @@ class Communicator:
 
     # ---- Helpers --------------------------------------------------------------------------------
 
-    def _check(self, result: int) -> None:
+    def _check(self, result: int, call: str = "Communicator") -> None:
         if result:
+            if self.handle is None:
+                by = f" by {self.closed_by}" if self.closed_by else ""
+                refuse(call, f"the communicator was closed{by}", "call it before, or make a new one")
             self.broken = self.broken or result not in _HARMLESS
             raise last_error(result, self.handle)
 
@@ -565,16 +594,19 @@ class Communicator:
 
     def _local(self) -> tuple[int, int]:
         rank, size = c_int(), c_int()
-        self._check(lib.weftCommLocalRank(self.handle, byref(rank), byref(size)))
+        self._check(lib.weftCommLocalRank(self.handle, byref(rank), byref(size)), "local_rank")
         return rank.value, size.value
 
-    def _text(self, function: Any, *arguments: Any) -> str:
-        text = ctypes.create_string_buffer(_TEXT_BYTES)
-        self._check(function(*arguments, text, _TEXT_BYTES))
-        return text.value.decode(errors="replace")
+    def _text(self, call: str, function: Any, *arguments: Any) -> str:
+        told = ctypes.create_string_buffer(_TEXT_BYTES)
+        self._check(function(*arguments, told, _TEXT_BYTES), call)
+        return told.value.decode(errors="replace")
 
 
-def _config_of(settings: Settings) -> _c.Config:
+def config_of(call: str, settings: Settings) -> _c.Config:
+    """weftConfig_t of what a call has been given by name."""
+    if not isinstance(settings, Mapping):
+        refuse(call, f"settings is {settings!r}", "pass a dict, such as {'timeout_ms': 5000}")
     unknown = settings.keys() - Settings.__annotations__.keys()
     if unknown:
         raise TypeError(
@@ -585,11 +617,11 @@ def _config_of(settings: Settings) -> _c.Config:
     numbers = {"timeout_ms": "timeoutMs", "init_timeout_ms": "initTimeoutMs"}
     numbers |= {"reproducible": "reproducible", "threads": "threads"}
     for name, field in numbers.items():
-        if name in settings:
-            setattr(config, field, int(settings[name]))  # type: ignore[literal-required]
+        if settings.get(name) is not None:
+            setattr(config, field, whole(call, name, settings[name]))  # type: ignore[literal-required]
     for name, field in {"name": "commName", "transport": "transport"}.items():
-        if name in settings:
-            setattr(config, field, settings[name].encode())  # type: ignore[literal-required]
+        if settings.get(name) is not None:
+            setattr(config, field, text(call, name, settings[name]))  # type: ignore[literal-required]
     return config
 
 
@@ -610,7 +642,8 @@ def algorithms(collective: str | None = None) -> list[str]:
     >>> "ring" in weft.algorithms("all_reduce")
     True
     """
-    names = lib.weftAlgorithms(collective.encode() if collective is not None else None)
+    asked = None if collective is None else text("algorithms", "collective", collective)
+    names = lib.weftAlgorithms(asked)
     return [name.strip() for name in names.decode().split(",") if name.strip()]
 
 
@@ -618,4 +651,4 @@ def algorithms(collective: str | None = None) -> list[str]:
 def _close_all() -> None:
     """What is open at the end is closed, so that streams have nothing left to wait for."""
     for comm in list(_open):
-        comm.close()
+        comm._close("the end of the program")

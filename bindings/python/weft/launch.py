@@ -16,10 +16,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
+from numbers import Real
 from typing import Any
 
-from .communicator import Communicator, Settings, unique_id
-from .errors import Error, misuse
+from ._arguments import whole
+from .communicator import Communicator, Settings, config_of, unique_id
+from .errors import Error, misuse, refuse
 
 
 class RankError(RuntimeError):
@@ -59,14 +61,30 @@ def run(
     >>> weft.run(lambda comm: comm.rank * 10, ranks=3)
     [0, 10, 20]
     """
+    ranks = whole("run", "ranks", ranks)
     if ranks < 1:
         misuse("run", f"{ranks} ranks", "ask for 1 or more")
+    _check(fn, args, start, {"grace": grace} | ({} if timeout is None else {"timeout": timeout}))
+    config_of("run", settings or {})  # what is wrong with them is said once, not by each rank
     world = _World(fn, ranks, tuple(args), start, settings or {})
     try:
         world.watch(timeout, grace)
     finally:
         world.end()
     return world.values()
+
+
+def _check(fn: Any, args: Any, start: Any, seconds: dict[str, Any]) -> None:
+    if not callable(fn):
+        refuse("run", f"fn is {fn!r}", "pass a function, which is called with (comm, *args)")
+    if not isinstance(args, Iterable) or isinstance(args, (str, bytes)):
+        refuse("run", f"args is {args!r}", "pass a tuple of what fn takes after comm")
+    ways = multiprocessing.get_all_start_methods()
+    if start not in ways:
+        refuse("run", f"start is {start!r}", f"one of {', '.join(ways)}")
+    for name, value in seconds.items():
+        if not isinstance(value, Real) or not value >= 0:
+            refuse("run", f"{name} is {value!r}", "pass seconds, from 0 on")
 
 
 class _World:

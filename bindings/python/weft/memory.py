@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import weakref
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -13,6 +15,7 @@ from ._c import DataType, lib
 from .errors import check, refuse
 
 Shape = int | tuple[int, ...]
+MOST_ELEMENTS = 2**56  #: of any size, so that the bytes are a number of C
 
 
 def _allocate(size: int) -> Any:
@@ -34,19 +37,42 @@ def empty(shape: Shape, dtype: Any = "float32") -> Any:
     >>> weft.empty((2, 3), "float64").shape
     (2, 3)
     """
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    if min(shape, default=0) < 0:
-        refuse("empty", f"shape is {shape}", "pass numbers from 0 on")
+    shape = _shape(shape)
     if numpy is None:
         size = prod(shape) * ITEM_SIZES[type_named("empty", dtype)]
         return memoryview(_allocate(size) if size else bytearray()).cast("B")
-    if dtype in ("bfloat16", DataType.BFLOAT16):
-        dtype = "uint16"
-    kind = numpy.dtype(dtype.name.lower() if isinstance(dtype, DataType) else dtype)
+    kind = _numpy_type(dtype)
     size = prod(shape) * kind.itemsize
     if size == 0:
         return numpy.empty(shape, kind)
     return numpy.frombuffer(_allocate(size), kind).reshape(shape)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """One number is that of a single axis."""
+    try:
+        axes = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        axes = (-1,)
+    if min(axes, default=0) < 0:
+        refuse("empty", f"shape is {shape!r}", "pass whole numbers from 0 on")
+    if prod(axes) > MOST_ELEMENTS:
+        refuse("empty", f"shape is {shape!r}, more than an address space has", "pass a smaller one")
+    return axes
+
+
+def _numpy_type(dtype: Any) -> Any:
+    if isinstance(dtype, DataType):
+        dtype = dtype.name.lower()
+    if isinstance(dtype, str) and dtype == "bfloat16":
+        dtype = "uint16"
+    try:
+        kind = numpy.dtype(dtype)
+    except TypeError as error:
+        refuse("empty", f"dtype is {dtype!r} ({error})", "pass a type of numpy, or bfloat16")
+    if kind.hasobject:
+        refuse("empty", "dtype is of Python objects", "pass a type of numbers or bytes")
+    return kind
 
 
 def like(it: Borrowed, shape: tuple[int, ...]) -> Any:

@@ -11,20 +11,23 @@ from __future__ import annotations
 import atexit
 import ctypes
 import json
+import operator
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from . import _shard_c
+from ._arguments import fill, text, whole
 from ._buffers import ITEM_SIZES, type_named
 from ._c import DataType, lib
 from ._shard_c import Optimizer, Rounding
 from .communicator import Communicator
 from .errors import check, misuse, refuse
+from .memory import MOST_ELEMENTS
 
 #: Into how many ranks parameters, gradients and state are sharded; 0 is all of them.
 DEGREES = {"data": (1, 1, 1), "zero1": (1, 1, 0), "zero2": (1, 0, 0), "zero3": (0, 0, 0)}
@@ -35,6 +38,13 @@ _OPTIMIZERS = {
     "sgd": Optimizer.SGD,
 }
 _META_BYTES = 1 << 20
+#: What is called otherwise in shard.h.
+_CONFIG_FIELDS = {"eps": "epsilon", "momentum": "momentum", "nesterov": "nesterov", "seed": "seed"}
+_CONFIG_FIELDS |= {"lamb_on_all": "lambOnAll", "master": "master", "reproducible": "reproducible"}
+_CONFIG_FIELDS |= {"bucket_elements": "bucketElements"}
+_STEP_FIELDS = {"lr": "learningRate", "weight_decay": "weightDecay", "clip_norm": "clipNorm"}
+_STEP_FIELDS |= {"loss_scale": "lossScale", "divisor": "divisor", "micro_steps": "microSteps"}
+_STEP_FIELDS |= {"skip_non_finite": "skipNonFinite"}
 
 
 @dataclass(frozen=True)
@@ -68,23 +78,34 @@ class ShardSettings:
 
     def as_c(self) -> _shard_c.ShardConfig:
         call, config = "ShardedOptimizer", _shard_c.ShardConfig()
-        degrees = DEGREES.get(self.degrees, self.degrees)  # type: ignore[arg-type]
-        if isinstance(degrees, str) or len(degrees) != 3:
-            fix = f"one of {', '.join(DEGREES)}, or three numbers"
-            refuse(call, f"degrees {self.degrees!r} is unknown", fix)
+        degrees = _degrees(call, self.degrees)
         if self.optimizer not in _OPTIMIZERS:
             refuse(call, f"optimizer {self.optimizer!r} is unknown", "adamw, lamb, lans or sgd")
         config.paramDegree, config.gradDegree, config.stateDegree = degrees
         config.optimizer = _OPTIMIZERS[self.optimizer]
-        config.beta1, config.beta2 = self.betas
-        config.epsilon, config.momentum = self.eps, self.momentum
-        config.nesterov, config.lambOnAll = self.nesterov, self.lamb_on_all
+        config.beta1, config.beta2 = _pair(call, self.betas)
+        fill(call, config, _CONFIG_FIELDS, self)
         config.paramType = config.gradType = type_named(call, self.dtype)
         config.wireType = type_named(call, self.dtype if self.wire is None else self.wire)
-        config.master, config.seed = self.master, self.seed
         config.rounding = Rounding.STOCHASTIC if self.stochastic else Rounding.NEAREST
-        config.bucketElements, config.reproducible = self.bucket_elements, self.reproducible
         return config
+
+
+def _degrees(call: str, asked: Any) -> list[int]:
+    """Three numbers, or the name of these."""
+    three = DEGREES.get(asked) if isinstance(asked, str) else asked
+    if not isinstance(three, Sequence) or len(three) != 3:
+        fix = f"one of {', '.join(DEGREES)}, or three numbers"
+        refuse(call, f"degrees {asked!r} is unknown", fix)
+    return [whole(call, "degrees", degree) for degree in three]
+
+
+def _pair(call: str, betas: Any) -> tuple[float, float]:
+    try:
+        first, second = map(float, betas)
+    except (TypeError, ValueError):
+        refuse(call, f"betas is {betas!r}", "pass two numbers, such as (0.9, 0.999)")
+    return first, second
 
 
 @dataclass
@@ -101,9 +122,8 @@ class StepArgs:
 
     def as_c(self, boundary: bool) -> _shard_c.StepArgs:
         args = _shard_c.StepArgs()
-        args.boundary, args.learningRate, args.weightDecay = boundary, self.lr, self.weight_decay
-        args.clipNorm, args.lossScale, args.divisor = self.clip_norm, self.loss_scale, self.divisor
-        args.skipNonFinite, args.microSteps = self.skip_non_finite, self.micro_steps
+        args.boundary = boundary
+        fill("ShardedOptimizer", args, _STEP_FIELDS, self)
         return args
 
 
@@ -148,9 +168,12 @@ class Shard:
         self.params, self.settings = list(params), settings
         described, self._held = _describe(self.params)
         handle, config = c_void_p(), settings.as_c()
-        comm._check(
-            lib.weftShardCreate(byref(handle), comm.handle, described, len(params), byref(config))
+        if not isinstance(comm, Communicator):
+            refuse("ShardedOptimizer", f"comm is {comm!r}", "pass a weft.Communicator")
+        made = lib.weftShardCreate(
+            byref(handle), comm.handle, described, len(self.params), byref(config)
         )
+        comm._check(made, "ShardedOptimizer")
         self._handle = _Handle(handle.value)
         self.item_size = ITEM_SIZES[DataType(config.paramType)]
         self.gathers = config.paramDegree != 1  # parameters are sharded
@@ -163,7 +186,7 @@ class Shard:
 
     def start(self, root: int = 0) -> None:
         """Takes the weights in the buffers, after root's have gone to all; -1: they are alike."""
-        self._call(lib.weftShardStart, root)
+        self._call(lib.weftShardStart, whole("start", "root", root))
         self.gather()
 
     def begin(self, args: StepArgs, boundary: bool = True) -> None:
@@ -221,11 +244,16 @@ class Shard:
 
         With weights_alone it may be of any optimizer, whose state then begins anew.
         """
-        text = ctypes.create_string_buffer(_META_BYTES)
         load = lib.weftShardLoadWeights if weights_alone else lib.weftShardLoad
-        self._call(load, os.fsencode(folder), text, _META_BYTES)
+        size = _META_BYTES
+        while True:
+            meta = ctypes.create_string_buffer(size)
+            self._call(load, os.fsencode(folder), meta, size)
+            if len(meta.value) < size - 1:
+                break
+            size *= 8  # it was cut; that of all ranks, which read the same
         self.gather()
-        return json.loads(text.value) if text.value else None
+        return json.loads(meta.value) if meta.value else None
 
     def export(self, file: Any, full_precision: bool = False) -> None:
         """The whole model as one .safetensors file, which other tools open."""
@@ -254,14 +282,28 @@ def _describe(params: Sequence[Param]) -> tuple[Any, list]:
         misuse("ShardedOptimizer", "no parameters", "pass at least one")
     described, held = (_shard_c.Param * len(params))(), []
     for each, param in zip(described, params):
-        shape = (ctypes.c_size_t * len(param.shape))(*param.shape)
-        each.name, each.elements = param.name.encode(), prod(param.shape)
+        sizes = _shape(param)
+        shape = (ctypes.c_size_t * len(sizes))(*sizes)
+        each.name = text("ShardedOptimizer", "a parameter's name", param.name)
+        each.elements = prod(sizes)
         each.flags = param.frozen * _shard_c.PARAM_FROZEN
         each.flags |= (not param.decays) * _shard_c.PARAM_NO_DECAY
-        each.tiedTo, each.dimensions = -1, len(param.shape)
+        each.tiedTo, each.dimensions = -1, len(sizes)
         each.shape = shape
         held.append(shape)
     return described, held
+
+
+def _shape(param: Param) -> list[int]:
+    """A scalar is one element."""
+    try:
+        sizes = [operator.index(size) for size in param.shape] or [1]
+    except TypeError:
+        sizes = [0]
+    if min(sizes) < 1 or prod(sizes) > MOST_ELEMENTS:
+        fix = "pass whole numbers from 1 on, whose product is in memory"
+        refuse("ShardedOptimizer", f"parameter {param.name!r} has the shape {param.shape!r}", fix)
+    return sizes
 
 
 @atexit.register
@@ -333,6 +375,9 @@ def ShardedOptimizer(params: Any, optimizer: str = "adamw", **how: Any) -> Any: 
         from .array_optimizer import ArrayOptimizer
 
         return ArrayOptimizer(params, optimizer, **how)
+    if not isinstance(params, Iterable):
+        fix = "pass model.parameters(), or a dict of numpy arrays"
+        refuse("ShardedOptimizer", f"params is {params!r}", fix)
     from .torch_optimizer import TorchOptimizer
 
     return TorchOptimizer(params, optimizer, **how)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from ._arguments import SIZE_MAX, whole
+
 
 def use_shared_tensors(least_bytes: int = 65536) -> None:
     """From now on PyTorch's CPU tensors of at least so many bytes lie in memory that ranks share.
@@ -15,8 +17,7 @@ def use_shared_tensors(least_bytes: int = 65536) -> None:
     are. Smaller ones, and those for which there is no room, come from PyTorch's allocator. It cannot
     be undone, but called again with another size. docs/pytorch.md says what forked children see.
     """
-    if least_bytes < 1:
-        raise ValueError(f"use_shared_tensors: least_bytes is {least_bytes}; fix: at least 1")
+    least_bytes = whole("use_shared_tensors", "least_bytes", least_bytes, 1, SIZE_MAX)
     try:
         importlib.import_module("torch")
     except ModuleNotFoundError as error:
@@ -26,4 +27,4 @@ def use_shared_tensors(least_bytes: int = 65536) -> None:
             name="torch",
         ) from error
     door = importlib.import_module(f"{__package__}._torch_door")
-    door.extension().use_shared_tensors(int(least_bytes))
+    door.extension().use_shared_tensors(least_bytes)

@@ -20,7 +20,7 @@ from typing import Any
 
 from ._buffers import Borrowed
 from ._c import Result, StreamFn, lib
-from .errors import Error, check, last_error
+from .errors import Error, check, last_error, refuse
 
 _streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 _left: list[int] = []  # streams that were dropped on a worker, which cannot wait for itself
@@ -48,18 +48,18 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all that was queued so far is done; raises the first error since then."""
-        check(lib.weftStreamSynchronize(self.handle))
+        check(lib.weftStreamSynchronize(handle_of("synchronize", self)))
 
     def done(self) -> bool:
         """Whether all that was queued is done; raises the first error since synchronize()."""
-        result = lib.weftStreamQuery(self.handle)
+        result = lib.weftStreamQuery(handle_of("done", self))
         if result not in (Result.SUCCESS, Result.IN_PROGRESS):
             raise last_error(result)
         return result == Result.SUCCESS
 
     def wait(self, event: Event) -> None:
         """What is queued later waits for the latest record of `event`."""
-        check(lib.weftStreamWaitEvent(self.handle, event.handle))
+        check(lib.weftStreamWaitEvent(handle_of("wait", self), _event("wait", event).handle))
 
     def close(self) -> None:
         """Waits for the queued work, which its deadlines bound, and frees. Idempotent."""
@@ -86,7 +86,8 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Moves here: to the end of the stream as it is now. Without a stream it is passed."""
-        check(lib.weftEventRecord(self.handle, stream.handle if stream else None))
+        queue = None if stream is None else handle_of("record", stream)
+        check(lib.weftEventRecord(self.handle, queue))
 
     def synchronize(self) -> None:
         """Waits until the latest record is passed."""
@@ -102,12 +103,28 @@ class Event:
     def since(self, start: Event) -> float:
         """Milliseconds from `start` to this event, both of which are passed."""
         ms = ctypes.c_float()
-        check(lib.weftEventElapsedTime(ctypes.byref(ms), start.handle, self.handle))
+        began = _event("since", start).handle
+        check(lib.weftEventElapsedTime(ctypes.byref(ms), began, self.handle))
         return ms.value
 
     def __del__(self) -> None:
         if getattr(self, "handle", None) is not None:
             lib.weftEventDestroy(self.handle)
+
+
+def handle_of(call: str, stream: Any) -> int:
+    """Of a stream that is open. Without one the library would run the call at once."""
+    if not isinstance(stream, Stream):
+        refuse(call, f"stream is {stream!r}", "pass a weft.Stream")
+    if stream.handle is None:
+        refuse(call, "the stream was closed", "pass one that is open")
+    return stream.handle
+
+
+def _event(call: str, event: Any) -> Event:
+    if not isinstance(event, Event):
+        refuse(call, f"event is {event!r}", "pass a weft.Event")
+    return event
 
 
 # ---- Futures ------------------------------------------------------------------------------------

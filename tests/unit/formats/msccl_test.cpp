@@ -109,6 +109,8 @@ TEST(Msccl, AFileIsToldByItsName) {
 
 TEST(Msccl, WhatIsNoSchedule) {
   schedule::Schedule schedule;
+  EXPECT_NE(readSchedule("/tmp", &schedule).text().find("/tmp: cannot be read: Is a directory"),
+            std::string::npos);
   EXPECT_NE(readSchedule("missing.xml", &schedule).text().find("cannot be read"),
             std::string::npos);
   expectError("", "file:1: neither XML nor JSON");

@@ -111,6 +111,7 @@ TEST(Addresses, MalformedHostPorts) {
     const Status status = parseHostPort("WEFT_ROOT", written, &target);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << written;
     test::expectHas(status.text(), std::string("WEFT_ROOT=") + written);
+    test::expectHas(status.text(), "; fix: write it as node1:29500");
   }
 }
 

@@ -2,6 +2,8 @@
 // Exports, read by readers that know nothing of weft.
 #include "shard/export.h"
 
+#include <sys/stat.h>
+
 #include "checkpoint/durable_file.h"
 #include "checkpoints.h"
 #include "tests/command.h"
@@ -136,6 +138,23 @@ TEST(Export, ThatCannotBeWrittenLeavesWhatWasThere) {
   };
   trainAll(run);
   EXPECT_EQ(contentOf(old), "old");
+}
+
+TEST(Export, LeavesDevicesAndFoldersWhatTheyAre) {
+  const TemporaryFolder dir;
+  const std::string fifo = dir / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  Training run = runOf({1, 1, 1}, reduce::DType::F32);
+  run.afterStep = [&](ShardedOptimizer& shard, int) -> Status {
+    for (const std::string& path : {fifo, dir / "."}) {
+      const Status failed = exportModel(shard, path, true);
+      EXPECT_EQ(failed.code(), Code::InvalidArgument);
+      EXPECT_NE(failed.text().find("is no regular file"), std::string::npos) << failed.text();
+    }
+    return {};
+  };
+  trainAll(run);
+  EXPECT_TRUE(fs::is_fifo(fifo));
 }
 
 TEST(Export, ShapesMustHoldTheElements) {

@@ -236,16 +236,30 @@ TEST_F(Command, SizesOfNodesAreChecked) {
 }
 
 TEST_F(Command, WrongUseIsRefused) {
-  for (const char* wrong :
-       {"all_reduce --nonsense", "sendrecv", "all_reduce -b 2M", "all_reduce -d all",
-        "all_reduce -i 0 -e 2M", "all_reduce --algo nonsense", "broadcast -r 32",
-        "all_reduce --straggler 32:2", "all_reduce --straggler 1", "all_reduce --straggler 1:0",
-        "all_reduce --half-nic efa0", "all_reduce --half-nic 0:none",
-        "all_reduce --half-nic 4:efa0", "all_reduce --slow-link 0:0-1",
-        "all_reduce --slow-link 0:0-1:2", "all_reduce --nodes 0"})
+  for (const char* wrong : {"all_reduce --nonsense",
+                            "sendrecv",
+                            "all_reduce -b 2M",
+                            "all_reduce -d all",
+                            "all_reduce -i 0 -e 2M",
+                            "all_reduce --algo nonsense",
+                            "broadcast -r 32",
+                            "all_reduce --straggler 32:2",
+                            "all_reduce --straggler 1",
+                            "all_reduce --straggler 1:0",
+                            "all_reduce --half-nic efa0",
+                            "all_reduce --half-nic 0:none",
+                            "all_reduce --half-nic 4:efa0",
+                            "all_reduce --slow-link 0:0-1",
+                            "all_reduce --slow-link 0:0-1:2",
+                            "all_reduce --nodes 0",
+                            "all_reduce --jitter -1",
+                            "all_reduce --jitter-percent nan",
+                            "all_reduce -f -2",
+                            "all_reduce --json ''"})
     EXPECT_EQ(onDl1(wrong).exitCode, 64) << wrong;
   EXPECT_EQ(onDl1("all_reduce --trace /nowhere/x").exitCode, 73);
   EXPECT_EQ(onDl1("all_reduce --json /nowhere/x").exitCode, 73);
+  EXPECT_EQ(onDl1("all_reduce --algo /tmp").exitCode, 65);
 }
 
 // ---- weft-sim step

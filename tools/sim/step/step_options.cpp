@@ -39,7 +39,7 @@ void addModel(CLI::App& app, RawStep& raw, StepOptions& options) {
                  "forward and backward of a micro-step, of one of weft-train's models")
       ->check(tools::positive());
   app.add_option("--forward-part", options.compute.forwardPart, "of that; without, a third")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(tools::within(0.0, 1.0));
   app.add_option("--update-ns", options.updateNs,
                  "of the optimizer, for each element that a rank owns, of such a model")
       ->check(tools::natural());
