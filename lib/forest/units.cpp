@@ -25,7 +25,8 @@ UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
       flow_(ranks_ + 2),
       pair_(std::size_t{ranks_} * ranks_, kNone),
       linked_(pair_.size(), false),
-      order_(ranks_) {
+      order_(ranks_),
+      lacked_(ranks_, 0) {
   std::iota(order_.begin(), order_.end(), 0u);
   for (const Graph::Link& link : graph.links) {
     const std::size_t pair = std::size_t{link.from} * ranks_ + link.to;
@@ -53,6 +54,7 @@ bool UnitGraph::isEnough() {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     found_ = flow_.run(source_, order_[i], total_);
     if (found_ >= total_) continue;
+    lacked_[order_[i]] = ++times_;
     std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(i),
                 order_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return false;
@@ -60,15 +62,24 @@ bool UnitGraph::isEnough() {
   return true;
 }
 
+bool UnitGraph::isEnoughWithoutSwitch() const {
+  UnitGraph rest = *this;
+  rest.dropSwitch();
+  return rest.isEnough();
+}
+
 // Across the cut that was found, inside the ports that have ranks on both sides of it. What enters the
 // switch counts if that is behind the cut, else what leaves it. A part from each rank to each: more would
-// swing back and forth.
+// swing back and forth, and so would the last ones between two that lack them, if who lacked them last did
+// not give last.
 bool UnitGraph::moveShares(Units lacking) {
   const bool gets = flow_.isBeforeCut(core_);
   const std::vector<std::uint32_t>& edges = gets ? in_ : out_;
   Units moved = 0;
-  for (const Graph::Port& port : graph_.ports)
-    for (const std::uint32_t from : port.ranks)
+  for (const Graph::Port& port : graph_.ports) {
+    std::vector<std::uint32_t> givers = port.ranks;
+    std::ranges::stable_sort(givers, {}, [&](std::uint32_t r) { return lacked_[r]; });
+    for (const std::uint32_t from : givers)
       for (const std::uint32_t to : port.ranks) {
         if (flow_.isBeforeCut(from) != gets || flow_.isBeforeCut(to) == gets) continue;
         if (moved == lacking || flow_.capacity(edges[from]) == 0) continue;
@@ -76,6 +87,7 @@ bool UnitGraph::moveShares(Units lacking) {
         add(edges[to], 1);
         ++moved;
       }
+  }
   return moved > 0;
 }
 

@@ -201,6 +201,52 @@ TEST(Grow, IsOptimalWhereCablesKeepRanksFromTheSwitch) {
   expectOptimal(graph);
 }
 
+void join(Graph* graph, std::uint32_t a, std::uint32_t b, double rate) {
+  graph->links.push_back({a, b, rate, 0});
+  graph->links.push_back({b, a, rate, 0});
+}
+
+// Two nodes, with a port of `rate` for each rank.
+Graph twoNodes(std::uint32_t first, std::uint32_t second, double rate) {
+  Graph graph;
+  graph.ranks = first + second;
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) {
+    graph.nodeOf.push_back(rank < first ? 0 : 1);
+    graph.ports.push_back({{rank}, rate, 0});
+  }
+  return graph;
+}
+
+// The ends of a chain need all of a port, half each: neither takes the last part from the other, but from
+// the middle.
+TEST(Grow, IsOptimalWhereTwoRanksNeedAllOfAPort) {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 0, 1};
+  join(&graph, 0, 2, 12.5);
+  join(&graph, 1, 2, 12.5);
+  graph.ports = {{{0, 1, 2}, 25, 0}, {{3}, 25, 0}};
+  expectOptimal(graph);
+}
+
+// The last part for one of three ranks without cables comes from a node of three with some, after more than
+// one change of partners.
+TEST(Grow, IsOptimalWhereSeveralPairsChangePartners) {
+  Graph graph = twoNodes(3, 3, 25);
+  for (const auto& [a, b] : {Pair{3, 4}, {3, 5}, {4, 5}}) join(&graph, a, b, 6.25);
+  expectOptimal(graph);
+}
+
+// Cables join all ranks of the larger node, so two parts out of it are left over, and two into it: nobody
+// may need them.
+TEST(Grow, IsOptimalWhereSomeOfTheSwitchIsLeftOver) {
+  Graph graph = twoNodes(3, 2, 12.5);
+  join(&graph, 0, 1, 3.125);
+  join(&graph, 0, 2, 25);
+  join(&graph, 1, 2, 3.125);
+  expectOptimal(graph);
+}
+
 // Where all is alike, rounding costs nothing.
 TEST(Grow, IsOptimalOnRings) {
   for (const std::uint32_t ranks : {3u, 4u, 7u, 8u, 16u}) {

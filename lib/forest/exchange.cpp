@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forest/exchange.h"
+
+#include <vector>
+
+namespace weft::forest {
+namespace {
+
+// A search, breadth first, for the least number of pairs that change partners.
+class Exchange {
+ public:
+  explicit Exchange(UnitGraph* units)
+      : units_(*units), ranks_(units->ranks()), triesLeft_(kTries / ranks_) {}
+
+  bool run(std::uint32_t from, std::uint32_t to) {
+    seen_.assign(std::size_t{ranks_} * ranks_, false);
+    states_.clear();
+    reach({{from, to}, {}, {}, 0});
+    isEnough_ = units_.isEnoughWithoutSwitch();
+    for (std::size_t i = 0; i < (isEnough_ ? 1 : states_.size()); ++i) {
+      apply(i, 1);
+      if (goOn(i)) return true;
+      apply(i, -1);
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint32_t kTries = 1 << 16;  // for a rank by itself
+
+  // What is left over, and which pair has given way to which other one, after another state.
+  struct State {
+    Pair left, old, made;
+    std::size_t before = 0;
+  };
+
+  void reach(const State& state) {
+    seen_[state.left.from * ranks_ + state.left.to] = true;
+    states_.push_back(state);
+  }
+  void replace(const State& state, Units parts) {
+    units_.shift(state.old.from, state.old.to, -parts);
+    units_.shift(state.made.from, state.made.to, parts);
+  }
+  void apply(std::size_t i, Units parts) {
+    for (; i > 0; i = states_[i].before) replace(states_[i], parts);
+  }
+
+  bool goOn(std::size_t i) {
+    const Pair left = states_[i].left;
+    for (std::uint32_t a = 0; a < ranks_; ++a)
+      for (std::uint32_t b = 0; b < ranks_; ++b) {
+        if (!units_.mayJoin(a, b) || units_.between(a, b) == 0) continue;
+        if (tryOne({{a, left.to}, {a, b}, {left.from, b}, i})) return true;
+        if (tryOne({{left.from, b}, {a, b}, {a, left.to}, i})) return true;
+      }
+    return false;
+  }
+  bool tryOne(const State& next) {
+    if (seen_[next.left.from * ranks_ + next.left.to]) return false;
+    if (triesLeft_ == 0 || !units_.mayJoin(next.made.from, next.made.to)) return false;
+    --triesLeft_;
+    replace(next, 1);
+    if (units_.isEnough()) {
+      reach(next);
+      if (isPlaced(next.left)) return true;
+    }
+    replace(next, -1);
+    return false;
+  }
+  bool isPlaced(const Pair& left) {
+    if (units_.mayJoin(left.from, left.to)) {
+      units_.shift(left.from, left.to, 1);
+      if (units_.isEnough()) return true;
+      units_.shift(left.from, left.to, -1);
+    }
+    return !isEnough_ && units_.isEnoughWithoutSwitch();
+  }
+
+  UnitGraph& units_;
+  const std::uint32_t ranks_;
+  std::uint32_t triesLeft_;
+  bool isEnough_ = false;   // without what is left over
+  std::vector<bool> seen_;  // by what is left over
+  std::vector<State> states_;
+};
+
+}  // namespace
+
+void exchangeRest(UnitGraph* units) {
+  Exchange exchange(units);
+  for (std::uint32_t to = 0; to < units->ranks(); ++to)
+    for (std::uint32_t from = 0; from < units->ranks(); ++from)
+      while (units->outOf(from) > 0 && units->into(to) > 0 && exchange.run(from, to)) {
+      }
+}
+
+}  // namespace weft::forest
