@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forest/exchange.h"
 
+#include <array>
+#include <set>
 #include <vector>
 
 namespace weft::forest {
@@ -13,9 +15,8 @@ class Exchange {
       : units_(*units), ranks_(units->ranks()), triesLeft_(kTries / ranks_) {}
 
   bool run(std::uint32_t from, std::uint32_t to) {
-    seen_.assign(std::size_t{ranks_} * ranks_, false);
-    states_.clear();
-    reach({{from, to}, {}, {}, 0});
+    seen_.clear();
+    states_.assign(1, {{from, to}, {}, {}, 0});
     isEnough_ = units_.isEnoughWithoutSwitch();
     for (std::size_t i = 0; i < (isEnough_ ? 1 : states_.size()); ++i) {
       apply(i, 1);
@@ -34,10 +35,6 @@ class Exchange {
     std::size_t before = 0;
   };
 
-  void reach(const State& state) {
-    seen_[state.left.from * ranks_ + state.left.to] = true;
-    states_.push_back(state);
-  }
   void replace(const State& state, Units parts) {
     units_.shift(state.old.from, state.old.to, -parts);
     units_.shift(state.made.from, state.made.to, parts);
@@ -51,18 +48,19 @@ class Exchange {
     for (std::uint32_t a = 0; a < ranks_; ++a)
       for (std::uint32_t b = 0; b < ranks_; ++b) {
         if (!units_.mayJoin(a, b) || units_.between(a, b) == 0) continue;
-        if (tryOne({{a, left.to}, {a, b}, {left.from, b}, i})) return true;
-        if (tryOne({{left.from, b}, {a, b}, {a, left.to}, i})) return true;
+        if (a != left.from && tryOne({{a, left.to}, {a, b}, {left.from, b}, i})) return true;
+        if (b != left.to && tryOne({{left.from, b}, {a, b}, {a, left.to}, i})) return true;
       }
     return false;
   }
   bool tryOne(const State& next) {
-    if (seen_[next.left.from * ranks_ + next.left.to]) return false;
     if (triesLeft_ == 0 || !units_.mayJoin(next.made.from, next.made.to)) return false;
+    if (!seen_.insert({next.left.from, next.left.to, next.old.from, next.old.to}).second)
+      return false;
     --triesLeft_;
     replace(next, 1);
     if (units_.isEnough()) {
-      reach(next);
+      states_.push_back(next);
       if (isPlaced(next.left)) return true;
     }
     replace(next, -1);
@@ -80,8 +78,8 @@ class Exchange {
   UnitGraph& units_;
   const std::uint32_t ranks_;
   std::uint32_t triesLeft_;
-  bool isEnough_ = false;   // without what is left over
-  std::vector<bool> seen_;  // by what is left over
+  bool isEnough_ = false;                        // without what is left over
+  std::set<std::array<std::uint32_t, 4>> seen_;  // by what is left over, and what gave way last
   std::vector<State> states_;
 };
 

@@ -32,6 +32,11 @@ Graph ring(std::uint32_t ranks, double rate) {
   return graph;
 }
 
+void join(Graph* graph, std::uint32_t a, std::uint32_t b, double rate) {
+  graph->links.push_back({a, b, rate, 0});
+  graph->links.push_back({b, a, rate, 0});
+}
+
 TEST(MaxFlow, IsTheTextbooks) {
   MaxFlow<double> flow(6);  // Cormen et al., figure 26.1: 23
   flow.addEdge(0, 1, 16);
@@ -78,6 +83,28 @@ Graph withThinLink() {
 TEST(Rate, OfSetsThatShareAPort) {
   const Graph graph = withThinLink();
   EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 4), 14.0 / 5);
+}
+
+// Of a chain of three and a rank that only a thin link joins to it, the chain needs three blocks and the other
+// five: no set of equals says so.
+TEST(Rate, OfSetsThatThinLinksJoin) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 1, 1, 1, 1};
+  for (const auto& [a, b] : {Pair{0, 1}, {2, 3}, {2, 5}}) join(&graph, a, b, 25);
+  join(&graph, 4, 5, 3.125);
+  graph.ports = {{{0, 1}, 12.5, 0}, {{2, 3, 4, 5}, 12.5, 0}};
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 6), 18.75 / 8);
+}
+
+// A rank without cables and a chain of three share a port.
+TEST(Rate, OfARankBesideTheOthersOfItsPort) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf.assign(6, 0);
+  for (const auto& [a, b] : {Pair{1, 2}, {2, 3}}) join(&graph, a, b, 6.25);
+  graph.ports = {{{0, 1, 2, 3}, 12.5, 0}, {{4, 5}, 25, 0}};
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 6), 12.5 / 8);
 }
 
 TEST(Rate, IsNoneWhereARankIsCutOff) {
@@ -201,11 +228,6 @@ TEST(Grow, IsOptimalWhereCablesKeepRanksFromTheSwitch) {
   expectOptimal(graph);
 }
 
-void join(Graph* graph, std::uint32_t a, std::uint32_t b, double rate) {
-  graph->links.push_back({a, b, rate, 0});
-  graph->links.push_back({b, a, rate, 0});
-}
-
 // Two nodes, with a port of `rate` for each rank.
 Graph twoNodes(std::uint32_t first, std::uint32_t second, double rate) {
   Graph graph;
@@ -234,6 +256,16 @@ TEST(Grow, IsOptimalWhereTwoRanksNeedAllOfAPort) {
 TEST(Grow, IsOptimalWhereSeveralPairsChangePartners) {
   Graph graph = twoNodes(3, 3, 25);
   for (const auto& [a, b] : {Pair{3, 4}, {3, 5}, {4, 5}}) join(&graph, a, b, 6.25);
+  expectOptimal(graph);
+}
+
+// All pairs have the right number of parts, but two of them must change partners with each other.
+TEST(Grow, IsOptimalWherePairsChangePartnersAmongThemselves) {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 1, 1};
+  join(&graph, 0, 1, 1.5625);
+  graph.ports = {{{0, 1}, 25, 0}, {{2, 3}, 18.75, 0}};
   expectOptimal(graph);
 }
 
