@@ -8,17 +8,20 @@
 namespace weft::forest {
 namespace {
 
-// A search, breadth first, for the least number of pairs that change partners.
+// A search, breadth first, for the least number of pairs that change partners: for one at most, or for
+// several.
 class Exchange {
  public:
-  explicit Exchange(UnitGraph* units)
-      : units_(*units), ranks_(units->ranks()), triesLeft_(kTries / ranks_) {}
+  Exchange(bool isDeep, UnitGraph* units)
+      : isDeep_(isDeep),
+        units_(*units),
+        ranks_(units->ranks()),
+        triesLeft_(isDeep ? kTries / ranks_ : kNoEnd) {}
 
   bool run(std::uint32_t from, std::uint32_t to) {
     seen_.clear();
     states_.assign(1, {{from, to}, {}, {}, 0});
-    isEnough_ = units_.isEnoughWithoutSwitch();
-    for (std::size_t i = 0; i < (isEnough_ ? 1 : states_.size()); ++i) {
+    for (std::size_t i = 0; i < (isDeep_ ? states_.size() : 1); ++i) {
       apply(i, 1);
       if (goOn(i)) return true;
       apply(i, -1);
@@ -28,6 +31,7 @@ class Exchange {
 
  private:
   static constexpr std::uint32_t kTries = 1 << 16;  // for a rank by itself
+  static constexpr std::uint32_t kNoEnd = ~0u;
 
   // What is left over, and which pair has given way to which other one, after another state.
   struct State {
@@ -54,9 +58,10 @@ class Exchange {
     return false;
   }
   bool tryOne(const State& next) {
-    if (triesLeft_ == 0 || !units_.mayJoin(next.made.from, next.made.to)) return false;
+    if (!units_.mayJoin(next.made.from, next.made.to)) return false;
     if (!seen_.insert({next.left.from, next.left.to, next.old.from, next.old.to}).second)
       return false;
+    if (triesLeft_ == 0) return false;
     --triesLeft_;
     replace(next, 1);
     if (units_.isEnough()) {
@@ -72,13 +77,13 @@ class Exchange {
       if (units_.isEnough()) return true;
       units_.shift(left.from, left.to, -1);
     }
-    return !isEnough_ && units_.isEnoughWithoutSwitch();
+    return isDeep_ && units_.isEnoughWithoutSwitch();
   }
 
+  const bool isDeep_;
   UnitGraph& units_;
   const std::uint32_t ranks_;
   std::uint32_t triesLeft_;
-  bool isEnough_ = false;                        // without what is left over
   std::set<std::array<std::uint32_t, 4>> seen_;  // by what is left over, and what gave way last
   std::vector<State> states_;
 };
@@ -86,11 +91,15 @@ class Exchange {
 }  // namespace
 
 void exchangeRest(UnitGraph* units) {
-  Exchange exchange(units);
-  for (std::uint32_t to = 0; to < units->ranks(); ++to)
-    for (std::uint32_t from = 0; from < units->ranks(); ++from)
-      while (units->outOf(from) > 0 && units->into(to) > 0 && exchange.run(from, to)) {
-      }
+  for (const bool isDeep : {false, true}) {
+    Exchange exchange(isDeep, units);
+    for (std::uint32_t to = 0; to < units->ranks(); ++to)
+      for (std::uint32_t from = 0; from < units->ranks(); ++from)
+        while (units->outOf(from) > 0 && units->into(to) > 0) {
+          if (isDeep && units->isEnoughWithoutSwitch()) return;
+          if (!exchange.run(from, to)) break;
+        }
+  }
 }
 
 }  // namespace weft::forest

@@ -76,7 +76,8 @@ class UnitGraph {
   std::vector<std::uint32_t>
       lacked_;  // by rank: when it lacked parts last, of so many times; 0: never
   std::uint32_t times_ = 0;
-  Units found_ = 0;  // of the last flow
+  std::vector<std::uint32_t> portOf_, sharing_;  // by rank; the ranks of all ports
+  Units found_ = 0;                              // of the last flow
 };
 
 }  // namespace weft::forest
