@@ -251,6 +251,17 @@ TEST(Grow, IsOptimalWhereTwoRanksNeedAllOfAPort) {
   expectOptimal(graph);
 }
 
+// The same in a chain over two ports: that one of them has something to give does not say that it should.
+TEST(Grow, IsOptimalWhereAnotherPortHadBetterGive) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 0, 0, 0, 1};
+  for (const auto& [a, b] : {Pair{0, 4}, {2, 3}}) join(&graph, a, b, 12.5);
+  for (const auto& [a, b] : {Pair{1, 2}, {3, 4}}) join(&graph, a, b, 6.25);
+  graph.ports = {{{0, 1, 2}, 6.25, 0}, {{3, 4}, 6.25, 0}, {{5}, 25, 0}};
+  expectOptimal(graph);
+}
+
 // The last part for one of three ranks without cables comes from a node of three with some, after more than
 // one change of partners.
 TEST(Grow, IsOptimalWhereSeveralPairsChangePartners) {
