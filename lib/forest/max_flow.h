@@ -17,6 +17,10 @@ class MaxFlow {
 
   explicit MaxFlow(std::uint32_t vertices) : edgesOf_(vertices) {}
 
+  std::uint32_t addVertex() {
+    edgesOf_.emplace_back();
+    return static_cast<std::uint32_t>(edgesOf_.size() - 1);
+  }
   std::uint32_t addEdge(std::uint32_t from, std::uint32_t to, Capacity capacity) {
     const auto edge = static_cast<std::uint32_t>(edges_.size());
     edgesOf_[from].push_back(edge);

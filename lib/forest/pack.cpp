@@ -163,19 +163,15 @@ class Packer {
 
   // The same with trees that have begun: each is a vertex more, from which its parts go to where it is.
   Units mayTakeBeside(const Arc& arc, Units most, const std::vector<Sapling>& others) const {
-    MaxFlow<Units> flow(ranks_ + 2 + static_cast<std::uint32_t>(others.size()));
+    MaxFlow<Units> flow = flow_;
     Units left = left_;
-    for (const Arc& one : arcs_)
-      if (flow_.capacity(one.edge) > 0) flow.addEdge(one.from, one.to, flow_.capacity(one.edge));
-    for (std::uint32_t r = 0; r < ranks_; ++r)
-      if (flow_.capacity(roots_[r]) > 0) flow.addEdge(source(), r, flow_.capacity(roots_[r]));
-    for (std::uint32_t i = 0; i < others.size(); ++i) {
-      const std::uint32_t vertex = ranks_ + 2 + i;
-      flow.addEdge(source(), vertex, static_cast<Units>(others[i].tree.parts));
-      for (const std::uint32_t r : others[i].reached) flow.addEdge(vertex, r, kAny);
-      left += static_cast<Units>(others[i].tree.parts);
+    for (const Sapling& other : others) {
+      const std::uint32_t vertex = flow.addVertex();
+      flow.addEdge(source(), vertex, static_cast<Units>(other.tree.parts));
+      for (const std::uint32_t r : other.reached) flow.addEdge(vertex, r, kAny);
+      left += static_cast<Units>(other.tree.parts);
     }
-    flow.addEdge(source(), arc.from, kAny);
+    flow.setCapacity(starts_[arc.from], kAny);
     return std::clamp(flow.run(source(), arc.to, left + most) - left, 0, most);
   }
 

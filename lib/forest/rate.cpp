@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "forest/max_flow.h"
@@ -87,28 +88,39 @@ class Families {
     return needed > 0 ? in / needed : kUnlimitedRate;
   }
 
-  // From each rank by itself, the ranks of each port, and of each node, one by one, and what cables join.
   double least() const {
     double rate = kUnlimitedRate;
-    std::vector<Family> families;
-    for (std::uint32_t r = 0; r < graph_.ranks; ++r) families.push_back({{r}});
-    for (const Graph::Port& port : graph_.ports) families.push_back(singles(port.ranks));
-    std::vector<Set> nodes;
-    for (std::uint32_t r = 0; r < graph_.ranks; ++r) {
-      nodes.resize(std::max<std::size_t>(nodes.size(), graph_.nodeOf[r] + 1));
-      nodes[graph_.nodeOf[r]].push_back(r);
-    }
-    for (const Set& node : nodes) {
-      families.push_back(singles(node));
-      families.push_back(joinedByLinks(node));
-    }
-    for (Family& family : families) rate = std::min(rate, descend(std::move(family)));
+    for (Family& family : starts()) rate = std::min(rate, descend(std::move(family)));
     return rate;
   }
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
   static constexpr std::size_t kMostSets = 32;  // to be joined: it takes their number cubed
+
+  // Each rank by itself; and of the ranks of each port and each node: one by one, one beside the others,
+  // and what cables of some rate at least join.
+  std::vector<Family> starts() const {
+    std::vector<Family> families;
+    for (std::uint32_t r = 0; r < graph_.ranks; ++r) families.push_back({{r}});
+    std::set<double> rates;
+    for (const Graph::Link& link : graph_.links) rates.insert(link.rate);
+    for (const Set& group : groups()) {
+      families.push_back(singles(group));
+      for (const std::uint32_t rank : group) families.push_back(besideOthers(group, rank));
+      for (const double least : rates) families.push_back(joinedByLinks(group, least));
+    }
+    return families;
+  }
+  std::vector<Set> groups() const {
+    std::vector<Set> groups;
+    for (std::uint32_t r = 0; r < graph_.ranks; ++r) {
+      groups.resize(std::max<std::size_t>(groups.size(), graph_.nodeOf[r] + 1));
+      groups[graph_.nodeOf[r]].push_back(r);
+    }
+    for (const Graph::Port& port : graph_.ports) groups.push_back(port.ranks);
+    return groups;
+  }
 
   // What a family says, or one that comes from it by joining sets and leaving some out, as long as that
   // says less.
@@ -156,13 +168,19 @@ class Families {
     return family;
   }
 
-  Family joinedByLinks(const Set& ranks) const {
+  static Family besideOthers(const Set& ranks, std::uint32_t rank) {
+    Set others = ranks;
+    std::erase(others, rank);
+    return others.empty() ? Family{{rank}} : Family{{rank}, others};
+  }
+
+  Family joinedByLinks(const Set& ranks, double least) const {
     std::vector<std::uint32_t> first(graph_.ranks);
     std::iota(first.begin(), first.end(), 0u);
     for (bool changed = true; changed;) {
       changed = false;
       for (const Graph::Link& link : graph_.links) {
-        if (first[link.from] >= first[link.to]) continue;
+        if (link.rate < least || first[link.from] >= first[link.to]) continue;
         first[link.to] = first[link.from];
         changed = true;
       }

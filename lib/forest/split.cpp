@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <span>
 
+#include "forest/exchange.h"
+
 namespace weft::forest {
 namespace {
-
-struct Pair {
-  std::uint32_t from = 0, to = 0;
-};
 
 // What to try first: parts in equal numbers to all other nodes, to the rank of the same place there.
 class Pattern {
@@ -51,7 +49,7 @@ class Pattern {
   }
 
   void add(std::uint32_t from, std::uint32_t to) {
-    if (from == to || out_[from] == 0 || in_[to] == 0 || units_.isLinked(from, to)) return;
+    if (out_[from] == 0 || in_[to] == 0 || !units_.mayJoin(from, to)) return;
     --out_[from];
     --in_[to];
     pairs_.push_back({from, to});
@@ -103,7 +101,7 @@ void shiftRest(const Graph& graph, bool inside, UnitGraph* units) {
     for (std::uint32_t k = 1; k < graph.ranks && units->into(to) > 0; ++k) {
       const std::uint32_t from = (to + k) % graph.ranks;
       if ((graph.nodeOf[from] == graph.nodeOf[to]) != inside) continue;
-      if (units->outOf(from) == 0 || units->isLinked(from, to)) continue;
+      if (units->outOf(from) == 0 || !units->mayJoin(from, to)) continue;
       units->shift(from, to, 1);
       if (units->isEnough()) {
         --k;
@@ -111,37 +109,6 @@ void shiftRest(const Graph& graph, bool inside, UnitGraph* units) {
       }
       units->shift(from, to, -1);
     }
-}
-
-bool mayJoin(const UnitGraph& units, std::uint32_t from, std::uint32_t to) {
-  return from != to && !units.isLinked(from, to);
-}
-
-// One part from one rank and one into another, which the switch never joins, take the places of those of
-// some pair that it does join.
-bool exchange(std::uint32_t from, std::uint32_t to, UnitGraph* units) {
-  for (std::uint32_t a = 0; a < units->ranks(); ++a)
-    for (std::uint32_t b = 0; b < units->ranks(); ++b) {
-      if (!mayJoin(*units, a, b) || units->between(a, b) == 0) continue;
-      if (!mayJoin(*units, from, b) || !mayJoin(*units, a, to)) continue;
-      const auto swap = [&](Units part) {
-        units->shift(a, b, -part);
-        units->shift(from, b, part);
-        units->shift(a, to, part);
-      };
-      swap(1);
-      if (units->isEnough()) return true;
-      swap(-1);
-    }
-  return false;
-}
-
-// What is left over where only forbidden pairs are.
-void exchangeRest(UnitGraph* units) {
-  for (std::uint32_t to = 0; to < units->ranks(); ++to)
-    for (std::uint32_t from = 0; from < units->ranks() && units->into(to) > 0; ++from)
-      while (units->outOf(from) > 0 && units->into(to) > 0 && exchange(from, to, units)) {
-      }
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
       flow_(ranks_ + 2),
       pair_(std::size_t{ranks_} * ranks_, kNone),
       linked_(pair_.size(), false),
-      order_(ranks_) {
+      order_(ranks_),
+      lacked_(ranks_, 0),
+      portOf_(ranks_, kNone) {
   std::iota(order_.begin(), order_.end(), 0u);
   for (const Graph::Link& link : graph.links) {
     const std::size_t pair = std::size_t{link.from} * ranks_ + link.to;
@@ -36,7 +38,8 @@ UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
     out_.push_back(flow_.addEdge(r, core_, 0));
     in_.push_back(flow_.addEdge(core_, r, 0));
   }
-  for (const Graph::Port& port : graph.ports) {
+  for (std::uint32_t p = 0; p < graph.ports.size(); ++p) {
+    const Graph::Port& port = graph.ports[p];
     const auto members = static_cast<Units>(port.ranks.size());
     const Units all = wholeOf(port.rate, units, members * total_);
     Units more = all % members;
@@ -44,6 +47,8 @@ UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
       const Units share = all / members + (more-- > 0 ? 1 : 0);
       flow_.setCapacity(out_[rank], share);
       flow_.setCapacity(in_[rank], share);
+      portOf_[rank] = p;
+      sharing_.push_back(rank);
     }
   }
   for (const std::uint32_t root : demand.roots) flow_.addEdge(source_, root, demand.parts);
@@ -53,6 +58,7 @@ bool UnitGraph::isEnough() {
   for (std::size_t i = 0; i < order_.size(); ++i) {
     found_ = flow_.run(source_, order_[i], total_);
     if (found_ >= total_) continue;
+    lacked_[order_[i]] = ++times_;
     std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(i),
                 order_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return false;
@@ -60,22 +66,30 @@ bool UnitGraph::isEnough() {
   return true;
 }
 
+bool UnitGraph::isEnoughWithoutSwitch() const {
+  UnitGraph rest = *this;
+  rest.dropSwitch();
+  return rest.isEnough();
+}
+
 // Across the cut that was found, inside the ports that have ranks on both sides of it. What enters the
 // switch counts if that is behind the cut, else what leaves it. A part from each rank to each: more would
-// swing back and forth.
+// swing back and forth, and so would the last ones between two that lack them, if who lacked them last did
+// not give last.
 bool UnitGraph::moveShares(Units lacking) {
   const bool gets = flow_.isBeforeCut(core_);
   const std::vector<std::uint32_t>& edges = gets ? in_ : out_;
+  std::vector<std::uint32_t> givers = sharing_;
+  std::ranges::stable_sort(givers, {}, [&](std::uint32_t r) { return lacked_[r]; });
   Units moved = 0;
-  for (const Graph::Port& port : graph_.ports)
-    for (const std::uint32_t from : port.ranks)
-      for (const std::uint32_t to : port.ranks) {
-        if (flow_.isBeforeCut(from) != gets || flow_.isBeforeCut(to) == gets) continue;
-        if (moved == lacking || flow_.capacity(edges[from]) == 0) continue;
-        add(edges[from], -1);
-        add(edges[to], 1);
-        ++moved;
-      }
+  for (const std::uint32_t from : givers)
+    for (const std::uint32_t to : graph_.ports[portOf_[from]].ranks) {
+      if (flow_.isBeforeCut(from) != gets || flow_.isBeforeCut(to) == gets) continue;
+      if (moved == lacking || flow_.capacity(edges[from]) == 0) continue;
+      add(edges[from], -1);
+      add(edges[to], 1);
+      ++moved;
+    }
   return moved > 0;
 }
 

@@ -12,6 +12,10 @@ namespace weft::forest {
 
 using Units = std::int32_t;
 
+struct Pair {
+  std::uint32_t from = 0, to = 0;
+};
+
 // What is to be sent: `parts` equal parts of each root's bytes, to all ranks.
 struct Demand {
   std::vector<std::uint32_t> roots;
@@ -36,6 +40,7 @@ class UnitGraph {
   // The switch is gone.
   void dropSwitch();
   bool isEnough();
+  bool isEnoughWithoutSwitch() const;
   // Up to so many parts less from one rank straight to another, as many as are not needed.
   Units take(std::uint32_t from, std::uint32_t to, Units parts);
   void give(std::uint32_t from, std::uint32_t to, Units parts) { add(edgeOf(from, to), parts); }
@@ -49,8 +54,10 @@ class UnitGraph {
     const std::uint32_t edge = pair_[from * ranks_ + to];
     return edge == kNone ? 0 : flow_.capacity(edge);
   }
-  // Does a cable join them, so that the switch never does?
-  bool isLinked(std::uint32_t from, std::uint32_t to) const { return linked_[from * ranks_ + to]; }
+  // May the switch join them? Not where a cable does.
+  bool mayJoin(std::uint32_t from, std::uint32_t to) const {
+    return from != to && !linked_[from * ranks_ + to];
+  }
   std::uint32_t ranks() const { return ranks_; }
 
  private:
@@ -66,7 +73,11 @@ class UnitGraph {
   std::vector<std::uint32_t> out_, in_, pair_;
   std::vector<bool> linked_;
   std::vector<std::uint32_t> order_;  // of ranks: who lacked parts last comes first
-  Units found_ = 0;                   // of the last flow
+  std::vector<std::uint32_t>
+      lacked_;  // by rank: when it lacked parts last, of so many times; 0: never
+  std::uint32_t times_ = 0;
+  std::vector<std::uint32_t> portOf_, sharing_;  // by rank; the ranks of all ports
+  Units found_ = 0;                              // of the last flow
 };
 
 }  // namespace weft::forest

@@ -32,6 +32,11 @@ Graph ring(std::uint32_t ranks, double rate) {
   return graph;
 }
 
+void join(Graph* graph, std::uint32_t a, std::uint32_t b, double rate) {
+  graph->links.push_back({a, b, rate, 0});
+  graph->links.push_back({b, a, rate, 0});
+}
+
 TEST(MaxFlow, IsTheTextbooks) {
   MaxFlow<double> flow(6);  // Cormen et al., figure 26.1: 23
   flow.addEdge(0, 1, 16);
@@ -78,6 +83,28 @@ Graph withThinLink() {
 TEST(Rate, OfSetsThatShareAPort) {
   const Graph graph = withThinLink();
   EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 4), 14.0 / 5);
+}
+
+// Of a chain of three and a rank that only a thin link joins to it, the chain needs three blocks and the other
+// five: no set of equals says so.
+TEST(Rate, OfSetsThatThinLinksJoin) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 1, 1, 1, 1};
+  for (const auto& [a, b] : {Pair{0, 1}, {2, 3}, {2, 5}}) join(&graph, a, b, 25);
+  join(&graph, 4, 5, 3.125);
+  graph.ports = {{{0, 1}, 12.5, 0}, {{2, 3, 4, 5}, 12.5, 0}};
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 6), 18.75 / 8);
+}
+
+// A rank without cables and a chain of three share a port.
+TEST(Rate, OfARankBesideTheOthersOfItsPort) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf.assign(6, 0);
+  for (const auto& [a, b] : {Pair{1, 2}, {2, 3}}) join(&graph, a, b, 6.25);
+  graph.ports = {{{0, 1, 2, 3}, 12.5, 0}, {{4, 5}, 25, 0}};
+  EXPECT_DOUBLE_EQ(bestRate(graph, allOf(graph), 6), 12.5 / 8);
 }
 
 TEST(Rate, IsNoneWhereARankIsCutOff) {
@@ -198,6 +225,68 @@ TEST(Grow, IsOptimalWhereCablesKeepRanksFromTheSwitch) {
   graph.links = {{3, 4, 6.25, 0}, {4, 3, 6.25, 0}, {4, 5, 6.25, 0}, {5, 4, 6.25, 0}};
   for (std::uint32_t rank = 0; rank < graph.ranks; ++rank)
     graph.ports.push_back({{rank}, rank == 2 ? 25.0 : 50.0, 0});
+  expectOptimal(graph);
+}
+
+// Two nodes, with a port of `rate` for each rank.
+Graph twoNodes(std::uint32_t first, std::uint32_t second, double rate) {
+  Graph graph;
+  graph.ranks = first + second;
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) {
+    graph.nodeOf.push_back(rank < first ? 0 : 1);
+    graph.ports.push_back({{rank}, rate, 0});
+  }
+  return graph;
+}
+
+// The ends of a chain need all of a port, half each: neither takes the last part from the other, but from
+// the middle.
+TEST(Grow, IsOptimalWhereTwoRanksNeedAllOfAPort) {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 0, 1};
+  join(&graph, 0, 2, 12.5);
+  join(&graph, 1, 2, 12.5);
+  graph.ports = {{{0, 1, 2}, 25, 0}, {{3}, 25, 0}};
+  expectOptimal(graph);
+}
+
+// The same in a chain over two ports: that one of them has something to give does not say that it should.
+TEST(Grow, IsOptimalWhereAnotherPortHadBetterGive) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 0, 0, 0, 1};
+  for (const auto& [a, b] : {Pair{0, 4}, {2, 3}}) join(&graph, a, b, 12.5);
+  for (const auto& [a, b] : {Pair{1, 2}, {3, 4}}) join(&graph, a, b, 6.25);
+  graph.ports = {{{0, 1, 2}, 6.25, 0}, {{3, 4}, 6.25, 0}, {{5}, 25, 0}};
+  expectOptimal(graph);
+}
+
+// The last part for one of three ranks without cables comes from a node of three with some, after more than
+// one change of partners.
+TEST(Grow, IsOptimalWhereSeveralPairsChangePartners) {
+  Graph graph = twoNodes(3, 3, 25);
+  for (const auto& [a, b] : {Pair{3, 4}, {3, 5}, {4, 5}}) join(&graph, a, b, 6.25);
+  expectOptimal(graph);
+}
+
+// All pairs have the right number of parts, but two of them must change partners with each other.
+TEST(Grow, IsOptimalWherePairsChangePartnersAmongThemselves) {
+  Graph graph;
+  graph.ranks = 4;
+  graph.nodeOf = {0, 0, 1, 1};
+  join(&graph, 0, 1, 1.5625);
+  graph.ports = {{{0, 1}, 25, 0}, {{2, 3}, 18.75, 0}};
+  expectOptimal(graph);
+}
+
+// Cables join all ranks of the larger node, so two parts out of it are left over, and two into it: nobody
+// may need them.
+TEST(Grow, IsOptimalWhereSomeOfTheSwitchIsLeftOver) {
+  Graph graph = twoNodes(3, 2, 12.5);
+  join(&graph, 0, 1, 3.125);
+  join(&graph, 0, 2, 25);
+  join(&graph, 1, 2, 3.125);
   expectOptimal(graph);
 }
 
