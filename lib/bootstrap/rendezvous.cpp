@@ -2,6 +2,7 @@
 #include "bootstrap/rendezvous.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -34,7 +35,9 @@ void Rendezvous::arrive(Seat seat, std::int64_t patienceMs) {
     round_.nextWarn = Deadline::in(timing_.firstWarnMs);
   }
   round_.limit = round_.limit.orSooner(patience);
-  if (patienceMs < timing_.hurriedMs && !round_.hurried) round_.hurried = seat;
+  const std::chrono::milliseconds hardlyAny(timing_.hurriedMs);
+  const bool isYoung = Deadline::Clock::now() - round_.began < hardlyAny;
+  if (patienceMs < timing_.hurriedMs && isYoung) round_.hurried = seat;
 }
 
 Rendezvous::Seat Rendezvous::join(Member member) {

@@ -24,7 +24,7 @@ class Rendezvous {
   struct Timing {
     std::int64_t firstWarnMs = 10000;  // until the first line about missing ranks; then doubling
     std::int64_t settleMs = 200;  // after a disagreement, for more of those concerned to show up
-    std::int64_t hurriedMs = 50;  // who comes to a round with less can't say that others are late
+    std::int64_t hurriedMs = 50;  // who comes with less to a new round can't say who is late there
   };
   struct Broadcast {
     net::MessageType type;

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <random>
+#include <thread>
 
 #include "bootstrap/rendezvous.h"
 #include "helpers.h"
@@ -105,6 +107,19 @@ TEST(Conflicts, WhoHasNoTimeLeftIsNamed) {
   EXPECT_EQ(rendezvous.failure().data().who.rank, 1);
   expectHas(rendezvous.failure().text(),
             "rank 1 (host a, pid 101) had hardly any time left when it came to set-up round 1");
+}
+
+TEST(Conflicts, WhoHasNoTimeLeftIsNotNamedWhereOthersWereMissingBefore) {
+  Rendezvous rendezvous({.hurriedMs = 1});
+  const Rendezvous::Seat first = rendezvous.join(member(0, 3));
+  const Rendezvous::Seat second = rendezvous.join(member(1, 3));
+  rendezvous.join(member(2, 3));
+  rendezvous.gather(first, {.round = 1, .patienceMs = 1000, .part = {}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  rendezvous.gather(second, {.round = 1, .patienceMs = 0, .part = {}});
+  rendezvous.tick();
+  EXPECT_EQ(rendezvous.failure().data().who.rank, 2);
+  expectHas(rendezvous.failure().text(), "waiting for 1 of 3 ranks: 2");
 }
 
 TEST(Conflicts, ConfigurationNamesOnlyTheKeysThatDiffer) {
