@@ -53,7 +53,10 @@ class Classifications : public SmallRuns {
   }
   nlohmann::json summary() const { return nlohmann::json::parse(std::ifstream(folder_ / "json")); }
   void expectRefused(const std::string& more, int code, const std::string& text) const {
-    const Outcome outcome = shell(command(flags(more)));
+    expectLineRefused(command(flags(more)), code, text);
+  }
+  void expectLineRefused(const std::string& line, int code, const std::string& text) const {
+    const Outcome outcome = shell(line);
     EXPECT_EQ(outcome.exitCode, code) << outcome.output;
     EXPECT_NE(outcome.output.find(text), std::string::npos) << outcome.output;
   }
@@ -122,11 +125,11 @@ TEST_F(Classifications, OfBadFilesAreOneSentence) {
   folder_.write("dev.tsv", "sentence\tlabel\ngood\t1\nbad\t2\n");
   expectRefused("--ranks 2", 65, "dev.tsv: line 3 has no label of 0 to 1 after its tab");
   expectRefused("--valid /nowhere", 65, "cannot read /nowhere: ");
-  expectRefused("--model gpt --vocab \"\"", 64,
-                "--task classification is for BERT and RoBERTa, not for gpt");
+  expectLineRefused(without("vocab", command(flags("--model gpt"))), 64,
+                    "--task classification is for BERT and RoBERTa, not for gpt");
   folder_.write("train.tsv", "sentence\tlabel\ngood\t1\n");
-  expectRefused("--valid \"\" --eval-every 1", 65,
-                "has too few sentences for the shares of --split");
+  expectLineRefused(without("valid", command(flags("--eval-every 1"))), 65,
+                    "has too few sentences for the shares of --split");
 }
 
 }  // namespace

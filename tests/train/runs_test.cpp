@@ -245,7 +245,7 @@ TEST_F(Runs, InitialWeightsDoNotDependOnTheirType) {
 TEST_F(Runs, TokensOfMegatronAreLearnedAndEvaluated) {
   writeTokens();
   const std::string flags = fmt::format(
-      "--data \"\" --megatron {} --vocab-size 340 --global-batch 8 --batch 2 --eval-every 10 "
+      "--megatron {} --vocab-size 340 --global-batch 8 --batch 2 --eval-every 10 "
       "--eval-batches 2 --steps 20 --reproducible --lr 5e-3 --csv {} --json {}",
       folder_ / "tokens", folder_ / "csv", folder_ / "json");
   const auto curve = [&](const std::string& more) {
@@ -280,7 +280,7 @@ TEST_F(Runs, ResumesAtTheVerySampleOfOtherData) {
   writeTokens();
   for (const std::string& data :
        {std::string("--model bert --dropout 0.1"),
-        fmt::format("--data \"\" --megatron {} --vocab-size 340", folder_ / "tokens")}) {
+        fmt::format("--megatron {} --vocab-size 340", folder_ / "tokens")}) {
     const std::string flags = data + " --steps 9 --batch 2 --reproducible";
     const Curve whole =
         train(fmt::format("{} --grad-accum 4 --save-every 5 --save {}", flags, folder_ / "save"));
