@@ -124,12 +124,15 @@ TEST_F(NetworkCut, AFlapIsForgiven) {
   });
   const Processes& p = hosts.ranks;
   ASSERT_TRUE(p.allReached(1));
+  const double start = nowMs();
   hosts.cut(2);
   std::this_thread::sleep_for(milliseconds(500));
   EXPECT_TRUE(shell("ip link set v2 master br0"));
+  const double cutMs = nowMs() - start;
   std::this_thread::sleep_for(milliseconds(4000));
   p.common->go.store(1);
   ASSERT_TRUE(p.allReached(2));
+  if (cutMs > 1000) GTEST_SKIP() << "a machine so busy that it flapped for " << cutMs << " ms";
   for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "");
 }
 
