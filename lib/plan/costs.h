@@ -66,6 +66,10 @@ struct CostParameters {
     return between && between->nodes[rank] != between->nodes[peer];
   }
   bool hasLinks() const { return between || cables; }
+  // Of the time that a message in memory is on its way, what its receiver's core takes to read the line: so
+  // much for each of them, also of those that have come. The root of a gather of 8 bytes pays 51 ns for each
+  // further rank where a flag takes 183 from one core to another (docs/prediction.md).
+  double receiptNs() const { return machine.exchangeNs / 4; }
   // A pair of one node by itself that has no cable has no other way.
   Medium mediumTo(std::uint32_t rank, std::uint32_t peer) const {
     if (areBetween(rank, peer)) return Medium::Rails;

@@ -34,7 +34,8 @@ class Model {
     const Work other = otherWork(root);
     const double core = std::max(coreNs(root.ns, other.ns), queueNs(other));
     const double rounds = std::max({root.rounds, other.rounds, prices_.hops()});
-    const double meeting = costs_.cables ? 0 : rounds * roundNs(schedule_.ranks, costs_);
+    const double round = roundNs(schedule_.ranks, costs_) - costs_.receiptNs();
+    const double meeting = costs_.cables ? 0 : rounds * round;
     return meeting + (costs_.hasLinks() ? LinkTimes(prices_).rootedNs(core) : core);
   }
 

@@ -82,10 +82,15 @@ double OpPrices::ns(const schedule::Op& op, const schedule::Program& program) co
     case schedule::OpKind::Copy:
       return loadNs(op.src, bytes(op)) + storeNs(op.dst, bytes(op));
     case schedule::OpKind::Wait:
-      return isPublished(op) ? machine_.exchangeNs * across_ : 0;
+      return (isPublished(op) ? machine_.exchangeNs * across_ : 0) + receiptsNs(op);
     default:
       return 0;  // a Finish goes along with its sum
   }
+}
+
+double OpPrices::receiptsNs(const schedule::Op& op) const {
+  if (costs_.mediumTo(rank_, op.peer) != Medium::Memory) return 0;
+  return costs_.receiptNs() * across_ * segments() * messages(op);
 }
 
 double OpPrices::kernelNs(const schedule::Op& op, const schedule::Program& program) const {

@@ -55,6 +55,7 @@ class OpPrices {
   std::uint64_t regionBytes() const;
   std::uint32_t slotsPerRegion();
   double stagingBytes() const;
+  double receiptsNs(const schedule::Op& op) const;
   double putNs(const schedule::Op& op, const schedule::Program& program) const;
   bool isRaise(const schedule::Op& op, const schedule::Program& program) const;
   bool isPublished(const schedule::Op& op) const;

@@ -74,8 +74,9 @@ void Calls::arrive(std::uint32_t number) {
   Run& to = runs_[message.to];
   Run& from = runs_[message.from];
   const bool byMemory = from.program->steps[message.op].byMemory;
-  const Came came{clock_.now(), message.segment, message.target};
-  if (byMemory || setting_.messageNs <= 0)
+  const double ns = byMemory ? jobOf(message.to).costs->receiptNs() : setting_.messageNs;
+  const Came came{clock_.now(), message.segment, message.target, ns};
+  if (ns <= 0)
     mark(to, came);
   else
     to.came.push(came);
@@ -200,15 +201,15 @@ void Calls::mark(Run& run, const Came& message) const {
   run.arrived[lane * run.program->waits + message.target] = message.segment + 1;
 }
 
-// What has come over a link costs the core that it comes to as much as that which sent it: it polls
-// for it, and renews what takes the next one. False: nothing has come.
+// What has come costs the core that it comes to: it polls for it. Over a link as much as that which sent it, as
+// it renews what takes the next one; in memory it reads the line. False: nothing has come.
 bool Calls::receive(std::uint32_t number) {
   Run& run = runs_[number];
   if (run.came.empty()) return false;
   const Came& first = run.came.top();
   const double noise = noiseOf(setting_.jitter, {number, first.segment, first.target, kReceives});
   run.receives = run.busy = true;
-  cores_.work(run.worker, setting_.messageNs * cores_.slownessOf(rankOf(number)) * noise, 0);
+  cores_.work(run.worker, first.ns * cores_.slownessOf(rankOf(number)) * noise, 0);
   return true;
 }
 
@@ -319,7 +320,7 @@ std::uint32_t Calls::keep(const Message& message) {
 }
 
 Time Calls::latencyOf(std::uint32_t number, const Step& step) {
-  if (step.byMemory) return memoryLatencyOf(number);
+  if (step.byMemory) return memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs());
   return ways_.between(rankOf(number), step.peer).latency;
 }
 

@@ -68,6 +68,7 @@ class Calls {
     Time at = 0;
     std::uint64_t segment = 0;
     std::uint32_t target = 0;
+    double ns = 0;  // to receive it
     auto operator<=>(const Came&) const = default;
   };
   // What the engine of a rank is at in a call.
