@@ -74,6 +74,14 @@ TEST(Model, MoreBytesTakeLonger) {
   }
 }
 
+// Also what has come costs its receiver.
+TEST(Model, TheRootOfAGatherPaysForEachRank) {
+  const Call call = callOf(schedule::Collective::Gather, 2);
+  const Tuning few = tuningOf(4, 16), many = tuningOf(16, 16);
+  EXPECT_GE(priceOf("direct:staged", call, many) - priceOf("direct:staged", call, few),
+            12 * many.costs.receiptNs());
+}
+
 TEST(Model, RanksThatShareACoreTakeLonger) {
   for (const schedule::Collective collective : kAll) {
     if (schedule::isRooted(collective)) continue;  // few of those ranks work

@@ -59,6 +59,17 @@ TEST(Simulate, ManyMessagesAtOnceWaitForTheirReceiver) {
 }
 
 // Two ranks of a node, each with two blocks for the other node, share one rail.
+// In memory, too: all have come after three quarters of the way, and then each line is read.
+TEST(Simulate, AMessageInMemoryIsReadByItsReceiver) {
+  tune::Machine machine = idealMachine();
+  machine.exchangeNs = 400;
+  for (const std::uint32_t n : {2u, 8u, 16u}) {
+    FabricJob job(networkOf("nodes 1 ranks " + std::to_string(n) + "\nmemory gbit 100 us 1\n"),
+                  machine);
+    EXPECT_NEAR(job.ns(callOf(Gather, 2, "direct")), 300 + (n - 1) * 100, 0.01) << n;
+  }
+}
+
 TEST(Simulate, ARailIsSharedFairly) {
   FabricJob job(networkOf("nodes 2 ranks 2\nmesh all gbit 800 us 3\n"
                           "rail a gbit 80 us 20 ranks all\n"),
