@@ -25,8 +25,7 @@ function(weft_googletest target)
       <fstream> <functional> <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <stdexcept> <string>
       <string_view> <thread> <utility> <vector> <fmt/format.h> <gtest/gtest.h>)
   endif()
-  target_compile_options(${target} PRIVATE -fpch-preprocess)  # without which ccache does not take them
-  target_precompile_headers(${target} REUSE_FROM test_headers)
+  weft_shares_headers(test_headers ${target})
 endfunction()
 
 # weft_tests(<target> <prefix> LABEL <label> TIMEOUT <seconds> [FILTER <tests>] [PROPERTIES <name> <value>...])
