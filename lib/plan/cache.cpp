@@ -98,6 +98,13 @@ const Form* PlanCache::Kind::form() const {
   return all.empty() ? nullptr : &all[trial().form()];
 }
 
+std::optional<Form> PlanCache::Kind::next() const {
+  if (form() == nullptr) return {};
+  Form next = *form();
+  if (place().isProbe) next.shared = forms.asked;
+  return next;
+}
+
 void PlanCache::judge(Trial& trial) {
   const std::lock_guard lock(judgingMutex_);
   trial.judge();
@@ -122,7 +129,8 @@ std::optional<PlanCache::Findings> PlanCache::findings(const Call& call) const {
 
 Status PlanCache::make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out) {
   Decision decision;
-  WEFT_TRY(decide(call, tuning_, &decision, kind == nullptr ? nullptr : kind->form()));
+  const std::optional<Form> tried = kind == nullptr ? std::nullopt : kind->next();
+  WEFT_TRY(decide(call, tuning_, &decision, tried ? &*tried : nullptr));
   std::unique_ptr<Plan> plan;
   WEFT_TRY(bindDecision(decision, call, tuning_, target_, &plan));
   *out = entryOf(call, std::move(plan));

@@ -40,7 +40,8 @@ class PlanCache {
     found.used = ++finds_;
     *plan = found.plan.get();
     asked_ = found.asking;
-    if (asked_ != nullptr && !asked_->isDue()) *plan = found.plan->otherwise.get();
+    if (asked_ != nullptr && !found.place.isProbe && !asked_->isDue())
+      *plan = found.plan->otherwise.get();
     kind_ = found.kind;
     return {};
   }
@@ -70,6 +71,7 @@ class PlanCache {
   struct Place {
     bool isShared = false;  // of those for shared buffers
     std::uint8_t form = 0;
+    bool isProbe = false;  // asks, as the form itself does not
     friend bool operator==(const Place&, const Place&) = default;
   };
   // Calls that are alike but for a part of their size, and what they try.
@@ -82,8 +84,10 @@ class PlanCache {
     Trial& trial() { return trials[areShared]; }
     const Trial& trial() const { return trials[areShared]; }
     bool tries() const { return !(forms.any.empty() && forms.shared.empty()); }
-    Place place() const { return {areShared, trial().form()}; }
-    const Form* form() const;  // null: nothing is tried of such buffers
+    Place place() const { return {areShared, trial().form(), trial().isProbe() && mayProbe()}; }
+    bool mayProbe() const { return forms.asked.algorithm != nullptr && form() && !form()->asks(); }
+    const Form* form() const;          // null: nothing is tried of such buffers
+    std::optional<Form> next() const;  // that, or the probe of it
   };
   struct Entry {
     // Of this call, in the form that it runs in now?

@@ -38,6 +38,9 @@ struct Form {
 struct Forms {
   std::vector<Form> any;     // while buffers are not all shared, as far as is known
   std::vector<Form> shared;  // while they are, of which calls know that ask
+  // What one call in Asking::kSeldom asks for where the form in use does not ask, so that it is noticed
+  // that buffers are shared by now, or no longer. None: to ask costs more than it may gain.
+  Candidate asked;
   const std::vector<Form>& of(bool areShared) const { return areShared ? shared : any; }
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "plan/asking.h"
 #include "reduce/reduce.h"
 
 namespace weft::plan {
@@ -37,6 +38,8 @@ class Trial {
     --quiet_;
     return false;
   }
+  // Is it one of the few between trials that ask whether buffers are shared, whatever the form?
+  bool isProbe() const { return quiet_ % Asking::kSeldom == 1; }
   // It was timed. `shared`: of one that asked, whether all buffers are, which all ranks know then. Where
   // they are not of this trial's calls, nothing is judged by what calls took.
   void ran(double enteredNs, double leftNs, std::optional<bool> shared);

@@ -120,5 +120,57 @@ TEST_F(Asks, NoSoonerWherePlansHaveMadeRoom) {
   EXPECT_EQ(cache_.made(), made + others) << "the plan was still there";
 }
 
+// Of a kind whose forms calls have tried, and found one the quickest that does not ask.
+class Probes : public ::testing::Test {
+ protected:
+  static Tuning tuning() {
+    Tuning t = oneHost(4);
+    t.shares = t.tries = true;
+    t.costs.cores = 4;
+    return t;
+  }
+  // Finds the next call's plan and runs it where it takes `ns` and its buffers are shared, or not.
+  bool asks(double ns, bool shared) {
+    const bool asked = find()->opening != 0;
+    if (Trial* const trial = cache_.trial()) {
+      trial->ran(1e9, 1e9 + ns, asked ? std::optional(shared) : std::nullopt);
+      ++timed_;
+      if (trial->isDue()) {
+        cache_.judge(*trial);
+        judged_ = true;
+      }
+    }
+    if (asked) cache_.learn(shared);
+    return asked;
+  }
+  const Plan* find() {
+    return found(cache_, callOf(schedule::Collective::AllGather, std::uint64_t{1} << 18));
+  }
+  // The forms of any buffers are tried: to ask is what takes time.
+  void tryAll() {
+    while (!judged_) asks(find()->otherwise ? 2e4 : 1e4, false);
+  }
+  const Tuning tuning_ = tuning();
+  PlanCache cache_{tuning_, targetOf(tuning_)};
+  int timed_ = 0;
+  bool judged_ = false;
+};
+
+TEST_F(Probes, SeldomWhereTheFormInUseDoesNotAsk) {
+  tryAll();
+  int asked = 0;
+  for (std::uint32_t i = 0; i < Trial::kQuiet; ++i) asked += asks(1e4, false) ? 1 : 0;
+  EXPECT_EQ(asked, int{Trial::kQuiet / Asking::kSeldom});
+}
+
+TEST_F(Probes, NoticesThatBuffersAreShared) {
+  tryAll();
+  std::uint32_t calls = 0;
+  while (!asks(1e4, true)) ASSERT_LT(++calls, Asking::kSeldom);
+  const int timed = timed_;
+  for (int i = 0; i < Trial::kRuns; ++i) asks(1e4, true);
+  EXPECT_EQ(timed_, timed + Trial::kRuns) << "the forms for shared buffers are tried";
+}
+
 }  // namespace
 }  // namespace weft::plan
