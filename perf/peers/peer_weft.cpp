@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft, through its public header like any application. Words after the group: "own" takes buffers
 // from weftMemAlloc, "registered" registers malloc'ed ones, "threads" makes the ranks threads of one
-// process.
+// process. Calls on fresh data have a communicator of their own, as they have in an application:
+// what calls try holds for a communicator, and no application makes one kind of call both ways.
 #include <fmt/format.h>
 #include <weft/weft.h>
 
@@ -32,7 +33,16 @@ class Weft : public Library {
     check(weftCommCount(comm_, &ranks), comm_);
     if (rank != seat.rank || ranks != seat.ranks) throw std::runtime_error("wrong weft world");
   }
-  ~Weft() override { weftCommDestroy(comm_); }
+  ~Weft() override {
+    weftCommDestroy(fresh_);
+    weftCommDestroy(comm_);
+  }
+
+  void enter(Mode mode) override {
+    if (mode == Mode::Fresh && fresh_ == nullptr)
+      check(weftCommSplit(comm_, 0, 0, &fresh_, nullptr), comm_);
+    used_ = mode == Mode::Fresh ? fresh_ : comm_;
+  }
 
   Memory allocate(std::size_t bytes) override {
     if (buffers_ == Buffers::Plain) return Library::allocate(bytes);
@@ -42,33 +52,33 @@ class Weft : public Library {
     return {memory, weftMemFree};
   }
 
-  void run(const Call& call) override { check(runWeft(call), comm_); }
+  void run(const Call& call) override { check(runWeft(call), used_); }
 
  private:
   weftResult_t runWeft(const Call& call) const {
     switch (call.collective) {
       case Collective::AllReduce:
-        return weftAllReduce(call.in, call.out, call.total, weftFloat32, weftSum, comm_, nullptr,
+        return weftAllReduce(call.in, call.out, call.total, weftFloat32, weftSum, used_, nullptr,
                              nullptr);
       case Collective::AllGather:
-        return weftAllGather(call.in, call.out, call.block, weftFloat32, comm_, nullptr, nullptr);
+        return weftAllGather(call.in, call.out, call.block, weftFloat32, used_, nullptr, nullptr);
       case Collective::ReduceScatter:
-        return weftReduceScatter(call.in, call.out, call.block, weftFloat32, weftSum, comm_,
+        return weftReduceScatter(call.in, call.out, call.block, weftFloat32, weftSum, used_,
                                  nullptr, nullptr);
       case Collective::Broadcast:
-        return weftBroadcast(call.out, call.out, call.total, weftFloat32, kRoot, comm_, nullptr,
+        return weftBroadcast(call.out, call.out, call.total, weftFloat32, kRoot, used_, nullptr,
                              nullptr);
       case Collective::Reduce:
-        return weftReduce(call.in, call.out, call.total, weftFloat32, weftSum, kRoot, comm_,
+        return weftReduce(call.in, call.out, call.total, weftFloat32, weftSum, kRoot, used_,
                           nullptr, nullptr);
       case Collective::Gather:
-        return weftGather(call.in, call.out, call.block, weftFloat32, kRoot, comm_, nullptr,
+        return weftGather(call.in, call.out, call.block, weftFloat32, kRoot, used_, nullptr,
                           nullptr);
       case Collective::Scatter:
-        return weftScatter(call.in, call.out, call.block, weftFloat32, kRoot, comm_, nullptr,
+        return weftScatter(call.in, call.out, call.block, weftFloat32, kRoot, used_, nullptr,
                            nullptr);
       case Collective::AllToAll:
-        return weftAlltoAll(call.in, call.out, call.block, weftFloat32, comm_, nullptr, nullptr);
+        return weftAlltoAll(call.in, call.out, call.block, weftFloat32, used_, nullptr, nullptr);
     }
     return weftInvalidArgument;
   }
@@ -77,13 +87,15 @@ class Weft : public Library {
   Memory allocateRegistered(std::size_t bytes) const {
     const Memory memory(std::malloc(bytes), std::free);
     void* handle = nullptr;
-    check(weftCommRegister(comm_, memory.get(), bytes, &handle), comm_);
-    return {memory.get(), [memory, handle, comm = comm_](void*) {
+    check(weftCommRegister(used_, memory.get(), bytes, &handle), used_);
+    return {memory.get(), [memory, handle, comm = used_](void*) {
               static_cast<void>(weftCommDeregister(comm, handle));
             }};
   }
 
   const weftComm_t comm_;
+  weftComm_t fresh_ = nullptr;
+  weftComm_t used_ = comm_;  // one of them
   const Buffers buffers_;
 };
 

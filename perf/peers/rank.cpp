@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kAlignment = 2 << 20;
 constexpr double kRepeatUs = 6000;        // a steady repeat lasts at least so long
 constexpr std::uint32_t kMinRepeats = 3;  // even when the budget is spent
+constexpr std::uint32_t kWarmCalls = 48;  // of fresh data, as few as in an eighth of the budget
 constexpr std::uint32_t kMaxCalls = 1 << 20;
 constexpr int kOrphanCheckMs = 1000;
 
@@ -101,6 +102,7 @@ void RankLoop::finish() {
 }
 
 void RankLoop::perform(const Job& job) {
+  library_.enter(job.mode);
   Call call = shapeCall(job.collective, job.bytes, seat_.rank, seat_.ranks);
   const Memory in = library_.allocate(std::max<std::size_t>(1, call.inCount()) * sizeof(float));
   const Memory out = library_.allocate(std::max<std::size_t>(1, call.outCount()) * sizeof(float));
@@ -111,13 +113,14 @@ void RankLoop::perform(const Job& job) {
   library_.prepare(call);
   barrier();
   library_.run(call);
-  if (!verify(call, 0)) return;
+  turn_ = 0;
+  if (!verify(call)) return;
   measure(call, job);
 }
 
 // Every rank takes part in the decision, so that all go on or all stop.
-bool RankLoop::verify(const Call& call, std::uint32_t turn) {
-  const std::string error = checkOutput(call, turn);
+bool RankLoop::verify(const Call& call) {
+  const std::string error = checkOutput(call, turn_);
   if (!error.empty()) {
     std::snprintf(state_.error.data(), state_.error.size(), "%s", error.c_str());
     state_.hasError.store(true);
@@ -130,23 +133,31 @@ bool RankLoop::verify(const Call& call, std::uint32_t turn) {
 }
 
 void RankLoop::measure(const Call& call, const Job& job) {
+  const std::int64_t budgetNs = job.budgetMs * 1000000LL;
   const bool fresh = job.mode == Mode::Fresh;
+  if (fresh) static_cast<void>(sample(call, 1, fresh, {kWarmCalls, 1, nowNs() + budgetNs / 8}));
   const std::uint32_t calls = fresh ? 1 : callsPerRepeat(call);
+  std::vector<double> samples =
+      sample(call, calls, fresh, {job.repeats, kMinRepeats, nowNs() + budgetNs});
+  if (verify(call) && seat_.rank == 0) group_.timing = summarize(std::move(samples), calls);
+}
+
+// What each repeat of so many calls took.
+std::vector<double> RankLoop::sample(const Call& call, std::uint32_t calls, bool fresh,
+                                     const Limits& limits) {
   std::vector<double> samples;
-  const std::int64_t deadline = nowNs() + job.budgetMs * 1000000LL;
   volatile float sink = 0;
-  std::uint32_t turn = 0;
   do {
     if (fresh) {
-      fillInput(call, ++turn);
+      fillInput(call, ++turn_);
       sink = readOutput(call);
     }
     const auto done = static_cast<std::uint32_t>(samples.size()) + 1;
-    last_ = done >= job.repeats || (done >= kMinRepeats && nowNs() > deadline);
+    last_ = done >= limits.repeats || (done >= limits.least && nowNs() > limits.deadlineNs);
     samples.push_back(timeRepeat(call, calls));
   } while (group_.more.load());
   static_cast<void>(sink);
-  if (verify(call, turn) && seat_.rank == 0) group_.timing = summarize(std::move(samples), calls);
+  return samples;
 }
 
 // Microseconds a call, from the earliest start to the latest end over all ranks: the same value on

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control.h"
 #include "workload.h"
@@ -20,6 +21,8 @@ using Memory = std::shared_ptr<void>;
 class Library {
  public:
   virtual ~Library() = default;
+  // A job of this mode begins: what follows, up to the next enter(), is of it.
+  virtual void enter(Mode) {}
   // Memory for the buffers of a call; without an override, what malloc gives, at 2 MiB.
   virtual Memory allocate(std::size_t bytes);
   // Before the first run of a call with these buffers, on every rank; never timed.
@@ -44,8 +47,14 @@ class RankLoop {
 
  private:
   void perform(const Job& job);
+  struct Limits {
+    std::uint32_t repeats, least;  // as few as this once the deadline is over
+    std::int64_t deadlineNs;
+  };
   void measure(const Call& call, const Job& job);
-  bool verify(const Call& call, std::uint32_t turn);
+  std::vector<double> sample(const Call& call, std::uint32_t calls, bool fresh,
+                             const Limits& limits);
+  bool verify(const Call& call);
   double timeRepeat(const Call& call, std::uint32_t calls);
   std::uint32_t callsPerRepeat(const Call& call);
   void barrier();
@@ -56,7 +65,8 @@ class RankLoop {
   Group& group_;
   RankState& state_;
   std::uint32_t barriers_ = 0;
-  bool last_ = false;  // rank 0: the repeat in progress is the last
+  std::uint32_t turn_ = 0;  // of the input
+  bool last_ = false;       // rank 0: the repeat in progress is the last
 };
 
 // The seat that the command line names. Throws std::runtime_error.
