@@ -23,6 +23,12 @@
 namespace weft::train {
 namespace {
 
+std::string contentOf(const std::string& path) {
+  std::ostringstream content;
+  content << std::ifstream(path).rdbuf();
+  return content.str();
+}
+
 class Runs : public SmallRuns {
  protected:
   // The steps in the file, the last of which may be cut off, are those of the whole run.
@@ -444,6 +450,39 @@ TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {
   EXPECT_EQ(outcome.exitCode, 65);
   EXPECT_NE(outcome.output.find("the loss of rank 0 is "), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find(" at step "), std::string::npos) << outcome.output;
+}
+
+TEST_F(Runs, AFailureIsInTheReportsOfTheStepsBefore) {
+  const std::string csv = folder_ / "csv", svg = folder_ / "svg", page = folder_ / "page";
+  const Outcome outcome = shell(command(fmt::format(
+      "--steps 100 --batch 4 --ranks 2 --lr 1e30 --warmup 0 --clip 0 --csv {} --json {} --svg {} "
+      "--report {}",
+      csv, folder_ / "json", svg, page)));
+  EXPECT_EQ(outcome.exitCode, 65);
+  EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << outcome.output;
+  const auto json = nlohmann::json::parse(contentOf(folder_ / "json"));
+  EXPECT_EQ(fmt::format("weft-train: {}\n", json.at("failure").get<std::string>()), outcome.output);
+  const auto steps = json.at("steps").get<int64_t>();
+  EXPECT_GT(steps, 0);
+  EXPECT_TRUE(outcome.output.find(fmt::format(" at step {}:", steps)) != std::string::npos);
+  EXPECT_FALSE(json.contains("weights")) << "as if they were good";
+  EXPECT_EQ(std::ranges::count(contentOf(csv), '\n'), steps + 1);
+  EXPECT_NE(contentOf(svg).find(", failed"), std::string::npos);
+  EXPECT_NE(contentOf(page).find(json.at("failure").get<std::string>()), std::string::npos);
+}
+
+TEST_F(Runs, AFailureInTheFirstStepSaysWhatIsNotWritten) {
+  const std::string flags = "--batch 4 --lr 1e30 --warmup 0 --clip 0 --steps ";
+  const std::string save = folder_ / "save", json = folder_ / "json";
+  ASSERT_EQ(shell(command(fmt::format("{} 1 --save {}", flags, save))).exitCode, 0);
+  const Outcome outcome =
+      shell(command(fmt::format("{} 9 --resume {} --json {}", flags, save, json)));
+  EXPECT_EQ(outcome.exitCode, 65);
+  const std::string told = fmt::format(
+      "weft-train: no step was made: not written, as they tell of steps made: --json {}\n"
+      "weft-train: the loss of rank 0 is ",
+      json);
+  EXPECT_TRUE(outcome.output.starts_with(told)) << outcome.output;
 }
 
 TEST_F(Runs, ARankOnItsOwnSpeaksForItself) {

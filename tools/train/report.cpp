@@ -91,8 +91,9 @@ std::string jsonOf(const Summary& s, const Options& options) {
       {"load_ms", s.loading.ms},
       {"load_wait_ms", s.loading.waitMs},
       {"load_first_ms", s.loading.firstMs},
-      {"weights", fmt::format("{:016x}", s.weights)},
   };
+  if (s.weights) json["weights"] = fmt::format("{:016x}", *s.weights);
+  if (!s.failure.empty()) json["failure"] = s.failure;
   if (s.pipeline) {
     json["pipeline_idle"] = s.pipeline->idle;
     json["pipeline_idle_of_schedule"] = s.pipeline->ofSchedule;
@@ -273,6 +274,7 @@ void Report::addLine(const StepReport& r) {
 }
 
 void Report::finish(Summary summary) {
+  summary.steps = run_.steps.back().step + 1;
   summary.firstLoss = run_.steps.front().loss;
   summary.lastLoss = meanLossOfLastTenth(run_.steps);
   summary.elapsedSeconds = run_.steps.back().elapsedSeconds;
@@ -282,17 +284,16 @@ void Report::finish(Summary summary) {
   summary.scaling = run_.steps.back().scaling;
   if (!options_.json.empty())
     keep([&]() { tools::ReportFile(options_.json).write(jsonOf(summary, options_)); });
-  if (!options_.svg.empty()) keep([&]() { drawLoss(summary.ranks); });
+  if (!options_.svg.empty()) keep([&]() { drawLoss(summary); });
   if (!options_.report.empty()) keep([&]() { writePage(summary); });
   if (!options_.quiet) printSummary(summary);
 }
 
-void Report::finishWithoutSteps() {
-  const std::string done = fmt::format("all {} steps are done already", options_.steps);
+void Report::finishWithoutSteps(const std::string& why) {
   const std::string files = filesOfSteps(options_);
-  if (files.empty()) return head(done);
+  if (files.empty()) return head(why);
   progress_.clear();
-  fmt::print(stderr, "weft-train: {}: not written, as they tell of steps made: {}\n", done, files);
+  fmt::print(stderr, "weft-train: {}: not written, as they tell of steps made: {}\n", why, files);
 }
 
 void Report::printSummary(const Summary& summary) {
@@ -316,12 +317,13 @@ void Report::printSummary(const Summary& summary) {
                       summary.scaling->scale, summary.scaling->skippedSteps));
   print(fmt::format(
       "# loss {:.4f} -> {:.4f} (mean of the last 10 % of {} steps), {:.0f} tokens/s ({}), "
-      "communication exposed {:.1f} %, weights {:016x}\n",
+      "communication exposed {:.1f} %{}\n",
       summary.firstLoss, summary.lastLoss, summary.steps, summary.tokensPerSecond,
-      teraflopsText(summary), 100 * summary.exposedMs / summary.stepMs, summary.weights));
+      teraflopsText(summary), 100 * summary.exposedMs / summary.stepMs,
+      summary.weights ? fmt::format(", weights {:016x}", *summary.weights) : ""));
 }
 
-void Report::drawLoss(int ranks) const {
+void Report::drawLoss(const Summary& summary) const {
   Line curve{"loss", {}};
   for (const StepRecord& each : run_.steps)
     curve.points.push_back({static_cast<double>(each.step), each.loss});
@@ -329,7 +331,8 @@ void Report::drawLoss(int ranks) const {
   if (!run_.evaluations.empty()) lines.push_back({"validation", {}});
   for (const EvaluationRecord& each : run_.evaluations)
     lines.back().points.push_back({static_cast<double>(each.step), each.found.loss});
-  writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s)", options_.model, ranks),
+  writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s){}", options_.model,
+                                      summary.ranks, summary.failure.empty() ? "" : ", failed"),
                           "step", "nats a token", std::move(lines)});
 }
 

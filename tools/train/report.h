@@ -58,12 +58,12 @@ class Report {
   void add(const StepReport& report, const std::optional<Evaluation>& evaluation = {});
   // One after the last step, with which it could not be added.
   void addEvaluation(int64_t step, const Evaluation& found);
-  // Completes `summary` with what was added, prints it, writes the JSON file and the page, and draws
-  // the curve.
+  // Completes `summary` with what was added, a step at least, prints it, writes the JSON file and the
+  // page, and draws the curve.
   void finish(Summary summary);
 
-  // Of a run whose steps were all done before: says which files are not written for that.
-  void finishWithoutSteps();
+  // Of a run that has made no step, and why: says which files are not written for that.
+  void finishWithoutSteps(const std::string& why);
   // Was everything written? A full disk is reported at once, but does not end the training.
   bool isComplete() const { return isComplete_; }
 
@@ -79,7 +79,7 @@ class Report {
                         const std::optional<Evaluation>& evaluation) const;
   std::vector<Scalar> scalarsOf(const StepReport& report,
                                 const std::optional<Evaluation>& evaluation) const;
-  void drawLoss(int ranks) const;
+  void drawLoss(const Summary& summary) const;
   void writePage(const Summary& summary) const;
 
   const Options& options_;

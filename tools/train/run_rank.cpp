@@ -231,18 +231,19 @@ double peakResidentBytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024;
 }
 
-// On rank 0, which has the report.
+// Collective, after a step at least. On rank 0, which has the report, and finishes it. `failure`: why
+// the run ends, or empty: else its weights are compared.
 std::optional<Summary> summarizeRun(const Options& options, Communicator& world, Trainer& trainer,
-                                    const PaceMeter& meter, int64_t steps, int threads,
+                                    const PaceMeter& meter, int threads, const std::string& failure,
                                     Report* report) {
   const std::vector<Pace> paces = gatherPaces(world, meter.pace());
   const int hosts = countHosts(world);
-  const uint64_t weights = trainer.weightsFingerprint("final weights");
+  std::optional<uint64_t> weights;
+  if (failure.empty()) weights = trainer.weightsFingerprint("final weights");
   if (report == nullptr) return {};
   Summary summary = summarize(options, paces);
   summary.hosts = hosts;
   summary.threads = threads;
-  summary.steps = steps;
   const double msOfStep = 1e3 / static_cast<double>(meter.steps());
   const auto [made, waited, first] = trainer.loading();
   summary.loading = {made * msOfStep, waited * msOfStep, first * 1e3};
@@ -252,10 +253,27 @@ std::optional<Summary> summarizeRun(const Options& options, Communicator& world,
                        offloaded->waited * msOfStep};
   summary.peakResidentBytes = peakResidentBytes();
   summary.weights = weights;
+  summary.failure = failure;
   summary.parameters = static_cast<double>(trainer.parameters());
   summary.memoryBytes = static_cast<double>(trainer.info().bytes);
   report->finish(summary);
   return summary;
+}
+
+// Of a run that ends by what all ranks know of: what its steps came to is written all the same. Ranks on
+// their own do not know of each other's failures.
+void reportFailure(const Options& options, Communicator& world, Trainer& trainer,
+                   const PaceMeter& meter, int threads, const std::string& failure,
+                   Report* report) {
+  if (options.independent) return;
+  if (meter.empty()) {
+    if (report != nullptr) report->finishWithoutSteps("no step was made");
+    return;
+  }
+  try {
+    summarizeRun(options, world, trainer, meter, threads, failure, report);
+  } catch (const Error&) {  // a rank died as well; the failure is what ends this one
+  }
 }
 
 // Returns the exit code.
@@ -298,15 +316,21 @@ int train(Options options, Communicator& world, Communicator& team, Summary* sum
   const DeferSigterm whileThereIsWork;
   PaceMeter meter;
   Report* const told = report ? &*report : nullptr;
-  const StepReport last = makeSteps(options, trainer, meter, told);
-  if (!options.save.empty()) trainer.save(options.save, true);
-  if (last.stop == Stop::kTerminated) return endEarly(options, trainer, world);
-  if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
+  try {
+    const StepReport last = makeSteps(options, trainer, meter, told);
+    if (!options.save.empty()) trainer.save(options.save, true);
+    if (last.stop == Stop::kTerminated) return endEarly(options, trainer, world);
+    if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
+  } catch (const SharedFailure& failure) {
+    reportFailure(options, world, trainer, meter, threads, failure.what(), told);
+    throw;
+  }
   if (meter.empty()) {
-    if (report) report->finishWithoutSteps();
+    if (report)
+      report->finishWithoutSteps(fmt::format("all {} steps are done already", options.steps));
     return 0;
   }
-  if (const auto made = summarizeRun(options, world, trainer, meter, last.step + 1, threads, told))
+  if (const auto made = summarizeRun(options, world, trainer, meter, threads, "", told))
     *summary = *made;
   return report && !report->isComplete() ? static_cast<int>(Exit::kCannotWrite) : 0;
 }

@@ -36,6 +36,11 @@ std::string usdText(double usd) {
   return usd < 0.995 ? fmt::format("${:.2g}", usd) : fmt::format("${:.2f}", usd);
 }
 
+std::string failureOf(const RunPage& page) {
+  const std::string& why = page.summary.failure;
+  return why.empty() ? "" : section("Failed", note(why));
+}
+
 std::string tilesOf(const RunPage& page) {
   const Summary& s = page.summary;
   std::vector<Tile> all{
@@ -61,18 +66,17 @@ std::string tilesOf(const RunPage& page) {
 
 std::string throughputOf(const RunPage& page) {
   const Summary& s = page.summary;
-  return table(
-      {{"Ranks", fmt::format("{} on {} host{}, {} thread{} each", s.ranks, s.hosts,
-                             s.hosts == 1 ? "" : "s", s.threads, s.threads == 1 ? "" : "s")},
-       {"Parameters", fmt::format("{:.2f} M", s.parameters / 1e6)},
-       {"Step, median", fmt::format("{:.2f} ms", s.stepMs)},
-       {"Exposed communication, median of a step", fmt::format("{:.3f} ms", s.exposedMs)},
-       {"Bytes that a rank moves in a step, for each parameter",
-        fmt::format("{:.3f}", s.wireBytes)},
-       {"Weights, gradients and state of a rank", fmt::format("{:.1f} MB", s.memoryBytes / 1e6)},
-       {"Batches", loadingInWords(s.loading)},
-       {"Fingerprint of the weights", fmt::format("{:016x}", s.weights)}},
-      true);
+  Rows rows{
+      {"Ranks", fmt::format("{} on {} host{}, {} thread{} each", s.ranks, s.hosts,
+                            s.hosts == 1 ? "" : "s", s.threads, s.threads == 1 ? "" : "s")},
+      {"Parameters", fmt::format("{:.2f} M", s.parameters / 1e6)},
+      {"Step, median", fmt::format("{:.2f} ms", s.stepMs)},
+      {"Exposed communication, median of a step", fmt::format("{:.3f} ms", s.exposedMs)},
+      {"Bytes that a rank moves in a step, for each parameter", fmt::format("{:.3f}", s.wireBytes)},
+      {"Weights, gradients and state of a rank", fmt::format("{:.1f} MB", s.memoryBytes / 1e6)},
+      {"Batches", loadingInWords(s.loading)}};
+  if (s.weights) rows.push_back({"Fingerprint of the weights", fmt::format("{:016x}", *s.weights)});
+  return table(rows, true);
 }
 
 std::string targetText(const RunPage& page) {
@@ -147,7 +151,8 @@ std::string settingsSection(const std::vector<Setting>& settings) {
 
 std::string htmlOf(const RunPage& p) {
   return page(p.title, p.subtitle,
-              tilesOf(p) + section("Learning", chartsOfLearning(p.run, p.targetLoss, kMostPoints)) +
+              failureOf(p) + tilesOf(p) +
+                  section("Learning", chartsOfLearning(p.run, p.targetLoss, kMostPoints)) +
                   section("Speed", chartsOfSpeed(p.run, kMostPoints) + throughputOf(p)) +
                   timeAndPriceOf(p) + publishedSection(p.published, measuredRow(p)) +
                   settingsSection(p.settings));

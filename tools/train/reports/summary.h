@@ -67,9 +67,10 @@ struct Summary {
   LoadSummary loading;
   double elapsedSeconds = 0;
   double parameters = 0;
-  uint64_t weights = 0;                       // fingerprint
+  std::optional<uint64_t> weights = {};       // fingerprint; of a run that failed none
   std::optional<Evaluation> validation = {};  // the last one
   std::optional<LossScaling> scaling = {};    // of the last step
+  std::string failure = {};                   // why the run ended before its last step, or empty
 };
 
 }  // namespace weft::train
