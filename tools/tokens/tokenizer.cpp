@@ -23,6 +23,11 @@ constexpr size_t kMostOthers = 1024;
 // What is remembered: most pieces of a text are short and come again.
 constexpr size_t kLongestKnown = 64, kMostKnown = size_t{1} << 18;
 
+// "<|endoftext|>" and "<s>": no merge makes them, though they are of letters for bytes.
+bool looksLikeMark(std::string_view token) {
+  return token.size() > 2 && token.starts_with('<') && token.ends_with('>');
+}
+
 // The others are in no text; NeoX's vocabulary does not have them.
 bool isInUtf8(size_t byte) { return byte < 0xc0 || (byte > 0xc1 && byte < 0xf5); }
 
@@ -49,6 +54,7 @@ Tokenizer::Tokenizer(const VocabularyFiles& files)
   addBytes(files);
   addMerges(files);
   checkIsWhole(files);
+  if (files.merges.empty()) checkNeedsNoMerge(files);
   addWords(files);
 }
 
@@ -89,6 +95,23 @@ void Tokenizer::checkIsWhole(const VocabularyFiles& files) const {
          fmt::format("it has {} tokens, and bytes and merges make {}: the merges are cut off, or "
                      "of another vocabulary",
                      all, made));
+}
+
+// The formats permit no merges at all, which is right where all tokens are bytes and marks: any other would be in
+// no text.
+void Tokenizer::checkNeedsNoMerge(const VocabularyFiles& files) const {
+  const auto needsOne = [&](const std::string& token) {
+    return bytesOf(token).value_or("").size() > 1 && !looksLikeMark(token) &&
+           std::ranges::count(files.added, token, &AddedToken::text) == 0;
+  };
+  std::optional<std::string> first;
+  for (const auto& [token, id] : files.ids)
+    if (needsOne(token) && (!first || token < *first)) first = token;
+  if (!first) return;
+  refuse(files.mergesName,
+         fmt::format("it has no merges, and the token \"{}\" of {} needs one: it is empty or cut "
+                     "off; name the file that was published with that vocabulary",
+                     *first, files.name));
 }
 
 void Tokenizer::addWords(const VocabularyFiles& files) {

@@ -48,6 +48,7 @@ class Tokenizer {
   void addMerges(const VocabularyFiles& files);
   void addWords(const VocabularyFiles& files);
   void checkIsWhole(const VocabularyFiles& files) const;
+  void checkNeedsNoMerge(const VocabularyFiles& files) const;
   void name(int32_t id, std::string bytes);
 
   std::unordered_map<std::string, int32_t> ids_;

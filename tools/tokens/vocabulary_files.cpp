@@ -69,6 +69,10 @@ std::vector<VocabularyFiles::Merge> readMerges(const std::string& file) {
 }
 
 std::vector<VocabularyFiles::Merge> mergesOf(const json& list, const std::string& file) {
+  if (!list.is_array())
+    refuse(file, fmt::format("its merges are {}, no list of them: it is cut off or of another "
+                             "kind; name the tokenizer.json that was published with the model",
+                             list.dump().substr(0, 200)));
   std::vector<VocabularyFiles::Merge> merges;
   for (const json& merge : list) {
     std::string place = fmt::format("{}, merge {}", file, merges.size());
@@ -128,6 +132,7 @@ void checkKind(const json& all, const std::string& file) {
 VocabularyFiles readVocabularyAndMerges(const std::string& vocabulary, const std::string& merges) {
   VocabularyFiles files;
   files.name = vocabulary;
+  files.mergesName = merges;
   files.ids = idsOf(parseFile(vocabulary), vocabulary);
   files.merges = readMerges(merges);
   return files;
@@ -137,7 +142,7 @@ VocabularyFiles readTokenizerFile(const std::string& file) {
   const json all = parseFile(file);
   checkKind(all, file);
   VocabularyFiles files;
-  files.name = file;
+  files.name = files.mergesName = file;
   files.ids = idsOf(fieldOf(all["model"], "vocab"), file);
   files.merges = mergesOf(fieldOf(all["model"], "merges"), file);
   for (const json& entry : fieldOf(all, "added_tokens"))

@@ -21,6 +21,7 @@ struct AddedToken {
 
 struct VocabularyFiles {
   std::string name;                              // the file with the ids, for errors
+  std::string mergesName;                        // that with the merges, which may be the same
   std::unordered_map<std::string, int32_t> ids;  // of tokens, in letters for bytes
   struct Merge {
     std::string left, right;

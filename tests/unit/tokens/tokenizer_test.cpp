@@ -185,8 +185,25 @@ TEST_F(TokenizerFile, IsOfAKnownKind) {
   other = tokenizerJson();
   other["model"]["merges"] = {1};
   EXPECT_EQ(refusal(other), folder_ / "t.json, merge 0: 1 is no pair of tokens");
+  other["model"].erase("merges");
+  EXPECT_EQ(refusal(other),
+            "its merges are null, no list of them: it is cut off or of another kind; name the "
+            "tokenizer.json that was published with the model");
   EXPECT_EQ(refusal({1, 2}),
             "its model is null, and the byte-level \"BPE\" of GPT-2 and NeoX is known");
+}
+
+TEST_F(TokenizerFile, HasNoMergesWhereAllTokensAreBytesAndMarks) {
+  nlohmann::json bytes = tokenizerJson();
+  bytes["model"]["merges"] = nlohmann::json::array();
+  EXPECT_EQ(refusal(bytes),
+            "it has no merges, and the token \"ab\" of " + folder_ / "t.json" +
+                " needs one: it is empty or cut off; name the file that was published with that "
+                "vocabulary");
+  bytes["added_tokens"][1]["content"] = "ab";
+  EXPECT_EQ(refusal(bytes), "accepted") << "no merge makes what is added";
+  bytes["model"]["vocab"] = vocabularyOf({});
+  EXPECT_EQ(refusal(bytes), "accepted");
 }
 
 class TwoFiles : public testing::Test {
@@ -241,6 +258,16 @@ TEST_F(TwoFiles, SayWhereTheMergesAreWrong) {
                 " does not have: they are not of each other");
   EXPECT_EQ(refusalOfMerges("a b\na b\n"),
             mergesFile_ + ", line 2: \"a b\" is there a second time");
+}
+
+TEST_F(TwoFiles, HaveNoMergesWhereAllTokensAreBytesAndMarks) {
+  for (const char* none : {"", "#version: 0.2\n"}) {
+    EXPECT_EQ(refusalOfMerges(none),
+              mergesFile_ + ": it has no merges, and the token \"ab\" of " + vocabulary_ +
+                  " needs one: it is empty or cut off; name the file that was published with that "
+                  "vocabulary");
+    EXPECT_EQ(refusal(vocabularyOf({}).dump(), none), "accepted");
+  }
 }
 
 TEST_F(TwoFiles, AreOfEachOther) {
