@@ -6,15 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/hosts.h"
 #include "base/status.h"
 #include "comm/transport_selection.h"
 #include "transports/transport.h"
 
 namespace weft::comm {
-
-// By rank: the number of its host, counted in the order in which hosts appear.
-std::vector<std::uint32_t> hostsOf(const std::vector<PeerName>& names);
-bool isOneHost(const std::vector<std::uint32_t>& hosts);
 
 // Makes what WEFT_TRANSPORT asks for: one transport for all, or one inside each host and another
 // between them. A choice of its own falls back from verbs to ofi between hosts, and says at WARN

@@ -3,7 +3,7 @@
 #include "comm/open_transport.h"
 
 #include <algorithm>
-#include <map>
+#include <string>
 
 #include "transports/local/local.h"
 #include "transports/shm/shm.h"
@@ -25,19 +25,6 @@ bool isOneProcess(const std::vector<PeerName>& names) {
 }
 
 }  // namespace
-
-std::vector<std::uint32_t> hostsOf(const std::vector<PeerName>& names) {
-  std::map<std::string, std::uint32_t> numbers;
-  std::vector<std::uint32_t> hosts;
-  for (const PeerName& name : names)
-    hosts.push_back(
-        numbers.emplace(name.hostId, static_cast<std::uint32_t>(numbers.size())).first->second);
-  return hosts;
-}
-
-bool isOneHost(const std::vector<std::uint32_t>& hosts) {
-  return std::ranges::all_of(hosts, [](std::uint32_t host) { return host == 0; });
-}
 
 Status openTransport(const transport::TransportSetup& setup, TransportSelection* selection,
                      std::unique_ptr<transport::Transport>* out) {
