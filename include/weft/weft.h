@@ -271,13 +271,14 @@ typedef struct {
   const char* fix;         /* what to do */
   const int* missingRanks; /* missingCount of them */
   int missingCount;
+  const char* variable; /* of the environment, whose value is refused (weftInvalidArgument) */
 } weftErrorInfo_t;
 
 #define WEFT_ERROR_INFO_MAGIC 0x65727269u
 #define WEFT_ERROR_INFO_INITIALIZER                                                               \
   {                                                                                               \
     sizeof(weftErrorInfo_t), WEFT_ERROR_INFO_MAGIC, WEFT_VERSION_CODE, weftSuccess, -1, 0, 0, "", \
-        "", "", "", "", NULL, 0                                                                   \
+        "", "", "", "", NULL, 0, ""                                                               \
   }
 
 /* The last error as data: of the one whose line weftGetLastError(comm) returns. Changes nothing of

@@ -26,6 +26,7 @@ struct ErrorInfo {
   int port = 0;
   std::string host{}, device{}, call{}, message{}, fix{};
   std::vector<int> missingRanks{};
+  std::string variable{};
 };
 
 // Of the error whose line weftGetLastError(comm) returns.
@@ -34,7 +35,8 @@ inline ErrorInfo lastErrorInfo(weftComm_t comm = nullptr) {
   static_cast<void>(weftGetLastErrorInfo(comm, &c));
   return {c.rank,    c.pid,    c.port,
           c.host,    c.device, c.call,
-          c.message, c.fix,    {c.missingRanks, c.missingRanks + c.missingCount}};
+          c.message, c.fix,    {c.missingRanks, c.missingRanks + c.missingCount},
+          c.variable};
 }
 
 // A failed call: the result code, as what() the line that says who, what, where and the fix, and

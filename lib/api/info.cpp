@@ -111,6 +111,7 @@ weftErrorInfo_t infoOf(const Status& error) {
   // Which may be read as either sign.
   info.missingRanks = reinterpret_cast<const int*>(data.missing.data());
   info.missingCount = static_cast<int>(data.missing.size());
+  info.variable = data.variable.c_str();
   return info;
 }
 

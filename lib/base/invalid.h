@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "base/status.h"
 #include "base/text.h"
 
@@ -10,6 +12,12 @@ namespace weft::inline base {
 template <class... Parts>
 Status invalid(const Parts&... why) {
   return Status::error(Code::InvalidArgument, text(why...));
+}
+
+// The same in the value of a variable of the environment.
+template <class... Parts>
+Status invalidVariable(std::string_view variable, const Parts&... why) {
+  return ofVariable(variable, invalid(why...));
 }
 
 }  // namespace weft::inline base

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/environment.h"
+#include "base/invalid.h"
 #include "base/max_ranks.h"
 #include "base/text.h"
 
@@ -160,9 +161,9 @@ std::string replaced(std::string_view from, char what, std::string_view by) {
   return to;
 }
 
-Status invalid(const KnobInfo& info, std::string_view value, std::string_view expected) {
-  return Status::error(Code::InvalidArgument, info.name, "=", value, " is not ", expected,
-                       ". fix: correct or unset ", info.name);
+Status refused(const KnobInfo& info, std::string_view value, std::string_view expected) {
+  return invalidVariable(info.name, info.name, "=", value, " is not ", expected,
+                         ". fix: correct or unset ", info.name);
 }
 
 std::string rangeOf(const KnobInfo& info) {
@@ -232,7 +233,7 @@ Status readInteger(Knob knob, std::int64_t* value) {
     *value = kKnobAuto;
     return {};
   }
-  return parseValue(info, written, value) ? Status() : invalid(info, written, rangeOf(info));
+  return parseValue(info, written, value) ? Status() : refused(info, written, rangeOf(info));
 }
 
 Status readFlag(Knob knob, bool* value) {
@@ -243,7 +244,7 @@ Status readFlag(Knob knob, bool* value) {
   const auto same = [&](const char* word) { return equalIgnoringCase(word, written); };
   *value = std::ranges::any_of(yes, same);
   if (*value || std::ranges::any_of(no, same)) return {};
-  return invalid(info, written, "0 or 1");
+  return refused(info, written, "0 or 1");
 }
 
 Status readText(Knob knob, std::string* value) {
@@ -258,7 +259,7 @@ Status readText(Knob knob, std::string* value) {
     }
     left.remove_prefix(std::min(left.size(), choice.size() + 1));
   }
-  return invalid(info, *value, text("one of ", replaced(info.choices, '|', ", ")));
+  return refused(info, *value, text("one of ", replaced(info.choices, '|', ", ")));
 }
 
 std::vector<std::string> unknownKnobs() {

@@ -76,7 +76,21 @@ bool parseRanges(std::string_view ranges, std::vector<std::uint32_t>* out) {
   return true;
 }
 
-enum Field { kCode, kRank, kPid, kPort, kMissing, kHost, kDevice, kCall, kWhat, kFixed, kFields };
+enum Field {
+  kCode,
+  kRank,
+  kPid,
+  kPort,
+  kMissing,
+  kHost,
+  kDevice,
+  kCall,
+  kWhat,
+  kFixed,
+  kVariable,
+  kFields
+};
+constexpr std::size_t kLeastFields = kVariable;
 using Fields = std::array<std::string, kFields>;
 
 // As unpack() takes a number; what a peer has said of itself may be any.
@@ -94,7 +108,8 @@ Fields fieldsOf(const ErrorData& data) {
           data.device,
           data.call,
           data.what,
-          data.fix};
+          data.fix,
+          data.variable};
 }
 
 // Shortens what is longest, by half at most, until all fit.
@@ -125,6 +140,7 @@ bool dataOf(const Fields& fields, ErrorData* data) {
   data->call = fields[kCall];
   data->what = fields[kWhat];
   data->fix = fields[kFixed];
+  data->variable = fields[kVariable];
   return true;
 }
 
@@ -159,6 +175,13 @@ Status within(const std::string& place, const PeerName& who, const Status& statu
   return Status::error(std::move(data));
 }
 
+Status ofVariable(std::string_view variable, const Status& refused) {
+  ErrorData data = refused.data();
+  if (data.code != Code::InvalidArgument || !data.variable.empty()) return refused;
+  data.variable = variable;
+  return Status::error(std::move(data));
+}
+
 std::string pack(const Status& error, std::size_t limit) {
   Fields fields = fieldsOf(error.data());
   for (std::string& field : fields) field = printable(std::move(field));
@@ -175,7 +198,7 @@ bool unpack(std::string_view bytes, Status* error) {
   Fields fields;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::size_t end = bytes.find(kBetween);
-    if (end == bytes.npos && i + 1 < fields.size()) return false;
+    if (end == bytes.npos && i + 1 < kLeastFields) return false;
     fields[i] = printable(std::string(bytes.substr(0, end)));
     bytes.remove_prefix(std::min(bytes.size(), fields[i].size() + 1));
   }

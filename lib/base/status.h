@@ -47,6 +47,7 @@ struct ErrorData {
   // What is wrong. {who}, {call}, {missing} ("ranks 0-2,4") and {ranges} ("0-2,4") stand for those.
   std::string what = {};
   std::string fix = {};
+  std::string variable = {};  // of the environment, whose value is refused
 };
 
 // The result of anything that can fail: success costs one null pointer and never allocates, so it
@@ -88,10 +89,14 @@ class [[nodiscard]] Status {
 // culprit stays; `who` is the culprit if there was none.
 Status within(const std::string& place, const PeerName& who, const Status& status);
 
+// `refused` by the value of a variable of the environment, if it is refused and names no other.
+Status ofVariable(std::string_view variable, const Status& refused);
+
 // An error on its way to other ranks: at most `limit` bytes, for which what is longest is cut.
 std::string pack(const Status& error, std::size_t limit);
 // What comes from elsewhere may be anything. False: it is no error that pack() has made, and
-// *error says that. Fields that a later version has added are passed over.
+// *error says that. Fields that a later version has added are passed over, and those that an earlier one
+// had not are empty.
 bool unpack(std::string_view bytes, Status* error);
 
 // Text that will be shown: control characters could forge log lines.

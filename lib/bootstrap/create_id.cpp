@@ -25,10 +25,12 @@ Status idFromCommIdKnob(UniqueId* id) {
   WEFT_TRY(readInteger(Knob::InitTimeoutMs, &patienceMs));
   WEFT_TRY(readSecret(&secret));
   if (secret.empty() && policy != "off")
-    return invalid(
+    return invalidVariable(
+        "WEFT_COMM_ID",
         "WEFT_COMM_ID needs a shared secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE on all "
         "ranks, or WEFT_AUTH=off to let anybody join");
-  return uniqueIdFromAddress(address, secret, Deadline::in(patienceMs), id);
+  return ofVariable("WEFT_COMM_ID",
+                    uniqueIdFromAddress(address, secret, Deadline::in(patienceMs), id));
 }
 
 }  // namespace

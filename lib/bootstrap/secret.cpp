@@ -18,7 +18,7 @@ namespace weft::bootstrap {
 namespace {
 
 Status badFile(const std::string& path, std::string_view why) {
-  return invalid("WEFT_SECRET_FILE=", path, ": ", why);
+  return invalidVariable("WEFT_SECRET_FILE", "WEFT_SECRET_FILE=", path, ": ", why);
 }
 
 Status checkFile(const std::string& path, int fd) {
@@ -61,7 +61,8 @@ Status secretForJob(std::string_view jobId, std::string* secret, bool* worthAWar
   std::string policy;
   WEFT_TRY(readText(Knob::Auth, &policy));
   if (policy == "require")
-    return invalid(
+    return invalidVariable(
+        "WEFT_AUTH",
         "WEFT_AUTH=require, but there is no secret. fix: set WEFT_SECRET or WEFT_SECRET_FILE "
         "to the same value on all ranks");
   *worthAWarning = policy == "auto";

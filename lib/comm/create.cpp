@@ -127,7 +127,7 @@ Status offerOf(const transport::Transport& transport, Core::Basis* mine, Offer* 
             topology::numaNodeOf(cores),
             {}};
   if (mine->rank != 0) return {};
-  WEFT_TRY(tune::thisMachine(&offer->known));
+  WEFT_TRY(ofVariable("WEFT_TUNE_FILE", tune::thisMachine(&offer->known)));
   if (!tune::isSane(tune::estimated(offer->known.calibration.machine())))
     return Status::error(Code::OutOfMemory,
                          "no memory to calibrate this machine; fix: raise the limit of memory "

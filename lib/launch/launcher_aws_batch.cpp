@@ -25,14 +25,16 @@ Status identifyByBatch(Identity* identity) {
   return {};
 }
 
+constexpr const char* kMainAddress = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS";
+
 // The child nodes are told the main node's address; the main node itself is not.
 Status mainNodeAddress(const Identity& identity, std::string* host) {
-  *host = environment("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS");
+  *host = environment(kMainAddress);
   if (!host->empty()) return {};
   if (identity.rank != 0)
-    return invalid(
-        "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not set on a child node. fix: run this "
-        "as a multi-node parallel job, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
+    return invalidVariable(kMainAddress, kMainAddress,
+                           " is not set on a child node. fix: run this as a multi-node parallel "
+                           "job, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
   std::vector<net::Interface> interfaces;
   std::vector<net::Address> addresses;
   WEFT_TRY(net::listInterfaces(&interfaces));
@@ -46,7 +48,8 @@ Status meetByBatch(const Identity& identity, Deadline deadline, bootstrap::Uniqu
   std::string host;
   WEFT_TRY(mainNodeAddress(identity, &host));
   const std::string job = text("aws batch ", bootstrap::jobName(bootstrap::JobKind::AwsBatch));
-  return idForJob(identity, text(host, ':', portForJob(job)), job, deadline, id);
+  const std::string root = text(host, ':', portForJob(job));
+  return ofVariable(kMainAddress, idForJob(identity, root, job, deadline, id));
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ class PmiSession {
     WEFT_TRY(environmentNumber("PMI_FD", 0, 1 << 20, &fd));
     struct stat info {};
     if (fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode))
-      return invalid("PMI_FD=", fd,
-                     " is not an open socket. fix: start the ranks directly with mpiexec, "
-                     "or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
+      return invalidVariable("PMI_FD", "PMI_FD=", fd,
+                             " is not an open socket. fix: start the ranks directly with mpiexec, "
+                             "or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
     auto client = std::make_unique<PmiClient>(fd);
     WEFT_TRY(client->initialize(deadline));
     client_ = std::move(client);

@@ -21,10 +21,12 @@ Status identifyBySlurm(Identity* identity) {
 // Rank 0 runs on the step's first node with every distribution of Slurm's but "arbitrary".
 Status meetBySlurm(const Identity& identity, Deadline deadline, bootstrap::UniqueId* id) {
   std::vector<std::string> hosts;
-  WEFT_TRY(expandHostlist(environment("SLURM_STEP_NODELIST"), &hosts));
+  constexpr const char* kNodes = "SLURM_STEP_NODELIST";
+  WEFT_TRY(ofVariable(kNodes, expandHostlist(environment(kNodes), &hosts)));
   const std::string job = text("slurm ", bootstrap::jobName(bootstrap::JobKind::Slurm), ' ',
                                environment("SLURM_STEP_ID"));
-  return idForJob(identity, text(hosts.front(), ':', portForJob(job)), job, deadline, id);
+  const std::string root = text(hosts.front(), ':', portForJob(job));
+  return ofVariable(kNodes, idForJob(identity, root, job, deadline, id));
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ void warnOfStrangers(const Identity& identity, const bootstrap::UniqueId& id) {
 Status environmentNumber(const char* name, int min, int max, int* value) {
   const std::string written = environment(name);
   if (parseNumber(written, value) && *value >= min && *value <= max) return {};
-  return invalid(name, "=", written, " is not a number from ", min, " to ", max,
-                 ". fix: check the launcher, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
+  return invalidVariable(name, name, "=", written, " is not a number from ", min, " to ", max,
+                         ". fix: check the launcher, or set WEFT_RANK, WEFT_SIZE and WEFT_ROOT");
 }
 
 Status optionalNumber(const char* name, int min, int max, int* value) {

@@ -25,7 +25,8 @@ Status meetByTorchrun(const Identity& identity, Deadline deadline, bootstrap::Un
   const std::string bracketed = host.find(':') == std::string::npos ? host : text('[', host, ']');
   const std::string job =
       text("torchrun ", port, ' ', bootstrap::jobName(bootstrap::JobKind::Torchrun));
-  return idForJob(identity, text(bracketed, ':', port + 1), job, deadline, id);
+  const std::string root = text(bracketed, ':', port + 1);
+  return ofVariable("MASTER_ADDR", idForJob(identity, root, job, deadline, id));
 }
 
 }  // namespace

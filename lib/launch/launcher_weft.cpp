@@ -18,10 +18,12 @@ Status meetByKnobs(const Identity& identity, Deadline deadline, bootstrap::Uniqu
   std::string root;
   WEFT_TRY(readText(Knob::Root, &root));
   if (root.empty())
-    return invalid(
+    return invalidVariable(
+        "WEFT_ROOT",
         "WEFT_RANK and WEFT_SIZE are set, but WEFT_ROOT is not. fix: set WEFT_ROOT=host:port of "
         "rank 0 on all ranks");
-  return idForJob(identity, root, text("root ", root.substr(root.rfind(':') + 1)), deadline, id);
+  const std::string job = text("root ", root.substr(root.rfind(':') + 1));
+  return ofVariable("WEFT_ROOT", idForJob(identity, root, job, deadline, id));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/invalid.h"
 #include "base/text.h"
 
 namespace weft::net {
@@ -85,7 +86,8 @@ Status chooseAddresses(const std::vector<Interface>& interfaces, std::string_vie
     const std::string fix = interfaces.empty()
                                 ? "ip link set lo up, or start all ranks where a network is"
                                 : text("use one of: ", joined(interfaces, ", ", &Interface::name));
-    return Status::error(Code::InvalidArgument, what, ". fix: ", fix);
+    const Status none = invalid(what, ". fix: ", fix);
+    return wanted.empty() ? none : ofVariable("WEFT_SOCKET_IFNAME", none);
   }
   for (const Address& address : chosen->addresses) {
     const bool another = !out->empty() && out->front().v6 == address.v6;

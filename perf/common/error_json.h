@@ -17,6 +17,7 @@ Json errorJson(const ErrorInfo& error) {
   if (!error.call.empty()) json["call"] = error.call;
   if (!error.missingRanks.empty()) json["missing_ranks"] = error.missingRanks;
   if (!error.fix.empty()) json["fix"] = error.fix;
+  if (!error.variable.empty()) json["variable"] = error.variable;
   return json;
 }
 

@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perf/common/exit_code.h"
 
-#include <algorithm>
-
 namespace weft::tools {
-namespace {
-
-// "WEFT_ROOT is", "RANK=x", and of another rank: "rank 0: WEFT_LANES=x".
-bool beginsWithVariable(std::string_view text) {
-  if (text.starts_with("rank ")) text.remove_prefix(std::min(text.find(": "), text.size() - 2) + 2);
-  const std::string_view name =
-      text.substr(0, text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
-  if (name.empty() || name.size() == text.size()) return false;
-  return text[name.size()] == '=' || name.find('_') != std::string_view::npos;
-}
-
-}  // namespace
 
 int exitCodeOf(weftResult_t result) {
   switch (result) {
@@ -40,9 +26,8 @@ int exitCodeOf(weftResult_t result) {
   }
 }
 
-int exitCodeOf(weftResult_t result, std::string_view text) {
-  return result == weftInvalidArgument && beginsWithVariable(text) ? kExitConfiguration
-                                                                   : exitCodeOf(result);
+int exitCodeOf(const Error& error) {
+  return error.info().variable.empty() ? exitCodeOf(error.result()) : kExitConfiguration;
 }
 
 }  // namespace weft::tools

@@ -3,9 +3,7 @@
 // them; they are those of sysexits.h where it has one.
 #pragma once
 
-#include <weft/weft.h>
-
-#include <string_view>
+#include <weft/weft.hpp>
 
 namespace weft::tools {
 
@@ -25,7 +23,7 @@ constexpr int kExitKilled = 128 + 9;     // by SIGKILL, as where memory ran out:
 // What a failed call of weft means for the job.
 int exitCodeOf(weftResult_t result);
 
-// The same, by its text as well: a variable that is refused is no command line.
-int exitCodeOf(weftResult_t result, std::string_view text);
+// The same of one that has thrown: a variable that is refused is no command line.
+int exitCodeOf(const Error& error);
 
 }  // namespace weft::tools

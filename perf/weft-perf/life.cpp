@@ -49,7 +49,7 @@ bool attempt(Outcome& outcome, const std::unique_ptr<Reporter>& reporter,
     outcome.settle(work());
     return true;
   } catch (const Error& error) {
-    return fail(tools::exitCodeOf(error.result(), error.what()), error.what(), error.info());
+    return fail(tools::exitCodeOf(error), error.what(), error.info());
   } catch (const tools::CannotWrite& error) {
     outcome.settle(tools::kExitCannotWrite, error.what());
   } catch (const std::exception& error) {

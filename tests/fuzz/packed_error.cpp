@@ -11,7 +11,8 @@ namespace {
 
 bool isSame(const ErrorData& a, const ErrorData& b) {
   return a.code == b.code && a.who == b.who && a.device == b.device && a.port == b.port &&
-         a.call == b.call && a.missing == b.missing && a.what == b.what && a.fix == b.fix;
+         a.call == b.call && a.missing == b.missing && a.what == b.what && a.fix == b.fix &&
+         a.variable == b.variable;
 }
 
 void tryPacked(std::string_view packed) {

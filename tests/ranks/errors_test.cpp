@@ -41,6 +41,18 @@ TEST(ErrorInfo, IsThatOfTheThreadWithoutACommunicator) {
   EXPECT_EQ(info.missingCount, 0);
 }
 
+TEST(ErrorInfo, NamesTheVariableThatIsRefused) {
+  ::setenv("WEFT_LANES", "none", 1);
+  weftComm_t comm = nullptr;
+  const weftResult_t result = weftCommInitAll(&comm, 1, nullptr);
+  ::unsetenv("WEFT_LANES");
+  ASSERT_EQ(result, weftInvalidArgument);
+  EXPECT_STREQ(infoOf(nullptr).variable, "WEFT_LANES");
+  EXPECT_EQ(lastErrorInfo().variable, "WEFT_LANES");
+  ASSERT_EQ(weftCommCount(nullptr, nullptr), weftInvalidArgument);
+  EXPECT_STREQ(infoOf(nullptr).variable, "") << "of an argument";
+}
+
 TEST(ErrorInfo, NeedsItsInitializer) {
   EXPECT_EQ(weftGetLastErrorInfo(nullptr, nullptr), weftInvalidArgument);
   weftErrorInfo_t info{};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/invalid.h"
 #include "base/number.h"
 
 namespace weft::verbs {
@@ -15,8 +16,8 @@ constexpr Gid kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 constexpr Gid kLinkLocalPrefix = {0xfe, 0x80};
 
 Status bad(const std::string& rule) {
-  return Status::error(
-      Code::InvalidArgument, "WEFT_ROCE_GID is '", rule,
+  return invalidVariable(
+      "WEFT_ROCE_GID", "WEFT_ROCE_GID is '", rule,
       "'; fix: auto, ipv4, ipv6, link-local, or an address range such as 10.1.0.0/16");
 }
 

@@ -97,7 +97,7 @@ Status Maker::open() {
   WEFT_TRY(DeviceFilter::parse(devices, &filter));
   GidRule rule;
   WEFT_TRY(GidRule::parse(gid, &rule));
-  if (!file.empty()) WEFT_TRY(readCables(file, &cables_));
+  if (!file.empty()) WEFT_TRY(ofVariable("WEFT_MESH_FILE", readCables(file, &cables_)));
   Hash hash;
   for (const Cable& cable : cables_)
     for (const Cable::End& end : cable.end) hash.add(end.where).add(end.device).add(end.port);

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/invalid.h"
 #include "base/number.h"
 #include "transports/verbs/mesh.h"
 
@@ -39,20 +40,20 @@ Status parseCables(const std::string& lines, const std::string& file, std::vecto
     Cable cable;
     cable.line = number;
     if (!parseLine(line, &cable))
-      return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file, " line ", number, ": '",
-                           line, "' is no cable; fix: two ends such as rc0p1:1 rc1p0:1");
+      return invalid("WEFT_MESH_FILE ", file, " line ", number, ": '", line,
+                     "' is no cable; fix: two ends such as rc0p1:1 rc1p0:1");
     out->push_back(std::move(cable));
   }
   if (!out->empty()) return {};
-  return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file, " names no cable");
+  return invalid("WEFT_MESH_FILE ", file, " names no cable");
 }
 
 Status readCables(const std::string& file, std::vector<Cable>* out) {
   std::ifstream stream(file);
   std::ostringstream lines;
   if (!stream || !(lines << stream.rdbuf()))
-    return Status::error(Code::InvalidArgument, "WEFT_MESH_FILE ", file,
-                         " cannot be read, or is empty; fix: a readable file on every host");
+    return invalid("WEFT_MESH_FILE ", file,
+                   " cannot be read, or is empty; fix: a readable file on every host");
   return parseCables(lines.str(), file, out);
 }
 

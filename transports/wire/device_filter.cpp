@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/invalid.h"
 #include "base/number.h"
 
 namespace weft::wire {
@@ -21,8 +22,8 @@ Status DeviceFilter::parse(std::string_view knob, DeviceFilter* out) {
     const bool sound = colon == std::string_view::npos ||
                        (parseNumber(word.substr(colon + 1), &name.port) && name.port != 0);
     if (name.device.empty() || !sound)
-      return Status::error(
-          Code::InvalidArgument, "WEFT_NET_DEVICES is '", knob, "', where '", word,
+      return invalidVariable(
+          "WEFT_NET_DEVICES", "WEFT_NET_DEVICES is '", knob, "', where '", word,
           "' is no device; fix: names separated by commas, such as mlx5_0,mlx5_1:1");
     out->names_.push_back(std::move(name));
   }

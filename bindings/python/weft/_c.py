@@ -130,6 +130,7 @@ class ErrorInfo(Structure):
         ("fix", c_char_p),
         ("missingRanks", POINTER(c_int)),
         ("missingCount", c_int),
+        ("variable", c_char_p),
     ]
 
     def __init__(self) -> None:

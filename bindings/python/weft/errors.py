@@ -24,6 +24,7 @@ class ErrorInfo:
     message: str = ""  #: the line without its fix
     fix: str = ""  #: what to do
     missing_ranks: tuple[int, ...] = ()  #: who did not come
+    variable: str = ""  #: of the environment, whose value is refused
 
 
 class Error(RuntimeError):
@@ -114,7 +115,7 @@ def last_error(result: int, comm: int | None = None) -> Error:
         return Error.of(result, lib.weftGetErrorString(result).decode())
     found = _c.ErrorInfo()
     lib.weftGetLastErrorInfo(comm, ctypes.byref(found))
-    texts = ("host", "device", "call", "message", "fix")
+    texts = ("host", "device", "call", "message", "fix", "variable")
     return Error.of(
         result,
         line,

@@ -84,6 +84,7 @@ TEST(Knobs, BadNumbersAreNamed) {
     ASSERT_EQ(status.code(), Code::InvalidArgument) << written;
     EXPECT_NE(status.text().find(std::string("WEFT_ONE_SHOT_MAX=") + written), std::string::npos);
     EXPECT_NE(status.text().find("fix:"), std::string::npos);
+    EXPECT_EQ(status.data().variable, "WEFT_ONE_SHOT_MAX");
   }
 }
 

@@ -21,7 +21,8 @@ ErrorData full() {
           .call = "barrier() #3 on communicator c",
           .missing = {0, 1, 2, 4},
           .what = "{call}: {missing} ({ranges}) wait for {who}",
-          .fix = "look at it"};
+          .fix = "look at it",
+          .variable = "WEFT_LANES"};
 }
 
 void expectSame(const Status& a, const Status& b) {
@@ -33,6 +34,7 @@ void expectSame(const Status& a, const Status& b) {
   EXPECT_EQ(a.data().call, b.data().call);
   EXPECT_EQ(a.data().missing, b.data().missing);
   EXPECT_EQ(a.data().fix, b.data().fix);
+  EXPECT_EQ(a.data().variable, b.data().variable);
 }
 
 TEST(Sentence, IsPrintedFromTheData) {
@@ -84,6 +86,16 @@ TEST(Within, KeepsTheCulpritOrNamesOne) {
   EXPECT_EQ(named.text(), "x: y; fix: z");
 }
 
+TEST(OfVariable, NamesTheFirstOneThatIsToBlame) {
+  const Status refused = Status::error(Code::InvalidArgument, "it is odd; fix: make it even");
+  const Status named = ofVariable("WEFT_LANES", refused);
+  EXPECT_EQ(named.text(), refused.text());
+  EXPECT_EQ(named.data().variable, "WEFT_LANES");
+  EXPECT_EQ(within("rank 0: ", {}, ofVariable("WEFT_ROOT", named)).data().variable, "WEFT_LANES");
+  EXPECT_TRUE(ofVariable("WEFT_LANES", {}).ok());
+  EXPECT_EQ(ofVariable("WEFT_ROOT", Status::error(Code::Timeout, "late")).data().variable, "");
+}
+
 TEST(Packed, ComesBackAsItWas) {
   Status back;
   ASSERT_TRUE(unpack(pack(Status::error(full()), 1000), &back));
@@ -97,6 +109,15 @@ TEST(Packed, PassesOverFieldsOfALaterVersion) {
   Status back;
   ASSERT_TRUE(unpack(pack(Status::error(full()), 1000) + "\x1fmore\x1f", &back));
   expectSame(Status::error(full()), back);
+}
+
+TEST(Packed, HasNoFieldsThatAnEarlierVersionHadNot) {
+  std::string packed = pack(Status::error(full()), 1000);
+  packed.resize(packed.rfind('\x1f'));
+  Status back;
+  ASSERT_TRUE(unpack(packed, &back));
+  EXPECT_EQ(back.data().fix, "look at it");
+  EXPECT_EQ(back.data().variable, "");
 }
 
 TEST(Packed, FitsAndKeepsWhatIsShort) {

@@ -162,6 +162,7 @@ TEST(Launcher, NonsenseIsAnErrorThatNamesTheVariable) {
     const Status status = identify(&identity);
     EXPECT_EQ(status.code(), Code::InvalidArgument) << rank;
     expectHas(status.text(), std::string("WEFT_RANK=") + rank + " is not a number from 0 to 7");
+    EXPECT_EQ(status.data().variable, "WEFT_RANK");
   }
   const Environment environment({{"WEFT_RANK", "0"}});
   Identity identity;
@@ -308,8 +309,9 @@ TEST(Secret, RequireWithoutOneIsAnError) {
   const Environment environment({{"WEFT_AUTH", "require"}});
   std::string secret;
   bool warn = false;
-  expectHas(bootstrap::secretForJob("j", &secret, &warn).text(),
-            "WEFT_AUTH=require, but there is no secret");
+  const Status status = bootstrap::secretForJob("j", &secret, &warn);
+  expectHas(status.text(), "WEFT_AUTH=require, but there is no secret");
+  EXPECT_EQ(status.data().variable, "WEFT_AUTH");
   ScopedEnv set("WEFT_SECRET", "s3");
   ASSERT_TRUE(bootstrap::secretForJob("j", &secret, &warn).ok());
   EXPECT_EQ(secret, "s3");
@@ -343,7 +345,9 @@ TEST(Secret, FilesMustBeClosedToOthers) {
   std::filesystem::remove(path);
   expectHas(bootstrap::readSecret(&secret).text(), "No such file");
   ScopedEnv folder("WEFT_SECRET_FILE", "/tmp");
-  expectHas(bootstrap::readSecret(&secret).text(), "not a regular file");
+  const Status status = bootstrap::readSecret(&secret);
+  expectHas(status.text(), "not a regular file");
+  EXPECT_EQ(status.data().variable, "WEFT_SECRET_FILE");
 }
 
 // ---- ids as text, PMI's lines ----
@@ -456,14 +460,30 @@ TEST(Launcher, NoSecretIsWarnedOfWhereOthersMayComeBy) {
 TEST(Launcher, WithoutARootNobodyMeets) {
   const Environment environment({{"WEFT_RANK", "0"}, {"WEFT_SIZE", "2"}});
   bootstrap::UniqueId id;
-  expectHas(rendezvousId(identified(), &id, Deadline::in(5000)).text(), "WEFT_ROOT is not");
+  const Status status = rendezvousId(identified(), &id, Deadline::in(5000));
+  expectHas(status.text(), "WEFT_ROOT is not");
+  EXPECT_EQ(status.data().variable, "WEFT_ROOT");
+}
+
+TEST(Launcher, AnAddressThatIsNoneNamesItsVariable) {
+  const auto variableOf = [](const Environment&) {
+    bootstrap::UniqueId id;
+    return rendezvousId(identified(), &id, Deadline::in(5000)).data().variable;
+  };
+  EXPECT_EQ(variableOf(Environment({{"WEFT_RANK", "0"}, {"WEFT_SIZE", "2"}, {"WEFT_ROOT", "x"}})),
+            "WEFT_ROOT");
+  EXPECT_EQ(
+      variableOf(Environment(
+          {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "a["}})),
+      "SLURM_STEP_NODELIST");
 }
 
 TEST(Launcher, APmiThatIsNoSocketIsNamed) {
   const Environment environment({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"PMI_FD", "9999"}});
   bootstrap::UniqueId id;
-  expectHas(rendezvousId(identified(), &id, Deadline::in(5000)).text(),
-            "PMI_FD=9999 is not an open socket");
+  const Status status = rendezvousId(identified(), &id, Deadline::in(5000));
+  expectHas(status.text(), "PMI_FD=9999 is not an open socket");
+  EXPECT_EQ(status.data().variable, "PMI_FD");
 }
 
 // ---- under real launchers ----

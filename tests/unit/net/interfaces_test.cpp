@@ -57,7 +57,10 @@ TEST(Interfaces, AnUnknownOneIsAnErrorThatListsTheOthers) {
   EXPECT_EQ(status.code(), Code::InvalidArgument);
   test::expectHas(status.text(), "WEFT_SOCKET_IFNAME=eth names no interface");
   test::expectHas(status.text(), "lo, eth0, ib0");
-  EXPECT_EQ(chooseAddresses({}, "", "", &addresses).text(),
+  EXPECT_EQ(status.data().variable, "WEFT_SOCKET_IFNAME");
+  const Status none = chooseAddresses({}, "", "", &addresses);
+  EXPECT_EQ(none.data().variable, "") << "nobody has named one";
+  EXPECT_EQ(none.text(),
             "no network interface is up, not even loopback. fix: ip link set lo "
             "up, or start all "
             "ranks where a network is");

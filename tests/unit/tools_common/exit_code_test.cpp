@@ -18,18 +18,11 @@ TEST(ExitCode, TellsABatchSystemWhatToDo) {
 }
 
 TEST(ExitCode, OfAVariableThatIsRefusedIsTheMachines) {
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "WEFT_LANES=x is not a number"), 78);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "OMPI_COMM_WORLD_RANK=-1 is not a number"), 78);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "RANK=x is not a number"), 78);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "WEFT_ROCE_GID is 'x'; fix: auto"), 78);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "rank 0: WEFT_OFI_MODE=x is not one of"), 78);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "rank 0: root is 7"), 64);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "rank 0"), 64);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "root is 7"), 64);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "WEFT_LANES"), 64);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, "=WEFT"), 64);
-  EXPECT_EQ(exitCodeOf(weftInvalidArgument, ""), 64);
-  EXPECT_EQ(exitCodeOf(weftMismatch, "WEFT_LANES=2 on rank 0, 3 on rank 1"), 65);
+  EXPECT_EQ(exitCodeOf(Error(weftInvalidArgument, "WEFT_LANES=x is not a number",
+                             {.variable = "WEFT_LANES"})),
+            78);
+  EXPECT_EQ(exitCodeOf(Error(weftInvalidArgument, "WEFT_LANES is what I call this rank")), 64);
+  EXPECT_EQ(exitCodeOf(Error(weftMismatch, "WEFT_LANES=2 on rank 0, 3 on rank 1")), 65);
 }
 
 }  // namespace
