@@ -63,7 +63,7 @@ std::uint64_t PlanCache::kindOf(const Call& call) {
   return id << 32 | static_cast<std::uint32_t>(call.root);
 }
 
-std::size_t PlanCache::placeOf(std::uint64_t kind) {
+std::size_t PlanCache::indexOf(std::uint64_t kind) {
   return ((kind ^ kind >> 29) * 0x9e3779b97f4a7c15u >> 56) % kKinds;
 }
 
@@ -74,7 +74,7 @@ bool PlanCache::mayBeKind(const Call& call) const {
 PlanCache::Kind* PlanCache::knownKind(const Call& call) const {
   if (!mayBeKind(call)) return nullptr;
   const std::uint64_t id = kindOf(call);
-  Kind* const there = kinds_[placeOf(id)].get();
+  Kind* const there = kinds_[indexOf(id)].get();
   return there != nullptr && there->id == id ? there : nullptr;
 }
 
@@ -83,14 +83,14 @@ PlanCache::Kind* PlanCache::knownKind(const Call& call) const {
 PlanCache::Kind* PlanCache::newKind(const Call& call, Forms forms) {
   if (!mayBeKind(call)) return nullptr;
   const std::uint64_t id = kindOf(call);
-  std::unique_ptr<Kind>& place = kinds_[placeOf(id)];
-  if (place) return nullptr;
+  std::unique_ptr<Kind>& made = kinds_[indexOf(id)];
+  if (made) return nullptr;
   const std::lock_guard lock(judgingMutex_);
   const bool share = tuning_.ranks > tuning_.costs.cores;
   const auto cores = share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn;
   const Trial any(forms.any.size(), cores), shared(forms.shared.size(), cores, true);
-  place = std::make_unique<Kind>(Kind{id, std::move(forms), {any, shared}});
-  return place.get();
+  made = std::make_unique<Kind>(Kind{id, std::move(forms), {any, shared}});
+  return made.get();
 }
 
 const Form* PlanCache::Kind::form() const {
@@ -101,7 +101,7 @@ const Form* PlanCache::Kind::form() const {
 std::optional<Form> PlanCache::Kind::next() const {
   if (form() == nullptr) return {};
   Form next = *form();
-  if (place().isProbe) next.shared = forms.asked;
+  if (variant().isProbe) next.shared = forms.asked;
   return next;
 }
 
@@ -137,7 +137,7 @@ Status PlanCache::make(const Call& call, Kind* kind, std::unique_ptr<Entry>* out
   if (kind == nullptr) kind = newKind(call, std::move(decision.forms));
   if (kind != nullptr && kind->tries()) {
     (*out)->kind = kind;
-    (*out)->place = kind->place();
+    (*out)->variant = kind->variant();
   }
   if ((*out)->plan->otherwise) (*out)->asking = &askings_[mixed(call) % kAskings];
   return {};

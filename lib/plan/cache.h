@@ -40,7 +40,7 @@ class PlanCache {
     found.used = ++finds_;
     *plan = found.plan.get();
     asked_ = found.asking;
-    if (asked_ != nullptr && !found.place.isProbe && !asked_->isDue())
+    if (asked_ != nullptr && !found.variant.isProbe && !asked_->isDue())
       *plan = found.plan->otherwise.get();
     kind_ = found.kind;
     return {};
@@ -67,12 +67,12 @@ class PlanCache {
   const Tuning& tuning() const { return tuning_; }
 
  private:
-  // One of a kind's forms.
-  struct Place {
+  // What a call of a kind runs: one of its forms, or the probe of it.
+  struct Variant {
     bool isShared = false;  // of those for shared buffers
     std::uint8_t form = 0;
     bool isProbe = false;  // asks, as the form itself does not
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Variant&, const Variant&) = default;
   };
   // Calls that are alike but for a part of their size, and what they try.
   struct Kind {
@@ -84,7 +84,7 @@ class PlanCache {
     Trial& trial() { return trials[areShared]; }
     const Trial& trial() const { return trials[areShared]; }
     bool tries() const { return !(forms.any.empty() && forms.shared.empty()); }
-    Place place() const { return {areShared, trial().form(), trial().isProbe() && mayProbe()}; }
+    Variant variant() const { return {areShared, trial().form(), trial().isProbe() && mayProbe()}; }
     bool mayProbe() const { return forms.asked.algorithm != nullptr && form() && !form()->asks(); }
     const Form* form() const;          // null: nothing is tried of such buffers
     std::optional<Form> next() const;  // that, or the probe of it
@@ -92,7 +92,7 @@ class PlanCache {
   struct Entry {
     // Of this call, in the form that it runs in now?
     bool isOf(const Call& other) const {
-      return same(call, other) && (kind == nullptr || kind->place() == place);
+      return same(call, other) && (kind == nullptr || kind->variant() == variant);
     }
 
     Call call;  // its spans and algorithm point into the members below
@@ -101,7 +101,7 @@ class PlanCache {
     std::unique_ptr<const Plan> plan;
     Asking* asking = nullptr;  // of a plan that has an `otherwise`
     Kind* kind = nullptr;      // null: only one form is considered
-    Place place;               // of the kind's
+    Variant variant;           // of the kind, that `plan` is of
     std::uint64_t used = 0;    // by which find() last
 
     std::size_t bytes() const;
@@ -124,7 +124,7 @@ class PlanCache {
   }
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
   static std::uint64_t kindOf(const Call& call);
-  static std::size_t placeOf(std::uint64_t kind);
+  static std::size_t indexOf(std::uint64_t kind);
   bool mayBeKind(const Call& call) const;
   Kind* knownKind(const Call& call) const;
   Kind* newKind(const Call& call, Forms forms);
@@ -142,7 +142,7 @@ class PlanCache {
   // and not on others. Kinds of calls that share one ask together.
   std::array<Asking, kAskings> askings_;
   Asking* asked_ = nullptr;  // of what was found last
-  // By kind, likewise. The first of those that would have the same place has it.
+  // By kind, likewise. The first of those that would have the same index has it.
   std::array<std::unique_ptr<Kind>, kKinds> kinds_;
   Kind* kind_ = nullptr;             // of what was found last
   mutable std::mutex judgingMutex_;  // kinds_ and what they have found out, for findings()

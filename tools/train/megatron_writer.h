@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "tools/train/output_file.h"
 
 namespace weft::train {
 
@@ -17,14 +17,10 @@ class MegatronWriter {
   // Tokens are below `vocabulary`: they take two bytes below 65,500, and four above. Throws Failure if
   // PREFIX.bin cannot be written.
   MegatronWriter(const std::string& prefix, int64_t vocabulary);
-  // What was begun and not finished is removed.
-  ~MegatronWriter();
-  MegatronWriter(const MegatronWriter&) = delete;
-  MegatronWriter& operator=(const MegatronWriter&) = delete;
-
   void append(std::span<const int32_t> tokens);
   void endDocument();
-  // Both files are there under their names, and whole. Until then those of before are.
+  // Both files are there under their names, and whole. Until then those of before are, and what was begun
+  // is removed if this is not called.
   void finish();
 
   uint64_t tokens() const { return tokens_; }
@@ -33,18 +29,10 @@ class MegatronWriter {
   size_t tokenBytes() const { return tokenBytes_; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
+  void writeIndex(OutputFile& file) const;
 
-  static File create(const std::string& file);
-  static void close(File file, const std::string& name);
-  static void write(std::FILE* file, const void* bytes, size_t count, const std::string& name);
-  void writeIndex() const;
-
-  std::string tokensFile_, indexFile_;
-  File file_;
+  const std::string indexName_;
+  OutputFile file_;  // of tokens
   size_t tokenBytes_;
   std::vector<int32_t> lengths_;
   std::vector<int64_t> documents_{0};

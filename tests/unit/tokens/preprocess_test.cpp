@@ -200,7 +200,7 @@ TEST_F(PreprocessCommand, RefusesWhatCannotBe) {
          "--eod");
   expect(65, texts + "--tokenizer-file none", "cannot read none: No such file or directory");
   expect(73, "--input merges.txt --output-prefix none/out " + std::string(kVocabulary),
-         "cannot write none/out_text_document.bin.part: No such file or directory");
+         "cannot write none/out_text_document.bin: No such file or directory");
 }
 
 }  // namespace

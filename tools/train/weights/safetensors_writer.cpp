@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "tools/train/weights/output_file.h"
+#include "tools/train/output_file.h"
 #include "tools/train/weights/weights_writer.h"
 
 namespace weft::train {

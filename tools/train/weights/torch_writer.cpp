@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "tools/train/failure.h"
-#include "tools/train/weights/output_file.h"
+#include "tools/train/output_file.h"
 #include "tools/train/weights/stored_tensor.h"
 #include "tools/train/weights/weights_writer.h"
 

@@ -22,6 +22,9 @@ class OutputFile {
 
   void write(const void* bytes, size_t count);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  // All that was written is on disk, under another name yet.
+  void sync();
+  // So it is, and has its name.
   void finish();
 
   uint64_t bytes() const { return bytes_; }

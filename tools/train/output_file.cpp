@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/train/weights/output_file.h"
+#include "tools/train/output_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,10 +25,13 @@ void OutputFile::write(const void* bytes, size_t count) {
   bytes_ += count;
 }
 
+void OutputFile::sync() {
+  if (std::fflush(file_.get()) != 0 || ::fsync(::fileno(file_.get())) != 0) cannotWrite();
+}
+
 void OutputFile::finish() {
-  const bool kept = std::fflush(file_.get()) == 0 && ::fsync(::fileno(file_.get())) == 0 &&
-                    std::rename(aside_.c_str(), name_.c_str()) == 0;
-  if (!kept) cannotWrite();
+  sync();
+  if (std::rename(aside_.c_str(), name_.c_str()) != 0) cannotWrite();
   file_.reset();
 }
 
