@@ -4,17 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <numeric>
 #include <utility>
 
 #include "tools/train/agreement.h"
 #include "tools/train/fingerprint.h"
 #include "tools/train/learning_rate.h"
-#include "tools/train/weights/initial_weights.h"
 
 namespace weft::train {
 namespace {
@@ -46,14 +42,6 @@ class TurnTimer {
   const double waited_ = model_.waited();
   const Stopwatch taken_;
 };
-
-bool hasMasters(const Options& options) {
-  return options.params == Params::kBfloat16 || options.params == Params::kFloat16;
-}
-
-size_t elementBytes(const Options& options) {
-  return options.params == Params::kFloat32 ? sizeof(float) : sizeof(uint16_t);
-}
 
 }  // namespace
 
@@ -98,43 +86,6 @@ Trainer::Trainer(const Options& options, ParallelGroups& groups, const TrainingD
 std::optional<OffloadFile::Figures> Trainer::offloaded() const {
   if (!offload_) return {};
   return offload_->figures();
-}
-
-// In fp32, one parameter after the other: this rank's part of those of a file, or of drawn ones.
-void Trainer::visitInitialWeights(const std::function<void(size_t, const float*)>& take) const {
-  const auto takePart = [&](size_t i, const float* whole) {
-    const Parameter& of = whole_.list[own_.inWhole[i]];
-    take(i, partOf(of, groups_.part().tensor, whole).data());
-  };
-  if (options_.initFrom.empty()) return model_.draw(options_.seed, takePart);
-  const InitialWeights stored(options_.initFrom, options_.shape);
-  const auto isStored = [&](size_t i) { return stored.has(own_.inWhole[i]); };
-  std::map<size_t, std::vector<float>> drawn;  // a new head
-  model_.draw(options_.seed, [&](size_t i, const float* whole) {
-    if (!isStored(i)) drawn[i].assign(whole, whole + whole_.list[own_.inWhole[i]].size());
-  });
-  for (size_t i = 0; i < own_.list.size(); ++i)
-    takePart(i, isStored(i) ? stored.of(own_.inWhole[i]).data() : drawn[i].data());
-}
-
-void Trainer::shareInitialWeights() {
-  if (groups_.data().rank() == 0)
-    visitInitialWeights([this](size_t i, const float* weights) { model_.set(i, weights); });
-  check(weftShardStart(shard_, 0));
-  weightsFingerprint("initial weights");
-  if (hasMasters(options_)) shareFp32Weights();
-}
-
-// What the optimizer steps begins with the draw itself, not with what its rounding has left.
-void Trainer::shareFp32Weights() {
-  std::vector<float> weights;
-  const auto share = [&](size_t parameter, const float* drawn) {
-    weights.resize(own_.list[parameter].size());
-    groups_.data().broadcast(drawn, weights.data(), weights.size());
-    check(weftShardSetWeights(shard_, parameter, weights.data()));
-  };
-  if (groups_.data().rank() == 0) return visitInitialWeights(share);
-  for (size_t i = 0; i < own_.list.size(); ++i) share(i, nullptr);
 }
 
 // Forward begins when the first layer's weights are there; sharded ones are gathered while the
@@ -215,22 +166,6 @@ std::string Trainer::whereNotFinite(const weftStepStats_t& stats) const {
   return who;
 }
 
-// Micro-batch m of the step is samples m * R .. (m + 1) * R of R = ranks * batch, and each rank has
-// its run of `batch` among them, so any split of the same global batch gives the same gradients.
-uint64_t Trainer::firstSample(int64_t micro) const {
-  const auto rank = static_cast<uint64_t>(groups_.data().rank());
-  return microBatch(static_cast<uint64_t>(micro), rank) * static_cast<uint64_t>(options_.batch);
-}
-
-// Which of the micro-batches of all ranks a rank's m-th is: in reproducible runs as shard.h asks.
-uint64_t Trainer::microBatch(uint64_t m, uint64_t rank) const {
-  const auto ranks = static_cast<uint64_t>(dataRanks()),
-             together = static_cast<uint64_t>(together_);
-  const uint64_t ofRank = static_cast<uint64_t>(options_.accumulate) / together;
-  const uint64_t run = options_.reproducible ? together << std::countr_zero(ofRank) : 1;
-  return (m / run * ranks + rank) * run + m % run;
-}
-
 weftStepArgs_t Trainer::stepArgs(bool boundary) const {
   weftStepArgs_t args = WEFT_STEP_ARGS_INITIALIZER;
   args.boundary = boundary;
@@ -244,19 +179,6 @@ weftStepArgs_t Trainer::stepArgs(bool boundary) const {
 }
 
 double Trainer::rate() const { return learningRate(rateScheduleOf(options_), ended_); }
-
-// Micro-batch i of this rank: of steps 0 to `steps` - 1, over and over.
-std::function<Batch(uint64_t)> Trainer::batchesOf(const BatchSource& source, uint64_t steps) const {
-  std::vector<uint64_t> first;
-  for (int64_t micro = 0; micro < options_.accumulate; ++micro) first.push_back(firstSample(micro));
-  return [&source, steps, first, count = static_cast<size_t>(options_.batch)](uint64_t i) {
-    const uint64_t step = i / first.size() % steps, start = first[i % first.size()];
-    Batch batch = source.batch(step, start, count);
-    batch.step = step;
-    batch.first = start;
-    return batch;
-  };
-}
 
 double Trainer::forward(const Turn& turn) {
   const TurnTimer timer(passMeter_, model_, turn);
@@ -322,68 +244,11 @@ double Trainer::meanLoss() const {
   return meanInOrder(shared_, mine_.size());
 }
 
-// In the order of the micro-batches, whoever had them: each rank's losses begin `stride` further on.
-// The last stage has them, and all of a tensor group the same.
-std::vector<const double*> Trainer::microsInOrder(const std::vector<double>& byRank, size_t stride,
-                                                  size_t ofMicro) const {
-  const auto micros = static_cast<size_t>(options_.accumulate);
-  std::vector<const double*> inOrder(static_cast<size_t>(dataRanks()) * micros);
-  for (size_t i = 0; i < inOrder.size(); ++i) {
-    const auto batch = static_cast<int64_t>(i / micros);
-    const auto rank = static_cast<size_t>(groups_.rankOf(groups_.part().count() - 1, batch));
-    inOrder[microBatch(i % micros, i / micros)] = &byRank[rank * stride + i % micros * ofMicro];
-  }
-  return inOrder;
-}
-
-double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride) const {
-  const std::vector<const double*> inOrder = microsInOrder(byRank, stride, 1);
-  double sum = 0;
-  for (const double* const each : inOrder) sum += *each;
-  return sum / static_cast<double>(inOrder.size());
-}
-
 Stop Trainer::agreedStop() const {
   double most = 0;
   for (size_t i = mine_.size() - 1; i < shared_.size(); i += mine_.size())
     most = std::max(most, shared_[i]);
   return static_cast<Stop>(static_cast<int>(most));
-}
-
-uint64_t Trainer::fingerprintOf(size_t parameter) const {
-  const auto* bytes = static_cast<const uint8_t*>(shard_.memoryOf(parameter).weights);
-  return fingerprint(std::span(bytes, own_.list[parameter].size() * elementBytes(options_)));
-}
-
-uint64_t Trainer::fingerprintOfOwn(bool copiesAlone) {
-  uint64_t all = 0;
-  for (size_t i = 0; i < own_.list.size(); ++i) {
-    if (copiesAlone && own_.list[i].split != Split{}) continue;
-    const uint64_t words[2] = {all, fingerprintOf(i)};
-    all = fingerprint(std::span<const uint64_t>(words));
-  }
-  return all;
-}
-
-uint64_t Trainer::weightsFingerprint(const std::string& which) {
-  shard_.acquireAll();
-  const uint64_t own = fingerprintOfOwn(false);
-  agree(all_, "copy of the " + which, own, Exit::kInternal, groups_.firstOfPart());
-  if (groups_.parts() == nullptr) return own;
-  agreeOnCopies(which);
-  std::vector<uint64_t> parts(static_cast<size_t>(groups_.part().count()));
-  groups_.parts()->allGather(&own, parts.data(), 1);
-  return fingerprint(std::span<const uint64_t>(parts));
-}
-
-// What is in several parts of the model, and was stepped in each.
-void Trainer::agreeOnCopies(const std::string& which) {
-  agree(all_, fmt::format("copy of the norms and biases among the {}", which),
-        fingerprintOfOwn(true), Exit::kInternal, groups_.firstOfStage());
-  if (whole_.firstLayer != FirstLayer::kIsFirstAndLast || groups_.part().stage.count == 1) return;
-  const uint64_t tied = tied_ ? fingerprintOf(0) : 0;
-  agree(all_, fmt::format("copy of the tied embedding among the {}", which), tied, Exit::kInternal,
-        groups_.firstOfPartOrEnd());
 }
 
 }  // namespace weft::train
