@@ -144,6 +144,11 @@ struct Block : nn::Module {
   Tensor inParallel(const Tensor& x, const Masks& masks) {
     return x + attended(norm1(x), masks) + expanded(norm2(x), masks);
   }
+  // With a norm after each sum.
+  Tensor normedSums(const Tensor& x, const Masks& masks) {
+    const Tensor y = norm1(x + attended(x, masks));
+    return norm2(y + expanded(y, masks));
+  }
   Tensor attended(const Tensor& x, const Masks& masks) {
     return masks.dropped(attention->forward(x, masks), 2);
   }
@@ -347,36 +352,55 @@ Tensor meanOfMeans(const Tensor& logits, const Tensor& targets) {
   return (losses.sum(0) / targets.ne(Batch::kNoTarget).sum(0)).mean();
 }
 
-struct Bert : SerialModel {
+// BERT up to its heads, of either order of norms.
+struct BertBody : SerialModel {
   nn::Embedding words, positions, segments;
   nn::LayerNorm norm;
   Blocks<SelfAttention> blocks;
-  nn::Linear pooler, nextSentence;
-  std::shared_ptr<MaskedWords> maskedWords;
-  std::shared_ptr<Bias> output;
+  nn::Linear pooler;
+  bool isPreNorm;
 
-  explicit Bert(const ModelShape& shape)
+  explicit BertBody(const ModelShape& shape)
       : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
         positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
         segments(register_module("segments", nn::Embedding(2, shape.hidden))),
         norm(register_module("norm", layerNorm(shape.hidden, 1e-12))),
         blocks(makeBlocks<SelfAttention>(*this, shape, 1e-12)),
         pooler(register_module("pooler", nn::Linear(shape.hidden, shape.hidden))),
+        isPreNorm(shape.preNorm) {}
+
+  // [length, samples, width]
+  Tensor encoded(const Batch& batch) {
+    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
+    const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
+    const Masks masks{{}, padding, drops};
+    Tensor x = masks.dropped(norm(words(turned(batch.tokens, batch)) + positions(places) +
+                                  segments(turned(batch.segments, batch))),
+                             0);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      x = isPreNorm ? blocks[i]->afterEachOther(x, masks.of(i))
+                    : blocks[i]->normedSums(x, masks.of(i));
+    return x;
+  }
+  // Of the first place, [samples, width].
+  Tensor pooled(const Tensor& x) { return torch::tanh(pooler(x[0])); }
+};
+
+struct Bert : BertBody {
+  nn::Linear nextSentence;
+  std::shared_ptr<MaskedWords> maskedWords;
+  std::shared_ptr<Bias> output;
+
+  explicit Bert(const ModelShape& shape)
+      : BertBody(shape),
         nextSentence(register_module("next_sentence", nn::Linear(shape.hidden, 2))),
         maskedWords(register_module("masked_words", std::make_shared<MaskedWords>(shape.hidden))),
         output(register_module("output", std::make_shared<Bias>(shape.vocabulary))) {}
 
   Tensor loss(const Batch& batch) override {
-    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
-    const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
-    Tensor x = norm(words(turned(batch.tokens, batch)) + positions(places) +
-                    segments(turned(batch.segments, batch)));
-    const Masks masks{{}, padding, drops};
-    x = masks.dropped(x, 0);
-    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->afterEachOther(x, masks.of(i));
-    const Tensor follows = nextSentence(torch::tanh(pooler(x[0])));
+    const Tensor x = encoded(batch);
     return maskedWordsLoss(x, turned(batch.targets, batch)) +
-           functional::cross_entropy(follows, torch::tensor(batch.labels));
+           functional::cross_entropy(nextSentence(pooled(x)), torch::tensor(batch.labels));
   }
 
   Tensor maskedWordsLoss(const Tensor& x, const Tensor& targets) {
@@ -412,50 +436,22 @@ struct Roberta : SerialModel {
                     segments(torch::zeros_like(isWord)));
     const Masks masks{{}, isWord.t().eq(0), drops};
     x = masks.dropped(x, 0);
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      x = blocks[i]->norm1(x + blocks[i]->attended(x, masks.of(i)));
-      x = blocks[i]->norm2(x + blocks[i]->expanded(x, masks.of(i)));
-    }
+    for (size_t i = 0; i < blocks.size(); ++i) x = blocks[i]->normedSums(x, masks.of(i));
     const Tensor logits =
         torch::matmul(maskedWords->forward(x), words->weight.t()) + output->values;
     return meanOfMeans(logits, turned(batch.targets, batch));
   }
 };
 
-// BERT's, of either order of norms, with a pooled head for classes of sentences.
-struct Classifier : SerialModel {
-  nn::Embedding words, positions, segments;
-  nn::LayerNorm norm;
-  Blocks<SelfAttention> blocks;
-  nn::Linear pooler, classifier;
-  bool isPreNorm;
+struct Classifier : BertBody {
+  nn::Linear classifier;
 
   explicit Classifier(const ModelShape& shape)
-      : words(register_module("words", nn::Embedding(shape.vocabulary, shape.hidden))),
-        positions(register_module("positions", nn::Embedding(shape.positions, shape.hidden))),
-        segments(register_module("segments", nn::Embedding(2, shape.hidden))),
-        norm(register_module("norm", layerNorm(shape.hidden, 1e-12))),
-        blocks(makeBlocks<SelfAttention>(*this, shape, 1e-12)),
-        pooler(register_module("pooler", nn::Linear(shape.hidden, shape.hidden))),
-        classifier(register_module("classifier", nn::Linear(shape.hidden, shape.classes))),
-        isPreNorm(shape.preNorm) {}
+      : BertBody(shape),
+        classifier(register_module("classifier", nn::Linear(shape.hidden, shape.classes))) {}
 
   Tensor loss(const Batch& batch) override {
-    const Tensor places = torch::arange(static_cast<int64_t>(batch.length)).unsqueeze(1);
-    const Tensor padding = places.t() >= torch::tensor(batch.used).unsqueeze(1);
-    Tensor x = norm(words(turned(batch.tokens, batch)) + positions(places) +
-                    segments(turned(batch.segments, batch)));
-    const Masks masks{{}, padding, drops};
-    x = masks.dropped(x, 0);
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      if (isPreNorm) {
-        x = blocks[i]->afterEachOther(x, masks.of(i));
-        continue;
-      }
-      x = blocks[i]->norm1(x + blocks[i]->attended(x, masks.of(i)));
-      x = blocks[i]->norm2(x + blocks[i]->expanded(x, masks.of(i)));
-    }
-    return functional::cross_entropy(classifier(torch::tanh(pooler(x[0]))),
+    return functional::cross_entropy(classifier(pooled(encoded(batch))),
                                      torch::tensor(batch.labels));
   }
 };
