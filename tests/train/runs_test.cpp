@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -442,6 +443,16 @@ TEST_F(Runs, UnderALauncherThereIsNoOther) {
   EXPECT_EQ(outcome.exitCode, 64);
   EXPECT_NE(outcome.output.find("starts ranks of its own, and a launcher"), std::string::npos)
       << outcome.output;
+}
+
+TEST_F(Runs, ARankThatDoesNotKnowTheSecretEndsWith77) {
+  const std::string job = fmt::format(
+      "WEFT_SIZE=2 WEFT_ROOT=127.0.0.1:{} WEFT_INIT_TIMEOUT_MS=60000", 10000 + ::getpid() % 10000);
+  const Outcome outcome = shell(fmt::format(
+      "{{ {0} WEFT_RANK=0 WEFT_SECRET=one {1} >/dev/null 2>&1 & first=$!; {0} WEFT_RANK=1 "
+      "WEFT_SECRET=other {1}; code=$?; kill $first; wait; exit $code; }}",
+      job, command("--steps 1 --batch 2")));
+  EXPECT_EQ(outcome.exitCode, 77) << outcome.output;
 }
 
 TEST_F(Runs, ALossThatIsNotFiniteNamesRankAndStep) {

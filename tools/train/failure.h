@@ -8,12 +8,13 @@
 namespace weft::train {
 
 enum class Exit : int {
-  kUsage = 64,          // the command line is wrong
-  kData = 65,           // the text, the numbers or the ranks' agreement on them are wrong
-  kInternal = 70,       // a bug in weft
-  kCannotWrite = 73,    // a result could not be written
-  kPeerLost = 75,       // a peer, the network or a host was lost: worth a retry
-  kConfiguration = 78,  // this machine or its settings are not fit
+  kUsage = 64,           // the command line is wrong
+  kData = 65,            // the text, the numbers or the ranks' agreement on them are wrong
+  kInternal = 70,        // a bug in weft
+  kCannotWrite = 73,     // a result could not be written
+  kPeerLost = 75,        // a peer, the network or a host was lost: worth a retry
+  kAuthentication = 77,  // a rank did not know the job's secret
+  kConfiguration = 78,   // this machine or its settings are not fit
 };
 
 class Failure : public std::runtime_error {

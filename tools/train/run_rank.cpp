@@ -25,6 +25,8 @@ Exit exitCodeOf(weftResult_t result) {
       return Exit::kData;
     case weftInternalError:
       return Exit::kInternal;
+    case weftAuthentication:
+      return Exit::kAuthentication;
     default:
       return Exit::kConfiguration;
   }
