@@ -165,7 +165,8 @@ typedef struct {
 
 /* Makes a sharded optimizer, collectively over `comm` and, after it, config.parts.
  * weftInvalidArgument on all ranks, naming rank and parameter, where models or configurations
- * differ. The communicators must outlive only this call. */
+ * differ. All arguments are read before it returns, and copied: communicators, names, shapes and the
+ * configuration need not outlive it; what config.custom is called with (user) must outlive the shard. */
 WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
                                       const weftParam_t* params, size_t nparams,
                                       const weftShardConfig_t* config);
@@ -198,6 +199,7 @@ typedef struct {
   int64_t steps;         /* done */
   uint64_t fingerprint;  /* of names, lengths and kinds of the parameters */
 } weftShardInfo_t;
+/* Fills in *info as far as info->size, which the caller sets, says. Local. */
 WEFT_API weftResult_t weftShardInfo(weftShard_t shard, weftShardInfo_t* info);
 
 /* Takes the weights that lie in the buffers, after those of rank `root` have gone to all; root -1:
@@ -282,6 +284,7 @@ WEFT_API weftResult_t weftStepWait(weftShard_t shard, weftStepStats_t* stats);
  * weftShardSaveWait and weftShardDestroy wait for it, the first two with its error. */
 WEFT_API weftResult_t weftShardSave(weftShard_t shard, const char* dir, const char* meta,
                                     int async);
+/* Waits for the save that is under way, if one is, and has its error. */
 WEFT_API weftResult_t weftShardSaveWait(weftShard_t shard);
 /* Takes the last checkpoint of `dir`, or `dir` itself if it is one, such as DIR/step-00000012.
  * Nothing is changed before all is read and checked: weftSystemError if it is damaged, and another
@@ -293,8 +296,8 @@ WEFT_API weftResult_t weftShardLoad(weftShard_t shard, const char* dir, char* me
 WEFT_API weftResult_t weftShardLoadWeights(weftShard_t shard, const char* dir, char* meta,
                                            size_t length);
 /* One .safetensors file of the whole model, which other tools open: every parameter under its name,
- * in its shape,
- * as the model computes with it or, with fullPrecision 1, its fp32 weights. */
+ * in its shape, as the model computes with it or, with fullPrecision 1, its fp32 weights. The ranks
+ * write it together; it takes the place of `file` when it is whole and on disk. */
 WEFT_API weftResult_t weftShardExport(weftShard_t shard, const char* file, int fullPrecision);
 /* Takes weights, state and steps of `from` over into `to`, of the same model, in memory: onto other
  * degrees, or more or fewer ranks. Called by all ranks of both: from is NULL on ranks that have

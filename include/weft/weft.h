@@ -223,7 +223,7 @@ typedef struct {
   size_t size;           /* sizeof(weftOpts_t) of the caller */
   unsigned int magic;    /* WEFT_OPTS_MAGIC */
   unsigned int version;  /* WEFT_VERSION_CODE of the caller */
-  int timeoutMs;         /* deadline of this operation */
+  int timeoutMs;         /* deadline of this operation; WEFT_UNDEF_INT: the communicator's */
   const char* algorithm; /* force a generator by name ("ring"); an unknown or unfit one is an error,
                             never a fallback; weft-perf --algo list prints the names */
   int reproducible;  /* 1: the sum is folded in rank order whatever size and algorithm, so that the
@@ -339,7 +339,8 @@ WEFT_API weftResult_t weftCommUserRank(weftComm_t comm, int* rank);
 /* Rank among, and number of, the ranks on this host. */
 WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* localCount);
 
-/* Bytes that the library itself holds for this rank of the communicator. */
+/* Bytes that the library itself holds for this rank of the communicator. Filled in as far as
+ * stats->size, which the caller sets, says. */
 typedef struct {
   size_t size;   /* sizeof(weftMemStats_t) of the caller */
   size_t shared; /* this rank's own window: what it has used of staging slots and flags */
@@ -387,11 +388,12 @@ WEFT_API weftResult_t weftCommTraceStart(weftComm_t comm, weftOpSpan_t* spans, s
 /* Ends what weftCommTraceStart began. All calls that were issued before are done then. *made: ops
  * that were run, of which the first `room` are in `spans`. */
 WEFT_API weftResult_t weftCommTraceStop(weftComm_t comm, size_t* made);
-/* The name of a kind of op, of weftOpSpan_t. */
+/* The name of a kind of op, of weftOpSpan_t; of another number "unknown op". Static. */
 WEFT_API const char* weftOpName(int kind);
 
 /* Names of the algorithms that weftOpts_t.algorithm accepts. Comma-separated, those for a
- * collective, or all. */
+ * collective by nccl-tests' name, "" if there is none of that name; of NULL those of each,
+ * "all_reduce=...;all_gather=...". Never NULL; valid until this thread's next call of it. */
 WEFT_API const char* weftAlgorithms(const char* collective);
 
 /* ---- Collectives -------------------------------------------------------------------------- */
@@ -497,6 +499,7 @@ WEFT_API weftResult_t weftGroupEnd(void);
  * have its own scalar. Valid for this communicator until destroyed. */
 WEFT_API weftResult_t weftRedOpCreatePreMulSum(weftRedOp_t* op, const void* scalar,
                                                weftDataType_t type, weftComm_t comm);
+/* Frees an operation of weftRedOpCreatePreMulSum. Calls that have been issued with it go on. */
 WEFT_API weftResult_t weftRedOpDestroy(weftRedOp_t op, weftComm_t comm);
 
 /* ---- Memory ------------------------------------------------------------------------------- */
@@ -578,7 +581,7 @@ WEFT_API weftResult_t weftStreamCallback(weftStream_t stream, void (*fn)(void*),
 
 /* Makes an event: a mark in the work of a stream. It has passed until it is recorded. */
 WEFT_API weftResult_t weftEventCreate(weftEvent_t* event);
-/* Frees an event. */
+/* Frees an event. Work that waits for it goes on as before. NULL is a no-op. */
 WEFT_API weftResult_t weftEventDestroy(weftEvent_t event);
 /* Puts the mark behind what is queued so far. The event passes when that is done; at once, if
  * stream is NULL. */
@@ -587,7 +590,8 @@ WEFT_API weftResult_t weftEventRecord(weftEvent_t event, weftStream_t stream);
 WEFT_API weftResult_t weftEventSynchronize(weftEvent_t event);
 /* Whether the event's most recent record has passed. weftSuccess or weftInProgress. */
 WEFT_API weftResult_t weftEventQuery(weftEvent_t event);
-/* Milliseconds between two completed records. */
+/* Milliseconds between the most recent records of two events. weftInvalidUsage if one has not passed,
+ * or was never recorded. */
 WEFT_API weftResult_t weftEventElapsedTime(float* ms, weftEvent_t start, weftEvent_t end);
 
 #ifdef __cplusplus
