@@ -2,7 +2,6 @@
 #include "comm/create.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -15,10 +14,11 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "comm/cables.h"
+#include "comm/hire_team.h"
 #include "comm/layout.h"
 #include "comm/open_transport.h"
+#include "comm/tuning_knobs.h"
 #include "control/control_link.h"
-#include "engine/thread_team.h"
 #include "formats/read.h"
 #include "plan/arrivals.h"
 #include "topology/cores.h"
@@ -30,77 +30,6 @@
 
 namespace weft::comm {
 namespace {
-
-// A knob that is "auto" or not set takes `fallback`.
-Status numberKnob(Knob knob, std::int64_t fallback, std::int64_t* value) {
-  WEFT_TRY(readInteger(knob, value));
-  if (*value == kKnobAuto) *value = fallback;
-  return {};
-}
-
-// A limit that is set only where the knob is.
-Status limitKnob(Knob knob, std::optional<std::uint64_t>* limit) {
-  std::int64_t value = 0;
-  WEFT_TRY(readInteger(knob, &value));
-  if (value != kKnobAuto) *limit = static_cast<std::uint64_t>(value);
-  return {};
-}
-
-// The file that WEFT_ALGO names, maybe with a protocol after it; empty: it names none.
-std::string scheduleFile() {
-  std::string name(environment(knobInfo(Knob::Algo).name));
-  name.resize(std::min(name.size(), name.find(':')));
-  return formats::isScheduleFile(name) ? name : "";
-}
-
-Status readAlgorithm(plan::Tuning* tuning) {
-  const std::string file = scheduleFile();
-  if (file.empty()) return {};
-  schedule::Schedule schedule;
-  WEFT_TRY(formats::readSchedule(file, &schedule));
-  tuning->imported = plan::importSchedule(file, std::move(schedule));
-  return {};
-}
-
-Status readTuning(const std::vector<std::uint32_t>& hosts, plan::Tuning* tuning) {
-  WEFT_TRY(limitKnob(Knob::OneShotMax, &tuning->oneShotMax));
-  WEFT_TRY(limitKnob(Knob::DirectMin, &tuning->directMin));
-  WEFT_TRY(readText(Knob::Algo, &tuning->algorithm));
-  tuning->tries = tuning->algorithm == "auto";
-  if (tuning->tries || tuning->algorithm == "model") tuning->algorithm.clear();
-  WEFT_TRY(readAlgorithm(tuning));
-  tuning->ranks = static_cast<std::uint32_t>(hosts.size());
-  tuning->nodes = hosts;
-  // On one host two-level algorithms see pairs of ranks as nodes: of use for tests only.
-  for (std::uint32_t r = 0; isOneHost(hosts) && r < tuning->ranks; ++r) tuning->nodes[r] = r / 2;
-  return {};
-}
-
-void warnOfFewCores(int threads, std::uint32_t cores) {
-  static std::atomic<bool> warned{false};
-  if (static_cast<std::uint32_t>(threads) <= cores || warned.exchange(true)) return;
-  logWarn("a rank of this process has ", threads,
-          " threads (WEFT_THREADS, weftConfig_t.threads) and ", cores,
-          " core(s) to run on: no more work at a time; fix: fewer threads, or a wider affinity "
-          "mask when the communicator is made");
-}
-
-// The threads of a rank, unless it has them from a parent.
-Status hireTeam(const cpu_set_t& cores, CommConfig* config) {
-  const auto threads = static_cast<std::uint32_t>(config->threads);
-  if (threads == 1 || config->team) return {};
-  if (config->pool.parallelFor == nullptr)
-    warnOfFewCores(config->threads, topology::usableCores(cores));
-  if (config->teamCalls) {
-    auto callers = std::make_shared<engine::CallerTeam>(threads);
-    config->callers = callers.get();
-    config->team = std::move(callers);
-    return {};
-  }
-  if (config->pool.parallelFor == nullptr) return engine::ThreadTeam::make(threads, &config->team);
-  config->team = std::make_shared<engine::PoolTeam>(threads, config->pool);
-  return {};
-}
 
 // What one rank tells the others. The calibration is rank 0's: one measures, and all count with the
 // same numbers.
