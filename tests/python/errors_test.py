@@ -40,6 +40,13 @@ class Errors(unittest.TestCase):
         self.assertIn("barrier() #1", error.call)
         self.assertTrue(error.fix and error.fix in str(error) and error.message in str(error))
 
+    def test_a_variable_that_is_refused(self):
+        os.environ["WEFT_LANES"] = "none"
+        self.addCleanup(os.environ.pop, "WEFT_LANES")
+        error = error_of(weft.Communicator.from_environment)
+        self.assertIsInstance(error, weft.InvalidArgument)
+        self.assertEqual(error.variable, "WEFT_LANES")
+
     def test_ranks_that_disagree(self):
         def work(comm):
             call = comm.barrier if comm.rank else lambda: comm.all_reduce(numpy.ones(3))
