@@ -109,7 +109,7 @@ struct Column {
 // With what crosses between NUMA nodes, if there are several.
 std::vector<Column> columns(bool far);
 
-// In Markdown, as in docs/architecture.md.
+// In Markdown, as in docs/scale.md.
 std::string tableOf(const std::vector<Limits>& rows);
 
 // By collective, of 8 bytes and of 64 MiB: the queue pairs that the first two ranks have at most after

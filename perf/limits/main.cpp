@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank has and does at a number of ranks, for docs/architecture.md.
+// What a rank has and does at a number of ranks, for docs/scale.md.
 #include <fmt/format.h>
 
 #include "perf/common/command_line.h"
