@@ -165,7 +165,7 @@ typedef struct {
 
 /* Makes a sharded optimizer, collectively over `comm` and, after it, config.parts.
  * weftInvalidArgument on all ranks, naming rank and parameter, where models or configurations
- * differ. All arguments are read before it returns, and copied: communicators, names, shapes and the
+ * differ. config NULL: that of the initializer. All arguments are read before it returns, and copied: communicators, names, shapes and the
  * configuration need not outlive it; what config.custom is called with (user) must outlive the shard. */
 WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
                                       const weftParam_t* params, size_t nparams,
@@ -174,7 +174,7 @@ WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
  * a no-op. */
 WEFT_API weftResult_t weftShardDestroy(weftShard_t shard);
 /* Ends what a sharded optimizer does, from any thread. Whatever is in flight, here and on the
- * peers, returns weftAborted. */
+ * peers, returns weftAborted, and so does every later step. */
 WEFT_API weftResult_t weftShardAbort(weftShard_t shard);
 
 /* Where parameter `param` lies: its weights, of paramType, and the gradient that backward adds to,
@@ -247,7 +247,8 @@ typedef struct {
 } weftStepStats_t;
 
 /* Begins a step, between forward and backward: waits until the gradients of the micro-step before
- * are taken. */
+ * are taken. weftInvalidUsage while the shard has no weights: of weftShardStart, a checkpoint or
+ * weftShardReshard. args NULL: those of the initializer. */
 WEFT_API weftResult_t weftStepBegin(weftShard_t shard, const weftStepArgs_t* args);
 /* The gradient of `param` is complete; once for each trained parameter, in any order. May start the
  * reduction of a bucket; never waits. */

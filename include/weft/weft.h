@@ -180,14 +180,15 @@ typedef struct {
 /* Configuration of a communicator. Fields are only ever appended; start from
  * WEFT_CONFIG_INITIALIZER. WEFT_UNDEF_INT or NULL means: the WEFT_* knob, else the default. */
 typedef struct {
-  size_t size;          /* sizeof(weftConfig_t) of the caller */
-  unsigned int magic;   /* WEFT_CONFIG_MAGIC */
-  unsigned int version; /* WEFT_VERSION_CODE of the caller */
-  int timeoutMs;        /* WEFT_TIMEOUT_MS: deadline of each operation; default 600000 */
-  int initTimeoutMs;    /* WEFT_INIT_TIMEOUT_MS: deadline of creation; default 120000 */
-  const char* commName; /* used in messages; default "comm<k>" */
-  const char*
-      transport; /* WEFT_TRANSPORT: "auto", "local" (threads), "shm", "faulty:SEED"; default auto */
+  size_t size;           /* sizeof(weftConfig_t) of the caller */
+  unsigned int magic;    /* WEFT_CONFIG_MAGIC */
+  unsigned int version;  /* WEFT_VERSION_CODE of the caller */
+  int timeoutMs;         /* WEFT_TIMEOUT_MS: deadline of each operation; default 600000 */
+  int initTimeoutMs;     /* WEFT_INIT_TIMEOUT_MS: deadline of creation; default 120000 */
+  const char* commName;  /* used in messages; default "comm<k>" */
+  const char* transport; /* WEFT_TRANSPORT: "auto", "local" (threads), "shm" (processes of a host),
+                            "verbs" (RoCE), "ofi" (EFA, TCP), "shm+ofi" and such, "faulty:SEED";
+                            default auto */
   int reproducible; /* WEFT_REPRODUCIBLE: 1 = weftOpts_t.reproducible for every operation; default 0
                      */
   int threads; /* WEFT_THREADS: how many share the bytes of a large call of this rank, see Threads;
@@ -527,7 +528,7 @@ WEFT_API weftResult_t weftMemFree(void* ptr);
  * until the child has ended. A child's weftPoolFree of its parent's block does nothing. Not in
  * core dumps. */
 WEFT_API weftResult_t weftPoolAlloc(void** ptr, size_t size);
-/* Frees memory of weftPoolAlloc, as weftMemFree does. */
+/* Frees memory of weftPoolAlloc, as weftMemFree does that of weftMemAlloc: each takes its own. */
 WEFT_API weftResult_t weftPoolFree(void* ptr);
 /* Makes memory of the application as fast as weftMemAlloc's. That is malloc's, or of anonymous
  * private mappings, and it is so where all ranks of a call have such buffers or parts of them.
@@ -547,8 +548,8 @@ WEFT_API weftResult_t weftPoolFree(void* ptr);
  * what is read-only, executable, locked, sealed, withheld from children or watched by userfaultfd;
  * where a device or io_uring has pinned memory of this process; a part of which is registered
  * already; for want of memory. So it is where ranks are threads, which reach all memory, for
- * memory of weftMemAlloc, and where not all ranks share a host. Memory that is not mapped is
- * weftInvalidArgument.
+ * memory of weftMemAlloc, and where not all ranks share a host. Memory that is not mapped, and would
+ * move, is weftInvalidArgument.
  *   Deregister before the memory is freed, unmapped, protected or grown (realloc of more than the
  * range is a free). malloc would use pages again that are shared and of which weftCommDeregister
  * restores the contents. What was unmapped or mapped anew meanwhile, weftCommDeregister leaves

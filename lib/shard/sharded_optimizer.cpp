@@ -64,8 +64,16 @@ Status ShardedOptimizer::start(int root) {
                              layout().flatElements() * reduce::sizeOf(state_.config().paramType),
                              timeoutMs_, "initial parameters"));
   state_.adopt();
+  hasWeights_ = true;
   releaseAll();
   return {};
+}
+
+// One rank alone has no communicators, which would tell.
+void ShardedOptimizer::abort() {
+  mesh_.abort();
+  if (mesh_.ranks() == 1)
+    fail(Status::error(Code::Aborted, who(), " was aborted; fix: destroy it and create a new one"));
 }
 
 Status ShardedOptimizer::atRest(std::string_view call) {
@@ -82,6 +90,7 @@ Status ShardedOptimizer::setWeights(std::uint32_t parameter, const float* weight
 
 Status ShardedOptimizer::publish() {
   WEFT_TRY(worker_->publish());
+  hasWeights_ = true;
   releaseAll();
   return {};
 }
@@ -91,6 +100,8 @@ Status ShardedOptimizer::begin(const MicroStepArgs& args) {
     return usage(phase_ == Phase::Backward
                      ? "weftStepBegin twice; fix: weftGradDone ends a micro-step"
                      : "weftStepBegin before weftStepWait of the step before");
+  if (!hasWeights_)
+    return usage("weftStepBegin without weights; fix: weftShardStart, or weftShardLoad");
   WEFT_TRY(checkArgs(args, state_.config().eager));
   WEFT_TRY(worker_->begin(args));
   readiness_.reset();

@@ -63,7 +63,7 @@ class ShardedOptimizer {
   // The same on all ranks, whatever they are at.
   void breakOff(const Status& why) { fail(why), mesh_.fail(why); }
   // Ends everything in flight, on all ranks. Any thread.
-  void abort() { mesh_.abort(); }
+  void abort();
 
  private:
   enum class Phase { Idle, Backward, Reducing };  // what of begin, done, wait came last
@@ -83,6 +83,7 @@ class ShardedOptimizer {
   ShardState state_;
   Readiness readiness_{state_.layout()};
   Phase phase_ = Phase::Idle;
+  bool hasWeights_ = false;   // of start(), or from outside
   bool atBoundary_ = true;    // is this micro-step the last one?
   Clock::duration waited_{};  // in acquire() and wait(), since the last step
 

@@ -199,6 +199,7 @@ TEST(PoolBlocks, AreFreedOnceByTheirProcess) {
   EXPECT_EQ(block, nullptr);
   ASSERT_EQ(weftPoolAlloc(&block, 100000), weftSuccess);
   ASSERT_NE(block, nullptr);
+  EXPECT_EQ(weftMemFree(block), weftInvalidArgument);  // its memory stays the pool's
   const pid_t child = ::fork();
   if (child == 0) ::_exit(weftPoolFree(block) == weftSuccess ? 0 : 1);
   int status = -1;

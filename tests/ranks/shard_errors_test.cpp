@@ -255,9 +255,11 @@ TEST_P(ShardErrors, CallsInTheWrongOrder) {
     Steps steps;
     const weftShardConfig_t config = shardConfig(weftFloat32);
     Shard shard(steps, r, config);
-    if (!shard.start()) return steps.failed();
     const weftStepArgs_t args = stepArgs();
     const weftResult_t wrong = weftInvalidUsage;
+    fails(steps, wrong, weftStepBegin(shard, &args), {"without weights", "weftShardStart"},
+          "begin before start");
+    if (!shard.start()) return steps.failed();
     fails(steps, wrong, weftGradDone(shard), {"weftGradDone", "rank "}, "done without begin");
     fails(steps, wrong, weftGradReady(shard, kBias), {"weftGradReady"}, "ready without begin");
     fails(steps, wrong, weftStepWait(shard, nullptr), {"weftStepWait"}, "wait without step");
@@ -431,6 +433,22 @@ TEST(ShardHandles, ThatAreNone) {
 }
 
 // Rank 1 forgets a parameter.
+TEST(ShardAlone, IsAborted) {
+  weftComm_t comm = nullptr;
+  ASSERT_EQ(weftCommInitAll(&comm, 1, nullptr), weftSuccess);
+  weftShard_t shard = nullptr;
+  const Model model = smallModel();
+  ASSERT_EQ(weftShardCreate(&shard, comm, model.data(), model.size(), nullptr), weftSuccess);
+  EXPECT_EQ(weftShardStart(shard, 0), weftSuccess);
+  EXPECT_EQ(weftShardAbort(shard), weftSuccess);
+  const weftStepArgs_t args = stepArgs();
+  EXPECT_EQ(weftStepBegin(shard, &args), weftAborted);
+  EXPECT_TRUE(has("was aborted; fix: destroy it"));
+  EXPECT_EQ(weftParamWait(shard, 0), weftAborted);
+  EXPECT_EQ(weftShardDestroy(shard), weftSuccess);
+  EXPECT_EQ(weftCommDestroy(comm), weftSuccess);
+}
+
 TEST_P(ShardErrors, ParameterThatWasNeverReady) {
   const std::string failed = failures(world(), [](const Rank& r) -> std::string {
     Steps steps;

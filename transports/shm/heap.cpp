@@ -146,17 +146,17 @@ Status Heap::populate(std::byte* at, std::size_t bytes) {
   return populatePages(fd_, base_, static_cast<std::size_t>(at - base_), bytes, kHeapFix);
 }
 
-std::optional<std::size_t> Heap::take(std::size_t bytes) {
+std::optional<std::size_t> Heap::take(std::size_t bytes, Use use) {
   if (bytes > bytes_) return {};
   const std::lock_guard lock(mutex_);
   const std::optional<std::size_t> offset =
       free_.take(bytes, bytes < kHugePage ? kPage : kHugePage);
-  if (offset) used_[*offset] = bytes;
+  if (offset) used_[*offset] = {bytes, use};
   return offset;
 }
 
 std::byte* Heap::reserve(std::size_t bytes) {
-  const std::optional<std::size_t> offset = take(roundUp(bytes, kPage));
+  const std::optional<std::size_t> offset = take(roundUp(bytes, kPage), Use::Reserved);
   return offset ? base_ + *offset : nullptr;
 }
 
@@ -164,7 +164,7 @@ Status Heap::allocate(std::size_t bytes, void** memory) {
   *memory = nullptr;
   if (bytes > bytes_) return {};
   bytes = roundUp(bytes, kPage);
-  const std::optional<std::size_t> offset = take(bytes);
+  const std::optional<std::size_t> offset = take(bytes, Use::Allocated);
   if (!offset) return {};
   Status filled = checkAvailable(bytes, kHeapFix);
   if (filled.ok()) filled = populate(base_ + *offset, bytes);
@@ -175,17 +175,21 @@ Status Heap::allocate(std::size_t bytes, void** memory) {
   return filled;
 }
 
-// The place is free again only when its pages are gone: they would not be zero.
-Status Heap::release(void* memory) {
-  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - base_);
+Status Heap::release(void* memory) { return give(memory, Use::Allocated); }
+Status Heap::unreserve(std::byte* place) { return give(place, Use::Reserved); }
+
+// The place is free again only when its pages are gone: they would not be zero. A program that frees
+// what is reserved, as a block of the pool, must not take it from those who use it.
+Status Heap::give(const void* memory, Use use) {
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(memory) - base_);
   std::size_t bytes = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = used_.find(offset);
-    if (found == used_.end())
+    if (found == used_.end() || found->second.use != use)
       return Status::error(Code::InvalidArgument,
                            "ptr did not come from weftMemAlloc, or is freed already");
-    bytes = found->second;
+    bytes = found->second.bytes;
     used_.erase(found);
   }
   WEFT_TRY(freePages(fd_, offset, bytes));

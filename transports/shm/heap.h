@@ -44,6 +44,7 @@ class Heap {
   // The same without pages, for who knows how to wait for those who use it; they come with
   // populate(). nullptr: there is no room.
   std::byte* reserve(std::size_t bytes);
+  Status unreserve(std::byte* place);
   Status populate(std::byte* at, std::size_t bytes);
 
   bool contains(const void* memory) const;
@@ -54,7 +55,13 @@ class Heap {
 
  private:
   Heap(std::size_t bytes, Fd fd, std::byte* base);
-  std::optional<std::size_t> take(std::size_t bytes);
+  enum class Use { Allocated, Reserved };
+  struct Place {
+    std::size_t bytes = 0;
+    Use use = Use::Allocated;
+  };
+  std::optional<std::size_t> take(std::size_t bytes, Use use);
+  Status give(const void* memory, Use use);
   static void beforeFork();
   static void inParent();
   static void leaveToParent();
@@ -67,7 +74,7 @@ class Heap {
   Heap* older_ = nullptr;  // of the process that was forked before
   std::mutex mutex_;
   FreeRanges free_;
-  std::map<std::size_t, std::size_t> used_;  // offset -> bytes
+  std::map<std::size_t, Place> used_;  // by offset
   MovedRanges moved_{*this};
   Pool pool_{*this};
 };

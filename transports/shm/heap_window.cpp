@@ -65,7 +65,7 @@ void setApart(std::byte* base, std::size_t bytes, bool apart) {
 void release(const Left& left) {
   if (left.placed) preferAnyNode(left.base, HeapWindow::sizeOf(left.layout));
   setApart(left.base, HeapWindow::sizeOf(left.layout), false);
-  (void)Heap::existing()->release(left.base);  // a place that stays taken costs addresses
+  (void)Heap::existing()->unreserve(left.base);  // a place that stays taken costs addresses
 }
 
 // Gives back the places of those that nobody touches any more.

@@ -204,7 +204,7 @@ Status MovedRanges::drop(std::uintptr_t key) {
 void MovedRanges::giveBack(std::byte* place) {
   (void)withoutExceptions([&] { return seenByChildren_.push_back(place), Status(); });
   if (Children::live()) return;
-  for (std::byte* const unseen : std::exchange(seenByChildren_, {})) (void)heap_.release(unseen);
+  for (std::byte* const unseen : std::exchange(seenByChildren_, {})) (void)heap_.unreserve(unseen);
 }
 
 // The one that begins last before it; or one without bytes.

@@ -116,7 +116,7 @@ void Pool::shrink() {
     const Region& region = entry.second;
     if (region.used != 0 || kept_ <= 2 * used_ + kWorthKeeping) return false;
     kept_ -= region.bytes;
-    (void)heap_.release(region.base);
+    (void)heap_.unreserve(region.base);
     return true;
   });
   count_.store(regions_.size(), std::memory_order_release);

@@ -166,7 +166,7 @@ TEST_F(Moved, WhatCannotMoveStaysAndSaysWhy) {
               "no memory is mapped at 0x1000");
   std::byte* const all = heap_->reserve(64 * kHugePage);
   expectStays(memory.get(), 3 * kPageBytes, Code::OutOfMemory, "has no room for");
-  EXPECT_TRUE(heap_->release(all).ok());
+  EXPECT_TRUE(heap_->unreserve(all).ok());
   EXPECT_TRUE(isFilled(memory, 3 * kPageBytes, 5));
 }
 
