@@ -165,8 +165,9 @@ typedef struct {
 
 /* Makes a sharded optimizer, collectively over `comm` and, after it, config.parts.
  * weftInvalidArgument on all ranks, naming rank and parameter, where models or configurations
- * differ. config NULL: that of the initializer. All arguments are read before it returns, and copied: communicators, names, shapes and the
- * configuration need not outlive it; what config.custom is called with (user) must outlive the shard. */
+ * differ. config NULL: that of the initializer. All arguments are read before it returns, and copied:
+ * communicators, names, shapes and the configuration need not outlive it; what config.custom is
+ * called with (user) must outlive the shard. */
 WEFT_API weftResult_t weftShardCreate(weftShard_t* shard, weftComm_t comm,
                                       const weftParam_t* params, size_t nparams,
                                       const weftShardConfig_t* config);

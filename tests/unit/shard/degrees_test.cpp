@@ -179,6 +179,7 @@ TEST(Reproducible, MicroStepsMustBeWhatTheyAreSaidToBe) {
     ShardConfig wanted = fp32Config({1, 1, 2});
     wanted.reproducible = true;
     WEFT_TRY(ShardedOptimizer::create(*comms[r], wanted, smallModel(), &shard));
+    WEFT_TRY(shard->start(0));
     const auto begin = [&](bool boundary, std::uint32_t microSteps) {
       MicroStepArgs args;
       args.boundary = boundary;
