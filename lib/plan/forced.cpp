@@ -45,17 +45,26 @@ Status checkProtocol(std::string_view forced, const Name& name) {
       " or none");
 }
 
+// A knob that concerns a call and is not found is of no collective at all.
+Status unknown(const Forced& forced, const Name& name, const Call& call) {
+  if (forced.isKnob)
+    return Status::error(
+        Code::InvalidUsage, "WEFT_ALGO: unknown algorithm '", name.algorithm,
+        "'; fix: auto, model, a file .xml or .json, or a name of weftAlgorithms: for ",
+        collectiveName(call.collective), " ", algorithmNames(listOf(call)));
+  return Status::error(Code::InvalidUsage, "unknown algorithm '", name.algorithm, "' for ",
+                       collectiveName(call.collective), "; fix: use one of ",
+                       algorithmNames(listOf(call)));
+}
+
 // The algorithm that `forced` names.
-Status findForced(std::string_view forced, const Name& name, const Call& call, const Tuning& tuning,
+Status findForced(const Forced& forced, const Name& name, const Call& call, const Tuning& tuning,
                   const schedule::Algorithm** out) {
-  WEFT_TRY(checkProtocol(forced, name));
+  WEFT_TRY(checkProtocol(forced.text, name));
   *out = findAlgorithm(tuning, listOf(call), name.algorithm);
-  if (*out == nullptr)
-    return Status::error(Code::InvalidUsage, "unknown algorithm '", name.algorithm, "' for ",
-                         collectiveName(call.collective), "; fix: use one of ",
-                         algorithmNames(listOf(call)));
+  if (*out == nullptr) return unknown(forced, name, call);
   if ((*out)->shared)
-    return Status::error(Code::InvalidUsage, "algorithm '", forced, "': '", name.algorithm,
+    return Status::error(Code::InvalidUsage, "algorithm '", forced.text, "': '", name.algorithm,
                          "' lands nowhere; fix: name it alone");
   return {};
 }
@@ -95,7 +104,7 @@ Status readForced(const Call& call, const Tuning& tuning, Forced* out) {
     return {};
   }
   const schedule::Algorithm* algorithm = nullptr;
-  WEFT_TRY(findForced(out->text, name, call, tuning, &algorithm));
+  WEFT_TRY(findForced(*out, name, call, tuning, &algorithm));
   WEFT_TRY(checkFits(*algorithm, call, tuning));
   if (direct) WEFT_TRY(checkDirect(out->text, tuning));
   const bool publishes = protocol == Protocol::Published || protocol == Protocol::PublishedLarge;

@@ -185,7 +185,11 @@ Status openPorts(const Library& verbs, const DeviceFilter& filter, const GidRule
   out->clear();
   int count = 0;
   ibv_device** const list = verbs.get_device_list(&count);
-  if (list == nullptr) return failed("cannot list the RDMA devices", errno);
+  if (list == nullptr)
+    return Status::error(
+        Code::SystemError, "verbs: cannot list the RDMA devices: ", std::strerror(errno),
+        "; fix: load the kernel's modules for them (modprobe ib_uverbs), or use another "
+        "transport than verbs");
   const Status status = openListed(verbs, list, filter, rule, out);
   verbs.free_device_list(list);
   if (!status.ok()) return status;

@@ -223,7 +223,8 @@ TEST(Choose, KnobIsForTheCollectivesThatHaveIt) {
   EXPECT_EQ(chosen(barrier, t), chosen(barrier));
   EXPECT_EQ(decided(barrier, t).why, "the model");
   t.algorithm = "rnig";
-  EXPECT_NE(chosen(barrier, t).find("unknown algorithm 'rnig'"), std::string::npos);
+  EXPECT_NE(chosen(barrier, t).find("WEFT_ALGO: unknown algorithm 'rnig'; fix: auto, model, "),
+            std::string::npos);
 }
 
 TEST(Choose, ReproducibleRefusesOtherOrders) {
