@@ -272,7 +272,7 @@ typedef struct {
   const char* fix;         /* what to do */
   const int* missingRanks; /* missingCount of them */
   int missingCount;
-  const char* variable; /* of the environment, whose value is refused (weftInvalidArgument) */
+  const char* variable; /* of the environment, whose value is refused */
 } weftErrorInfo_t;
 
 #define WEFT_ERROR_INFO_MAGIC 0x65727269u

@@ -48,10 +48,12 @@ Status checkProtocol(std::string_view forced, const Name& name) {
 // A knob that concerns a call and is not found is of no collective at all.
 Status unknown(const Forced& forced, const Name& name, const Call& call) {
   if (forced.isKnob)
-    return Status::error(
-        Code::InvalidUsage, "WEFT_ALGO: unknown algorithm '", name.algorithm,
-        "'; fix: auto, model, a file .xml or .json, or a name of weftAlgorithms: for ",
-        collectiveName(call.collective), " ", algorithmNames(listOf(call)));
+    return ofVariable(
+        "WEFT_ALGO",
+        Status::error(
+            Code::InvalidUsage, "WEFT_ALGO: unknown algorithm '", name.algorithm,
+            "'; fix: auto, model, a file .xml or .json, or a name of weftAlgorithms: for ",
+            collectiveName(call.collective), " ", algorithmNames(listOf(call))));
   return Status::error(Code::InvalidUsage, "unknown algorithm '", name.algorithm, "' for ",
                        collectiveName(call.collective), "; fix: use one of ",
                        algorithmNames(listOf(call)));

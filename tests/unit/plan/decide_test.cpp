@@ -225,6 +225,8 @@ TEST(Choose, KnobIsForTheCollectivesThatHaveIt) {
   t.algorithm = "rnig";
   EXPECT_NE(chosen(barrier, t).find("WEFT_ALGO: unknown algorithm 'rnig'; fix: auto, model, "),
             std::string::npos);
+  Decision none;
+  EXPECT_EQ(decide(barrier, t, &none).data().variable, "WEFT_ALGO");
 }
 
 TEST(Choose, ReproducibleRefusesOtherOrders) {
