@@ -177,7 +177,8 @@ Status within(const std::string& place, const PeerName& who, const Status& statu
 
 Status ofVariable(std::string_view variable, const Status& refused) {
   ErrorData data = refused.data();
-  if (data.code != Code::InvalidArgument || !data.variable.empty()) return refused;
+  const bool isRefused = data.code == Code::InvalidArgument || data.code == Code::InvalidUsage;
+  if (!isRefused || !data.variable.empty()) return refused;
   data.variable = variable;
   return Status::error(std::move(data));
 }
