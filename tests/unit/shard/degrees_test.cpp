@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // However parameters, gradients and state are sharded, training is the same.
+#include <array>
 #include <atomic>
 #include <limits>
 
@@ -174,8 +175,10 @@ TEST(Reproducible, MicroStepsMustBeWhatTheyAreSaidToBe) {
   comm::CommConfig config;
   std::vector<std::shared_ptr<comm::Communicator>> comms;
   ASSERT_TRUE(comm::createAll(2, config, &comms).ok());
+  std::array<std::unique_ptr<ShardedOptimizer>, 2>
+      shards;  // whoever is through first ends no other's step
   const Status status = onThreads(2, [&](std::size_t r) -> Status {
-    std::unique_ptr<ShardedOptimizer> shard;
+    std::unique_ptr<ShardedOptimizer>& shard = shards[r];
     ShardConfig wanted = fp32Config({1, 1, 2});
     wanted.reproducible = true;
     WEFT_TRY(ShardedOptimizer::create(*comms[r], wanted, smallModel(), &shard));
