@@ -9,6 +9,8 @@ set_property(CACHE WEFT_BUILD_TRAIN PROPERTY STRINGS AUTO ON OFF)
 option(WEFT_FUZZ_LITTLE "Compile fuzzers that are to run for seconds: not optimized" OFF)
 option(WEFT_UNITY "Compile the sources of a target together: half the work for all, more for one" OFF)
 
+option(WEFT_TESTS_ONCE "Leave to the sanitizers' builds the unit tests for which one of them is enough" OFF)
+
 option(WEFT_WERROR "Warnings are errors; the presets say so, for other compilers warn of other things" OFF)
 option(WEFT_STATIC "Build and install libweft.a beside libweft.so" OFF)
 

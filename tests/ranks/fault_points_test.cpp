@@ -4,7 +4,7 @@
 // something else, or waits behind a stream of its own. Whoever gets a result gets the right one, all others the name of the culprit,
 // and all of them in the end the name. Without a transport that counts puts, a rank dies at its
 // k-th instruction; RANKS_TEST_STEPS says at how many of them in each call. Of three ranks every third point is tried, of
-// cut links a third of these, of a sanitizer's run fewer (ThreadSanitizer's none where processes die or stop), and with
+// cut links a sixth of these, of a sanitizer's run fewer (ThreadSanitizer's none where processes die or stop), and with
 // TEST_SWEEPS_ALL (./dev soak kills) all.
 #include <gtest/gtest.h>
 #include <semaphore.h>
@@ -46,7 +46,7 @@ std::size_t strideOf(int ranks) {
 
 // Of how many scenes a link is cut in one: all ranks wait for a while to tell each cut from a death.
 std::size_t strideOfCuts(int ranks) {
-  return sweepsAll() || kSanitized ? strideOf(ranks) : 3 * strideOf(ranks);
+  return sweepsAll() || kSanitized ? strideOf(ranks) : 6 * strideOf(ranks);
 }
 
 // ---- Calls ------------------------------------------------------------------------------------
