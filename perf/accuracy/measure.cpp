@@ -228,10 +228,12 @@ class Visitor {
     times->push_back(nowNs());
   }
 
+  // Nobody uses what it has got while others of its core have yet to come to their end.
   void timeFresh(const Spot& spot, Contender& contender, std::uint32_t calls, Times* times) const {
     for (std::uint32_t i = 0; i < calls; ++i) {
       buffersOf(spot).use(spot.problem);
       timeSteady(spot, contender, 1, times);
+      control_->barrier();
     }
   }
 
