@@ -68,7 +68,8 @@ class Trainer {
   // Whether there is something to evaluate.
   bool validates() const { return validation_ != nullptr; }
   // Collective. The mean loss of --eval-batches of validation, the same ones each time; of a classification all of it.
-  Evaluation evaluate();
+  // Nothing, if some rank wanted to give up.
+  std::optional<Evaluation> evaluate(const std::function<bool()>& givesUp);
   // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
@@ -120,12 +121,12 @@ class Trainer {
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
   int64_t evalSteps() const;
-  double evaluateLosses();
-  Evaluation evaluateClasses();
+  std::optional<Evaluation> evaluateLosses(const std::function<bool()>& givesUp);
+  std::optional<Evaluation> evaluateClasses(const std::function<bool()>& givesUp);
   std::vector<const double*> microsInOrder(const std::vector<double>& byRank, size_t stride,
                                            size_t ofMicro) const;
   double meanInOrder(const std::vector<double>& byRank, size_t stride) const;
-  Stop agreedStop() const;
+  static double mostOfLast(const std::vector<double>& byRank, size_t stride);
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
   int64_t globalBatch() const { return options_.batch * options_.accumulate * dataRanks(); }

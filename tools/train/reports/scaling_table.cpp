@@ -76,7 +76,7 @@ std::string scalingRow(const ScalingRounds& many, const ScalingRounds& fewest,
 
 std::string scalingNoise(const std::vector<ScalingRounds>& all) {
   double widest = 0;
-  int ranks = 1;
+  int ranks = all.front().ranks;
   for (const ScalingRounds& rounds : all) {
     for (const auto* rates : {&rounds.together, &rounds.independent}) {
       if (widthOf(*rates) <= widest) continue;
