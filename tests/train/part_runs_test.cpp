@@ -53,6 +53,13 @@ TEST_F(PartRuns, PartsOfAModelAreSavedAndResumedTogether) {
                                 "--pipeline 1; resume it with the same"),
             std::string::npos)
       << refused.output;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(pipeline + "/pipeline-1-of-2"))
+    if (entry.path().extension() == ".safetensors") std::filesystem::resize_file(entry, 1000);
+  const Outcome damaged = shell(command("--pipeline 2 --ranks 2 --resume " + pipeline));
+  EXPECT_EQ(damaged.exitCode, 65);
+  EXPECT_NE(damaged.output.find("has 1000 bytes and should have"), std::string::npos)
+      << damaged.output;
 }
 
 // On more ranks with fewer batches each, which are summed by the same tree.

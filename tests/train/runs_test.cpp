@@ -172,18 +172,21 @@ TEST_F(Runs, ActivationsInAFileGiveTheSameBits) {
   }
 }
 
-// On the first disk there is no room for what the ranks write aside, on the second none for the file made of it.
+// On the first disk there is no room for what the ranks write aside, on the second none for the file made of it, and on
+// the third only for that of one stage.
 TEST_F(Runs, ADiskTooSmallForAnExportIsTold) {
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);
-  for (const char* size : {"size=64k", "size=200k"}) {
+  for (const auto& [size, way] :
+       {std::pair{"size=64k", ""}, {"size=200k", ""}, {"size=120k", "--ranks 2 --pipeline 2"}}) {
     if (::mount("none", disk.c_str(), "tmpfs", 0, size) != 0) GTEST_SKIP() << "only root mounts";
-    const Outcome outcome =
-        shell(command(fmt::format("--steps 1 --batch 2 --export {}/model.safetensors", disk)));
+    const Outcome outcome = shell(
+        command(fmt::format("--steps 1 --batch 2 --export {}/model.safetensors {}", disk, way)));
     const bool isEmpty = std::filesystem::is_empty(disk);
     ::umount(disk.c_str());
     EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
     EXPECT_NE(outcome.output.find("No space left on device"), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.output.find("mismatched"), std::string::npos) << outcome.output;
     EXPECT_TRUE(isEmpty) << "half a file was left behind";
   }
 }

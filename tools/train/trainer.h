@@ -112,6 +112,7 @@ class Trainer {
   uint64_t fingerprintOf(size_t parameter) const;
   uint64_t fingerprintOfOwn(bool copiesAlone);
   void agreeOnCopies(const std::string& which);
+  void inAllParts(const std::function<void()>& work);
   std::string checkpointIn(const std::string& folder);
   std::string metaOfSave();
   std::string settleScale(const weftStepStats_t& stats);

@@ -2,6 +2,7 @@
 // What a trainer leaves in files, and where it goes on.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -24,15 +25,13 @@ struct DamagedCheckpoint : SharedFailure {
   explicit DamagedCheckpoint(const std::string& why) : SharedFailure(Exit::kData, why) {}
 };
 
-// Files that go at the end of a scope.
+// A file, if it has a name, that goes at the end of a scope.
 struct Removed {
-  const std::vector<std::string>& files;
-  ~Removed() {
-    for (const std::string& file : files) std::remove(file.c_str());
-  }
+  std::string file;
+  ~Removed() { std::remove(file.c_str()); }
 };
 
-// What the library wrote, or could not: to all ranks of it alike.
+// What the library wrote, or could not: to all ranks of a part alike.
 void checkWritten(weftResult_t result) {
   try {
     check(result);
@@ -44,20 +43,39 @@ void checkWritten(weftResult_t result) {
 
 }  // namespace
 
+// Work with the files of this part, whose failure is that of all parts.
+void Trainer::inAllParts(const std::function<void()>& work) {
+  if (groups_.part().count() == 1) return work();
+  int32_t code = 0;
+  std::array<char, 1024> why{};
+  try {
+    work();
+  } catch (const SharedFailure& failure) {
+    code = failure.code();
+    std::string(failure.what()).copy(why.data(), why.size() - 1);
+  }
+  std::vector<int32_t> codes(static_cast<size_t>(all_.size()));
+  all_.allGather(&code, codes.data(), 1);
+  const auto first = std::ranges::find_if(codes, [](int32_t each) { return each != 0; });
+  if (first == codes.end()) return;
+  all_.broadcast(why.data(), why.data(), why.size(), static_cast<int>(first - codes.begin()));
+  throw SharedFailure(static_cast<Exit>(*first), why.data());
+}
+
 // Parts are saved side by side: none begins before all have finished the save before, so that there
 // is always one that all have.
 void Trainer::save(const std::string& folder, bool wait) {
   const bool isThere = std::exchange(saved_, ended_) == ended_;
-  if (isThere && wait) checkWritten(weftShardSaveWait(shard_));
+  if (isThere && wait) inAllParts([&] { checkWritten(weftShardSaveWait(shard_)); });
   if (isThere) return;
-  const std::string own = folderOfPart(folder, groups_.part());
-  checkWritten(weftShardSave(shard_, own.c_str(), metaOfSave().c_str(), wait ? 0 : 1));
+  const std::string own = folderOfPart(folder, groups_.part()), meta = metaOfSave();
+  inAllParts([&] { checkWritten(weftShardSave(shard_, own.c_str(), meta.c_str(), wait ? 0 : 1)); });
 }
 
 // What a checkpoint says of itself; of one of several parts, also which save it is.
 std::string Trainer::metaOfSave() {
   if (groups_.part().count() == 1) return textOf(position());
-  checkWritten(weftShardSaveWait(shard_));
+  inAllParts([&] { checkWritten(weftShardSaveWait(shard_)); });
   auto now = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   all_.allReduce(&now, 1, weftMax);
   auto meta = nlohmann::json::parse(textOf(position()));
@@ -95,7 +113,12 @@ std::string Trainer::load(const std::string& checkpoint, bool state) {
 // The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
 // several parts a damaged one is an error, as only the ranks that have it know.
 std::string Trainer::loadLastGood(const std::string& folder, bool state) {
-  if (groups_.part().count() > 1) return load(checkpointIn(folder), state);
+  if (groups_.part().count() > 1) {
+    const std::string own = checkpointIn(folder);
+    std::string meta;
+    inAllParts([&] { meta = load(own, state); });
+    return meta;
+  }
   try {
     return load(folder, state);
   } catch (const DamagedCheckpoint& damaged) {
@@ -140,12 +163,12 @@ void Trainer::exportTo(const std::string& file) {
   const std::string target = writes ? tools::ReportFile(file).target() : file;
   const auto asideOf = [&](int64_t part) { return fmt::format("{}.weft{}", target, part); };
   const ModelPart own = groups_.part();
-  checkWritten(weftShardExport(shard_, asideOf(own.index()).c_str(), 1));
-  all_.barrier();
+  const std::string aside = asideOf(own.index());
+  const Removed afterwards{writes ? aside : ""};
+  inAllParts([&] { checkWritten(weftShardExport(shard_, aside.c_str(), 1)); });
   onRankZero(all_, [&] {
     std::vector<std::string> parts;
     for (int64_t part = 0; part < own.count(); ++part) parts.push_back(asideOf(part));
-    const Removed afterwards{parts};
     exportWeights(parts, static_cast<size_t>(own.tensor.count), target, options_.shape);
   });
 }
