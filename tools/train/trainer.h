@@ -75,7 +75,7 @@ class Trainer {
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch and as
   // many stages and as many to a tensor group. If the folder's last one is damaged, from the one before, of which a line on
-  // standard error tells; where there are several parts it is an error.
+  // standard error tells.
   void resume(const std::string& folder);
   // The same with a part of what a checkpoint has: what is not kept is as at the beginning.
   void goOn(const std::string& folder, const Kept& kept);
@@ -105,6 +105,7 @@ class Trainer {
   Position position() const;
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
+  std::string loadLastGoodParts(const std::string& folder, bool state);
   double forward(const Turn& turn);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void backward(const Turn& turn);
@@ -113,7 +114,7 @@ class Trainer {
   uint64_t fingerprintOfOwn(bool copiesAlone);
   void agreeOnCopies(const std::string& which);
   void inAllParts(const std::function<void()>& work);
-  std::string checkpointIn(const std::string& folder);
+  uint64_t takeSave(const std::string& folder, uint64_t end);
   std::string metaOfSave();
   std::string settleScale(const weftStepStats_t& stats);
   std::string whereNotFinite(const weftStepStats_t& stats) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -41,6 +42,13 @@ void checkWritten(weftResult_t result) {
   }
 }
 
+void tellWhatServes(const DamagedCheckpoint& damaged, const std::string& before, bool isSetAside) {
+  fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(), before,
+             isSetAside ? "; the damaged one is kept with the ending .damaged" : "");
+}
+
+constexpr int32_t kDamaged = -1;  // beside exit codes
+
 }  // namespace
 
 // Work with the files of this part, whose failure is that of all parts.
@@ -51,7 +59,7 @@ void Trainer::inAllParts(const std::function<void()>& work) {
   try {
     work();
   } catch (const SharedFailure& failure) {
-    code = failure.code();
+    code = dynamic_cast<const DamagedCheckpoint*>(&failure) ? kDamaged : failure.code();
     std::string(failure.what()).copy(why.data(), why.size() - 1);
   }
   std::vector<int32_t> codes(static_cast<size_t>(all_.size()));
@@ -59,6 +67,7 @@ void Trainer::inAllParts(const std::function<void()>& work) {
   const auto first = std::ranges::find_if(codes, [](int32_t each) { return each != 0; });
   if (first == codes.end()) return;
   all_.broadcast(why.data(), why.data(), why.size(), static_cast<int>(first - codes.begin()));
+  if (*first == kDamaged) throw DamagedCheckpoint(why.data());
   throw SharedFailure(static_cast<Exit>(*first), why.data());
 }
 
@@ -85,16 +94,15 @@ std::string Trainer::metaOfSave() {
   return meta.dump();
 }
 
-std::string Trainer::checkpointIn(const std::string& folder) {
-  const ModelPart part = groups_.part();
-  if (part.count() == 1) return folder;
+// The last save before `end` that all parts have, which is the last one of all from here on; 0 = none.
+uint64_t Trainer::takeSave(const std::string& folder, uint64_t end) {
   uint64_t save = 0;
   onRankZero(all_, [&] {
-    save = lastSaveOfAll(folder, part).value();
-    goBackTo(folder, part, save);
+    save = lastSaveOfAll(folder, groups_.part(), end).value_or(0);
+    if (save > 0) goBackTo(folder, groups_.part(), save);
   });
   all_.broadcast(&save, &save, 1);
-  return pathOfSave(folder, part, save);
+  return save;
 }
 
 std::string Trainer::load(const std::string& checkpoint, bool state) {
@@ -110,15 +118,9 @@ std::string Trainer::load(const std::string& checkpoint, bool state) {
   return meta.data();
 }
 
-// The last one, or if that is damaged the one before: some steps are made again, to the same end. Of
-// several parts a damaged one is an error, as only the ranks that have it know.
+// The last one, or if that is damaged the one before: some steps are made again, to the same end.
 std::string Trainer::loadLastGood(const std::string& folder, bool state) {
-  if (groups_.part().count() > 1) {
-    const std::string own = checkpointIn(folder);
-    std::string meta;
-    inAllParts([&] { meta = load(own, state); });
-    return meta;
-  }
+  if (groups_.part().count() > 1) return loadLastGoodParts(folder, state);
   try {
     return load(folder, state);
   } catch (const DamagedCheckpoint& damaged) {
@@ -128,12 +130,32 @@ std::string Trainer::loadLastGood(const std::string& folder, bool state) {
     if (before[0] == 0) throw;
     const std::string meta = load(before.data(), state);
     onRankZero(all_, [&] {
-      const bool isOurs = isSameFolder(folder, options_.save) && setLastAside(folder);
-      fmt::print(stderr, "weft-train: {}; going on from the one before, {}{}\n", damaged.what(),
-                 before.data(), isOurs ? "; the damaged one is kept with the ending .damaged" : "");
+      tellWhatServes(damaged, before.data(),
+                     isSameFolder(folder, options_.save) && setLastAside(folder));
     });
     return meta;
   }
+}
+
+std::string Trainer::loadLastGoodParts(const std::string& folder, bool state) {
+  const ModelPart own = groups_.part();
+  std::string path, meta;
+  const auto loadAll = [&](uint64_t save) {
+    inAllParts([&] { meta = load(path = pathOfSave(folder, own, save), state); });
+  };
+  const uint64_t last = takeSave(folder, std::numeric_limits<uint64_t>::max());
+  try {
+    loadAll(last);
+  } catch (const DamagedCheckpoint& damaged) {
+    const uint64_t before = takeSave(folder, last);
+    if (before == 0) throw;
+    loadAll(before);
+    onRankZero(all_, [&] {
+      tellWhatServes(damaged, path,
+                     isSameFolder(folder, options_.save) && setAside(folder, own, last));
+    });
+  }
+  return meta;
 }
 
 Position Trainer::position() const {
