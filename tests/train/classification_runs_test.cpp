@@ -87,14 +87,21 @@ TEST_F(Classifications, AreLearnedByAnyWay) {
     train(flags(fmt::format("--steps 60 --seq 16 --batch 8 {}", way)));
     EXPECT_GE(summary().at("validation_accuracy"), 0.95) << way;
   }
-  const Outcome roberta = shell(command(fmt::format(
+  const std::string save = folder_ / "save";
+  std::string line = command(fmt::format(
       "--model roberta --task classification --data {} --valid {} --seq 40 --steps 5 --json {} "
-      "--export {}",
-      folder_ / "train.tsv", folder_ / "dev.tsv", folder_ / "json", folder_ / "weights")));
+      "--export {} --save {} --resume {}",
+      folder_ / "train.tsv", folder_ / "dev.tsv", folder_ / "json", folder_ / "weights", save,
+      save));
+  const Outcome roberta = shell(line);
   EXPECT_EQ(roberta.exitCode, 0) << roberta.output;
   EXPECT_GT(summary().at("validation_accuracy"), 0.1);
   const StoredWeights weights(folder_ / "weights");
   EXPECT_TRUE(weights.tensors().contains("classifier.out_proj.weight"));
+  const std::string quiet = " --quiet";
+  const Outcome evaluated = shell(line.erase(line.find(quiet), quiet.size()));
+  EXPECT_NE(evaluated.output.find("# step 4: validation loss "), std::string::npos)
+      << evaluated.output;
 }
 
 // A pre-trained model has another head, and a fine-tuned one this one.

@@ -58,6 +58,15 @@ TEST_P(LaunchedScaling, ItCannotHaveMoreRanksThanThereAre) {
       << outcome.output;
 }
 
+TEST_P(LaunchedScaling, RanksThatAModelCannotHaveAreToldOnce) {
+  if (!hasLauncher()) GTEST_SKIP() << "no " << GetParam();
+  const Outcome outcome = onThreeRanks("--tensor 2 --batch 2");
+  EXPECT_EQ(outcome.exitCode, 64);
+  const size_t at = outcome.output.find("weft-train: --tensor 2 does not divide 3 ranks");
+  EXPECT_NE(at, std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("weft-train: ", at + 1), std::string::npos) << outcome.output;
+}
+
 TEST_P(LaunchedScaling, ARunThatFailsEndsIt) {
   if (!hasLauncher()) GTEST_SKIP() << "no " << GetParam();
   const Outcome outcome =

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tools/train/degrees.h"
 #include "tools/train/failure.h"
 #include "tools/train/recipes.h"
 
@@ -311,7 +312,7 @@ TEST(Options, ATextOrTokensAreLearned) {
             "--megatron: its order takes a --seed below 2^32");
   EXPECT_EQ(refusal({"--vocab-size", "255"}),
             "--vocab-size 255 is less than the 256 bytes that a text is made of");
-  for (const char* split : {"0", "0,1", "1,0"})
+  for (const char* split : {"0", "0,1", "1,0", "6,2,1,1"})
     EXPECT_EQ(refusal({"--eval-every", "1", "--split", split}).find("--split "), 0u) << split;
 }
 
@@ -340,6 +341,28 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--scaling", "1,0"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,2", "--ranks", "2"}), "accepted");
   EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
+}
+
+TEST(Options, RanksShareByNumbersThatDivideThem) {
+  const auto refusalFor = [](const char* degrees, int ranks) {
+    try {
+      forRanks(parse({"--shard", degrees, "--tensor", "2"}), ranks);
+      return std::string("accepted");
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.code(), 64);
+      return std::string(failure.what());
+    }
+  };
+  for (const char* degrees : {"1,2,2", "0,0,0", "2,2,4", "mics", "zero3"})
+    EXPECT_EQ(refusalFor(degrees, 8), "accepted");
+  EXPECT_EQ(refusalFor("mics", 10), "accepted");
+  EXPECT_EQ(refusalFor("2,1,4", 8),
+            "--shard 2,1,4 on 4 data-parallel ranks: each number must divide the next, and the "
+            "last one the ranks; 0 is all of them");
+  for (const char* degrees : {"1,1,3", "8,8,8", "0,1,1", "-1,1,1"})
+    EXPECT_NE(refusalFor(degrees, 8), "accepted") << degrees;
+  EXPECT_EQ(parseDegrees("mics", 9, 9).state, 3);
+  EXPECT_EQ(parseDegrees("mics", 7, 7).state, 1);
 }
 
 TEST(Options, AClassificationIsOfSentences) {

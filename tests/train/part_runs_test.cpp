@@ -55,6 +55,35 @@ TEST_F(PartRuns, PartsOfAModelAreSavedAndResumedTogether) {
       << refused.output;
 }
 
+// One part's is damaged: the save before serves, of all parts; and if that is damaged as well the run says so.
+TEST_F(PartRuns, ADamagedPartCostsTheStepsSinceTheSaveBefore) {
+  const std::string save = folder_ / "save",
+                    flags = fmt::format(
+                        "--steps 4 --batch 2 --pipeline 2 --ranks 2 --grad-accum 2 --save-every 2 "
+                        "--save {} --resume {}",
+                        save, save),
+                    second = save + "/pipeline-1-of-2/step-0000000";
+  const Curve whole = train(flags);
+  const auto cutOff = [&](const char* step) {
+    std::filesystem::resize_file(second + step + "/shard-00000-of-00001.safetensors", 1000);
+  };
+  cutOff("4");
+  std::filesystem::remove(folder_ / "csv");
+  const Outcome resumed = shell(command(fmt::format("{} --json {}", flags, folder_ / "json")));
+  EXPECT_EQ(resumed.exitCode, 0);
+  EXPECT_NE(resumed.output.find("has 1000 bytes and should have"), std::string::npos)
+      << resumed.output;
+  EXPECT_NE(resumed.output.find("the damaged one is kept with the ending .damaged"),
+            std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(save + "/pipeline-0-of-2/step-00000004.damaged"));
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(folder_ / "json")).at("weights"), whole.weights);
+  cutOff("4");
+  cutOff("2");
+  const Outcome none = shell(command(flags));
+  EXPECT_EQ(none.exitCode, 65);
+  EXPECT_EQ(none.output.find("mismatched"), std::string::npos) << none.output;
+}
+
 // On more ranks with fewer batches each, which are summed by the same tree.
 TEST_F(PartRuns, VirtualStagesAreSavedAndResumedTogether) {
   const std::string save = folder_ / "save",

@@ -46,6 +46,14 @@ class Runs : public SmallRuns {
     }
   }
 
+  // A run that gets SIGTERM once `when`, a command of the shell, succeeds.
+  Outcome terminated(const std::string& flags, const std::string& when) const {
+    return shell(fmt::format(
+        "{{ {} & launcher=$!; until {}; do kill -0 $launcher || break; sleep 0.01; done; "
+        "kill -TERM $launcher; wait $launcher; }}",
+        command(flags), when));
+  }
+
   // A Megatron dataset "tokens", of ids below 340.
   void writeTokens() const {
     std::vector<uint16_t> tokens;
@@ -75,13 +83,14 @@ TEST_F(Runs, TwoRanksLearnWhatOneDoesWithTwiceTheBatch) {
 }
 
 TEST_F(Runs, TheSameSeedGivesTheSameBits) {
-  const std::string flags = "--steps 12 --batch 4 --ranks 2 --seed 5";
+  const std::string flags = "--steps 12 --batch 4 --ranks 2 --seed 5 --eval-every 6";
   const Curve first = train(flags), again = train(flags),
               notOverlapped = train(flags + " --no-overlap");
   EXPECT_EQ(first.losses, again.losses);
   EXPECT_EQ(first.norms, again.norms);
   EXPECT_EQ(first.weights, again.weights);
   EXPECT_EQ(first.weights, notOverlapped.weights);
+  EXPECT_TRUE(nlohmann::json::parse(contentOf(folder_ / "json")).contains("validation_loss"));
   EXPECT_NE(first.weights, train("--steps 12 --batch 4 --ranks 2 --seed 6").weights);
 }
 
@@ -163,18 +172,21 @@ TEST_F(Runs, ActivationsInAFileGiveTheSameBits) {
   }
 }
 
-// On the first disk there is no room for what the ranks write aside, on the second none for the file made of it.
+// On the first disk there is no room for what the ranks write aside, on the second none for the file made of it, and on
+// the third only for that of one stage.
 TEST_F(Runs, ADiskTooSmallForAnExportIsTold) {
   const std::string disk = folder_ / "disk";
   std::filesystem::create_directory(disk);
-  for (const char* size : {"size=64k", "size=200k"}) {
+  for (const auto& [size, way] :
+       {std::pair{"size=64k", ""}, {"size=200k", ""}, {"size=120k", "--ranks 2 --pipeline 2"}}) {
     if (::mount("none", disk.c_str(), "tmpfs", 0, size) != 0) GTEST_SKIP() << "only root mounts";
-    const Outcome outcome =
-        shell(command(fmt::format("--steps 1 --batch 2 --export {}/model.safetensors", disk)));
+    const Outcome outcome = shell(
+        command(fmt::format("--steps 1 --batch 2 --export {}/model.safetensors {}", disk, way)));
     const bool isEmpty = std::filesystem::is_empty(disk);
     ::umount(disk.c_str());
     EXPECT_EQ(outcome.exitCode, 73) << outcome.output;
     EXPECT_NE(outcome.output.find("No space left on device"), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.output.find("mismatched"), std::string::npos) << outcome.output;
     EXPECT_TRUE(isEmpty) << "half a file was left behind";
   }
 }
@@ -333,14 +345,13 @@ TEST_F(Runs, AKilledRunGoesOnWhereItsCheckpointIs) {
 }
 
 TEST_F(Runs, SigtermSavesAndTheNextRunContinuesTheCurve) {
-  const std::string csv = folder_.write("csv", "");
+  const std::string csv = folder_.write("csv", ""), json = folder_ / "ended",
+                    page = folder_ / "page";
   const std::string flags =
       fmt::format("--batch 2 --ranks 2 --csv {} --save {} --resume {} --steps ", csv,
                   folder_ / "save", folder_ / "save");
-  const Outcome outcome = shell(fmt::format(
-      "{{ {} & launcher=$!; while kill -0 $launcher && [ $(cat {} | wc -l) -lt 5 ]; do sleep 0.05; "
-      "done; kill -TERM $launcher; wait $launcher; }}",
-      command(flags + "1000000"), csv));
+  const std::string endless = fmt::format("{}1000000 --json {} --report {}", flags, json, page);
+  const Outcome outcome = terminated(endless, fmt::format("[ $(cat {} | wc -l) -ge 5 ]", csv));
   EXPECT_EQ(outcome.exitCode, 75) << outcome.output;
   const size_t steps = readCurve().losses.size();
   EXPECT_EQ(
@@ -348,12 +359,32 @@ TEST_F(Runs, SigtermSavesAndTheNextRunContinuesTheCurve) {
       fmt::format("weft-train: ended by SIGTERM after {} steps: saved in {}; the same command "
                   "with --resume {} goes on\n",
                   steps, folder_ / "save", folder_ / "save"));
+  const std::string why = fmt::format("ended by SIGTERM after {} steps", steps);
+  EXPECT_EQ(nlohmann::json::parse(contentOf(json)).at("failure"), why);
+  EXPECT_NE(contentOf(page).find(why), std::string::npos);
   EXPECT_EQ(shell(command(fmt::format("{}{}", flags, steps + 2))).output, "");
   EXPECT_EQ(readCurve().losses.size(), steps + 2);
   folder_.write("csv", "step,loss\n");
   const Outcome other = shell(command(fmt::format("{}{}", flags, steps + 3)));
   EXPECT_EQ(other.exitCode, 65);
   EXPECT_NE(other.output.find("csv is no curve of weft-train"), std::string::npos) << other.output;
+}
+
+TEST_F(Runs, SigtermWhileLibtorchIsLoadedIsTriedAgain) {
+  const Outcome outcome = terminated("--steps 1000000", "grep -q rank /proc/$launcher/comm");
+  EXPECT_EQ(outcome.exitCode, 75) << outcome.output;
+}
+
+TEST_F(Runs, SigtermEndsAnEvaluation) {
+  const std::string csv = folder_.write("csv", "");
+  const Outcome outcome = terminated(
+      fmt::format("--steps 1000000 --batch 2 --eval-every 2 --eval-batches 1000000 --csv {} "
+                  "--save {}",
+                  csv, folder_ / "save"),
+      fmt::format("[ $(cat {} | wc -l) -ge 2 ]", csv));
+  EXPECT_EQ(outcome.exitCode, 75);
+  EXPECT_EQ(outcome.output.find("weft-train: ended by SIGTERM after 2 steps: saved in "), 0u)
+      << outcome.output;
 }
 
 // The newest checkpoint is cut off: the one before does, and is followed by the same steps.
@@ -478,7 +509,7 @@ TEST_F(Runs, AFailureIsInTheReportsOfTheStepsBefore) {
   EXPECT_TRUE(outcome.output.find(fmt::format(" at step {}:", steps)) != std::string::npos);
   EXPECT_FALSE(json.contains("weights")) << "as if they were good";
   EXPECT_EQ(std::ranges::count(contentOf(csv), '\n'), steps + 1);
-  EXPECT_NE(contentOf(svg).find(", failed"), std::string::npos);
+  EXPECT_NE(contentOf(svg).find(", ended early"), std::string::npos);
   EXPECT_NE(contentOf(page).find(json.at("failure").get<std::string>()), std::string::npos);
 }
 

@@ -78,7 +78,8 @@ TEST(Sampler, TooLittleTextIsRefused) {
     const Sampler sampler(text, 8, 1, 1);
     FAIL();
   } catch (const Failure& failure) {
-    EXPECT_STREQ(failure.what(), "the training text has 8 bytes, but --seq 8 needs at least 9");
+    EXPECT_STREQ(failure.what(),
+                 "the text, or its share of --split, has 8 bytes, but --seq 8 needs at least 9");
   }
 }
 

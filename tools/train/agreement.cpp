@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "perf/common/report_file.h"
+
 namespace weft::train {
 
 void agree(Communicator& team, const std::string& what, uint64_t value, Exit code,
@@ -28,6 +30,9 @@ void onRankZero(Communicator& team, const std::function<void()>& work) {
   } catch (const Failure& failure) {
     code = failure.code();
     why = failure.what();
+  } catch (const tools::CannotWrite& error) {
+    code = static_cast<int32_t>(Exit::kCannotWrite);
+    why = error.what();
   }
   team.broadcast(&code, &code, 1);
   if (code != 0) throw SharedFailure(static_cast<Exit>(code), why);

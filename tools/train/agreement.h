@@ -23,7 +23,7 @@ class SharedFailure : public Failure {
 void agree(Communicator& team, const std::string& what, uint64_t value, Exit code = Exit::kData,
            const std::vector<size_t>& like = {});
 
-// Collective: rank 0 does it for all. Its Failure is a SharedFailure on every rank.
+// Collective: rank 0 does it for all. Its Failure, or that it cannot write, is a SharedFailure on every rank.
 void onRankZero(Communicator& team, const std::function<void()>& work);
 
 }  // namespace weft::train

@@ -16,19 +16,19 @@ std::string nameOfLast(const fs::path& folder) {
   return name;
 }
 
+}  // namespace
+
+bool hasCheckpoint(const std::string& folder) {
+  std::error_code none;
+  return fs::exists(folder + "/latest", none) || fs::exists(folder + "/index.json", none);
+}
+
 bool isCheckpoint(const fs::path& path) {
   const std::string name = path.filename();
   std::error_code none;
   return name.starts_with("step-") &&
          name.find_first_not_of("0123456789.", 5) == std::string::npos &&
          fs::exists(path / "index.json", none);
-}
-
-}  // namespace
-
-bool hasCheckpoint(const std::string& folder) {
-  std::error_code none;
-  return fs::exists(folder + "/latest", none) || fs::exists(folder + "/index.json", none);
 }
 
 std::string checkpointBeforeLast(const std::string& folder) {
@@ -41,16 +41,18 @@ std::string checkpointBeforeLast(const std::string& folder) {
   return newest;
 }
 
-bool setLastAside(const std::string& folder) {
-  const std::string name = nameOfLast(folder);
-  if (name.empty()) return false;
-  const std::string last = folder + "/" + name;
-  std::string aside = last + ".damaged";
+bool setAside(const std::string& checkpoint) {
+  std::string aside = checkpoint + ".damaged";
   std::error_code error;
   for (int again = 2; fs::exists(aside, error); ++again)
-    aside = last + ".damaged" + std::to_string(again);
-  fs::rename(last, aside, error);
+    aside = checkpoint + ".damaged" + std::to_string(again);
+  fs::rename(checkpoint, aside, error);
   return !error;
+}
+
+bool setLastAside(const std::string& folder) {
+  const std::string name = nameOfLast(folder);
+  return !name.empty() && setAside(folder + "/" + name);
 }
 
 bool isSameFolder(const std::string& a, const std::string& b) {

@@ -16,7 +16,8 @@ Degrees parseDegrees(const std::string& text, int ranks, int localRanks) {
   if (text == "zero2") return {1, 0, 0};
   if (text == "zero3") return {0, 0, 0};
   if (text == "mics") {
-    const int group = localRanks < ranks ? localRanks : std::max(ranks / 2, 1);
+    int group = localRanks < ranks ? localRanks : std::max(ranks / 2, 1);
+    while (ranks % group != 0) --group;
     return {group, group, group};
   }
   Degrees d;
@@ -29,6 +30,20 @@ Degrees parseDegrees(const std::string& text, int ranks, int localRanks) {
                 fmt::format("--shard {}: it is none, zero1, zero2, zero3, mics or three numbers "
                             "K,L,M of ranks that share parameters, gradients and state",
                             text));
+}
+
+void checkDegrees(const std::string& text, int ranks) {
+  const Degrees degrees = parseDegrees(text, ranks, ranks);
+  int before = 1;
+  for (const int degree : {degrees.param, degrees.grad, degrees.state, ranks}) {
+    const int shared = degree == 0 ? ranks : degree;
+    if (shared < 0 || shared % before != 0)
+      throw Failure(Exit::kUsage,
+                    fmt::format("--shard {} on {} data-parallel ranks: each number must divide the "
+                                "next, and the last one the ranks; 0 is all of them",
+                                text, ranks));
+    before = shared;
+  }
 }
 
 }  // namespace weft::train

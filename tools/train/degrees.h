@@ -12,7 +12,10 @@ struct Degrees {
 };
 
 // "none", "zero1", "zero2", "zero3", "mics" (groups of the ranks of one host, or of half the ranks
-// if all are on one), or three numbers, "K,L,M". Throws Failure.
+// if all are on one, or of as many fewer as divide the ranks), or three numbers, "K,L,M". Throws Failure.
 Degrees parseDegrees(const std::string& text, int ranks, int localRanks);
+
+// Throws Failure unless so many ranks can share by them.
+void checkDegrees(const std::string& text, int ranks);
 
 }  // namespace weft::train

@@ -14,6 +14,7 @@
 #include "tools/train/local_scaling.h"
 #include "tools/train/options.h"
 #include "tools/train/parts_of_model.h"
+#include "tools/train/termination.h"
 #include "tools/train/training_data.h"
 
 namespace weft::train {
@@ -42,11 +43,13 @@ void checkNobodyElseStartsRanks(const Options& options) {
 }
 
 int run(const Options& given, char** argv) {
+  endWithRetryOnSigterm();
   checkNobodyElseStartsRanks(given);
   const Options options = given.ranks > 0 ? forRanks(given, given.ranks) : given;
   const bool isTableOfThisHost = !options.scaling.empty() && tools::launchedRanks() == 1;
   if (options.ranks > 0 || isTableOfThisHost) checkInput(options);
   if (isTableOfThisHost) return scaleOnThisHost(options, argv);
+  holdSigterm();  // loading libtorch takes a while
   becomeRank(argv);
 }
 

@@ -102,6 +102,12 @@ MegatronIndex parseMegatronIndex(std::span<const uint8_t> bytes, const std::stri
   for (size_t i = 0; i < n; ++i)
     if (index.lengths[i] < 0)
       refuse(file, kHead + 4 * i, fmt::format("sequence {} has {} tokens", i, index.lengths[i]));
+  const auto tokenBytes = static_cast<int64_t>(index.tokenBytes);
+  for (size_t i = 0; i < n; ++i)
+    if (index.offsets[i] % tokenBytes != 0)
+      refuse(file, kHead + 4 * n + 8 * i,
+             fmt::format("sequence {} begins at byte {}, inside of a token of {}", i,
+                         index.offsets[i], tokenBytes));
   return index;
 }
 

@@ -15,6 +15,7 @@
 
 #include "perf/common/command_line.h"
 #include "tools/train/choice_option.h"
+#include "tools/train/degrees.h"
 #include "tools/train/failure.h"
 #include "tools/train/loss_scale.h"
 #include "tools/train/options_check.h"
@@ -43,7 +44,7 @@ std::vector<std::string> instanceNames() {
 void addModel(CLI::App& app, Options& options) {
   app.add_option("--model", options.model, fmt::format("One of {}", fmt::join(modelNames(), ", ")));
   app.add_option("--layers", options.layers, "Transformer blocks; 0 = the model's")
-      ->check(tools::natural());
+      ->check(CLI::Range(0, 10000));
   app.add_option("--hidden", options.hidden, "Width of the model; 0 = the model's")
       ->check(tools::natural());
   app.add_option("--heads", options.heads, "Attention heads; divide --hidden; 0 = the model's")
@@ -376,6 +377,7 @@ Options forRanks(const Options& given, int ranks) {
   Options options = withPartsFor(given, ranks);
   if (options.globalBatch > 0) options.accumulate = batchesOfStep(options, ranks);
   validateTurns(options);
+  checkDegrees(options.shard, ranks / static_cast<int>(anyPartOf(options).count()));
   return options;
 }
 

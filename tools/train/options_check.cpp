@@ -28,7 +28,8 @@ void validateData(const Options& options) {
     throw Failure(Exit::kUsage, fmt::format("--vocab-size {} is less than the {} bytes that a text "
                                             "is made of",
                                             options.vocabularySize, kBytes));
-  const bool sharesNothing = options.split.size() < 2 || !(options.split[0] > 0);
+  const bool sharesNothing =
+      options.split.size() < 2 || options.split.size() > 3 || !(options.split[0] > 0);
   const bool needsShare = options.evalEvery > 0 && options.valid.empty();
   if (sharesNothing || (needsShare && !(options.split[1] > 0)))
     throw Failure(Exit::kUsage,

@@ -69,7 +69,7 @@ std::map<uint64_t, std::string> savesIn(const std::string& folder) {
   std::map<uint64_t, std::string> saves;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none)) {
-    if (entry.path().extension() == ".tmp") continue;
+    if (!isCheckpoint(entry.path())) continue;
     const nlohmann::json meta = metaOf(entry.path());
     if (meta.is_object() && meta.contains("save") && meta["save"].is_number_unsigned())
       saves[meta["save"]] = entry.path();
@@ -100,11 +100,13 @@ bool hasCheckpoint(const std::string& folder, const ModelPart& any) {
                             folder, inWords(*found, any), inWords(any, *found)));
 }
 
-std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any) {
+std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any,
+                                      uint64_t end) {
   std::map<uint64_t, int64_t> having;
   for (int64_t i = 0; i < any.count(); ++i)
     for (const auto& [save, path] : savesIn(folderOfPart(folder, any.at(i)))) ++having[save];
-  std::erase_if(having, [&](const auto& each) { return each.second != any.count(); });
+  std::erase_if(having,
+                [&](const auto& each) { return each.second != any.count() || each.first >= end; });
   if (having.empty()) return {};
   return having.rbegin()->first;
 }
@@ -122,6 +124,13 @@ std::vector<int64_t> blocksOfSave(const std::string& folder, const ModelPart& an
 
 std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save) {
   return savesIn(folderOfPart(folder, part)).at(save);
+}
+
+bool setAside(const std::string& folder, const ModelPart& any, uint64_t save) {
+  bool all = true;
+  for (int64_t i = 0; i < any.count(); ++i)
+    all = setAside(pathOfSave(folder, any.at(i), save)) && all;
+  return all;
 }
 
 // lib/shard's folder says which is its last one in a file `latest`; the others it drops in time.

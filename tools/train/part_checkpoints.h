@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,12 +22,15 @@ std::string folderOfPart(const std::string& folder, const ModelPart& part);
 // is there is cut otherwise.
 bool hasCheckpoint(const std::string& folder, const ModelPart& any);
 
-// The number that the last save of all parts has, which is `save` in its caller's JSON.
-std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any);
+// The number that the last save of all parts has, which is `save` in its caller's JSON; of those below `end`.
+std::optional<uint64_t> lastSaveOfAll(const std::string& folder, const ModelPart& any,
+                                      uint64_t end = std::numeric_limits<uint64_t>::max());
 // How many blocks each run of a pipeline's layers has in it; empty: it does not say.
 std::vector<int64_t> blocksOfSave(const std::string& folder, const ModelPart& any, uint64_t save);
 // Where a part has it.
 std::string pathOfSave(const std::string& folder, const ModelPart& part, uint64_t save);
+// Gives it the ending .damaged in all parts, if that is possible.
+bool setAside(const std::string& folder, const ModelPart& any, uint64_t save);
 // Makes it the last one of all parts, so that what some have beyond it is not taken for one of all.
 void goBackTo(const std::string& folder, const ModelPart& any, uint64_t save);
 

@@ -288,9 +288,10 @@ void Report::drawLoss(const Summary& summary) const {
   if (!run_.evaluations.empty()) lines.push_back({"validation", {}});
   for (const EvaluationRecord& each : run_.evaluations)
     lines.back().points.push_back({static_cast<double>(each.step), each.found.loss});
-  writeSvg(options_.svg, {fmt::format("weft-train: {} on {} rank(s){}", options_.model,
-                                      summary.ranks, summary.failure.empty() ? "" : ", failed"),
-                          "step", "nats a token", std::move(lines)});
+  writeSvg(options_.svg,
+           {fmt::format("weft-train: {} on {} rank(s){}", options_.model, summary.ranks,
+                        summary.failure.empty() ? "" : ", ended early"),
+            "step", "nats a token", std::move(lines)});
 }
 
 void Report::writePage(const Summary& summary) const {

@@ -47,16 +47,17 @@ int tell(const SharedFailure& failure, Communicator& world, Communicator& team) 
 
 // A training, or a table of several, as the only work of this process.
 int run(const Options& options, Communicator& world) {
-  if (options.scaling.empty()) {
-    Summary summary;
-    return trainOn(forRanks(options, world.size()), world, &summary);
-  }
   try {
-    scaleOnLaunchedRanks(options, world);
-    return 0;
+    if (!options.scaling.empty()) {
+      scaleOnLaunchedRanks(options, world);
+      return 0;
+    }
+    onRankZero(world, [&] { static_cast<void>(forRanks(options, world.size())); });
   } catch (const SharedFailure& failure) {
     return tell(failure, world, world);
   }
+  Summary summary;
+  return trainOn(forRanks(options, world.size()), world, &summary);
 }
 
 }  // namespace

@@ -13,9 +13,11 @@ namespace weft::train {
 Sampler::Sampler(std::span<const uint8_t> text, size_t length, size_t samplesPerStep, uint64_t seed)
     : text_(text), length_(length), samplesPerStep_(samplesPerStep), seed_(seed) {
   if (text.size() < length + 1) {
-    throw Failure(Exit::kData,
-                  fmt::format("the training text has {} bytes, but --seq {} needs at least {}",
-                              text.size(), length, length + 1));
+    throw Failure(
+        Exit::kData,
+        fmt::format(
+            "the text, or its share of --split, has {} bytes, but --seq {} needs at least {}",
+            text.size(), length, length + 1));
   }
   windows_ = std::max<size_t>((text.size() - length) / length, 1);
   shifts_ = std::min(length, text.size() - windows_ * length);

@@ -63,9 +63,11 @@ SentencePairs::SentencePairs(std::unique_ptr<Vocabulary> vocabulary, std::span<c
   for (const std::span<const uint8_t> sentence : splitSentences(text)) addSentence(sentence);
   starts_.push_back(tokens_.size());
   if (sentences() < kFewestSentences) {
-    throw Failure(Exit::kData,
-                  fmt::format("the training text has {} sentences, but BERT needs at least {}",
-                              sentences(), kFewestSentences));
+    throw Failure(
+        Exit::kData,
+        fmt::format(
+            "the text, or its share of --split, has {} sentences, but BERT needs at least {}",
+            sentences(), kFewestSentences));
   }
 }
 

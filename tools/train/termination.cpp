@@ -17,6 +17,13 @@ void onSigterm(int) {
   came = 1;
 }
 
+void mask(int how) {
+  sigset_t sigterm;
+  sigemptyset(&sigterm);
+  sigaddset(&sigterm, SIGTERM);
+  sigprocmask(how, &sigterm, nullptr);
+}
+
 }  // namespace
 
 void endWithRetryOnSigterm() {
@@ -24,7 +31,10 @@ void endWithRetryOnSigterm() {
   action.sa_handler = onSigterm;
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
+  mask(SIG_UNBLOCK);
 }
+
+void holdSigterm() { mask(SIG_BLOCK); }
 
 DeferSigterm::DeferSigterm() { isDeferred = 1; }
 DeferSigterm::~DeferSigterm() { isDeferred = 0; }

@@ -8,6 +8,9 @@ namespace weft::train {
 // again what it has ended; but see below.
 void endWithRetryOnSigterm();
 
+// From here on SIGTERM waits, also for a program that this process becomes by exec: until the call above.
+void holdSigterm();
+
 // While one lives SIGTERM is only noted: there is work to save first.
 class DeferSigterm {
  public:

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "tools/train/attention_memory.h"
 #include "tools/train/checkpoint_folder.h"
 #include "tools/train/files.h"
+#include "tools/train/make_steps.h"
 #include "tools/train/math_libraries.h"
 #include "tools/train/models/tensor_memory.h"
 #include "tools/train/pace.h"
@@ -30,8 +30,6 @@
 
 namespace weft::train {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Cores that this process may use, shared evenly among the ranks of its host. The sums inside of an
 // operation depend on its threads, so those of reproducible runs do not depend on the ranks.
@@ -78,65 +76,32 @@ void begin(const Options& options, Communicator& team, Trainer& trainer, Report*
   report->open(trainer.begun());
 }
 
-// All steps until one is the last; the report of that one.
-StepReport makeSteps(const Options& options, Trainer& trainer, PaceMeter& meter, Report* report) {
-  StepReport last{};
-  const auto take = [&](const std::optional<StepReport>& ended,
-                        const std::optional<Evaluation>& evaluation = {}) {
-    if (!ended) return;
-    last = *ended;
-    meter.add(last);
-    if (report != nullptr) report->add(last, evaluation);
-  };
-  const auto isTurn = [&](int64_t every) { return every > 0 && trainer.begun() % every == 0; };
-  const auto start = Clock::now();
-  const auto wantsStop = [&] {
-    if (DeferSigterm::hasCome()) return Stop::kTerminated;
-    const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
-    return options.seconds > 0 && elapsed > options.seconds ? Stop::kTimeIsUp : Stop::kNo;
-  };
-  const bool evaluatesEnd = options.classifies && trainer.validates();
-  while (trainer.begun() < options.steps && last.stop == Stop::kNo) {
-    take(trainer.step(wantsStop));
-    if (isTurn(options.evalEvery) || (evaluatesEnd && trainer.begun() == options.steps)) {
-      const std::optional<StepReport> ended = trainer.finish();
-      take(ended, trainer.evaluate());
-    }
-    if (!isTurn(options.saveEvery)) continue;
-    take(trainer.finish());
-    trainer.save(options.save, false);
-  }
-  take(trainer.finish());
-  if (!evaluatesEnd || last.stop != Stop::kTimeIsUp) return last;
-  const Evaluation found = trainer.evaluate();
-  if (report != nullptr) report->addEvaluation(last.step, found);
-  return last;
-}
-
-int endEarly(const Options& options, const Trainer& trainer, const Communicator& world) {
-  const std::string what =
-      options.save.empty() ? std::string("nothing is saved; --save DIR would have")
-                           : fmt::format("saved in {}; the same command with --resume {} goes on",
-                                         options.save, options.save);
-  if (world.rank() == 0)
-    fmt::print(stderr, "weft-train: ended by SIGTERM after {} steps: {}\n", trainer.begun(), what);
-  return static_cast<int>(Exit::kPeerLost);
-}
-
 // Of a run that ends by what all ranks know of: what its steps came to is written all the same. Ranks on
-// their own do not know of each other's failures.
-void reportFailure(const Options& options, Communicator& world, Trainer& trainer,
-                   const PaceMeter& meter, int threads, const std::string& failure,
-                   Report* report) {
+// their own do not know of each other's ends.
+void reportEarlyEnd(const Options& options, Communicator& world, Trainer& trainer,
+                    const PaceMeter& meter, int threads, const std::string& why, Report* report) {
   if (options.independent) return;
   if (meter.empty()) {
     if (report != nullptr) report->finishWithoutSteps("no step was made");
     return;
   }
   try {
-    summarizeRun(options, world, trainer, meter, threads, failure, report);
-  } catch (const Error&) {  // a rank died as well; the failure is what ends this one
+    summarizeRun(options, world, trainer, meter, threads, why, report);
+  } catch (const Error&) {  // a rank died as well; why this one ends is known
   }
+}
+
+std::string sigtermInWords(const Trainer& trainer) {
+  return fmt::format("ended by SIGTERM after {} steps", trainer.begun());
+}
+
+int tellSigterm(const Options& options, const Trainer& trainer, const Report* report) {
+  const std::string what =
+      options.save.empty() ? std::string("nothing is saved; --save DIR would have")
+                           : fmt::format("saved in {}; the same command with --resume {} goes on",
+                                         options.save, options.save);
+  if (report != nullptr) fmt::print(stderr, "weft-train: {}: {}\n", sigtermInWords(trainer), what);
+  return static_cast<int>(Exit::kPeerLost);
 }
 
 }  // namespace
@@ -164,12 +129,15 @@ int train(Options options, Communicator& world, Communicator& team, Summary* sum
   const DeferSigterm whileThereIsWork;
   PaceMeter meter;
   try {
-    const StepReport last = makeSteps(options, trainer, meter, report);
+    const Stop stop = makeSteps(options, trainer, meter, report);
     if (!options.save.empty()) trainer.save(options.save, true);
-    if (last.stop == Stop::kTerminated) return endEarly(options, trainer, world);
+    if (stop == Stop::kTerminated) {
+      reportEarlyEnd(options, world, trainer, meter, threads, sigtermInWords(trainer), report);
+      return tellSigterm(options, trainer, report);
+    }
     if (!options.exportTo.empty()) trainer.exportTo(options.exportTo);
   } catch (const SharedFailure& failure) {
-    reportFailure(options, world, trainer, meter, threads, failure.what(), report);
+    reportEarlyEnd(options, world, trainer, meter, threads, failure.what(), report);
     throw;
   }
   if (meter.empty()) {

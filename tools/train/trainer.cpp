@@ -106,7 +106,7 @@ std::optional<StepReport> Trainer::step(const std::function<Stop()>& wantsStop) 
   }
   passes(firstLoss, wantsStop);
   underWay_ = true;
-  return options_.noOverlap ? finish() : before;
+  return before;
 }
 
 std::optional<StepReport> Trainer::finish() {
@@ -129,7 +129,7 @@ std::optional<StepReport> Trainer::finish() {
                           stats.exposedSeconds,
                           static_cast<double>(moved) / static_cast<double>(shard_.info().elements),
                           model_.waited() - std::exchange(waited_, model_.waited()),
-                          agreedStop(),
+                          static_cast<Stop>(static_cast<int>(mostOfLast(shared_, mine_.size()))),
                           scale,
                           lossScale_ ? lossScale_->state().skippedSteps : 0,
                           overflow,
@@ -242,13 +242,6 @@ double Trainer::meanLoss() const {
                                     i / losses, loss, ended_));
   }
   return meanInOrder(shared_, mine_.size());
-}
-
-Stop Trainer::agreedStop() const {
-  double most = 0;
-  for (size_t i = mine_.size() - 1; i < shared_.size(); i += mine_.size())
-    most = std::max(most, shared_[i]);
-  return static_cast<Stop>(static_cast<int>(most));
 }
 
 }  // namespace weft::train

@@ -68,13 +68,14 @@ class Trainer {
   // Whether there is something to evaluate.
   bool validates() const { return validation_ != nullptr; }
   // Collective. The mean loss of --eval-batches of validation, the same ones each time; of a classification all of it.
-  Evaluation evaluate();
+  // Nothing, if some rank wanted to give up.
+  std::optional<Evaluation> evaluate(const std::function<bool()>& givesUp);
   // Collective. Saves while training goes on, unless `wait`; what is saved already is not saved again. Throws
   // SharedFailure if the disk takes no more.
   void save(const std::string& folder, bool wait);
   // Goes on where a checkpoint was made, by any number of ranks with the same global batch and as
   // many stages and as many to a tensor group. If the folder's last one is damaged, from the one before, of which a line on
-  // standard error tells; where there are several parts it is an error.
+  // standard error tells.
   void resume(const std::string& folder);
   // The same with a part of what a checkpoint has: what is not kept is as at the beginning.
   void goOn(const std::string& folder, const Kept& kept);
@@ -104,6 +105,7 @@ class Trainer {
   Position position() const;
   std::string load(const std::string& checkpoint, bool state);
   std::string loadLastGood(const std::string& folder, bool state);
+  std::string loadLastGoodParts(const std::string& folder, bool state);
   double forward(const Turn& turn);
   void passes(double firstLoss, const std::function<Stop()>& wantsStop);
   void backward(const Turn& turn);
@@ -111,7 +113,8 @@ class Trainer {
   uint64_t fingerprintOf(size_t parameter) const;
   uint64_t fingerprintOfOwn(bool copiesAlone);
   void agreeOnCopies(const std::string& which);
-  std::string checkpointIn(const std::string& folder);
+  void inAllParts(const std::function<void()>& work);
+  uint64_t takeSave(const std::string& folder, uint64_t end);
   std::string metaOfSave();
   std::string settleScale(const weftStepStats_t& stats);
   std::string whereNotFinite(const weftStepStats_t& stats) const;
@@ -120,12 +123,12 @@ class Trainer {
   weftStepArgs_t stepArgs(bool boundary) const;
   double meanLoss() const;
   int64_t evalSteps() const;
-  double evaluateLosses();
-  Evaluation evaluateClasses();
+  std::optional<Evaluation> evaluateLosses(const std::function<bool()>& givesUp);
+  std::optional<Evaluation> evaluateClasses(const std::function<bool()>& givesUp);
   std::vector<const double*> microsInOrder(const std::vector<double>& byRank, size_t stride,
                                            size_t ofMicro) const;
   double meanInOrder(const std::vector<double>& byRank, size_t stride) const;
-  Stop agreedStop() const;
+  static double mostOfLast(const std::vector<double>& byRank, size_t stride);
   uint64_t firstSample(int64_t micro) const;
   uint64_t microBatch(uint64_t m, uint64_t rank) const;
   int64_t globalBatch() const { return options_.batch * options_.accumulate * dataRanks(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which samples a rank's micro-batches have, and the order in which those of all ranks count.
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -55,6 +56,13 @@ double Trainer::meanInOrder(const std::vector<double>& byRank, size_t stride) co
   double sum = 0;
   for (const double* const each : inOrder) sum += *each;
   return sum / static_cast<double>(inOrder.size());
+}
+
+// Of the last words of all ranks, which have `stride` each.
+double Trainer::mostOfLast(const std::vector<double>& byRank, size_t stride) {
+  double most = 0;
+  for (size_t i = stride - 1; i < byRank.size(); i += stride) most = std::max(most, byRank[i]);
+  return most;
 }
 
 }  // namespace weft::train

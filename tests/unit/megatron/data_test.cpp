@@ -65,6 +65,8 @@ TEST(MegatronIndex, SaysWhereItIsWrong) {
       refusalOf(with(18, ~std::uint64_t{0})).find("X, byte 18: 18446744073709551615 sequences"),
       0u);
   EXPECT_EQ(refusalOf(with(34, std::int32_t{-3})), "X, byte 34: sequence 0 has -3 tokens");
+  EXPECT_EQ(refusalOf(with(50, std::int64_t{5})),
+            "X, byte 50: sequence 1 begins at byte 5, inside of a token of 2");
   EXPECT_EQ(refusalOf(with(66, std::int64_t{7})),
             "X, byte 66: document entry 1 is 7, after 0 and with 2 sequences");
 }

@@ -61,6 +61,8 @@ TEST(ScalingTable, SaysWhatTheNoiseHides) {
       << scalingNoise({kOne, kTwo});
   EXPECT_EQ(scalingNoise({{1, {100, 101, 102}, {100, 101, 102}, {}}}),
             "# the same run differed by up to 2.0 % from round to round (with 1 rank)\n");
+  EXPECT_EQ(scalingNoise({{2, {100}, {100}, {}}}),
+            "# of one round nobody knows by how much the next one differs (--scaling-rounds)\n");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::string usdText(double usd) {
 
 std::string failureOf(const RunPage& page) {
   const std::string& why = page.summary.failure;
-  return why.empty() ? "" : section("Failed", note(why));
+  return why.empty() ? "" : section("Ended early", note(why));
 }
 
 std::string tilesOf(const RunPage& page) {

@@ -84,6 +84,8 @@ std::string scalingNoise(const std::vector<ScalingRounds>& all) {
       ranks = rounds.ranks;
     }
   }
+  if (all.front().together.size() < 2)
+    return "# of one round nobody knows by how much the next one differs (--scaling-rounds)\n";
   const std::string said =
       fmt::format("# the same run differed by up to {:.1f} % from round to round (with {} rank{})",
                   100 * widest, ranks, ranks == 1 ? "" : "s");
