@@ -65,6 +65,23 @@ void typesMayDiffer() {
   MPI_Type_free(&column);
 }
 
+// Data of a type with addresses of its own, at MPI_BOTTOM. MPICH's MPI_Pack wants another buffer.
+void addressesMayBeAbsolute() {
+  int value = 10 + rank;
+  MPI_Aint address = 0;
+  MPI_Get_address(&value, &address);
+  const int one = 1;
+  MPI_Datatype absolute;
+  MPI_Type_create_hindexed(1, &one, &address, MPI_INT, &absolute);
+  MPI_Type_commit(&absolute);
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  MPI_Gather(MPI_BOTTOM, 1, absolute, all.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  require(rank != 0 || all.back() == 10 + ranks - 1, "wrong data from MPI_BOTTOM");
+  MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, MPI_COMM_WORLD);
+  require(value == 10, "wrong data at MPI_BOTTOM");
+  MPI_Type_free(&absolute);
+}
+
 void sumOfSquares(void* in, void* inout, int* length, MPI_Datatype*) {
   for (int i = 0; i < *length; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
 }
@@ -179,6 +196,7 @@ int main(int argc, char** argv) {
   messagesMoveDuringTheFirst();
   messagesMoveDuringCollectives();
   typesMayDiffer();
+  addressesMayBeAbsolute();
   othersFallThrough();
   betweenGroups();
   threadsMayCall();
