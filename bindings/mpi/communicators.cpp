@@ -20,15 +20,19 @@ std::mutex madeMutex;
 std::vector<Attached*> made;     // by `madeMutex`, in order
 std::atomic<unsigned> freed{0};  // communicators: what threads remember of handles is stale
 
-// MPI promises that messages move while their sender is in any call, as in one that waits on weft.
-void progressBelow(void*) {
+// MPI promises that messages move while their sender is in any call, as in one that waits on weft. Asked for what is
+// there, or on MPI_COMM_SELF, MPICH moves nothing: so for a message to oneself that nobody has sent.
+void progressBelow(void* attached) {
+  const auto* const a = static_cast<const Attached*>(attached);
+  constexpr int kLastTag = 32767;  // that all MPIs have
   int flag = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+  PMPI_Iprobe(a->rank, kLastTag, a->below, &flag, MPI_STATUS_IGNORE);
 }
 
-weftConfig_t configOf() {
+weftConfig_t configOf(Attached* a) {
   weftConfig_t config = WEFT_CONFIG_INITIALIZER;
   config.whileWaiting = progressBelow;
+  config.whileWaitingContext = a;
   // A program of MPI may wait as long as it likes.
   if (std::getenv("WEFT_TIMEOUT_MS") == nullptr) config.timeoutMs = INT_MAX;
   return config;
@@ -60,7 +64,7 @@ bool shareId(MPI_Comm comm, const Attached& a, weftUniqueId* id) {
 void join(MPI_Comm comm, Attached* a) {
   weftUniqueId id;
   if (!shareId(comm, *a, &id)) return;
-  const weftConfig_t config = configOf();
+  const weftConfig_t config = configOf(a);
   const weftResult_t joined = weftCommInitRankConfig(&a->comm, a->ranks, id, a->rank, &config);
   if (joined != weftSuccess && a->rank == 0) warn(weftGetLastError(nullptr));
   int isGood = joined == weftSuccess, allGood = 0;
@@ -103,7 +107,7 @@ bool hasStrangers(MPI_Comm comm, int ranks) {
 }
 
 Attached* attach(MPI_Comm comm) {
-  auto a = std::make_unique<Attached>();
+  auto a = std::make_unique<Attached>(comm);
   int isInter = 0;
   PMPI_Comm_test_inter(comm, &isInter);
   PMPI_Comm_rank(comm, &a->rank);

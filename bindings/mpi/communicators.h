@@ -10,6 +10,9 @@ namespace weft::mpi {
 
 // weft's end of an MPI communicator, its attribute from the first collective on; freed with it.
 struct Attached {
+  explicit Attached(MPI_Comm of) : below(of) {}
+
+  MPI_Comm below;
   weftComm_t comm = nullptr;  // null: its collectives run below
   Why why = Why::NotMade;     // then
   int rank = 0, ranks = 1;

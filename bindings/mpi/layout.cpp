@@ -14,6 +14,35 @@ std::size_t elementsAtOnce(const Layout& layout) {
   return std::max<std::size_t>(1, INT_MAX / std::max<std::size_t>(1, layout.size));
 }
 
+// Elements for MPI_Pack and MPI_Unpack, which MPICH refuses at MPI_BOTTOM, as that is null: these are seen from another
+// address then.
+class Place {
+ public:
+  Place(MPI_Datatype type, std::byte* buffer) : type_(type), buffer_(buffer) {
+    if (buffer != nullptr) return;
+    buffer_ = reinterpret_cast<std::byte*>(kAside);
+    const int one = 1;
+    const MPI_Aint back = -kAside;
+    PMPI_Type_create_hindexed(1, &one, &back, type, &type_);
+    PMPI_Type_commit(&type_);
+    isMoved_ = true;
+  }
+  ~Place() {
+    if (isMoved_) PMPI_Type_free(&type_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  MPI_Datatype type() const { return type_; }
+  std::byte* buffer() const { return buffer_; }
+
+ private:
+  static constexpr MPI_Aint kAside = 64;  // aligned for all types
+  MPI_Datatype type_;
+  std::byte* buffer_;
+  bool isMoved_ = false;
+};
+
 }  // namespace
 
 Layout::Layout(MPI_Datatype of) : type(of) {
@@ -31,9 +60,10 @@ Layout::Layout(MPI_Datatype of) : type(of) {
 void Layout::pack(const void* from, std::size_t count, std::byte* to) const {
   for (std::size_t done = 0; done < count;) {
     const std::size_t n = std::min(elementsAtOnce(*this), count - done);
+    const Place place(type, at(from, static_cast<std::ptrdiff_t>(done)));
     int position = 0;
-    PMPI_Pack(at(from, static_cast<std::ptrdiff_t>(done)), static_cast<int>(n), type,
-              to + done * size, static_cast<int>(n * size), &position, MPI_COMM_SELF);
+    PMPI_Pack(place.buffer(), static_cast<int>(n), place.type(), to + done * size,
+              static_cast<int>(n * size), &position, MPI_COMM_SELF);
     done += n;
   }
 }
@@ -41,10 +71,10 @@ void Layout::pack(const void* from, std::size_t count, std::byte* to) const {
 void Layout::unpack(const std::byte* from, void* to, std::size_t count) const {
   for (std::size_t done = 0; done < count;) {
     const std::size_t n = std::min(elementsAtOnce(*this), count - done);
+    const Place place(type, at(to, static_cast<std::ptrdiff_t>(done)));
     int position = 0;
-    PMPI_Unpack(from + done * size, static_cast<int>(n * size), &position,
-                at(to, static_cast<std::ptrdiff_t>(done)), static_cast<int>(n), type,
-                MPI_COMM_SELF);
+    PMPI_Unpack(from + done * size, static_cast<int>(n * size), &position, place.buffer(),
+                static_cast<int>(n), place.type(), MPI_COMM_SELF);
     done += n;
   }
 }

@@ -53,6 +53,9 @@ void checkMemory(const char* call, const at::Tensor& tensor) {
            "pass tensor.cpu(), or make the group of another backend");
   if (!tensor.is_contiguous())
     refuse(call, "got a non-contiguous " + describe(tensor), "pass tensor.contiguous()");
+  if (tensor.is_conj() || tensor.is_neg())
+    refuse(call, "got a " + describe(tensor) + " that is a view with another sign than its memory",
+           "pass tensor.resolve_conj().resolve_neg()");
 }
 
 }  // namespace

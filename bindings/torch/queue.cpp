@@ -67,7 +67,7 @@ void Queue::help(Call& call) {
 }
 
 void Queue::runNext(std::unique_lock<std::mutex>& lock, bool isOwn) {
-  const c10::intrusive_ptr<Call> call = std::move(items_.front().call);
+  c10::intrusive_ptr<Call> call = std::move(items_.front().call);
   items_.pop_front();
   busy_ = true;
   lock.unlock();
@@ -84,6 +84,7 @@ void Queue::runNext(std::unique_lock<std::mutex>& lock, bool isOwn) {
   }
   lock.unlock();
   call->settle();
+  call.reset();  // its tensors may be the last, and want Python's lock, which who waits for this one may hold
   lock.lock();
   if (isOwn) --inCallbacks_;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -206,9 +207,11 @@ Status Watch::late(std::uint32_t waitingFor) {
   return Status::error(std::move(data));
 }
 
-// Whom a collective waits for while data moves changes all the time and says nothing.
+// Whom a collective waits for while data moves changes all the time and says nothing. Who receives with the longest
+// deadline that there is listens for whatever may come.
 void Watch::warnIfLong(std::uint32_t waitingFor) {
-  if (Clock::now() - since_ < warnAfter_) return;
+  const bool listens = inPairs_ && timeoutMs_ == std::numeric_limits<int>::max();
+  if (listens || Clock::now() - since_ < warnAfter_) return;
   ErrorData data = whoIsLate(waitingFor);
   if (data.what.empty())
     data.what =

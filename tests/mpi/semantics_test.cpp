@@ -20,9 +20,10 @@ void require(bool holds, const char* what) {
 }
 
 // A long message is on its way while its sender is in a collective that the receiver makes later: only
-// the sender's own progress moves it.
+// the sender's own progress moves it, of MPICH the first between two ranks alone.
 void messagesMoveDuringCollectives() {
   std::vector<char> message(8 << 20, static_cast<char>(rank));
+  MPI_Barrier(MPI_COMM_WORLD);
   for (int k = 0; k < 5; ++k) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (rank == 0) MPI_Isend(message.data(), 8 << 20, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &request);
@@ -63,6 +64,23 @@ void typesMayDiffer() {
     for (int i = 0; i < 4; ++i) require(data[i] == i + 1, "wrong column");
   }
   MPI_Type_free(&column);
+}
+
+// Data of a type with addresses of its own, at MPI_BOTTOM. MPICH's MPI_Pack wants another buffer.
+void addressesMayBeAbsolute() {
+  int value = 10 + rank;
+  MPI_Aint address = 0;
+  MPI_Get_address(&value, &address);
+  const int one = 1;
+  MPI_Datatype absolute;
+  MPI_Type_create_hindexed(1, &one, &address, MPI_INT, &absolute);
+  MPI_Type_commit(&absolute);
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  MPI_Gather(MPI_BOTTOM, 1, absolute, all.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  require(rank != 0 || all.back() == 10 + ranks - 1, "wrong data from MPI_BOTTOM");
+  MPI_Bcast(MPI_BOTTOM, 1, absolute, 0, MPI_COMM_WORLD);
+  require(value == 10, "wrong data at MPI_BOTTOM");
+  MPI_Type_free(&absolute);
 }
 
 void sumOfSquares(void* in, void* inout, int* length, MPI_Datatype*) {
@@ -176,9 +194,10 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
-  messagesMoveDuringTheFirst();
   messagesMoveDuringCollectives();
+  messagesMoveDuringTheFirst();
   typesMayDiffer();
+  addressesMayBeAbsolute();
   othersFallThrough();
   betweenGroups();
   threadsMayCall();

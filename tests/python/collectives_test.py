@@ -60,7 +60,7 @@ def operations(comm):
 
 
 def moves(comm):
-    record = numpy.dtype([("key", "<i2"), ("value", ">f8")])
+    record = numpy.dtype([("KEY OF IT", "<i2"), ("value", ">f8")])
     for dtype in (*TYPES, "bool", "int16", "M8[s]", record):
         all_ = [numpy.zeros((comm.size, 2), dtype) for _ in range(comm.size)]
         if dtype is not record:
@@ -68,7 +68,7 @@ def moves(comm):
             all_ = [one.astype(dtype) for one in all_]
         else:
             for rank, one in enumerate(all_):
-                one["key"], one["value"] = rank, rank + 0.5
+                one["KEY OF IT"], one["value"] = rank, rank + 0.5
         check_moves(comm, all_, str(dtype))
 
 

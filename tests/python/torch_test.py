@@ -120,6 +120,8 @@ class Tensors(unittest.TestCase):
             comm.all_reduce(torch.ones(4, 4).T)
         with self.assertRaisesRegex(weft.InvalidArgument, "tensor of cpu, torch.sparse_coo"):
             comm.all_reduce(torch.ones(2, 2).to_sparse())
+        with self.assertRaisesRegex(weft.InvalidArgument, "another sign than its memory.*resolve_conj"):
+            comm.all_gather(torch.ones(2, dtype=torch.complex64).conj())
 
 
 @unittest.skipIf(torch is None, "torch is not installed")

@@ -223,6 +223,16 @@ def futures_of_queued_calls(rank, ranks):
     equal(first.then(lambda _: second.wait()[0]).wait(), total(ranks))
 
 
+def tensors_that_end_with_their_calls(rank, ranks):
+    """A call's tensors ended under the lock of the queue and wanted Python's, which who asks for a future holds."""
+    for _ in range(5):
+        futures = [
+            dist.all_reduce(torch.ones(2), async_op=True).get_future().then(lambda _: None) for _ in range(400)
+        ]
+        for future in futures:
+            future.wait()
+
+
 def profiled(rank, ranks):
     with torch.autograd.profiler.profile() as profiler:
         dist.all_reduce(torch.ones(2))
@@ -283,7 +293,8 @@ class Collectives(unittest.TestCase):
 
 
 for function in (all_reduce, all_reduce_of_bools, all_reduce_coalesced, rooted, gathers, reduce_scatter, all_to_all,
-                 objects, subgroups, asynchronous, futures_of_queued_calls, profiled, sequence, trained):
+                 objects, subgroups, asynchronous, futures_of_queued_calls, tensors_that_end_with_their_calls, profiled, sequence,
+                 trained):
     for ranks in (2, 3):
         setattr(Collectives, f"test_{function.__name__}_{ranks}_ranks",
                 lambda self, function=function, ranks=ranks: run(ranks, function))

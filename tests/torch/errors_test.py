@@ -36,6 +36,9 @@ def works(ranks):
 def bad_tensors(rank, ranks):
     with raises(ValueError, "weft:all_reduce: got a non-contiguous Float tensor of shape [3, 2]", "contiguous()"):
         dist.all_reduce(torch.ones(2, 3).t())
+    negative = torch._neg_view(torch.ones(2))  # PyTorch resolves it where no lists are passed
+    with raises(ValueError, "got a Float tensor of shape [2] that is a view with another sign", "resolve_neg()"):
+        dist.all_gather([torch.ones(2)] * ranks, negative)
     with raises(ValueError, "got a sparse Float tensor", "to_dense()"):
         dist.all_reduce(torch.eye(2).to_sparse())
     with raises(ValueError, "got a tensor on meta", "weft moves host memory", "tensor.cpu()"):

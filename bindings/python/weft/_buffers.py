@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import POINTER, c_char_p, c_int, c_ssize_t, c_void_p
 from math import prod
 from typing import Any, NamedTuple
@@ -143,7 +144,7 @@ def _borrow_buffer(call: str, what: str, owner: Any) -> Borrowed:
     got = Borrowed()
     got._view = view
     form = view.format.decode() if view.format else "B"
-    if "O" in form:
+    if "O" in re.sub(":[^:]*:", "", form):  # without the names of fields
         refuse(call, f"{what} has Python objects", "pickle them, and send the bytes")
     if not _is_contiguous(ctypes.byref(view), b"C"):
         _refuse_layout(call, what)
@@ -160,6 +161,9 @@ def _borrow_tensor(call: str, what: str, owner: Any) -> Borrowed:
         refuse(call, f"{what} is a tensor of {owner.device}, {owner.layout}", fix)
     if not owner.is_contiguous():
         _refuse_layout(call, what)
+    if owner.is_conj() or owner.is_neg():
+        fix = "pass x.resolve_conj().resolve_neg()"
+        refuse(call, f"{what} is a view with another sign than its memory", fix)
     got = Borrowed()
     got._view = None
     got.owner, got.address, got.shape = owner, owner.data_ptr(), tuple(owner.shape)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -130,8 +131,18 @@ TEST(Watch, RanksThatMadeTheSameCallsAreKnownByOneOfThem) {
       << said.text();
 }
 
-// What rank 0 says in a barrier after ten seconds, rank 1 having made so many calls.
-std::string saidAfterTenSeconds(std::uint64_t calls) {
+// What rank 0 says of its wait for rank 1 after ten seconds.
+std::string saidAfterTenSeconds(Watch& watch) {
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(watch.trouble(1).ok());
+  secondsAhead = 10;
+  EXPECT_TRUE(watch.trouble(1).ok());
+  secondsAhead = 0;
+  return testing::internal::GetCapturedStderr();
+}
+
+// In a barrier, rank 1 having made so many calls.
+std::string saidInABarrier(std::uint64_t calls) {
   Pages transport;
   transport.control(1)->callSeq = calls;
   plan::Plan plan;
@@ -140,12 +151,15 @@ std::string saidAfterTenSeconds(std::uint64_t calls) {
   plan.what = plan::packWhat(call);
   Watch watch(transport, 0, kNames, "w");
   watch.enter(plan, 60000, nullptr);
-  testing::internal::CaptureStderr();
-  EXPECT_TRUE(watch.trouble(1).ok());
-  secondsAhead = 10;
-  EXPECT_TRUE(watch.trouble(1).ok());
-  secondsAhead = 0;
-  return testing::internal::GetCapturedStderr();
+  return saidAfterTenSeconds(watch);
+}
+
+// In a message, with this deadline.
+std::string saidInAMessage(int timeoutMs) {
+  Pages transport;
+  Watch watch(transport, 0, kNames, "w");
+  watch.enterPairs(timeoutMs, nullptr);
+  return saidAfterTenSeconds(watch);
 }
 
 // The news of rank 1's death comes with the `looks`-th look for it; with each a hundredth of a second goes by.
@@ -184,19 +198,25 @@ TEST(Watch, WhoLosesALinkWaitsForNewsOfADeathAsLongAsTheMachineIsCrowded) {
 }
 
 TEST(Watch, WhoHasComeIsNotBlamedForALongCall) {
-  const std::string said = saidAfterTenSeconds(1);
+  const std::string said = saidInABarrier(1);
   EXPECT_NE(said.find("waiting for 10 s; all ranks have come and are at it"), std::string::npos)
       << said;
   EXPECT_EQ(said.find("rank 1"), std::string::npos) << said;
 }
 
 TEST(Watch, WhoHasNotComeIsNamed) {
-  const std::string said = saidAfterTenSeconds(0);
+  const std::string said = saidInABarrier(0);
   EXPECT_NE(
       said.find(
           "waiting for 10 s; rank 1 did not call it; rank 1 (host b, pid 101) made no call yet"),
       std::string::npos)
       << said;
+}
+
+// A thread that receives whatever may come, of the back end of PyTorch, warned of it after 10, 20, 40 seconds.
+TEST(Watch, WhoListensForEverSaysNothingOfIt) {
+  EXPECT_NE(saidInAMessage(60000).find("waiting for 10 s; waiting for rank 1"), std::string::npos);
+  EXPECT_EQ(saidInAMessage(std::numeric_limits<int>::max()), "");
 }
 
 // The call of that rank, the first of its communicator.
