@@ -340,6 +340,9 @@ TEST(Options, RefusesWhatCannotBe) {
   EXPECT_NE(refusal({"--dtype", "fp8"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,0"}), "accepted");
   EXPECT_NE(refusal({"--scaling", "1,2", "--ranks", "2"}), "accepted");
+  EXPECT_EQ(refusal({"--csv", "curve", "--json", "curve"}),
+            "--json curve is the file of --csv, too; fix: name another");
+  EXPECT_EQ(refusal({"--csv", "/dev/null", "--json", "/dev/null"}), "accepted");
   EXPECT_NE(refusal({"--no-such-flag"}).find("--no-such-flag"), std::string::npos);
 }
 

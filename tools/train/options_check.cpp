@@ -5,7 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "tools/train/failure.h"
 #include "tools/train/parts_of_model.h"
@@ -75,6 +78,22 @@ void validateReport(const Options& options) {
   }
 }
 
+// The last to be written would be all that is left; devices take what comes.
+void validateOutputs(const Options& options) {
+  std::map<std::string, std::string> written;
+  for (const auto& [option, file] : {std::pair("--csv", options.csv),
+                                     {"--json", options.json},
+                                     {"--svg", options.svg},
+                                     {"--report", options.report},
+                                     {"--export", options.exportTo}}) {
+    if (file.empty() || file == "-" || file.starts_with("/dev/")) continue;
+    const auto [other, isNew] = written.try_emplace(file, option);
+    if (!isNew)
+      throw Failure(Exit::kUsage, fmt::format("{} {} is the file of {}, too; fix: name another",
+                                              option, file, other->second));
+  }
+}
+
 void validateStart(const Options& options) {
   if (options.startFrom.empty() != options.keepNames.empty())
     throw Failure(
@@ -129,6 +148,7 @@ void validate(const Options& options) {
   validateData(options);
   validateTask(options);
   validateReport(options);
+  validateOutputs(options);
   validateStart(options);
   validateParts(options);
   static_cast<void>(parseDegrees(options.shard, 1, 1));
