@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/train/make_steps.h"
 
+#include <algorithm>
 #include <chrono>
-#include <functional>
 #include <optional>
 
 #include "tools/train/termination.h"

@@ -75,6 +75,8 @@ std::string scalingRow(const ScalingRounds& many, const ScalingRounds& fewest,
 }
 
 std::string scalingNoise(const std::vector<ScalingRounds>& all) {
+  if (all.front().together.size() < 2)
+    return "# of one round nobody knows by how much the next one differs (--scaling-rounds)\n";
   double widest = 0;
   int ranks = 1;
   for (const ScalingRounds& rounds : all) {
@@ -84,8 +86,6 @@ std::string scalingNoise(const std::vector<ScalingRounds>& all) {
       ranks = rounds.ranks;
     }
   }
-  if (all.front().together.size() < 2)
-    return "# of one round nobody knows by how much the next one differs (--scaling-rounds)\n";
   const std::string said =
       fmt::format("# the same run differed by up to {:.1f} % from round to round (with {} rank{})",
                   100 * widest, ranks, ranks == 1 ? "" : "s");
