@@ -69,12 +69,19 @@ class Binder {
     if (schedule_.published) plan_->readers = peersOf(Kind::Raise);
     plan_->writers = peersOf(Kind::Wait);
     countCrossings();
-    if (schedule_.isPaced)
-      plan_->lead = static_cast<std::uint32_t>(plan_->ops.size() / transport::kMaxLanes);
+    if (schedule_.isPaced) plan_->lead = opsUntilLastPut() / transport::kMaxLanes;
     return {};
   }
 
  private:
+  std::uint32_t opsUntilLastPut() const {
+    const auto isPut = [](const BoundOp& op) {
+      return op.kind == Kind::Put || op.kind == Kind::PutInline || op.kind == Kind::PutDirect;
+    };
+    const auto last = std::find_if(plan_->ops.rbegin(), plan_->ops.rend(), isPut);
+    return static_cast<std::uint32_t>(plan_->ops.rend() - last);
+  }
+
   // Ranks run ahead as far as there are slots: of a ring where one message of a pair is so short.
   void chooseSlots() {
     const bool single = plan_->runsAhead && !schedule_.shared && layout_.segments() == 1 &&

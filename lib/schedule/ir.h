@@ -142,8 +142,8 @@ struct Schedule {
   uint32_t hops = 1;       // messages in a chain that no one rank's program shows: of a tree
   // How many bytes of the larger buffer had better be in one segment; 0: as many as have room.
   double segmentBytes = 0;
-  // A segment sets out when a rank has done a quarter of the one before, not at once with it: links then
-  // serve the older ones first, as the order of ops does.
+  // A segment sets out when a rank has done a quarter of the one before, up to its last put, not at once
+  // with it: links then serve the older ones first, as the order of ops does.
   bool isPaced = false;
   // Some ranks use what several puts brought as one run.
   bool joinsPuts = false;

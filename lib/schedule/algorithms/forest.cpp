@@ -107,7 +107,8 @@ Program down(const std::vector<Stop>& stops, uint32_t me, Input inputOf) {
   return p;
 }
 
-// The other way round, the last stop first: own addends first, then those of the children.
+// The other way round, the last stop first: own addends first, then those of the children. Sums that
+// this rank keeps are made at last: nobody needs them, and were one late, what others need would wait.
 template <class Output>
 Program up(std::vector<Stop> stops, uint32_t me, Output outputOf) {
   for (Stop& stop : stops) {
@@ -116,6 +117,7 @@ Program up(std::vector<Stop> stops, uint32_t me, Output outputOf) {
     std::ranges::sort(stop.children, std::greater(), &Child::came);
   }
   std::ranges::stable_sort(stops, std::greater(), &Stop::came);
+  std::ranges::stable_partition(stops, [&](const Stop& stop) { return stop.root != me; });
   Program p;
   for (const Stop& stop : stops) {
     std::vector<Slot> addends{in(stop.what.first)};

@@ -63,6 +63,11 @@ class Planted {
     return verify::verify(forest.make(shape), {.order = forest.order});
   }
 
+  schedule::Program program(schedule::Collective collective, std::uint32_t rank) {
+    const schedule::Algorithm& forest = *schedule::findAlgorithm(collective, "forest");
+    return forest.make(plan::shapeOf(job_.tuning(), 0)).program(rank);
+  }
+
   // When each rank sends its first message of a segment.
   std::vector<std::vector<Time>> begins(schedule::Collective collective, double mib) {
     std::vector<std::vector<Time>> first(job_.network().ranks());
@@ -135,6 +140,21 @@ TEST(Forest, SegmentsSetOutOneAfterTheOther) {
       EXPECT_EQ(begins[0], 0);
       for (std::size_t s = 1; s < begins.size(); ++s) EXPECT_GT(begins[s], begins[s - 1]);
     }
+}
+
+// Were one of them late, the sums that others wait for would be.
+TEST(Forest, SumsThatARankKeepsAreMadeLast) {
+  const RandomFabric fabric(50);
+  Planted planted(fabric.network());
+  for (std::uint32_t rank = 0; rank < fabric.network().ranks(); ++rank) {
+    const schedule::Program program = planted.program(ReduceScatter, rank);
+    const auto keeps = [](const schedule::Op& op) { return op.dst.buf == schedule::Buf::Out; };
+    const auto puts = [](const schedule::Op& op) { return op.kind == schedule::OpKind::Put; };
+    const auto kept = std::ranges::find_if(program.ops, keeps);
+    ASSERT_NE(kept, program.ops.end());
+    EXPECT_TRUE(std::none_of(kept, program.ops.end(), puts)) << "rank " << rank;
+  }
+  EXPECT_GE(planted.share(ReduceScatter, test::kSlowBuild ? 16 : 256), test::kSlowBuild ? 0 : 0.99);
 }
 
 TEST(Forest, OfATorus) {
