@@ -157,6 +157,12 @@ TEST(Forest, SumsThatARankKeepsAreMadeLast) {
   EXPECT_GE(planted.share(ReduceScatter, test::kSlowBuild ? 16 : 256), test::kSlowBuild ? 0 : 0.99);
 }
 
+// A quarter of a program that ends with them would be later than a quarter of what others wait for.
+TEST(Forest, SumsThatARankKeepsHoldUpNoSegment) {
+  if (test::kSlowBuild) GTEST_SKIP() << "the others do";
+  EXPECT_GE(Planted(RandomFabric(170).network()).share(ReduceScatter, 256), 0.99);
+}
+
 TEST(Forest, OfATorus) {
   if (test::kSlowBuild) GTEST_SKIP() << "the others do";
   expectShare("4 x 4 torus", torus(), 0.98);
