@@ -325,13 +325,31 @@ TEST_F(Command, RanksThatComputeOnTheirCoresTakeLonger) {
   EXPECT_GT(stepNs(" --no-overlap"), apart);
 }
 
+// Measured where this host computes, told, or nothing.
+TEST_F(Command, StepsPayForTheMemoryOfWhatIsSharded) {
+  const auto step = [&](const std::string& more) {
+    const Outcome o = test::runCommand(
+        test::toolBeside("weft-sim") + " step --model gpt --compute-ms 20 --nodes 1 --shard zero3" +
+        " --topology " + source("examples/topologies/ethernet.topo") + more + " --json " +
+        file("out.json"));
+    EXPECT_EQ(o.exitCode, 0) << o.output;
+    return json::parse(std::ifstream(file("out.json")));
+  };
+  EXPECT_EQ(step("")["touch_ns_per_page"], 0);
+  EXPECT_GT(step(" --host-compute")["touch_ns_per_page"], 0);
+  const json told = step(" --page-ns 1000,3000");
+  EXPECT_NEAR(told["give_back_ns_per_page"], 1000, 1e-6);
+  EXPECT_NEAR(told["touch_ns_per_page"], 3000, 1e-6);
+}
+
 TEST_F(Command, WrongStepsAreRefused) {
   const std::string good = "step --model gpt --compute-ms 1 ";
   EXPECT_EQ(onDl1(good + "--nodes 1").exitCode, 0);
   for (const std::string& wrong :
        {std::string("step"), std::string("step --model gpt"), good + "--shard nonsense",
         good + "--shard 3,3,3", good + "--tensor 5", good + "--nodes 0", good + "--compute-ms 0",
-        good + "--bucket-mb 0", good + "--straggler 99:2",
+        good + "--bucket-mb 0", good + "--page-ns 1", good + "--page-ns -1,2",
+        good + "--straggler 99:2",
         "step --model " + source("examples/models/gpt.model") + " --compute-ms 1"})
     EXPECT_EQ(onDl1(wrong).exitCode, 64) << wrong;
   EXPECT_EQ(onDl1(good + "--json /nowhere/x").exitCode, 73);

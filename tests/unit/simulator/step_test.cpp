@@ -124,6 +124,30 @@ TEST(Step, TheNextLayerIsGatheredUnderThisOne) {
   EXPECT_NEAR(row.sentBytes, 5 * 2.0 * kElements, 0.01);
 }
 
+// What is sharded has new memory for each copy of parameters, and for the gradients of each pass.
+TEST(Step, MemoryOfWhatIsShardedComesAndGoes) {
+  const double bytes = 4.0 * kElements;
+  const StepModel model = modelOf({{50000, 9000}});
+  StepSettings settings = settingsOf({2, 2, 2});
+  settings.pages = {.giveBackNsPerByte = 0.01, .touchNsPerByte = 0.1};
+  const StepRow row = rowOf(model, settings, 2);
+  // Parameters before forward, gradients in backward, which go before the norm; parameters go under the
+  // reduction.
+  EXPECT_NEAR(row.stepNs,
+              59000 + 2 * 0.1 * bytes + 0.01 * bytes + 2 * hop(2.0 * kElements) + normNs(), 0.01);
+  settings.degrees = {1, 2, 2};
+  EXPECT_NEAR(rowOf(model, settings, 2).stepNs,
+              59000 + 0.1 * bytes + 0.01 * bytes + 2 * hop(2.0 * kElements) + normNs(), 0.01);
+  settings.degrees = {1, 1, 2};
+  EXPECT_NEAR(rowOf(model, settings, 2).stepNs, 59000 + 2 * hop(2.0 * kElements) + normNs(), 0.01);
+}
+
+TEST(Step, MemoryOfThisHostTakesTime) {
+  const PageCosts pages = measurePages();
+  EXPECT_GT(pages.touchNsPerByte, 0);
+  EXPECT_GT(pages.giveBackNsPerByte, 0);
+}
+
 TEST(Step, TensorGroupsAddUpInBothPasses) {
   StepModel model = modelOf({{5000, 9000}});
   model.layers[0].tensorBytes = 32768;

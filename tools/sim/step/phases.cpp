@@ -24,6 +24,7 @@ using shard::Level;
 using train::Pass;
 
 constexpr std::uint32_t kNothing = ~0u;
+constexpr double kGradientBytes = sizeof(float);  // of an element, as weft-train has them
 
 // A tied parameter is in the bucket of what it is tied to.
 std::vector<std::set<int>> bucketsByLayer(const StepModel& model, const shard::Layout& layout) {
@@ -108,6 +109,12 @@ class StepBuilder {
     std::erase(after, kNothing);
     if (!after.empty()) compute(kCaller, std::move(name), 0, std::move(after));
   }
+  double elementsOf(std::uint32_t bucket) const {
+    return static_cast<double>(layout_.buckets()[bucket].elements);
+  }
+  double bytesOf(std::uint32_t bucket) const {  // of its parameters
+    return elementsOf(bucket) * static_cast<double>(reduce::sizeOf(settings_.paramType));
+  }
   std::string named(const char* what, std::uint32_t bucket) const {
     return fmt::format("{} of bucket {}", what, bucket);
   }
@@ -153,7 +160,8 @@ class StepBuilder {
       all += static_cast<double>(model_.parameters[p].elements);
     const auto computeUntil = [&](double to) {
       const double part = all > 0 ? (to - from) / all : 1;
-      if (part > 0) compute(kCaller, "backward of " + layer.name, layer.backwardNs * part);
+      const double ns = layer.backwardNs * part + touchGradients(to - from);
+      if (part > 0) compute(kCaller, "backward of " + layer.name, ns);
       from = to;
     };
     for (std::size_t p = layer.first + layer.count; p-- > layer.first;) {
@@ -168,6 +176,12 @@ class StepBuilder {
       }
     }
     computeUntil(all);
+  }
+
+  // Of so many elements: where gradients are sharded their memory is new in each micro-step.
+  double touchGradients(double elements) const {
+    return settings_.degrees.grad == 1 ? 0
+                                       : elements * kGradientBytes * settings_.pages.touchNsPerByte;
   }
 
   // Megatron's groups add up what each of their ranks has made of a layer.
@@ -200,15 +214,21 @@ class StepBuilder {
     if (levels_.size(Level::Param) == 1 || std::exchange(isHere_[bucket], 1) != 0) return;
     const std::uint64_t kept =
         levels_.partOf(0, layout_.buckets()[bucket].elements, Level::Param).elements;
-    copies_[bucket] =
-        call(kGatherer, named("parameters", bucket), groupsOf(Level::Param),
-             shard::gatherCall(settings_.paramType, kept), {last_[kCaller], current_[bucket]});
+    compute(kGatherer, named("memory for parameters", bucket),
+            bytesOf(bucket) * settings_.pages.touchNsPerByte, {last_[kCaller], current_[bucket]});
+    copies_[bucket] = call(kGatherer, named("parameters", bucket), groupsOf(Level::Param),
+                           shard::gatherCall(settings_.paramType, kept));
     count(shard::gatherCall(settings_.paramType, kept), levels_.size(Level::Param));
   }
 
   void release(std::size_t layer, Pass pass) {
-    for (const int bucket : residency_.leave(layer, pass))
-      isHere_[static_cast<std::size_t>(bucket)] = levels_.size(Level::Param) == 1 ? 1 : 0;
+    for (const int bucket : residency_.leave(layer, pass)) drop(static_cast<std::uint32_t>(bucket));
+  }
+
+  void drop(std::uint32_t bucket) {
+    if (levels_.size(Level::Param) == 1 || std::exchange(isHere_[bucket], 0) == 0) return;
+    compute(kCaller, named("memory of parameters", bucket),
+            bytesOf(bucket) * settings_.pages.giveBackNsPerByte);
   }
 
   // ---- the worker
@@ -228,6 +248,9 @@ class StepBuilder {
                                    count(what, levels_.size(level));
                                    return Status();
                                  });
+    if (settings_.degrees.grad > 1)
+      compute(kWorker, named("memory of gradients", bucket),
+              elementsOf(bucket) * kGradientBytes * settings_.pages.giveBackNsPerByte);
   }
 
   // What ranks say of the step, then the updates, in the order in which forward uses them.
@@ -235,7 +258,7 @@ class StepBuilder {
     if (levels_.ranks() > 1)
       call(kWorker, "the gradients' norm", {levels_.ranks(), settings_.tensor},
            shard::gatherCall(reduce::DType::U8, sizeof(shard::StepReport)), {last_[kCaller]});
-    std::ranges::fill(isHere_, levels_.size(Level::Param) == 1 ? 1 : 0);
+    for (std::uint32_t b = 0; b < isHere_.size(); ++b) drop(b);  // they are old now
     for (auto b = static_cast<std::uint32_t>(current_.size()); b-- > 0;) update(b);
     stepped_ = last_[kWorker];
   }

@@ -10,6 +10,7 @@
 #include "shard/levels.h"
 #include "sim/job.h"
 #include "tools/sim/step/model.h"
+#include "tools/sim/step/page_costs.h"
 
 namespace weft::simulator {
 
@@ -21,6 +22,7 @@ struct StepSettings {
   std::uint32_t accumulate = 1;
   bool overlaps = true;
   std::uint32_t tensor = 1;  // ranks that share each layer, next to each other
+  PageCosts pages;           // of a core, for the memory of sharded parameters and gradients
 };
 
 // The streams of a rank: who calls, who reduces and updates, who gathers sharded parameters.

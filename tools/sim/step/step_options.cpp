@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "perf/common/command_line.h"
 #include "perf/common/exit_code.h"
@@ -29,6 +30,7 @@ struct RawStep {
   RawPlace place;
   std::string params = "fp32", wire = "fp32";
   double computeMs = 0, bucketMb = 2;
+  std::pair<double, double> pageNs;
   bool noOverlap = false, unfolded = false;
 };
 
@@ -77,6 +79,13 @@ void addExchange(CLI::App& app, RawStep& raw, StepOptions& options) {
 void addSimulation(CLI::App& app, RawStep& raw, StepOptions& options) {
   app.add_flag("--host-compute", options.run.computesOnCores,
                "ranks compute on the cores that also communicate, one each without --cores");
+  app.add_option(
+         "--page-ns", raw.pageNs,
+         "GIVE,TOUCH of a core, for 4 KiB of what is sharded: to give them back to the "
+         "system after their use, and to have them anew; without, with --host-compute and no "
+         "--machine, as measured here, else 0")
+      ->delimiter(',')
+      ->check(tools::natural());
   app.add_flag("--exact", options.run.exact, "never spread a last segment, also from 128 ranks on");
   app.add_flag("--unfolded", raw.unfolded, "simulate each rank, also where some stand for all");
   app.add_option("-J,--json", options.json,
@@ -89,6 +98,13 @@ reduce::DType typeOf(const std::string& name) {
   return name == "bf16" ? reduce::DType::BF16 : reduce::DType::F32;
 }
 
+PageCosts pagesOf(const CLI::App& app, const RawStep& raw, const StepOptions& options) {
+  constexpr double kPage = 4096;
+  if (app.count("--page-ns") > 0) return {raw.pageNs.first / kPage, raw.pageNs.second / kPage};
+  return options.run.computesOnCores && options.place.machine.empty() ? measurePages()
+                                                                      : PageCosts();
+}
+
 void convertStep(const CLI::App& app, const RawStep& raw, StepOptions& options) {
   convert(app, raw.place, options.place);
   options.settings.bucketElements =
@@ -97,6 +113,7 @@ void convertStep(const CLI::App& app, const RawStep& raw, StepOptions& options) 
   options.settings.wireType = typeOf(raw.wire);
   options.settings.overlaps = !raw.noOverlap;
   options.run.folds = !raw.unfolded;
+  options.settings.pages = pagesOf(app, raw, options);
   options.compute.ns = raw.computeMs * 1e6;
   const bool published = isPublishedModel(options.model), timed = app.count("--compute-ms") > 0;
   if (published && !timed)
