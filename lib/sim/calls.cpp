@@ -73,15 +73,14 @@ void Calls::arrive(std::uint32_t number) {
   observeMessage(message);
   Run& to = runs_[message.to];
   Run& from = runs_[message.from];
-  const bool byMemory = from.program->steps[message.op].byMemory;
-  const double ns = byMemory ? jobOf(message.to).costs->receiptNs() : setting_.messageNs;
+  const double ns = message.byMemory ? jobOf(message.to).costs->receiptNs() : setting_.messageNs;
   const Came came{clock_.now(), message.segment, message.target, ns};
   if (ns <= 0)
     mark(to, came);
   else
     to.came.push(came);
   wake(message.to);
-  if (byMemory) return;
+  if (message.byMemory) return;
   --from.lanes[message.segment % from.lanes.size()].pending;
   wake(message.from);
 }
@@ -206,7 +205,7 @@ void Calls::mark(Run& run, const Came& message) const {
 bool Calls::receive(std::uint32_t number) {
   Run& run = runs_[number];
   if (run.came.empty()) return false;
-  const Came& first = run.came.top();
+  const Came& first = run.came.first();
   const double noise = noiseOf(setting_.jitter, {number, first.segment, first.target, kReceives});
   run.receives = run.busy = true;
   cores_.work(run.worker, first.ns * cores_.slownessOf(rankOf(number)) * noise, 0);
@@ -215,8 +214,8 @@ bool Calls::receive(std::uint32_t number) {
 
 void Calls::received(std::uint32_t number) {
   Run& run = runs_[number];
-  observeReceipt(number, run.came.top());
-  mark(run, run.came.top());
+  observeReceipt(number, run.came.first());
+  mark(run, run.came.first());
   run.came.pop();
   run.moved = true;
   wake(number);
@@ -229,8 +228,9 @@ bool Calls::hasArrived(const Run& run, const Lane& lane, const Step& step) const
 
 // As the engine's: are the slots free that it writes?
 bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
+  if (lane.segment < runs_[number].program->depth) return true;
   if (step.kind == Step::Kind::Message)
-    return mayPut(number, lane, step.peer, latencyOf(number, step));
+    return mayPut(number, lane, step.peer, wayOf(number, step).latency);
   const auto has = [&](std::uint32_t reader) {
     return mayPut(number, lane, reader, memoryLatencyOf(number));
   };
@@ -239,10 +239,8 @@ bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
 
 // Slots are free again when the peer has completed what used them, and says so.
 bool Calls::mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peerRank, Time told) {
-  const std::uint32_t depth = runs_[number].program->depth;
-  if (lane.segment < depth) return true;
   Run& peer = runs_[peerOf(number, peerRank)];
-  const Time done = peer.completedAt[lane.segment - depth];
+  const Time done = peer.completedAt[lane.segment - runs_[number].program->depth];
   if (done == kNever) {
     const std::pair wish{number, told};
     if (std::ranges::find(peer.wantCredit, wish) == peer.wantCredit.end())
@@ -296,16 +294,18 @@ void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
                   .segment = lane.segment,
                   .sent = clock_.now(),
                   .op = lane.next,
-                  .bytes = static_cast<std::uint64_t>(bytes)};
-  message.latency = timeOf(nsOf(latencyOf(number, step)) * noise(number, lane, kTravels));
+                  .bytes = static_cast<std::uint64_t>(bytes),
+                  .byMemory = step.byMemory};
+  const Way way = wayOf(number, step);
+  message.latency = timeOf(nsOf(way.latency) * noise(number, lane, kTravels));
   ++messageCount_;
   const std::uint32_t made = keep(message);
   if (!step.byMemory) ++lane.pending;
   if (step.byMemory || bytes == 0)
     left(made);
   else
-    sharing_.startInQueue(ways_.between(rankOf(number), step.peer).channel,
-                          std::uint64_t{number} << 32 | step.peer, bytes, made, clock_.now());
+    sharing_.startInQueue(way.channel, std::uint64_t{number} << 32 | step.peer, bytes, made,
+                          clock_.now());
 }
 
 std::uint32_t Calls::keep(const Message& message) {
@@ -319,9 +319,10 @@ std::uint32_t Calls::keep(const Message& message) {
   return number;
 }
 
-Time Calls::latencyOf(std::uint32_t number, const Step& step) {
-  if (step.byMemory) return memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs());
-  return ways_.between(rankOf(number), step.peer).latency;
+// In memory there is no channel.
+Way Calls::wayOf(std::uint32_t number, const Step& step) {
+  if (step.byMemory) return {0, memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs())};
+  return ways_.between(rankOf(number), step.peer);
 }
 
 Time Calls::memoryLatencyOf(std::uint32_t number) const {

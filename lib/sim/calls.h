@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstdint>
-#include <functional>
-#include <queue>
 #include <utility>
 #include <vector>
 
 #include "sim/clock.h"
 #include "sim/cores.h"
+#include "sim/inbox.h"
 #include "sim/job.h"
 #include "sim/program.h"
 #include "sim/sharing.h"
@@ -62,21 +60,12 @@ class Calls {
     std::uint32_t pending = 0;  // messages whose bytes have not all left
     bool active = false;
   };
-  // A message that has come over a link and that the core has not seen to yet. They are seen to in
-  // the order in which they came, and of those of one time in that of the plan.
-  struct Came {
-    Time at = 0;
-    std::uint64_t segment = 0;
-    std::uint32_t target = 0;
-    double ns = 0;  // to receive it
-    auto operator<=>(const Came&) const = default;
-  };
   // What the engine of a rank is at in a call.
   struct Run {
     const Program* program = nullptr;  // null: nobody has begun the call, or all have finished it
     std::vector<Lane> lanes;
     std::vector<std::uint64_t> arrived;  // [lane * waits + wait]: the last segment, from 1
-    std::priority_queue<Came, std::vector<Came>, std::greater<>> came;
+    Inbox came;
     std::uint64_t opened = 0, closed = 0, looksAt = 0;  // segments
     std::uint64_t completed = 0;
     std::vector<Time> completedAt;  // by segment, where credits are asked for
@@ -94,6 +83,7 @@ class Calls {
     Time latency = 0, sent = 0;
     std::uint32_t op = 0;
     std::uint64_t bytes = 0;
+    bool byMemory = false;
   };
 
   const Job& jobOf(std::uint32_t run) const { return *kinds_[calls_[run / ranks_]].job; }
@@ -121,7 +111,7 @@ class Calls {
   void close(Run& run, Lane& lane);
   void send(std::uint32_t number, Lane& lane, const Step& step);
   std::uint32_t keep(const Message& message);
-  Time latencyOf(std::uint32_t number, const Step& step);
+  Way wayOf(std::uint32_t number, const Step& step);
   Time memoryLatencyOf(std::uint32_t number) const;
   double noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const;
   void observeWork(std::uint32_t number, const Lane& lane, const Step& step) const;

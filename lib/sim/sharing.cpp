@@ -80,7 +80,7 @@ void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amo
   for (const Use& use : channel.uses) resources_[use.resource].carried += amount * use.weight;
   const auto [waiting, isFirst] = channel.queues.try_emplace(queue);
   if (!isFirst) {
-    waiting->second.push_back({amount, cookie});
+    waiting->second.push({amount, cookie});
     return;
   }
   if (channel.endings.empty()) {
@@ -210,7 +210,7 @@ std::vector<std::uint64_t> Sharing::finish(Time now) {
         continue;
       }
       begin(channel, one.queue, queue->second.front(), one.served);
-      queue->second.pop_front();
+      queue->second.pop();
     }
     if (channel.endings.empty()) leave(number);
     mark(channel);

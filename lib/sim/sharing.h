@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <queue>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "sim/fifo.h"
 #include "sim/network.h"
 #include "sim/time.h"
 
@@ -67,9 +67,8 @@ class Sharing {
   };
   struct Channel {
     std::vector<Use> uses;
-    std::unordered_map<std::uint64_t, std::deque<Waiting>>
-        queues;                         // that have something on its way
-    std::vector<std::uint32_t> places;  // in the lists of its resources
+    std::unordered_map<std::uint64_t, Fifo<Waiting>> queues;  // that have something on its way
+    std::vector<std::uint32_t> places;                        // in the lists of its resources
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
     double rate = 0;    // of each that is on its way
     double served = 0;  // what each has got since there was none, up to `since`

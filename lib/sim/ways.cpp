@@ -48,6 +48,11 @@ std::uint32_t Ways::find(std::uint32_t from, std::uint32_t to) {
       addUse(symmetry_.folded({network_.memoryOf(network_.nodeOf(rank)), 1}), &uses);
   std::ranges::sort(uses, {}, &Use::resource);
   const auto number = static_cast<std::uint32_t>(ways_.size());
+  // Groups of two nodes use what no other two use, unless nodes are folded.
+  if (!symmetry_.folds() && network_.nodeOf(from) != network_.nodeOf(to)) {
+    ways_.push_back({sharing_.addChannel(uses), timeOf(route.latencyNs)});
+    return number;
+  }
   const auto [known, isNew] = byUses_.try_emplace(hashOf(uses, route.latencyNs), number);
   if (isNew) ways_.push_back({sharing_.addChannel(uses), timeOf(route.latencyNs)});
   return known->second;
