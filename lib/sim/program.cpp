@@ -81,12 +81,42 @@ double evenPart(const plan::Plan& plan) {
   return std::min(1.0, static_cast<double>(total - last) / static_cast<double>(plan.segmentBytes));
 }
 
-using PlanPointer = std::unique_ptr<const plan::Plan>;
+using PlanPointer = std::shared_ptr<const plan::Plan>;
+
+Status bind(const Job& job, std::uint32_t rank, PlanPointer* plan) {
+  std::unique_ptr<const plan::Plan> bound;
+  WEFT_TRY(job.plan(rank, &bound));
+  *plan = std::move(bound);
+  return {};
+}
+
+// Of ranks that are looked at more than once, as long as they take little memory.
+class Plans {
+ public:
+  explicit Plans(const Job& job) : job_(job) {}
+  Status of(std::uint32_t rank, PlanPointer* plan) {
+    constexpr std::size_t kMostOps = std::size_t{4} << 20;
+    if (ops_ > kMostOps) {
+      known_.clear();
+      ops_ = 0;
+    }
+    PlanPointer& known = known_[rank];
+    if (!known) {
+      WEFT_TRY(bind(job_, rank, &known));
+      ops_ += known->ops.size();
+    }
+    *plan = known;
+    return {};
+  }
+
+ private:
+  const Job& job_;
+  std::unordered_map<std::uint32_t, PlanPointer> known_;
+  std::size_t ops_ = 0;
+};
 
 Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry, std::uint32_t rank,
-               PlanPointer* bound, Program* program) {
-  WEFT_TRY(job.plan(rank, bound));
-  const plan::Plan* const plan = bound->get();
+               const plan::Plan* plan, Program* program) {
   if (plan->ops.empty())
     return Status::error(Code::InternalError, "the plan of rank ", rank,
                          " has no ops, so there is nothing to time; fix: report it as a bug");
@@ -218,12 +248,31 @@ std::vector<std::uint32_t> sampledPeers(const plan::Plan& plan) {
   return some;
 }
 
+// Do the first rank of a class and those that it stands for run the same program?
+Status areAlike(const Job& job, const Setting& setting, const Symmetry& symmetry, std::uint32_t one,
+                const std::set<std::uint32_t>& shifts, Plans* plans, bool* alike) {
+  Program first;
+  for (const std::uint32_t shift : shifts) {
+    const std::uint32_t rank = symmetry.moved(one, shift);
+    PlanPointer plan;
+    Program program;
+    WEFT_TRY(plans->of(rank, &plan));
+    WEFT_TRY(compile(job, setting, symmetry, rank, plan.get(), &program));
+    sortWaits(&program.steps);
+    if (shift == 0) first = program;
+    *alike = program == first;
+    if (!*alike) break;
+  }
+  return {};
+}
+
 // Does a rank's first message to a peer meet the first wait for it, and so on?
-Status areInOrder(const Job& job, std::uint32_t rank, const plan::Plan& plan, bool* inOrder) {
-  for (const std::uint32_t peer : sampledPeers(plan)) {
-    PlanPointer theirs;
-    WEFT_TRY(job.plan(job.groups.rankOf(rank, peer), &theirs));
-    *inOrder = arrivalsOf(job, plan, peer, false) ==
+Status areInOrder(const Job& job, std::uint32_t rank, Plans* plans, bool* inOrder) {
+  PlanPointer plan, theirs;
+  WEFT_TRY(plans->of(rank, &plan));
+  for (const std::uint32_t peer : sampledPeers(*plan)) {
+    WEFT_TRY(plans->of(job.groups.rankOf(rank, peer), &theirs));
+    *inOrder = arrivalsOf(job, *plan, peer, false) ==
                arrivalsOf(job, *theirs, job.groups.positionOf(rank), true);
     if (!*inOrder) break;
   }
@@ -243,7 +292,8 @@ Status makePrograms(const Job& job, const Setting& setting, const Symmetry& symm
   programs->assign(symmetry.classes(), {});
   for (std::uint32_t rank = 0; rank < symmetry.classes(); ++rank) {
     PlanPointer plan;
-    WEFT_TRY(compile(job, setting, symmetry, rank, &plan, &(*programs)[rank]));
+    WEFT_TRY(bind(job, rank, &plan));
+    WEFT_TRY(compile(job, setting, symmetry, rank, plan.get(), &(*programs)[rank]));
   }
   return join(symmetry, programs);
 }
@@ -252,19 +302,11 @@ Status followsSymmetry(const Job& job, const Setting& setting, const Symmetry& s
                        bool* follows) {
   *follows = true;
   const std::set<std::uint32_t> shifts = sampledShifts(symmetry);
-  for (std::uint32_t one = 0; one < symmetry.classes(); ++one) {
-    Program first;
-    for (const std::uint32_t shift : shifts) {
-      const std::uint32_t rank = symmetry.moved(one, shift);
-      PlanPointer plan;
-      Program program;
-      WEFT_TRY(compile(job, setting, symmetry, rank, &plan, &program));
-      sortWaits(&program.steps);
-      if (shift == 0) first = program;
-      *follows = program == first;
-      if (*follows) WEFT_TRY(areInOrder(job, rank, *plan, follows));
-      if (!*follows) return {};
-    }
+  Plans plans(job);
+  for (std::uint32_t one = 0; *follows && one < symmetry.classes(); ++one) {
+    WEFT_TRY(areAlike(job, setting, symmetry, one, shifts, &plans, follows));
+    for (const std::uint32_t shift : shifts)
+      if (*follows) WEFT_TRY(areInOrder(job, symmetry.moved(one, shift), &plans, follows));
   }
   return {};
 }
