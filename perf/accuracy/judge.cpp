@@ -37,8 +37,8 @@ double judgedBy(const std::vector<Turns>& forms, std::size_t first) {
 
 }  // namespace
 
-double errorOf(double predicted, double measured) {
-  return std::abs(predicted - measured) / measured;
+double errorOf(const Turns& predicted, const Turns& measured) {
+  return std::abs(ratioOf(predicted, measured) - 1);
 }
 
 double quantile(std::vector<double> values, double part) {

@@ -10,8 +10,8 @@ namespace weft::accuracy {
 // By turn; all forms of a point that are still measured have the same turns.
 using Turns = std::vector<double>;
 
-// |predicted - measured| / measured; `measured` is above 0.
-double errorOf(double predicted, double measured);
+// How far the median over the turns of predicted / measured is from 1.
+double errorOf(const Turns& predicted, const Turns& measured);
 
 // Percentile by linear interpolation between the two nearest of the values; 0 of none.
 double quantile(std::vector<double> values, double part);

@@ -18,6 +18,7 @@
 #include "perf/common/median.h"
 #include "plan/plan_hash.h"
 #include "plan/trial.h"
+#include "tune/calibrate.h"
 #include "tune/this_machine.h"
 
 namespace weft::accuracy {
@@ -30,6 +31,8 @@ constexpr double kHopeless =
     3;  // times as long as the best in the first calls: not measured further
 constexpr double kCheapNs = 60e6;  // a visit that lasts no longer takes more turns
 constexpr std::size_t kTurns = 3, kTurnsOfCheap = 6;
+constexpr double kStateNs = 1e9;  // until the machine is measured again
+constexpr int kRoundsOfState = 3;
 
 double nowNs() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -117,6 +120,7 @@ struct Spot {
   std::vector<Contender> contenders;
   bool isKnown = false;  // the first calls have been made
   std::size_t turns = kTurns;
+  std::vector<std::uint32_t> states = {};  // by turn that has been measured
 };
 
 // What this rank has measured and the others are to hear: begin and end, one pair after the other.
@@ -130,7 +134,8 @@ class Visitor {
         begin_(begin),
         control_(join()),
         any_(control_->copy()),
-        own_(control_->copy()) {
+        own_(control_->copy()),
+        pair_(control_->split(control_->rank() < 2 ? 0 : 1)) {
     rank_ = control_->rank();
     ranks_ = static_cast<std::uint32_t>(control_->size());
     world_.ranks = ranks_;
@@ -140,7 +145,6 @@ class Visitor {
     const std::size_t room = std::max(most, sizeof(float) * ranks_);
     for (const bool own : task.sweep.own)
       (own ? ownBuffers_ : anyBuffers_) = std::make_unique<Buffers>(room, own);
-    world_.entry = entry();
     check(Predictor::make(world_, &predictor_));
     for (const Point& point : inOrder(task.sweep)) spots_.push_back(spotOf(point));
   }
@@ -166,8 +170,18 @@ class Visitor {
     const comm::Core::Parts& parts = shared->core()->parts;
     world_.tuning = parts.tuning;
     world_.calibration = tune::describe(parts.calibrated);
-    for (const tune::Machine& round : parts.calibrated.calibration.measured())
-      world_.rounds.push_back(round);
+  }
+
+  // Rank 0 measures the machine as a communicator would, while the others go to sleep.
+  void look() {
+    tune::Calibration calibration;
+    for (int round = 0; rank_ == 0 && round < kRoundsOfState; ++round)
+      calibration = tune::with(calibration, calibrator_.round(), 0);
+    control_->barrier();
+    State state{calibration.machine(), {}};
+    state.entry = entry(state.machine.exchangeNs);
+    world_.states.push_back(state);
+    lookedNs_ = seenNs_;
   }
 
   // From the earlier begin to the later end, of both of these ranks, of so many messages.
@@ -186,16 +200,14 @@ class Visitor {
 
   // A message from one rank to another, as the engine sends it, is a broadcast among the two. The other
   // ranks go to sleep meanwhile.
-  Entry entry() const {
+  Entry entry(double flagNs) const {
     constexpr std::uint32_t kMany = 2000, kBatches = 20, kAlone = 400;
-    const auto pair = control_->split(rank_ < 2 ? 0 : 1);
     std::vector<double> many, alone;
     for (std::uint32_t i = 0; rank_ < 2 && i < kBatches; ++i)
-      many.push_back(messagesNs(*pair, kMany) / kMany);
-    for (std::uint32_t i = 0; rank_ < 2 && i < kAlone; ++i) alone.push_back(messagesNs(*pair, 1));
+      many.push_back(messagesNs(*pair_, kMany) / kMany);
+    for (std::uint32_t i = 0; rank_ < 2 && i < kAlone; ++i) alone.push_back(messagesNs(*pair_, 1));
     control_->barrier();
     if (rank_ >= 2) return {};
-    const double flagNs = world_.tuning.costs.machine.exchangeNs;
     return {tools::median(many), std::max(0.0, tools::median(alone) - flagNs)};
   }
 
@@ -312,6 +324,7 @@ class Visitor {
   // False: the time is over.
   bool visit(Spot& spot) {
     if (!spot.isKnown) probe(spot);
+    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs) look();
     Times times{nowNs() - begin_};
     std::vector<std::pair<Contender*, std::size_t>> order;  // and where its times begin
     for (std::size_t turn = 0; turn < spot.turns; ++turn)
@@ -323,6 +336,9 @@ class Visitor {
       }
     ++visits_;
     const Times all = control_->gather(times);
+    seenNs_ = all[0];
+    spot.states.insert(spot.states.end(), spot.turns,
+                       static_cast<std::uint32_t>(world_.states.size() - 1));
     for (const auto& [contender, at] : order)
       contender->form.turns.push_back(summed(all, spot, at, contender->calls));
     return all[0] < task_.seconds * 1e9;
@@ -339,14 +355,15 @@ class Visitor {
     check(plan::decide(call, parts.tuning, &decision));
     check(plan::bindDecision(decision, call, parts.tuning, parts.target, &plan));
     const plan::Plan& runs = plan->otherwise && !spot.point.own ? *plan->otherwise : *plan;
-    Measured measured{spot.point, runs.algorithm, plan::hashOf(runs), {}};
+    Measured measured{spot.point, runs.algorithm, plan::hashOf(runs), {}, spot.states};
     for (Contender& contender : spot.contenders) measured.forms.push_back(contender.form);
     world_.points.push_back(std::move(measured));
   }
 
   const Task& task_;
   const double begin_;
-  const std::unique_ptr<Comm> control_, any_, own_;
+  const std::unique_ptr<Comm> control_, any_, own_,
+      pair_;  // pair_: of the first two, and of the others
   int rank_ = 0;
   std::uint32_t ranks_ = 1;
   World world_;
@@ -354,6 +371,8 @@ class Visitor {
   std::unique_ptr<Buffers> anyBuffers_, ownBuffers_;
   std::vector<Spot> spots_;
   std::size_t visits_ = 0;
+  tune::Calibrator calibrator_;
+  double seenNs_ = 0, lookedNs_ = 0;  // rank 0's time of the last visit, and of the last look
 };
 
 }  // namespace

@@ -2,8 +2,11 @@
 #include "perf/accuracy/predict.h"
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 #include <utility>
 
+#include "perf/common/median.h"
 #include "plan/candidate.h"
 #include "plan/plan_hash.h"
 #include "schedule/registry.h"
@@ -111,14 +114,14 @@ sim::Job Predictor::jobOf(const Point& point, const plan::Call& call,
 // Ranks leave a barrier before it, one after the other where they share cores.
 Status Predictor::simulateFresh(sim::Workload* workload, const sim::Setting& setting,
                                 const Point& point, const plan::CostParameters& costs,
-                                double* ns) const {
+                                double entryNs, double* ns) const {
   plan::Call barrier;
   barrier.collective = schedule::Collective::Barrier;
   plan::Decision decision;
   WEFT_TRY(job_.decide(barrier, &decision));
   workload->calls.push_back(jobOf(point, barrier, decision, costs));
   workload->roles = {{{.name = "barrier", .call = 1},
-                      {.name = "entry", .ns = world_.entry.freshNs},
+                      {.name = "entry", .ns = entryNs},
                       {.name = "call", .call = 0}}};
   sim::Result result;
   WEFT_TRY(sim::simulate(*workload, setting, &result));
@@ -128,51 +131,53 @@ Status Predictor::simulateFresh(sim::Workload* workload, const sim::Setting& set
 
 // What one call more costs where some are under way.
 Status Predictor::simulateSteady(sim::Workload* workload, const sim::Setting& setting,
-                                 const Point& point, double* ns) const {
+                                 const Point& point, double entryNs, double* ns) const {
   constexpr std::size_t kShort = 64 << 10;
   const std::size_t first = point.bytes <= kShort ? 4 : 1, more = 2 * first;
   sim::Result begun, result;
-  workload->roles = {callsOf(first, world_.entry.steadyNs)};
+  workload->roles = {callsOf(first, entryNs)};
   WEFT_TRY(sim::simulate(*workload, setting, &begun));
-  workload->roles = {callsOf(first + more, world_.entry.steadyNs)};
+  workload->roles = {callsOf(first + more, entryNs)};
   WEFT_TRY(sim::simulate(*workload, setting, &result));
   *ns = (result.ns - begun.ns) / static_cast<double>(more);
   return {};
 }
 
 Status Predictor::simulate(const Point& point, const plan::Call& call,
-                           const plan::Decision& decision, const tune::Machine& machine,
-                           double* ns) const {
+                           const plan::Decision& decision, const State& state, double* ns) const {
   plan::CostParameters costs = job_.tuning().costs;
-  costs.machine = machine;
+  costs.machine = tune::estimated(state.machine);
   sim::Setting setting;
   setting.network = &network_;
   setting.coresOfNode = costs.cores < world_.ranks ? costs.cores : 0;
   setting.computesOnCores = setting.coresOfNode != 0;
   sim::Workload workload;
   workload.calls.push_back(jobOf(point, call, decision, costs));
-  if (point.mode == Mode::Fresh) return simulateFresh(&workload, setting, point, costs, ns);
-  return simulateSteady(&workload, setting, point, ns);
+  if (point.mode == Mode::Fresh)
+    return simulateFresh(&workload, setting, point, costs, state.entry.freshNs, ns);
+  return simulateSteady(&workload, setting, point, state.entry.steadyNs, ns);
 }
 
-Status Predictor::forecast(const Point& point, const std::string& form, Forecast* out) const {
-  plan::Call call = callOf(point, world_.ranks);
+Status Predictor::forecast(const Measured& measured, const std::string& form, Forecast* out) const {
+  plan::Call call = callOf(measured.point, world_.ranks);
   call.algorithm = form;
   plan::Decision decision;
   WEFT_TRY(job_.decide(call, &decision));
   std::unique_ptr<const plan::Plan> plan;
-  WEFT_TRY(bind(point, call, decision, 0, &plan));
-  *out = {plan->algorithm, plan::hashOf(*plan), 0, 0, 0, 0};
+  WEFT_TRY(bind(measured.point, call, decision, 0, &plan));
+  *out = {plan->algorithm, plan::hashOf(*plan)};
   for (const plan::Estimate& way : decision.estimates)
     if (way.name == form) out->modelNs = way.ns;
-  WEFT_TRY(simulate(point, call, decision, job_.tuning().costs.machine, &out->ns));
-  out->lowNs = out->highNs = out->ns;
-  for (const tune::Machine& round : world_.rounds) {
-    double ns = 0;
-    WEFT_TRY(simulate(point, call, decision, tune::estimated(round), &ns));
-    out->lowNs = std::min(out->lowNs, ns);
-    out->highNs = std::max(out->highNs, ns);
-  }
+  const auto last = static_cast<std::uint32_t>(world_.states.size() - 1);
+  std::map<std::uint32_t, double> times;  // by state
+  for (const std::uint32_t before : measured.states)
+    for (const std::uint32_t state : {before, std::min(before + 1, last)})
+      if (const auto [known, isNew] = times.try_emplace(state, 0); isNew)
+        WEFT_TRY(simulate(measured.point, call, decision, world_.states[state], &known->second));
+  for (const std::uint32_t before : measured.states) out->turns.push_back(times[before]);
+  out->ns = tools::median(out->turns);
+  const auto [least, most] = std::ranges::minmax(times | std::views::values);
+  out->lowNs = least, out->highNs = most;
   return {};
 }
 

@@ -30,9 +30,10 @@ struct Forecast {
   std::string algorithm;   // of the plan that runs
   std::uint64_t hash = 0;  // of rank 0's
   double modelNs = 0;      // of one call, by which the model chooses; 0 of the choice
-  double ns = 0;           // a call as it is measured, by the simulator
-  // The least and the most that the rounds of the calibration come to, each taken for itself.
+  double ns = 0;           // a call as it is measured, by the simulator: the median of its turns
+  // The least and the most that the states of the machine before and after its turns come to.
   double lowNs = 0, highNs = 0;
+  Turns turns = {};  // each by the state that was measured last
 };
 
 // Predicts for one communicator. Any thread.
@@ -42,16 +43,16 @@ class Predictor {
   static Status make(const World& world, std::unique_ptr<const Predictor>* out);
   const tools::Job& job() const { return job_; }
   // `form`: as it is forced; "": the choice.
-  Status forecast(const Point& point, const std::string& form, Forecast* out) const;
+  Status forecast(const Measured& measured, const std::string& form, Forecast* out) const;
 
  private:
   explicit Predictor(const World& world) : world_(world), job_(world.tuning, true) {}
   Status simulate(const Point& point, const plan::Call& call, const plan::Decision& decision,
-                  const tune::Machine& machine, double* ns) const;
+                  const State& state, double* ns) const;
   Status simulateFresh(sim::Workload* workload, const sim::Setting& setting, const Point& point,
-                       const plan::CostParameters& costs, double* ns) const;
+                       const plan::CostParameters& costs, double entryNs, double* ns) const;
   Status simulateSteady(sim::Workload* workload, const sim::Setting& setting, const Point& point,
-                        double* ns) const;
+                        double entryNs, double* ns) const;
   // Outlived by the call, the decision and the costs.
   sim::Job jobOf(const Point& point, const plan::Call& call, const plan::Decision& decision,
                  const plan::CostParameters& costs) const;

@@ -132,13 +132,15 @@ std::string worldText(const World& world) {
     turns += measured.forms[0].turns.size();
     least = std::min(least, measured.forms[0].turns.size());
   }
+  const auto [shortest, longest] = std::ranges::minmax(
+      world.states, {}, [](const State& state) { return state.entry.steadyNs; });
   return fmt::format(
       "{} ranks on {} cores, {} of {} points in {:.0f} s, {} turns at least, {} in all; "
-      "calibration: {}; a message of 8 bytes takes {:.3f} us among others, and by itself {:.3f} "
-      "besides its flag",
+      "calibration: {}; measured again {} times meanwhile, when a message of 8 bytes among others "
+      "took {:.3f} to {:.3f} us",
       world.ranks, world.tuning.costs.cores, world.points.size(), world.planned, world.seconds,
-      world.points.empty() ? 0 : least, turns, world.calibration, world.entry.steadyNs / 1e3,
-      world.entry.freshNs / 1e3);
+      world.points.empty() ? 0 : least, turns, world.calibration, world.states.size() - 1,
+      shortest.entry.steadyNs / 1e3, longest.entry.steadyNs / 1e3);
 }
 
 Json formJson(const Verdict& verdict, std::size_t form) {

@@ -25,8 +25,9 @@ Spread::Spread(const std::vector<Verdict>& elsewhere) {
   std::array<std::vector<double>, 8> seen;
   for (const Verdict& verdict : elsewhere) {
     if (!verdict.isMeasured || verdict.forecasts[0].ns <= 0) continue;
-    for (const double ns : turnsOf(verdict))
-      seen[kindOf(verdict)].push_back(ns / verdict.forecasts[0].ns);
+    const Turns& turns = turnsOf(verdict);
+    for (std::size_t i = 0; i < turns.size(); ++i)
+      seen[kindOf(verdict)].push_back(turns[i] / verdict.forecasts[0].turns[i]);
   }
   for (std::size_t kind = 0; kind < seen.size(); ++kind)
     if (!seen[kind].empty())

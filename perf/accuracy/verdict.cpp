@@ -30,7 +30,7 @@ void judgeErrors(Verdict* verdict) {
   const Forecast& forecast = verdict->forecasts[0];
   const Turns& turns = measured.forms[verdict->chosen].turns;
   verdict->measuredNs = tools::median(turns);
-  verdict->error = errorOf(forecast.ns, verdict->measuredNs);
+  verdict->error = errorOf(forecast.turns, turns);
   verdict->samples = turns.size();
   verdict->inside = countInside(forecast, turns);
 }
@@ -42,12 +42,11 @@ void judgeRegret(Verdict* verdict) {
   for (std::size_t i = 1; i < measured.forms.size(); ++i) {
     const Form& form = measured.forms[i];
     if (i == verdict->chosen || !isComplete(form, measured)) continue;
-    const double ns = tools::median(form.turns);
     if (verdict->forecasts[i].hash == verdict->forecasts[0].hash) {
       verdict->again = ratioOf(form.turns, forms[0]);
       continue;
     }
-    verdict->otherErrors.push_back(errorOf(verdict->forecasts[i].ns, ns));
+    verdict->otherErrors.push_back(errorOf(verdict->forecasts[i].turns, form.turns));
     forms.push_back(form.turns);
     which.push_back(i);
   }
@@ -66,7 +65,7 @@ struct Work {
 Status forecastAll(const Work& work, Verdict* verdict) {
   std::vector<Forecast> forecasts;
   for (const Form& form : work.measured->forms)
-    WEFT_TRY(work.predictor->forecast(work.measured->point, form.name, &forecasts.emplace_back()));
+    WEFT_TRY(work.predictor->forecast(*work.measured, form.name, &forecasts.emplace_back()));
   // The model's price of the choice is that of the form that it is.
   for (std::size_t i = forecasts.size(); i-- > 1;)
     if (forecasts[i].hash == forecasts[0].hash) forecasts[0].modelNs = forecasts[i].modelNs;

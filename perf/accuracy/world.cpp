@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "perf/accuracy/world.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -50,6 +51,7 @@ Json pointJson(const Measured& measured) {
             {"mode", nameOf(measured.point.mode)},
             {"chosen", measured.chosen},
             {"plan_hash", measured.hash},
+            {"states", measured.states},
             {"forms", Json::array()}};
   for (const Form& form : measured.forms)
     json["forms"].push_back(
@@ -57,7 +59,18 @@ Json pointJson(const Measured& measured) {
   return json;
 }
 
-Measured pointFrom(const Json& json) {
+Json stateJson(const State& state) {
+  return {{"machine", tune::toText(state.machine)},
+          {"steady_entry_ns", state.entry.steadyNs},
+          {"fresh_entry_ns", state.entry.freshNs}};
+}
+
+State stateFrom(const Json& json) {
+  return {machineFrom(json.at("machine").get<std::string>()),
+          {json.at("steady_entry_ns").get<double>(), json.at("fresh_entry_ns").get<double>()}};
+}
+
+Measured pointFrom(const Json& json, std::size_t states) {
   Measured measured;
   measured.point = {&perf::parseCollective(json.at("collective").get<std::string>()),
                     json.at("size_bytes").get<std::size_t>(),
@@ -69,6 +82,10 @@ Measured pointFrom(const Json& json) {
     measured.forms.push_back({form.at("name").get<std::string>(), form.at("turns_ns").get<Turns>(),
                               form.at("probe_ns").get<double>()});
   if (measured.forms.empty()) throw std::invalid_argument("a point has no forms");
+  json.at("states").get_to(measured.states);
+  if (measured.states.size() != measured.forms[0].turns.size() || measured.states.empty() ||
+      std::ranges::max(measured.states) >= states)
+    throw std::invalid_argument("a point's turns follow no state of the machine");
   return measured;
 }
 
@@ -76,14 +93,12 @@ World worldFrom(const Json& json) {
   World world;
   json.at("ranks").get_to(world.ranks);
   world.tuning = tuningFrom(json.at("tuning"), world.ranks);
-  for (const Json& round : json.at("rounds"))
-    world.rounds.push_back(machineFrom(round.get<std::string>()));
+  for (const Json& state : json.at("states")) world.states.push_back(stateFrom(state));
   json.at("calibration").get_to(world.calibration);
-  json.at("entry_ns").at("steady").get_to(world.entry.steadyNs);
-  json.at("entry_ns").at("fresh").get_to(world.entry.freshNs);
   json.at("seconds").get_to(world.seconds);
   json.at("planned_points").get_to(world.planned);
-  for (const Json& point : json.at("points")) world.points.push_back(pointFrom(point));
+  for (const Json& point : json.at("points"))
+    world.points.push_back(pointFrom(point, world.states.size()));
   return world;
 }
 
@@ -92,13 +107,12 @@ World worldFrom(const Json& json) {
 nlohmann::ordered_json jsonOf(const World& world) {
   Json json{{"ranks", world.ranks},
             {"tuning", tuningJson(world.tuning)},
-            {"rounds", Json::array()},
             {"calibration", world.calibration},
-            {"entry_ns", {{"steady", world.entry.steadyNs}, {"fresh", world.entry.freshNs}}},
+            {"states", Json::array()},
             {"seconds", world.seconds},
             {"planned_points", world.planned},
             {"points", Json::array()}};
-  for (const tune::Machine& round : world.rounds) json["rounds"].push_back(tune::toText(round));
+  for (const State& state : world.states) json["states"].push_back(stateJson(state));
   for (const Measured& measured : world.points) json["points"].push_back(pointJson(measured));
   return json;
 }

@@ -25,9 +25,10 @@ struct Form {
 
 struct Measured {
   Point point;
-  std::string chosen;       // the algorithm of the plan that runs where nothing is forced
-  std::uint64_t hash = 0;   // of that plan of rank 0, as weftCommExplain prints it
-  std::vector<Form> forms;  // the choice first
+  std::string chosen;                 // the algorithm of the plan that runs where nothing is forced
+  std::uint64_t hash = 0;             // of that plan of rank 0, as weftCommExplain prints it
+  std::vector<Form> forms;            // the choice first
+  std::vector<std::uint32_t> states;  // by turn, which of World::states it follows
 };
 
 // As messages of 8 bytes from rank 0 to rank 1 tell, in nanoseconds.
@@ -36,14 +37,19 @@ struct Entry {
   double freshNs = 0;   // one by itself, without the flag's way
 };
 
+// What predictions follow from. A virtual machine's cores come and go, so it is measured again and again.
+struct State {
+  tune::Machine machine;
+  Entry entry;  // what a call takes besides its ops
+};
+
 struct World {
   std::uint32_t ranks = 0;
-  plan::Tuning tuning;                // on which the ranks agreed
-  std::vector<tune::Machine> rounds;  // of the calibration
-  std::string calibration;            // where its numbers are from
-  Entry entry;                        // what a call takes besides its ops
-  double seconds = 0;                 // that it took
-  std::size_t planned = 0;            // points of the sweep; `points` are those that were visited
+  plan::Tuning tuning;        // on which the ranks agreed, and by which the model chooses
+  std::string calibration;    // where its numbers are from
+  std::vector<State> states;  // of the machine, one after the other
+  double seconds = 0;         // that it took
+  std::size_t planned = 0;    // points of the sweep; `points` are those that were visited
   std::vector<Measured> points;
 };
 

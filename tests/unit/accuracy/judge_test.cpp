@@ -11,9 +11,9 @@ namespace weft::accuracy {
 namespace {
 
 TEST(Judge, AnErrorIsAShareOfWhatWasMeasured) {
-  EXPECT_DOUBLE_EQ(errorOf(150, 100), 0.5);
-  EXPECT_DOUBLE_EQ(errorOf(50, 100), 0.5);
-  EXPECT_DOUBLE_EQ(errorOf(100, 100), 0);
+  EXPECT_DOUBLE_EQ(errorOf({150}, {100}), 0.5);
+  EXPECT_DOUBLE_EQ(errorOf({50}, {100}), 0.5);
+  EXPECT_DOUBLE_EQ(errorOf({100, 200, 100}, {100, 200, 400}), 0);
 }
 
 TEST(Judge, QuantilesLieBetweenTheNearestValues) {

@@ -8,14 +8,16 @@ namespace {
 
 // One point of one job of so many ranks on two cores, predicted as 100 ns.
 struct Case {
-  Case(std::uint32_t ranks, std::size_t bytes, Turns turns) {
+  Case(std::uint32_t ranks, std::size_t bytes, const Turns& turns) {
     world.ranks = ranks;
     world.tuning.costs.cores = 2;
     world.points = {{{&perf::parseCollective("all_reduce"), bytes, false, Mode::Steady},
                      "form",
                      1,
-                     {{"", std::move(turns), 100}}}};
-    verdict = judged(world, world.points[0], {{"form", 1, 100, 100, 95, 105}});
+                     {{"", turns, 100}},
+                     {}}};
+    verdict =
+        judged(world, world.points[0], {{"form", 1, 100, 100, 95, 105, Turns(turns.size(), 100)}});
   }
   Case(const Case&) = delete;
 

@@ -21,6 +21,12 @@ tune::Machine machine() {
   return m;
 }
 
+tune::Machine slower() {
+  tune::Machine m = machine();
+  m.load = m.copy = m.put = m.take = m.stream = tune::flat(10);
+  return m;
+}
+
 // Two ranks that have made one call, in two forms.
 World world() {
   World world;
@@ -30,20 +36,20 @@ World world() {
   world.tuning.direct = world.tuning.shares = true;
   world.tuning.costs.machine = machine();
   world.tuning.costs.cores = 2;
-  world.rounds = {machine()};
-  world.entry = {50, 50};
+  world.states = {{machine(), {50, 50}}, {slower(), {100, 100}}, {machine(), {50, 50}}};
   world.planned = 1;
   const Point point{&perf::parseCollective("all_reduce"), 1 << 20, false, Mode::Steady};
   world.points = {
       {point,
        "all-reduce mesh+staged",
        1,
-       {{"", {10, 12, 11, 12}, 10}, {"one-shot", {20, 22, 21, 22}, 20}, {"mesh", {}, 90}}}};
+       {{"", {10, 12, 11, 12}, 10}, {"one-shot", {20, 22, 21, 22}, 20}, {"mesh", {}, 90}},
+       {0, 0, 0, 1}}};
   return world;
 }
 
 Forecast forecast(std::uint64_t hash, double ns) {
-  return {"form", hash, ns, ns, 0.9 * ns, 1.1 * ns};
+  return {"form", hash, ns, ns, 0.9 * ns, 1.1 * ns, Turns(4, ns)};
 }
 
 TEST(Verdicts, TheChoiceIsJudgedByItsOwnTurns) {
@@ -52,7 +58,7 @@ TEST(Verdicts, TheChoiceIsJudgedByItsOwnTurns) {
       judged(one, one.points[0], {forecast(1, 11.5), forecast(2, 30), forecast(1, 11.5)});
   EXPECT_TRUE(verdict.isSame && verdict.isMeasured);
   EXPECT_DOUBLE_EQ(verdict.measuredNs, 11.5);
-  EXPECT_DOUBLE_EQ(verdict.error, 0);
+  EXPECT_NEAR(verdict.error, (11.5 / 11 + 11.5 / 12) / 2 - 1, 1e-12);
   EXPECT_EQ(verdict.samples, 4u);
   EXPECT_EQ(verdict.inside, 3u);  // 10 lies below 10.35
   EXPECT_DOUBLE_EQ(verdict.regret, 1);
@@ -88,6 +94,12 @@ TEST(Verdicts, EveryFormIsPredicted) {
     EXPECT_GT(forecast.ns, 1e4) << forecast.algorithm;
     EXPECT_LE(forecast.lowNs, forecast.ns) << forecast.algorithm;
     EXPECT_GE(forecast.highNs, forecast.ns) << forecast.algorithm;
+    // Each turn by the state before it; the interval has those that came after, too.
+    ASSERT_EQ(forecast.turns.size(), 4u);
+    EXPECT_EQ(forecast.turns[2], forecast.turns[0]) << forecast.algorithm;
+    EXPECT_GT(forecast.turns[3], 1.2 * forecast.turns[0]) << forecast.algorithm;
+    EXPECT_EQ(forecast.ns, forecast.turns[0]) << forecast.algorithm;
+    EXPECT_EQ(forecast.highNs, forecast.turns[3]) << forecast.algorithm;
   }
   EXPECT_GT(verdicts[0].forecasts[1].modelNs, 1e4);
 }
@@ -107,6 +119,10 @@ TEST(Worlds, WhatIsNoneIsAnErrorWithItsFix) {
   nlohmann::ordered_json json = jsonOf(world());
   json["tuning"]["machine"] = "fast";
   EXPECT_EQ(readWorld(json, &read).code(), Code::InvalidArgument);
+  json = jsonOf(world());
+  json["points"][0]["states"] = {0, 0, 0, 3};
+  EXPECT_NE(readWorld(json, &read).text().find("turns follow no state of the machine"),
+            std::string::npos);
   json = jsonOf(world());
   json["points"][0].erase("forms");
   EXPECT_NE(readWorld(json, &read).text().find("fix: a file of weft-accuracy --json"),
