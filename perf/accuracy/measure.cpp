@@ -7,18 +7,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <stdexcept>
 
 #include "api/entry.h"
 #include "perf/accuracy/buffers.h"
+#include "perf/accuracy/comm.h"
+#include "perf/accuracy/look.h"
 #include "perf/accuracy/predict.h"
 #include "perf/common/median.h"
 #include "plan/plan_hash.h"
 #include "plan/trial.h"
-#include "tune/calibrate.h"
 #include "tune/this_machine.h"
 
 namespace weft::accuracy {
@@ -32,62 +32,6 @@ constexpr double kHopeless =
 constexpr double kCheapNs = 60e6;  // a visit that lasts no longer takes more turns
 constexpr std::size_t kTurns = 3, kTurnsOfCheap = 6;
 constexpr double kStateNs = 1e9;  // until the machine is measured again
-constexpr int kRoundsOfState = 3;
-
-double nowNs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::nano>(now).count();
-}
-
-void check(weftResult_t result, weftComm_t comm) {
-  if (result != weftSuccess) throw std::runtime_error(weftGetLastError(comm));
-}
-void check(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.text());
-}
-
-class Comm {
- public:
-  explicit Comm(weftComm_t comm) : comm_(comm) {}
-  ~Comm() { weftCommDestroy(comm_); }
-  Comm(const Comm&) = delete;
-  Comm& operator=(const Comm&) = delete;
-
-  weftComm_t get() const { return comm_; }
-  int rank() const {
-    int rank = 0;
-    check(weftCommUserRank(comm_, &rank), comm_);
-    return rank;
-  }
-  int size() const {
-    int size = 0;
-    check(weftCommCount(comm_, &size), comm_);
-    return size;
-  }
-  std::unique_ptr<Comm> split(int color) const {
-    weftComm_t made = nullptr;
-    check(weftCommSplit(comm_, color, rank(), &made, nullptr), comm_);
-    return std::make_unique<Comm>(made);
-  }
-  std::unique_ptr<Comm> copy() const { return split(0); }
-  void barrier() const { check(weftBarrier(comm_, nullptr, nullptr), comm_); }
-  // Of all ranks, one after the other.
-  std::vector<double> gather(const std::vector<double>& mine) const {
-    std::vector<double> all(mine.size() * static_cast<std::size_t>(size()));
-    check(weftAllGather(mine.data(), all.data(), mine.size(), weftFloat64, comm_, nullptr, nullptr),
-          comm_);
-    return all;
-  }
-
- private:
-  weftComm_t comm_;
-};
-
-std::unique_ptr<Comm> join() {
-  weftComm_t comm = nullptr;
-  check(weftCommInitFromEnv(&comm, nullptr), nullptr);
-  return std::make_unique<Comm>(comm);
-}
 
 // One rank a core, as far as there are some.
 void pin(int rank) {
@@ -132,10 +76,10 @@ class Visitor {
   Visitor(const Task& task, double begin)
       : task_(task),
         begin_(begin),
-        control_(join()),
+        control_(Comm::join()),
         any_(control_->copy()),
         own_(control_->copy()),
-        pair_(control_->split(control_->rank() < 2 ? 0 : 1)) {
+        look_(*control_) {
     rank_ = control_->rank();
     ranks_ = static_cast<std::uint32_t>(control_->size());
     world_.ranks = ranks_;
@@ -170,45 +114,6 @@ class Visitor {
     const comm::Core::Parts& parts = shared->core()->parts;
     world_.tuning = parts.tuning;
     world_.calibration = tune::describe(parts.calibrated);
-  }
-
-  // Rank 0 measures the machine as a communicator would, while the others go to sleep.
-  void look() {
-    tune::Calibration calibration;
-    for (int round = 0; rank_ == 0 && round < kRoundsOfState; ++round)
-      calibration = tune::with(calibration, calibrator_.round(), 0);
-    control_->barrier();
-    State state{calibration.machine(), {}};
-    state.entry = entry(state.machine.exchangeNs);
-    world_.states.push_back(state);
-    lookedNs_ = seenNs_;
-  }
-
-  // From the earlier begin to the later end, of both of these ranks, of so many messages.
-  static double messagesNs(const Comm& pair, std::uint32_t count) {
-    std::uint64_t word = 0;
-    Times times;
-    pair.barrier();
-    times.push_back(nowNs());
-    for (std::uint32_t i = 0; i < count; ++i)
-      check(weftBroadcast(&word, &word, 1, weftUint64, 0, pair.get(), nullptr, nullptr),
-            pair.get());
-    times.push_back(nowNs());
-    const Times all = pair.gather(times);
-    return std::max(all[1], all[3]) - std::min(all[0], all[2]);
-  }
-
-  // A message from one rank to another, as the engine sends it, is a broadcast among the two. The other
-  // ranks go to sleep meanwhile.
-  Entry entry(double flagNs) const {
-    constexpr std::uint32_t kMany = 2000, kBatches = 20, kAlone = 400;
-    std::vector<double> many, alone;
-    for (std::uint32_t i = 0; rank_ < 2 && i < kBatches; ++i)
-      many.push_back(messagesNs(*pair_, kMany) / kMany);
-    for (std::uint32_t i = 0; rank_ < 2 && i < kAlone; ++i) alone.push_back(messagesNs(*pair_, 1));
-    control_->barrier();
-    if (rank_ >= 2) return {};
-    return {tools::median(many), std::max(0.0, tools::median(alone) - flagNs)};
   }
 
   Spot spotOf(const Point& point) const {
@@ -324,7 +229,10 @@ class Visitor {
   // False: the time is over.
   bool visit(Spot& spot) {
     if (!spot.isKnown) probe(spot);
-    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs) look();
+    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs) {
+      world_.states.push_back(look_.take());
+      lookedNs_ = seenNs_;
+    }
     Times times{nowNs() - begin_};
     std::vector<std::pair<Contender*, std::size_t>> order;  // and where its times begin
     for (std::size_t turn = 0; turn < spot.turns; ++turn)
@@ -362,8 +270,8 @@ class Visitor {
 
   const Task& task_;
   const double begin_;
-  const std::unique_ptr<Comm> control_, any_, own_,
-      pair_;  // pair_: of the first two, and of the others
+  const std::unique_ptr<Comm> control_, any_, own_;
+  Look look_;
   int rank_ = 0;
   std::uint32_t ranks_ = 1;
   World world_;
@@ -371,7 +279,6 @@ class Visitor {
   std::unique_ptr<Buffers> anyBuffers_, ownBuffers_;
   std::vector<Spot> spots_;
   std::size_t visits_ = 0;
-  tune::Calibrator calibrator_;
   double seenNs_ = 0, lookedNs_ = 0;  // rank 0's time of the last visit, and of the last look
 };
 
