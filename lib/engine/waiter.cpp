@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "plan/polls.h"
+
 namespace weft::engine {
 namespace {
 
 constexpr std::chrono::milliseconds kCheckEvery{1};
-constexpr std::uint32_t kSpinsPerMicrosecond = 20;  // a poll with a pause takes about 50 ns
-constexpr std::uint32_t kSpinUs = 50;               // longer than any hand-over between two cores
-// When ranks share a core: about as long as it takes to hand the core over and get it back.
-constexpr std::uint32_t kSharedSpins = 40;
+constexpr std::uint32_t kSpinUs = 50;  // longer than any hand-over between two cores
 // Ranks do not keep a core so long from one that yields, but a scheduler's slice is longer.
 constexpr std::chrono::microseconds kOtherProcesses{500};
 // Nobody rings the doorbell for what is done meanwhile.
@@ -19,16 +18,15 @@ constexpr std::uint32_t kAvoidWaits = 1000;  // then a yield may find out whethe
 
 }  // namespace
 
-// The more ranks share a core, the more of them are kept by one that spins.
 WaitTuning tuneWaiting(std::uint32_t localRanks, std::uint32_t cores, std::int64_t spinUs) {
   WaitTuning tuning;
   tuning.crowded = localRanks > cores;
-  tuning.spins = kSpinUs * kSpinsPerMicrosecond;
+  tuning.spins = kSpinUs * plan::kPollsPerMicrosecond;
   if (tuning.crowded) {
     tuning.eager = 0;
-    tuning.spins = std::max(1u, kSharedSpins * cores / localRanks);
+    tuning.spins = plan::pollsOnSharedCore(localRanks, cores);
   }
-  if (spinUs >= 0) tuning.spins = static_cast<std::uint32_t>(spinUs) * kSpinsPerMicrosecond;
+  if (spinUs >= 0) tuning.spins = static_cast<std::uint32_t>(spinUs) * plan::kPollsPerMicrosecond;
   tuning.respins = std::min(tuning.respins, tuning.spins);
   return tuning;
 }

@@ -10,11 +10,11 @@
 namespace weft::sim {
 
 struct Event {
-  enum class Kind : std::uint8_t { Worked, Arrival, Wake };
+  enum class Kind : std::uint8_t { Worked, Arrival, Wake, Polled };
   Time at = 0;
   std::uint64_t number = 0;  // of equal times the first comes first
   Kind kind = Kind::Worked;
-  std::uint32_t what = 0;  // a worker, a message, a run
+  std::uint32_t what = 0;  // a worker, a message, a run, a worker
   bool operator>(const Event& other) const {
     return at != other.at ? at > other.at : number > other.number;
   }

@@ -2,6 +2,9 @@
 #include "sim/cores.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "plan/polls.h"
 
 namespace weft::sim {
 
@@ -64,32 +67,56 @@ void Cores::resume(std::uint32_t worker) {
 
 void Cores::ask(const Request& request) {
   Turns& turns = turns_[coreOf(request.worker) - network_.resources()];
-  if (turns.holder == request.worker)
+  if (turns.holder == request.worker) {
+    turns.pollsUntil = kNever;
     start(request.worker, request.ns, request.memoryBytes);
-  else if (turns.holder == kNobody)  // at first, or some other looks for its work just now
+  } else if (turns.holder == kNobody) {  // at first, or some other looks for its work just now
     give(&turns, request, turns.begun ? (ranksOfCoreOf(request.worker) - 1) / 2.0 : 0);
-  else
+  } else {
     turns.waiting.push_back(request);
+  }
 }
 
-void Cores::give(Turns* turns, const Request& request, double handOvers) {
+void Cores::give(Turns* turns, const Request& request, double turnsBefore) {
   turns->begun = true;
   turns->holder = request.worker;
-  start(request.worker, request.ns + handOvers * handOverNs_, request.memoryBytes);
+  start(request.worker, request.ns + turnsBefore * handOverNs_, request.memoryBytes);
 }
 
-void Cores::pause(std::uint32_t worker) {
+void Cores::pause(std::uint32_t worker, Waits waits) {
   if (turns_.empty()) return;
   Turns& turns = turns_[coreOf(worker) - network_.resources()];
   if (turns.holder != worker) return;
-  turns.holder = kNobody;
-  if (turns.waiting.empty()) return;
-  const auto next = std::ranges::min_element(turns.waiting, {}, [&](const Request& request) {
+  if (waits == Waits::ForThisCore) return leave(&turns);
+  turns.pollsUntil = clock_.now() + timeOf(pollNs(rankOf(worker)));
+  clock_.post(turns.pollsUntil, Event::Kind::Polled, worker);
+}
+
+// It may have found what it waited for meanwhile, and wait again.
+void Cores::polled(std::uint32_t worker) {
+  Turns& turns = turns_[coreOf(worker) - network_.resources()];
+  if (turns.holder == worker && turns.pollsUntil == clock_.now()) leave(&turns);
+}
+
+void Cores::leave(Turns* turns) {
+  const std::uint32_t worker = std::exchange(turns->holder, kNobody);
+  turns->pollsUntil = kNever;
+  if (turns->waiting.empty()) return;
+  const auto next = std::ranges::min_element(turns->waiting, {}, [&](const Request& request) {
     return turnsBetween(worker, request.worker);
   });
   const Request request = *next;
-  turns.waiting.erase(next);
-  give(&turns, request, turnsBetween(worker, request.worker));
+  turns->waiting.erase(next);
+  give(turns, request, turnsBetween(worker, request.worker));
+}
+
+double Cores::pollNs(std::uint32_t rank) const {
+  const std::uint32_t ranks = network_.ranksOfNode(network_.nodeOf(rank));
+  return plan::pollsOnSharedCore(ranks, setting_.coresOfNode) * 1e3 / plan::kPollsPerMicrosecond;
+}
+
+bool Cores::share(std::uint32_t rank, std::uint32_t other) const {
+  return !turns_.empty() && coreOf(workerOf(rank, 0)) == coreOf(workerOf(other, 0));
 }
 
 // The ranks of a core get it one after the other, also those that find nothing to do.

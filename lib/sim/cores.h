@@ -14,7 +14,8 @@ namespace weft::sim {
 // What does the work of ranks. A worker is one stream of a rank, which does one thing at a time: on a
 // core of its own, or with others on one that is a resource, as the memory is that it uses meanwhile.
 // Ranks of one stream that have fewer cores than they are take turns, as those do that yield while
-// they wait: whoever has the core keeps it until it must wait.
+// they wait: whoever has the core keeps it until it must wait, and polls for a while if it waits for
+// another core alone.
 class Cores {
  public:
   // The rates of the network's resources, and of cores where they are resources.
@@ -39,8 +40,12 @@ class Cores {
   void compute(std::uint32_t worker, double ns);
   // A worker that has waited goes on: the system hands the core over to it.
   void resume(std::uint32_t worker);
+  enum class Waits : std::uint8_t { ForThisCore, ForOthers };
   // The worker waits, or has come to its end.
-  void pause(std::uint32_t worker);
+  void pause(std::uint32_t worker, Waits waits = Waits::ForThisCore);
+  // It has polled in vain, if it still does.
+  void polled(std::uint32_t worker);
+  bool share(std::uint32_t rank, std::uint32_t other) const;
 
   static constexpr std::uint64_t kCookie = std::uint64_t{1} << 32;  // with a worker in the low half
 
@@ -58,10 +63,13 @@ class Cores {
   struct Turns {
     bool begun = false;
     std::uint32_t holder = kNobody;
+    Time pollsUntil = kNever;  // of a holder that polls
     std::vector<Request> waiting;
   };
   void ask(const Request& request);
-  void give(Turns* turns, const Request& request, double handOvers);
+  void give(Turns* turns, const Request& request, double turnsBefore);
+  void leave(Turns* turns);
+  double pollNs(std::uint32_t rank) const;
   std::uint32_t turnsBetween(std::uint32_t one, std::uint32_t other) const;
   std::uint32_t placeOf(std::uint32_t rank) const;  // among those of its core
   std::uint32_t ranksOfCoreOf(std::uint32_t rank) const;

@@ -92,6 +92,7 @@ class Simulation {
   }
 
   void handle(const Event& event) {
+    if (event.kind == Event::Kind::Polled) cores_.polled(event.what);
     if (event.kind == Event::Kind::Worked) timeline_.worked(event.what);
     if (event.kind == Event::Kind::Wake) calls_.wake(event.what);
     if (event.kind == Event::Kind::Arrival) calls_.arrive(event.what);

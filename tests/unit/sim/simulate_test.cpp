@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fabric_job.h"
+#include "plan/polls.h"
 
 namespace weft::sim {
 namespace {
@@ -117,6 +118,30 @@ TEST(Simulate, RanksShareACore) {
   FabricJob four(networkOf("nodes 1 ranks 4\nmemory gbit 100 us 1\n"), machine);
   four.setting().coresOfNode = 2;
   EXPECT_NEAR(four.ns(callOf(Barrier, 0, "direct")), 3000 + 500 + 3000 + 500, 0.01);
+}
+
+// A rank that waits for another core's alone polls for it, as long as a hand-over there and back takes;
+// only then others have the core.
+TEST(Simulate, ARankPollsForOtherCoresBeforeItLeavesItsOwn) {
+  tune::Machine machine = idealMachine();
+  machine.handOverNs = 500;
+  const double polls = plan::pollsOnSharedCore(3, 2) * 1e3 / plan::kPollsPerMicrosecond;
+  plan::Call call = callOf(Broadcast, 2, "direct");
+  call.root = 1;  // which has a core to itself, and tells rank 2 first
+  const auto told = [&](double messageNs) {
+    machine.messageNs = messageNs;
+    FabricJob job(networkOf("nodes 1 ranks 3\nmemory gbit 100 us 1\n"), machine);
+    job.setting().coresOfNode = 2;
+    Result result;
+    EXPECT_TRUE(job.run(call, &result).ok());
+    return std::pair(result.phases[0][0].end, result.phases[2][0].end);
+  };
+  const auto [first, second] = told(polls / 4);
+  EXPECT_NEAR(nsOf(first), polls / 2, 1) << "it has kept its core";
+  EXPECT_GT(nsOf(second), polls / 2);
+  const auto [later, atOnce] = told(2 * polls);
+  EXPECT_NEAR(nsOf(later), 4 * polls + 250, 1) << "the other looks for its message just now";
+  EXPECT_LT(nsOf(atOnce), 4 * polls);
 }
 
 // The root of short broadcasts runs ahead as long as it has slots, so that ranks which share its core
