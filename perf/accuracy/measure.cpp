@@ -78,12 +78,12 @@ class Visitor {
         begin_(begin),
         control_(Comm::join()),
         any_(control_->copy()),
-        own_(control_->copy()),
-        look_(*control_) {
+        own_(control_->copy()) {
     rank_ = control_->rank();
     ranks_ = static_cast<std::uint32_t>(control_->size());
     world_.ranks = ranks_;
     learn();
+    look_ = std::make_unique<Look>(*control_, world_.tuning.costs.cores);
     pin(rank_);
     const std::size_t most = std::ranges::max(task.sweep.sizes);
     const std::size_t room = std::max(most, sizeof(float) * ranks_);
@@ -229,8 +229,8 @@ class Visitor {
   // False: the time is over.
   bool visit(Spot& spot) {
     if (!spot.isKnown) probe(spot);
-    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs) {
-      world_.states.push_back(look_.take());
+    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs || look_->isOld()) {
+      world_.states.push_back(look_->take());
       lookedNs_ = seenNs_;
     }
     Times times{nowNs() - begin_};
@@ -271,7 +271,7 @@ class Visitor {
   const Task& task_;
   const double begin_;
   const std::unique_ptr<Comm> control_, any_, own_;
-  Look look_;
+  std::unique_ptr<Look> look_;
   int rank_ = 0;
   std::uint32_t ranks_ = 1;
   World world_;

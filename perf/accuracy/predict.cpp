@@ -2,6 +2,7 @@
 #include "perf/accuracy/predict.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <ranges>
 #include <utility>
@@ -41,12 +42,12 @@ std::vector<sim::Phase> callsOf(std::size_t calls, double entryNs) {
   return phases;
 }
 
-// From when the first rank enters, after the barrier, until the last one returns.
-double fromFirstEntry(const sim::Result& result) {
+// From when the first rank enters the last call until the last one returns.
+double ofLastCall(const sim::Result& result) {
   sim::Time first = sim::kNever, last = 0;
   for (const std::vector<sim::Interval>& phases : result.phases) {
-    first = std::min(first, phases[1].begin);
-    last = std::max(last, phases[2].end);
+    first = std::min(first, phases[phases.size() - 2].begin);
+    last = std::max(last, phases.back().end);
   }
   return sim::nsOf(last - first);
 }
@@ -111,21 +112,26 @@ sim::Job Predictor::jobOf(const Point& point, const plan::Call& call,
           .sharesBuffers = point.own};
 }
 
-// Ranks leave a barrier before it, one after the other where they share cores.
+// As they are measured: after each call there is a barrier, and one before the next. Where ranks share
+// cores they leave them one after the other, and which of them comes first follows from all before.
 Status Predictor::simulateFresh(sim::Workload* workload, const sim::Setting& setting,
                                 const Point& point, const plan::CostParameters& costs,
                                 double entryNs, double* ns) const {
+  constexpr std::size_t kPeriods = 3;  // until they repeat
   plan::Call barrier;
   barrier.collective = schedule::Collective::Barrier;
   plan::Decision decision;
   WEFT_TRY(job_.decide(barrier, &decision));
   workload->calls.push_back(jobOf(point, barrier, decision, costs));
-  workload->roles = {{{.name = "barrier", .call = 1},
-                      {.name = "entry", .ns = entryNs},
-                      {.name = "call", .call = 0}}};
+  std::vector<sim::Phase> phases = callsOf(1, entryNs);
+  for (std::size_t i = 0; i < kPeriods; ++i) {
+    phases.insert(phases.end(), 2, {.name = "barrier", .call = 1});
+    std::ranges::copy(callsOf(1, entryNs), std::back_inserter(phases));
+  }
+  workload->roles = {phases};
   sim::Result result;
   WEFT_TRY(sim::simulate(*workload, setting, &result));
-  *ns = fromFirstEntry(result);
+  *ns = ofLastCall(result);
   return {};
 }
 

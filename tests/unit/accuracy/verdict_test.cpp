@@ -76,6 +76,22 @@ TEST(Verdicts, AnotherModelsChoiceIsJudgedByTheFormThatItTakes) {
   EXPECT_DOUBLE_EQ(verdict.measuredNs, 21.5);
 }
 
+// Who of a core is the first to enter a fresh call follows from the barriers around it: the root, so that
+// its neighbour finds what has been sent.
+TEST(Verdicts, AFreshCallOfASharedCoreIsOneOfManyInARow) {
+  World one = world();
+  one.ranks = one.tuning.ranks = 3;
+  one.tuning.nodes = {0, 0, 0};
+  for (State& state : one.states) state.machine.handOverNs = 10000;
+  one.points[0].point = {&perf::parseCollective("broadcast"), 8, false, Mode::Fresh};
+  std::unique_ptr<const Predictor> predictor;
+  ASSERT_TRUE(Predictor::make(one, &predictor).ok());
+  Forecast forecast;
+  ASSERT_TRUE(predictor->forecast(one.points[0], "", &forecast).ok());
+  EXPECT_GT(forecast.ns, 10000);
+  EXPECT_LT(forecast.ns, 15000) << "one hand-over";
+}
+
 TEST(Verdicts, WhatWasNotMeasuredIsLeftOut) {
   const World one = world();
   const Verdict verdict =
