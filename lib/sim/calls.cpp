@@ -124,9 +124,7 @@ void Calls::advance(std::uint32_t number) {
     if (run.closed == run.program->segments) return finish(number);
     if (!std::exchange(run.moved, false)) {
       run.idle = !receive(number);
-      if (run.idle)
-        cores_.pause(run.worker,
-                     awaitsHere(number) ? Cores::Waits::ForThisCore : Cores::Waits::ForOthers);
+      if (run.idle) cores_.pause(run.worker, waits(number));
       return;
     }
     run.looksAt = run.closed;
@@ -154,21 +152,23 @@ bool Calls::turnTo(std::uint32_t number) {
   return false;
 }
 
-// As the engine's: is any rank whose arrival or credit is missing now on this core? Then it does not
-// poll.
-bool Calls::awaitsHere(std::uint32_t number) const {
+// As the engine's: is any rank whose arrival or credit is missing now on this core? Asked only where cores
+// are shared, as a lane may wait for all other ranks.
+Cores::Waits Calls::waits(std::uint32_t number) const {
   const Run& run = runs_[number];
   const std::vector<Step>& steps = run.program->steps;
   const auto isHere = [&](const Step& step) {
     return step.kind != Step::Kind::Work && cores_.share(rankOf(number), step.peer);
   };
-  return std::ranges::any_of(run.lanes, [&](const Lane& lane) {
+  const auto awaitsHere = [&](const Lane& lane) {
     if (!lane.active || lane.next == steps.size()) return false;
     if (steps[lane.next].kind != Step::Kind::Wait) return isHere(steps[lane.next]);
     for (std::size_t i = lane.next; i < steps.size() && steps[i].kind == Step::Kind::Wait; ++i)
       if (!hasArrived(run, lane, steps[i]) && isHere(steps[i])) return true;
     return false;
-  });
+  };
+  const bool polls = cores_.takeTurns() && std::ranges::none_of(run.lanes, awaitsHere);
+  return polls ? Cores::Waits::ForOthers : Cores::Waits::ForThisCore;
 }
 
 bool Calls::hasWork(std::uint32_t number) {

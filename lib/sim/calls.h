@@ -98,7 +98,7 @@ class Calls {
   void advance(std::uint32_t number);
   bool mayOpen(const Run& run) const;
   bool turnTo(std::uint32_t number);
-  bool awaitsHere(std::uint32_t number) const;
+  Cores::Waits waits(std::uint32_t number) const;
   bool hasWork(std::uint32_t number);
   bool advanceLane(std::uint32_t number, Lane& lane);
   double bytesOf(const Run& run, const Lane& lane, const Step& step) const;

@@ -116,7 +116,7 @@ double Cores::pollNs(std::uint32_t rank) const {
 }
 
 bool Cores::share(std::uint32_t rank, std::uint32_t other) const {
-  return !turns_.empty() && coreOf(workerOf(rank, 0)) == coreOf(workerOf(other, 0));
+  return coreOf(workerOf(rank, 0)) == coreOf(workerOf(other, 0));
 }
 
 // The ranks of a core get it one after the other, also those that find nothing to do.
