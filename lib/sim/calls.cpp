@@ -158,7 +158,7 @@ Cores::Waits Calls::waits(std::uint32_t number) const {
   const Run& run = runs_[number];
   const std::vector<Step>& steps = run.program->steps;
   const auto isHere = [&](const Step& step) {
-    return step.kind != Step::Kind::Work && cores_.share(rankOf(number), step.peer);
+    return step.kind != Step::Kind::Work && cores_.shareACore(rankOf(number), step.peer);
   };
   const auto awaitsHere = [&](const Lane& lane) {
     if (!lane.active || lane.next == steps.size()) return false;

@@ -14,7 +14,7 @@ struct Event {
   Time at = 0;
   std::uint64_t number = 0;  // of equal times the first comes first
   Kind kind = Kind::Worked;
-  std::uint32_t what = 0;  // a worker, a message, a run, a worker
+  std::uint32_t what = 0;  // a worker, a message or a run
   bool operator>(const Event& other) const {
     return at != other.at ? at > other.at : number > other.number;
   }

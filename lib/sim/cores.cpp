@@ -115,7 +115,7 @@ double Cores::pollNs(std::uint32_t rank) const {
   return plan::pollsOnSharedCore(ranks, setting_.coresOfNode) * 1e3 / plan::kPollsPerMicrosecond;
 }
 
-bool Cores::share(std::uint32_t rank, std::uint32_t other) const {
+bool Cores::shareACore(std::uint32_t rank, std::uint32_t other) const {
   return coreOf(workerOf(rank, 0)) == coreOf(workerOf(other, 0));
 }
 

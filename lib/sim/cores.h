@@ -46,7 +46,7 @@ class Cores {
   // It has polled in vain, if it still does.
   void polled(std::uint32_t worker);
   bool takeTurns() const { return !turns_.empty(); }
-  bool share(std::uint32_t rank, std::uint32_t other) const;  // where they take turns
+  bool shareACore(std::uint32_t rank, std::uint32_t other) const;  // where they take turns
 
   static constexpr std::uint64_t kCookie = std::uint64_t{1} << 32;  // with a worker in the low half
 

@@ -2,9 +2,9 @@
 #include "perf/accuracy/look.h"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/now.h"
 #include "perf/common/median.h"
 
 namespace weft::accuracy {
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kRounds = 3;
 
-using Calls = std::function<void(const Comm&)>;
+using Call = void (*)(const Comm&);
 
 void broadcast(const Comm& pair) {
   std::uint64_t word = 0;
@@ -26,7 +26,7 @@ void allReduce(const Comm& pair) {
 }
 
 // From the earlier begin to the later end, of both of these ranks, of so many calls.
-double callsNs(const Comm& pair, std::uint32_t count, const Calls& call) {
+double callsNs(const Comm& pair, std::uint32_t count, Call call) {
   std::vector<double> times;
   pair.barrier();
   times.push_back(nowNs());
@@ -37,19 +37,13 @@ double callsNs(const Comm& pair, std::uint32_t count, const Calls& call) {
 }
 
 // What a call takes, by so many batches.
-std::vector<double> batches(const Comm& pair, std::uint32_t times, std::uint32_t count,
-                            const Calls& call) {
+std::vector<double> batches(const Comm& pair, std::uint32_t times, std::uint32_t count, Call call) {
   std::vector<double> took;
   for (std::uint32_t i = 0; i < times; ++i) took.push_back(callsNs(pair, count, call) / count);
   return took;
 }
 
 }  // namespace
-
-double nowNs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::nano>(now).count();
-}
 
 Look::Look(const Comm& all, std::uint32_t cores)
     : all_(all),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "perf/accuracy/comm.h"
@@ -11,8 +10,6 @@
 #include "tune/calibrate.h"
 
 namespace weft::accuracy {
-
-double nowNs();
 
 // Of this rank. All of them look at the same time.
 class Look {

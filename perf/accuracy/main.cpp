@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "perf/accuracy/options.h"
 #include "perf/accuracy/report.h"
@@ -104,13 +105,20 @@ int measureAll(const Options& options, char** argv, std::vector<World>* worlds) 
   return tools::kExitHealthy;
 }
 
-Head headOf(int argc, char** argv) {
+// As anybody may say it again: of what lies somewhere on this machine the name alone.
+std::string commandOf(int argc, char** argv) {
   std::string command = std::filesystem::path(argv[0]).filename().string();
-  for (int i = 1; i < argc; ++i) command += fmt::format(" {}", argv[i]);
+  for (const std::filesystem::path argument :
+       std::span(argv, static_cast<std::size_t>(argc)).subspan(1))
+    command += " " + (argument.is_absolute() ? argument.filename() : argument).string();
+  return command;
+}
+
+Head headOf(int argc, char** argv) {
   const std::time_t now = std::time(nullptr);
   std::tm date{};
   gmtime_r(&now, &date);
-  return {command, tools::machineText(), tools::processorKind(),
+  return {commandOf(argc, argv), tools::machineText(), tools::processorKind(),
           fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday)};
 }
 

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "api/entry.h"
+#include "base/now.h"
 #include "perf/accuracy/buffers.h"
 #include "perf/accuracy/comm.h"
 #include "perf/accuracy/look.h"

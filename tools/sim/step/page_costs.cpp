@@ -2,11 +2,12 @@
 #include "tools/sim/step/page_costs.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <vector>
 
+#include "base/now.h"
+#include "perf/common/median.h"
 #include "shard/memory.h"
 
 namespace weft::simulator {
@@ -16,14 +17,13 @@ constexpr std::size_t kBytes = std::size_t{4} << 20;
 constexpr int kRounds = 5;
 
 double nsOf(const std::function<void()>& what) {
-  const auto from = std::chrono::steady_clock::now();
+  const double from = nowNs();
   what();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - from).count();
+  return nowNs() - from;
 }
 
-double medianPerByte(std::vector<double> ns) {
-  std::ranges::nth_element(ns, ns.begin() + kRounds / 2);
-  return std::max(ns[kRounds / 2], 0.0) / kBytes;
+double medianPerByte(const std::vector<double>& ns) {
+  return std::max(tools::median(ns), 0.0) / kBytes;
 }
 
 }  // namespace

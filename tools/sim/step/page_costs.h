@@ -6,6 +6,8 @@ namespace weft::simulator {
 // What is sharded is given back to the system after its use, and comes anew before the next: what
 // that takes of a core, besides what is written there.
 struct PageCosts {
+  static constexpr double kPage = 4096;  // bytes, in which people count them
+
   double giveBackNsPerByte = 0;
   double touchNsPerByte = 0;
 };

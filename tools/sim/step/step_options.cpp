@@ -99,8 +99,8 @@ reduce::DType typeOf(const std::string& name) {
 }
 
 PageCosts pagesOf(const CLI::App& app, const RawStep& raw, const StepOptions& options) {
-  constexpr double kPage = 4096;
-  if (app.count("--page-ns") > 0) return {raw.pageNs.first / kPage, raw.pageNs.second / kPage};
+  if (app.count("--page-ns") > 0)
+    return {raw.pageNs.first / PageCosts::kPage, raw.pageNs.second / PageCosts::kPage};
   return options.run.computesOnCores && options.place.machine.empty() ? measurePages()
                                                                       : PageCosts();
 }

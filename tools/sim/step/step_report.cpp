@@ -83,8 +83,8 @@ std::string jsonOf(const StepOptions& options, const StepModel& model, const Clu
             {"tensor_ranks", options.settings.tensor},
             {"overlaps", options.settings.overlaps},
             {"message_ns", options.place.messageNs},
-            {"give_back_ns_per_page", options.settings.pages.giveBackNsPerByte * 4096},
-            {"touch_ns_per_page", options.settings.pages.touchNsPerByte * 4096}};
+            {"give_back_ns_per_page", options.settings.pages.giveBackNsPerByte * PageCosts::kPage},
+            {"touch_ns_per_page", options.settings.pages.touchNsPerByte * PageCosts::kPage}};
   json["rows"] = Json::array();
   for (const StepRow& row : rows) json["rows"].push_back(rowOf(options, row));
   return json.dump(2) + "\n";
