@@ -22,7 +22,7 @@ struct MemoryCosts {
     const double far = std::max(0.0, machine.take.nsPerByte(footprint) - store - load);
     take = load + across * far;
     put = store + across * std::max(0.0, machine.put.nsPerByte(footprint) - copy);
-    stream = std::max(0.0, machine.stream.nsPerByte(footprint) - load);
+    streamed = machine.stream.nsPerByte(footprint);
     const auto further = [&](const tune::Curve& there, const tune::Curve& here) {
       return there.near() > 0
                  ? std::max(0.0, there.nsPerByte(footprint) - here.nsPerByte(footprint))
@@ -32,9 +32,13 @@ struct MemoryCosts {
     furtherPut = further(machine.farPut, machine.put);
   }
 
+  // A store past the caches beside loads that take so long. Such stores are what limits a copy, wherever
+  // it loads from: only what a sum loads besides takes time of its own.
+  double storePast(double loadNs) const { return std::max(0.0, streamed - std::min(load, loadNs)); }
+
   double load = 0, store = 0;              // of memory that this core has written, or read
   double take = 0, put = 0;                // of memory that a peer has written, or read
-  double stream = 0;                       // a store past the caches
+  double streamed = 0;                     // a copy that stores past the caches
   double furtherTake = 0, furtherPut = 0;  // more, where the peer is of another NUMA node
 };
 

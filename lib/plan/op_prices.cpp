@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "plan/plan.h"
 #include "plan/staging_map.h"
@@ -80,7 +81,7 @@ double OpPrices::ns(const schedule::Op& op, const schedule::Program& program) co
     case schedule::OpKind::Reduce:
       return reduceNs(op, program);
     case schedule::OpKind::Copy:
-      return loadNs(op.src, bytes(op)) + storeNs(op.dst, bytes(op));
+      return moveNs(loadNs(op.src, bytes(op)), op.dst, bytes(op));
     case schedule::OpKind::Wait:
       return (isPublished(op) ? machine_.exchangeNs * across_ : 0) + receiptsNs(op);
     default:
@@ -133,7 +134,7 @@ double OpPrices::putNs(const schedule::Op& op, const schedule::Program& program)
            bytes * (user_.load - near_.load);
   if (schedule_.shared)
     return flags + machine_.exchangeNs * across_ +
-           bytes * (near_.load + (streams_ ? user_.stream : user_.put));
+           bytes * (streams_ ? user_.storePast(0) : near_.load + user_.put);
   if (isRaise(op, program)) return flags;
   if (op.dst.buf != schedule::Buf::Out) {
     const double fetch = isFetched(op) && !isPublished(op) ? machine_.exchangeNs * across_ : 0;
@@ -146,10 +147,10 @@ double OpPrices::putNs(const schedule::Op& op, const schedule::Program& program)
 double OpPrices::reduceNs(const schedule::Op& op, const schedule::Program& program) const {
   const double bytes = this->bytes(op);
   const double add = std::max(0.0, 1 / machine_.foldNear - near_.load);
-  double ns = storeNs(op.dst, bytes);
+  double loads = 0;
   for (std::uint32_t k = 0; k < op.operands; ++k)
-    ns += bytes * add + loadNs(program.operands[op.firstOperand + k], bytes);
-  return ns;
+    loads += bytes * add + loadNs(program.operands[op.firstOperand + k], bytes);
+  return moveNs(loads, op.dst, bytes);
 }
 
 double OpPrices::loadNs(schedule::Slot slot, double bytes) const {
@@ -161,9 +162,12 @@ double OpPrices::loadNs(schedule::Slot slot, double bytes) const {
          bytes * (near_.store + near_.load - user_.store);
 }
 
-double OpPrices::storeNs(schedule::Slot slot, double bytes) const {
-  if (slot.buf == schedule::Buf::Tmp) return bytes * (schedule_.shared ? near_ : tmp_).store;
-  return bytes * (streams_ ? user_.stream : user_.store);
+// What is loaded in so long, and stored there.
+double OpPrices::moveNs(double loadsNs, schedule::Slot to, double bytes) const {
+  if (to.buf == schedule::Buf::Tmp)
+    return loadsNs + bytes * (schedule_.shared ? near_ : tmp_).store;
+  if (!streams_) return loadsNs + bytes * user_.store;
+  return bytes > 0 ? loadsNs + bytes * user_.storePast(loadsNs / bytes) : 0;
 }
 
 // A copy into a peer's memory, or out of it, in so many calls.
@@ -204,12 +208,28 @@ std::uint32_t OpPrices::slotsPerRegion() {
   return slots;
 }
 
-// Of all Tmp slots that a rank reads and writes: the lanes in flight, here and at its peers, which
-// are the same slots where they are published.
-double OpPrices::stagingBytes() const {
+// What the lanes in flight read of staging memory, and write to that of peers, or for them: of the rank
+// that does most of it.
+double OpPrices::stagingBytes() {
+  std::uint64_t chunks = 0;
+  for (const std::uint32_t rank : schedule_.typical)
+    chunks = std::max(chunks, stagedChunks(program(rank)));
   const auto lanes = std::min<std::uint64_t>(layout_.segments(), transport::kMaxLanes);
-  return (schedule_.published ? 1 : 2) *
-         static_cast<double>(lanes * layout_.stride() * schedule_.tmpChunks);
+  return static_cast<double>(lanes * layout_.stride() * chunks);
+}
+
+std::uint64_t OpPrices::stagedChunks(const schedule::Program& program) const {
+  using schedule::Buf, schedule::OpKind;
+  std::uint64_t chunks = 0;
+  for (const schedule::Op& op : program.ops) {
+    if (op.kind == OpKind::Wait) continue;
+    const bool puts = op.kind == OpKind::Put && op.dst.buf == Buf::Tmp && !isRaise(op, program);
+    const bool reads = op.operands == 0 && op.src.buf == Buf::Tmp;
+    const auto operands = std::span(program.operands).subspan(op.firstOperand, op.operands);
+    const auto read = std::ranges::count(operands, Buf::Tmp, &schedule::Slot::buf);
+    chunks += op.chunks * (std::uint64_t{puts} + reads + static_cast<std::uint64_t>(read));
+  }
+  return chunks;
 }
 
 // In all segments together.

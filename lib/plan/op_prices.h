@@ -54,7 +54,8 @@ class OpPrices {
  private:
   std::uint64_t regionBytes() const;
   std::uint32_t slotsPerRegion();
-  double stagingBytes() const;
+  double stagingBytes();
+  std::uint64_t stagedChunks(const schedule::Program& program) const;
   double receiptsNs(const schedule::Op& op) const;
   double putNs(const schedule::Op& op, const schedule::Program& program) const;
   bool isRaise(const schedule::Op& op, const schedule::Program& program) const;
@@ -62,7 +63,7 @@ class OpPrices {
   bool isFetched(const schedule::Op& op) const;
   double reduceNs(const schedule::Op& op, const schedule::Program& program) const;
   double loadNs(schedule::Slot slot, double bytes) const;
-  double storeNs(schedule::Slot slot, double bytes) const;
+  double moveNs(double loadsNs, schedule::Slot to, double bytes) const;
   double furtherTakeNs(schedule::Slot slot, double bytes) const;
   double cmaNs(const tune::Curve& curve, double bytes, double calls) const;
 

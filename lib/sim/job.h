@@ -25,6 +25,7 @@ struct Job {
   std::function<transport::ArrivalRegions(bool inRing)> regions;
   const plan::CostParameters* costs = nullptr;
   bool sharesBuffers = false;  // all buffers are of weftMemAlloc
+  bool resultsAreRead = true;  // by their owners, before they are stored to again
   Groups groups = {};
 };
 

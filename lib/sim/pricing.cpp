@@ -20,27 +20,28 @@ bool isStaging(Base base) {
 
 }  // namespace
 
-Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const Groups& groups,
-                 const plan::CostParameters& costs, const Network& network, double messageNs,
-                 bool copies)
+Pricing::Pricing(const plan::Plan& plan, std::uint32_t rank, const Job& job, const Network& network,
+                 double messageNs)
     : plan_(plan),
       rank_(rank),
-      groups_(groups),
-      member_(groups.positionOf(rank)),
-      costs_(costs),
-      machine_(costs.machine),
+      groups_(job.groups),
+      member_(groups_.positionOf(rank)),
+      costs_(*job.costs),
+      machine_(costs_.machine),
       network_(network),
       messageNs_(messageNs),
-      copies_(copies) {
-  const std::uint32_t ranks = groups.size == 0 ? network.ranks() : groups.size;
-  const double share = plan::shareOf(ranks, costs);
-  across_ = plan::acrossOf(ranks, costs);
-  footprint_ = plan::crowded(share * static_cast<double>(bufferBytes()), ranks, costs);
-  const double staging = plan::crowded(share * static_cast<double>(stagingBytes()), ranks, costs);
+      copies_(plan.cmaCopies && !job.sharesBuffers),
+      resultsAreRead_(job.resultsAreRead) {
+  const std::uint32_t ranks = groups_.size == 0 ? network.ranks() : groups_.size;
+  const double share = plan::shareOf(ranks, costs_);
+  across_ = plan::acrossOf(ranks, costs_);
+  const auto buffers = static_cast<double>(bufferBytes());
+  const auto staging = static_cast<double>(stagingBytes());
+  footprint_ = plan::crowded(share * (buffers + staging), ranks, costs_);
   user_ = plan::MemoryCosts(machine_, footprint_, across_);
-  staged_ = plan::MemoryCosts(machine_, staging, across_);
+  staged_ = plan::MemoryCosts(machine_, plan::crowded(share * staging, ranks, costs_), across_);
   near_ = plan::MemoryCosts(machine_, 0, across_);
-  pastCaches_ = bufferBytes() >= plan::streamMin(ranks, costs);
+  pastCaches_ = bufferBytes() >= plan::streamMin(ranks, costs_);
 }
 
 // How far the ops reach into In and Out.
@@ -84,18 +85,21 @@ double Pricing::loadNs(const plan::Place& place) const {
   return user_.take + (isFar ? user_.furtherTake : 0);
 }
 
-double Pricing::storeNs(const BoundOp& op) const {
+double Pricing::storeNs(const BoundOp& op, double loadNs) const {
   if (op.kind == Kind::Publish) return staged_.put;  // peers have read it last
   if (isStaging(op.dst.base)) return staged_.store;
-  return op.stream ? user_.stream : user_.store;
+  return op.stream ? user_.storePast(loadNs) : user_.store;
 }
+
+// To a peer's buffer. What nobody has read since is where it was stored from.
+double Pricing::putNs() const { return resultsAreRead_ ? user_.put : user_.store; }
 
 // A byte more for each peer that gets the result, from the nearest cache.
 double Pricing::crossingNs(std::uint32_t peer) const {
   if (copies_)
     return machine_.cmaPut.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes -
            (user_.load - near_.load);
-  return near_.load + (pastCaches_ ? user_.stream : user_.put) +
+  return (pastCaches_ ? user_.storePast(0) : near_.load + putNs()) +
          (costs_.isFar(member_, peer) ? user_.furtherPut : 0);
 }
 
@@ -129,7 +133,7 @@ Price Pricing::messageInMemory(const BoundOp& op) const {
     price.fixedNs += machine_.cmaCallNs;
     price.nsPerByte = machine_.cmaPut.nsPerByte(footprint_);
   } else if (op.kind == Kind::PutDirect) {
-    price.nsPerByte = loadNs(op.src) + user_.put + far;
+    price.nsPerByte = loadNs(op.src) + putNs() + far;
   } else {
     if (op.max > transport::kInlineBytes) price.fixedNs += machine_.exchangeNs * across_;
     price.nsPerByte = loadNs(op.src) + staged_.put + far;
@@ -158,7 +162,7 @@ Price Pricing::computed(const BoundOp& op) const {
   const bool stores = op.dst.isPeersBuffer();
   Price price;
   price.nsPerByte = adds ? loadAllNs(op) : loadNs(op.src);
-  price.nsPerByte += stores ? crossingNs(op.dst.peer) : storeNs(op);
+  price.nsPerByte += stores ? crossingNs(op.dst.peer) : storeNs(op, price.nsPerByte);
   for (std::uint32_t k = 0; k < op.spread; ++k)
     price.nsPerByte += crossingNs(plan_.operands[op.firstSpread + k].peer);
   // A copy from a peer waits for its first line, and a flag for lines that were stored to one.

@@ -7,6 +7,7 @@
 #include "plan/model.h"
 #include "plan/plan.h"
 #include "sim/groups.h"
+#include "sim/job.h"
 #include "sim/network.h"
 
 namespace weft::sim {
@@ -23,9 +24,9 @@ struct Price {
 class Pricing {
  public:
   // `rank`: of the network; the plan and the costs number the members of its group. `messageNs`: of a
-  // message on a link. `copies`: peers' buffers are reached by CMA.
-  Pricing(const plan::Plan& plan, std::uint32_t rank, const Groups& groups,
-          const plan::CostParameters& costs, const Network& network, double messageNs, bool copies);
+  // message on a link. All outlive it.
+  Pricing(const plan::Plan& plan, std::uint32_t rank, const Job& job, const Network& network,
+          double messageNs);
 
   Price of(const plan::BoundOp& op) const;
 
@@ -37,18 +38,20 @@ class Pricing {
   Price computed(const plan::BoundOp& op) const;
   double loadAllNs(const plan::BoundOp& op) const;
   double loadNs(const plan::Place& place) const;
-  double storeNs(const plan::BoundOp& op) const;
+  double storeNs(const plan::BoundOp& op, double loadNs) const;
+  double putNs() const;
   double crossingNs(std::uint32_t peer) const;
 
   const plan::Plan& plan_;
   const std::uint32_t rank_;
-  const Groups groups_;
+  const Groups& groups_;
   const std::uint32_t member_;
   const plan::CostParameters& costs_;
   const tune::Machine& machine_;
   const Network& network_;
   const double messageNs_;
-  const bool copies_;
+  const bool copies_;  // peers' buffers are reached by CMA
+  const bool resultsAreRead_;
   double across_ = 1;
   plan::MemoryCosts user_, staged_, near_;
   double footprint_ = 0;

@@ -121,8 +121,7 @@ Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry,
     return Status::error(Code::InternalError, "the plan of rank ", rank,
                          " has no ops, so there is nothing to time; fix: report it as a bug");
   const Network& network = *setting.network;
-  const bool copies = plan->cmaCopies && !job.sharesBuffers;
-  const Pricing pricing(*plan, rank, job.groups, *job.costs, network, setting.messageNs, copies);
+  const Pricing pricing(*plan, rank, job, network, setting.messageNs);
   const transport::ArrivalRegions regions = job.regions(plan->inRing);
   const std::uint64_t last = (plan->segments - 1) * plan->segmentBytes;
   const double even = evenPart(*plan);

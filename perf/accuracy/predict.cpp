@@ -109,7 +109,8 @@ sim::Job Predictor::jobOf(const Point& point, const plan::Call& call,
               },
           .regions = [this](bool inRing) { return job_.regionsOf(inRing); },
           .costs = &costs,
-          .sharesBuffers = point.own};
+          .sharesBuffers = point.own,
+          .resultsAreRead = point.mode == Mode::Fresh};
 }
 
 // As they are measured: after each call there is a barrier, and one before the next. Where ranks share

@@ -17,10 +17,11 @@ bool isComplete(const Form& form, const Measured& measured) {
   return !form.turns.empty() && form.turns.size() == measured.forms[0].turns.size();
 }
 
-// Which measured form the model takes now.
+// Which measured form the model takes now. A short name may mean another form to it than when that was
+// measured; the long ones, which come later, say all.
 std::size_t chosenOf(const Verdict& verdict) {
   if (verdict.isSame) return 0;
-  for (std::size_t i = 1; i < verdict.forecasts.size(); ++i)
+  for (std::size_t i = verdict.forecasts.size(); i-- > 1;)
     if (verdict.forecasts[i].hash == verdict.forecasts[0].hash) return i;
   return 0;
 }
