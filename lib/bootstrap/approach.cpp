@@ -78,7 +78,9 @@ Status Approach::throughHub(Line* line) {
     const int taken = made ? EADDRINUSE : net::listenAtName(name, &socket);
     if (taken == 0) WEFT_TRY(makeHub(std::move(socket), &made));
     if (taken != EADDRINUSE && !made) return {};
-    if (net::connectToName(name, &socket) != 0) continue;
+    const int missed = net::connectToName(name, &socket);
+    if (missed == ECONNREFUSED) made = false;  // it has ended since
+    if (missed != 0) continue;
     const Joiner::Result result = toHub.tryHub(std::move(socket), maxMessage_, patience, &silent_);
     if (result == Joiner::Result::Joined)
       *line = Line::throughHub(std::move(silent_), hello_.rank,

@@ -66,14 +66,15 @@ void HostHub::run(const net::StopSignal& stop) {
   if (up_) sayGoodbye();
 }
 
+// Others of its host may come before the rank that made it, and hear that all is lost, and go.
 bool HostHub::finished() const {
   if (parting_) return isParted();
-  return ranks_.empty() && (came_ != 0 || !pending_ || unused_.expired()) &&
+  return ranks_.empty() && (leaders_ || !pending_ || unused_.expired()) &&
          up_->channel().pending().empty();
 }
 
 Deadline HostHub::soonest(Deadline limit) const {
-  return came_ == 0 ? limit.orSooner(unused_) : limit;
+  return ranks_.empty() && !unused_.expired() ? limit.orSooner(unused_) : limit;
 }
 
 void HostHub::letIn(PendingConnections& pending) {

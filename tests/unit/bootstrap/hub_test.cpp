@@ -2,6 +2,7 @@
 // Worlds that meet over a hub on each host. Here hosts are names, of ranks that are threads or processes.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include "bootstrap/host_hub.h"
 #include "bootstrap/hub_messages.h"
+#include "bootstrap/joiner.h"
 #include "child.h"
 #include "helpers.h"
 #include "net/local_socket.h"
@@ -176,6 +178,39 @@ TEST(Hub, AStrangerWithItsNameKeepsNobodyOut) {
   std::vector<Part> parts = onHosts(healthyParts(4), 2);
   for (Part& part : parts) part.options.hubPatienceMs = 400;
   expectAllJoined(joinAll(id, parts));
+}
+
+// Others may come first, and go, as where the first of them is all that the root needs to give up.
+TEST(Hub, WaitsForTheRankThatMadeIt) {
+  const UniqueId id = newId();
+  const std::string name = nameOfHub(id, "host0");
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const net::Socket root(ends[1]);
+  HubSpec spec{.leader = PeerName(0, "host0"),
+               .listener = {},
+               .secret = contentOf(id).secret,
+               .root = std::make_unique<net::Stream>(net::Socket(ends[0])),
+               .rootName = "root"};
+  ASSERT_EQ(net::listenAtName(name, &spec.listener), 0);
+  ASSERT_TRUE(startHub(std::move(spec)).ok());
+  const auto comeAndGo = [&](int rank) {
+    const Hello hello{{}, idTag(contentOf(id).secret), rank, 2, {}, libraryVersion()};
+    net::Socket socket;
+    ASSERT_EQ(net::connectToName(name, &socket), 0) << rank;
+    std::unique_ptr<net::Stream> stream;
+    const Deadline limit = Deadline::in(20000);
+    Joiner joiner(contentOf(id), hello, limit);
+    ASSERT_EQ(joiner.tryHub(std::move(socket), 1 << 20, limit, &stream), Joiner::Result::Joined);
+    stream->tell(net::MessageType::Info, encode(InfoMessage{PeerName(rank, "host0"), "", 20000}),
+                 limit);
+    net::Message served{};
+    ASSERT_TRUE(stream->awaitMessage(limit, &served).ok()) << rank;
+  };
+  comeAndGo(1);
+  EXPECT_FALSE(eventually(300, [] { return hubThreads() == 0; }));
+  comeAndGo(0);
+  EXPECT_TRUE(eventually(10000, [] { return hubThreads() == 0; }));
 }
 
 // ---- as processes ----
