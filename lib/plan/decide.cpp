@@ -27,8 +27,8 @@ struct Way {
 using Ways = std::vector<Way>;
 
 // Copies by the kernel from one process to another are what the state of a machine changes most: the same
-// two cores of a virtual machine made 12 GB/s and, some minutes later, 2, and staged copies half of what
-// they had. What is chosen holds for both, so these must promise to take a third of the time less.
+// two cores of a virtual machine made 12 GB/s and, some minutes later, 2, where loads from a peer's memory
+// fell to half. What is chosen holds for both, so these must promise to take a third of the time less.
 double weightOf(const Way& way, const CostParameters& costs) {
   constexpr double kFickle = 1.5;
   const bool byKernel = way.candidate.isDirect() && !costs.oneProcess && !costs.hasLinks();

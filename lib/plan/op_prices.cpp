@@ -134,7 +134,7 @@ double OpPrices::putNs(const schedule::Op& op, const schedule::Program& program)
            bytes * (user_.load - near_.load);
   if (schedule_.shared)
     return flags + machine_.exchangeNs * across_ +
-           bytes * (streams_ ? user_.storePast(0) : near_.load + user_.put);
+           bytes * (streams_ ? user_.streamed : near_.load + user_.put);
   if (isRaise(op, program)) return flags;
   if (op.dst.buf != schedule::Buf::Out) {
     const double fetch = isFetched(op) && !isPublished(op) ? machine_.exchangeNs * across_ : 0;

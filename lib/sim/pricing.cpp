@@ -99,7 +99,7 @@ double Pricing::crossingNs(std::uint32_t peer) const {
   if (copies_)
     return machine_.cmaPut.nsPerByte(footprint_) + machine_.cmaCallNs / plan::kTileBytes -
            (user_.load - near_.load);
-  return (pastCaches_ ? user_.storePast(0) : near_.load + putNs()) +
+  return (pastCaches_ ? user_.streamed : near_.load + putNs()) +
          (costs_.isFar(member_, peer) ? user_.furtherPut : 0);
 }
 
