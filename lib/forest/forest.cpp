@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "forest/balance.h"
+#include "forest/even.h"
 #include "forest/rate.h"
 #include "forest/split.h"
 #include "forest/units.h"
@@ -128,7 +129,7 @@ Status grow(const Graph& graph, const std::vector<std::uint32_t>& roots, const L
     *out = {graph.ranks,
             roots,
             static_cast<std::uint32_t>(choice.demand.parts),
-            packTrees(graphOfUnits, choice.demand),
+            packTrees(even(graph, units, graphOfUnits), choice.demand),
             limits.rounds,
             {},
             choice.demand.parts / units,

@@ -302,5 +302,26 @@ TEST(Grow, IsOptimalOnRings) {
   }
 }
 
+// A port gives whoever uses it equal parts of its rate: whoever had to bring more than others would be late.
+TEST(Grow, UsesFullPortsAlike) {
+  Graph graph;
+  graph.ranks = 6;
+  graph.nodeOf = {0, 0, 1, 1, 2, 2};
+  constexpr double kRates[] = {6.25, 12.5, 6.25, 9.375, 6.25, 12.5};
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank)
+    graph.ports.push_back({{rank}, kRates[rank], 20e3});
+  Forest forest;
+  ASSERT_TRUE(grow(graph, allOf(graph), {}, &forest).ok());
+  expectTrees(forest);
+  expectCarried(graph, forest);
+  std::map<Pair, std::uint32_t> parts;
+  for (const Tree& tree : forest.trees)
+    for (const Tree::Edge& edge : tree.edges) parts[{edge.from, edge.to}] += tree.parts;
+  for (const auto& [pair, carried] : parts) {
+    const bool isFull = kRates[pair.second] == 6.25;  // all ranks get as much
+    EXPECT_LE(carried, isFull ? 2 * forest.parts : ~0u) << pair.first << " to " << pair.second;
+  }
+}
+
 }  // namespace
 }  // namespace weft::forest
