@@ -63,6 +63,7 @@ class Binder {
     chooseSlots();
     placeTmp();
     describe();
+    plan_->ops.reserve(program_.ops.size());
     for (const schedule::Op& op : program_.ops) WEFT_TRY(bindOp(op));
     streamResults();
     if (schedule_.shared) openShared();

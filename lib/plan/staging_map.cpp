@@ -2,6 +2,7 @@
 #include "plan/staging_map.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -24,18 +25,25 @@ StagingMap::Room larger(StagingMap::Room a, StagingMap::Room b) {
   return {std::max(a.arrivals, b.arrivals), std::max(a.slots, b.slots)};
 }
 
-// A rank's messages of one kind, those of each peer in the order of the slots put into.
+// A rank's messages of one kind, peer by peer, those of each in the order of the slots put into.
 std::vector<std::uint32_t> ordered(const schedule::Schedule& schedule,
                                    const schedule::Program& program, schedule::OpKind kind) {
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> keys;
-  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-    const schedule::Op& op = program.ops[i];
-    if (op.kind == kind)
-      keys.push_back({std::uint64_t{op.peer} << 32 | arrivalIndex(schedule, op.dst), i});
+  std::vector<std::uint32_t> ends(schedule.ranks + 1, 0);  // at first: where the next one begins
+  for (const schedule::Op& op : program.ops)
+    if (op.kind == kind) ++ends[op.peer + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<std::uint32_t> ops(ends.back());
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i)
+    if (program.ops[i].kind == kind) ops[ends[program.ops[i].peer]++] = i;
+  const auto keyOf = [&](std::uint32_t op) {
+    return std::pair(arrivalIndex(schedule, program.ops[op].dst), op);
+  };
+  auto begin = ops.begin();
+  for (std::uint32_t peer = 0; peer < schedule.ranks; ++peer) {
+    const auto end = ops.begin() + ends[peer];
+    std::ranges::sort(begin, end, {}, keyOf);
+    begin = end;
   }
-  std::ranges::sort(keys);
-  std::vector<std::uint32_t> ops;
-  for (const auto& [key, op] : keys) ops.push_back(op);
   return ops;
 }
 
@@ -73,14 +81,12 @@ std::vector<bool> ownSlots(const schedule::Schedule& schedule, const schedule::P
   return own;
 }
 
-}  // namespace
-
-StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
-                                    const schedule::Program& program) {
-  Room most;
-  if (!schedule.shared)
-    most.slots = static_cast<std::uint32_t>(std::ranges::count(ownSlots(schedule, program), true));
-  std::vector<Room> at(schedule.ranks);
+// `own`: its ownSlots().
+StagingMap::Room roomOf(const schedule::Schedule& schedule, const schedule::Program& program,
+                        const std::vector<bool>& own) {
+  StagingMap::Room most;
+  if (!schedule.shared) most.slots = static_cast<std::uint32_t>(std::ranges::count(own, true));
+  std::vector<StagingMap::Room> at(schedule.ranks);
   for (const schedule::Op& op : program.ops) {
     if (op.kind != schedule::OpKind::Put) continue;
     fill(op, at[op.peer]);
@@ -89,20 +95,27 @@ StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
   return most;
 }
 
+}  // namespace
+
+StagingMap::Room StagingMap::mostOf(const schedule::Schedule& schedule,
+                                    const schedule::Program& program) {
+  return roomOf(schedule, program, ownSlots(schedule, program));
+}
+
 StagingMap::StagingMap(const schedule::Schedule& schedule, std::uint32_t rank,
                        const schedule::Program& program)
     : schedule_(schedule),
       arrivalOf_(schedule.tmpChunks + schedule.outChunks + schedule.signals),
       tmpOf_(schedule.tmpChunks),
       putOf_(program.ops.size()) {
+  const std::vector<bool> own = ownSlots(schedule, program);
+  own_ = roomOf(schedule, program, own);
   for (const std::uint32_t r : std::set(schedule.typical.begin(), schedule.typical.end()))
-    most_ = larger(most_, mostOf(schedule, r == rank ? program : schedule.program(r)));
-  own_ = mostOf(schedule, program);
+    most_ = larger(most_, r == rank ? own_ : mostOf(schedule, schedule.program(r)));
   place(schedule, program, schedule::OpKind::Put,
         [&](std::uint32_t op, Room at) { putOf_[op] = at; });
   place(schedule, program, schedule::OpKind::Wait,
         [&](std::uint32_t op, Room at) { receive(program.ops[op], at); });
-  const std::vector<bool> own = ownSlots(schedule, program);
   std::uint32_t next = 0;
   for (std::uint32_t slot = 0; slot < schedule.tmpChunks; ++slot)
     if (own[slot]) tmpOf_[slot] = {rank, next++};

@@ -2,7 +2,6 @@
 #include "sim/program.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -64,12 +63,13 @@ void sortWaits(std::vector<Step>* steps) {
 class Ordinals {
  public:
   std::uint32_t next(const plan::BoundOp& op) {
-    const bool waits = op.kind == PlanKind::Wait;
-    return next_[std::uint64_t{op.peer} << 1 | (waits ? 1 : 0)]++;
+    const std::size_t at = 2 * std::size_t{op.peer} + (op.kind == PlanKind::Wait ? 1 : 0);
+    if (at >= next_.size()) next_.resize(2 * at + 2, 0);
+    return next_[at]++;
   }
 
  private:
-  std::unordered_map<std::uint64_t, std::uint32_t> next_;
+  std::vector<std::uint32_t> next_;  // by peer, of messages and of waits
 };
 
 // The part of its length that a chunk has in the last segment if all have the same.
@@ -80,40 +80,6 @@ double evenPart(const plan::Plan& plan) {
   if (plan.segmentBytes == 0 || total <= last) return 1;
   return std::min(1.0, static_cast<double>(total - last) / static_cast<double>(plan.segmentBytes));
 }
-
-using PlanPointer = std::shared_ptr<const plan::Plan>;
-
-Status bind(const Job& job, std::uint32_t rank, PlanPointer* plan) {
-  std::unique_ptr<const plan::Plan> bound;
-  WEFT_TRY(job.plan(rank, &bound));
-  *plan = std::move(bound);
-  return {};
-}
-
-// Of ranks that are looked at more than once, as long as they take little memory.
-class Plans {
- public:
-  explicit Plans(const Job& job) : job_(job) {}
-  Status of(std::uint32_t rank, PlanPointer* plan) {
-    constexpr std::size_t kMostOps = std::size_t{4} << 20;
-    if (ops_ > kMostOps) {
-      known_.clear();
-      ops_ = 0;
-    }
-    PlanPointer& known = known_[rank];
-    if (!known) {
-      WEFT_TRY(bind(job_, rank, &known));
-      ops_ += known->ops.size();
-    }
-    *plan = known;
-    return {};
-  }
-
- private:
-  const Job& job_;
-  std::unordered_map<std::uint32_t, PlanPointer> known_;
-  std::size_t ops_ = 0;
-};
 
 Status compile(const Job& job, const Setting& setting, const Symmetry& symmetry, std::uint32_t rank,
                const plan::Plan* plan, Program* program) {
@@ -236,13 +202,16 @@ std::vector<std::uint32_t> arrivalsOf(const Job& job, const plan::Plan& plan, st
 // The members that get several messages of a rank: all of few, and some of many.
 std::vector<std::uint32_t> sampledPeers(const plan::Plan& plan) {
   constexpr std::size_t kAll = 64, kSome = 2;
-  std::map<std::uint32_t, std::size_t> messages;
-  for (const plan::BoundOp& op : plan.ops)
-    if (stepOf(op).kind == Step::Kind::Message) ++messages[op.peer];
+  std::vector<std::uint32_t> messages;  // by peer
+  for (const plan::BoundOp& op : plan.ops) {
+    if (stepOf(op).kind != Step::Kind::Message) continue;
+    if (op.peer >= messages.size()) messages.resize(2 * std::size_t{op.peer} + 1, 0);
+    ++messages[op.peer];
+  }
   std::vector<std::uint32_t> several, some;
-  for (const auto& [peer, count] : messages)
-    if (count > 1) several.push_back(peer);
-  const std::size_t step = messages.size() <= kAll ? 1 : (several.size() + kSome - 1) / kSome;
+  for (std::uint32_t peer = 0; peer < messages.size(); ++peer)
+    if (messages[peer] > 1) several.push_back(peer);
+  const std::size_t step = several.size() <= kAll ? 1 : (several.size() + kSome - 1) / kSome;
   for (std::size_t i = 0; i < several.size(); i += step) some.push_back(several[i]);
   return some;
 }
@@ -253,9 +222,9 @@ Status areAlike(const Job& job, const Setting& setting, const Symmetry& symmetry
   Program first;
   for (const std::uint32_t shift : shifts) {
     const std::uint32_t rank = symmetry.moved(one, shift);
-    PlanPointer plan;
+    Plans::Pointer plan;
     Program program;
-    WEFT_TRY(plans->of(rank, &plan));
+    WEFT_TRY(plans->keep(job, rank, &plan));
     WEFT_TRY(compile(job, setting, symmetry, rank, plan.get(), &program));
     sortWaits(&program.steps);
     if (shift == 0) first = program;
@@ -267,10 +236,10 @@ Status areAlike(const Job& job, const Setting& setting, const Symmetry& symmetry
 
 // Does a rank's first message to a peer meet the first wait for it, and so on?
 Status areInOrder(const Job& job, std::uint32_t rank, Plans* plans, bool* inOrder) {
-  PlanPointer plan, theirs;
-  WEFT_TRY(plans->of(rank, &plan));
+  Plans::Pointer plan, theirs;
+  WEFT_TRY(plans->keep(job, rank, &plan));
   for (const std::uint32_t peer : sampledPeers(*plan)) {
-    WEFT_TRY(plans->of(job.groups.rankOf(rank, peer), &theirs));
+    WEFT_TRY(plans->keep(job, job.groups.rankOf(rank, peer), &theirs));
     *inOrder = arrivalsOf(job, *plan, peer, false) ==
                arrivalsOf(job, *theirs, job.groups.positionOf(rank), true);
     if (!*inOrder) break;
@@ -287,25 +256,24 @@ std::string describe(const Step& step) {
 }
 
 Status makePrograms(const Job& job, const Setting& setting, const Symmetry& symmetry,
-                    std::vector<Program>* programs) {
+                    const Plans& plans, std::vector<Program>* programs) {
   programs->assign(symmetry.classes(), {});
   for (std::uint32_t rank = 0; rank < symmetry.classes(); ++rank) {
-    PlanPointer plan;
-    WEFT_TRY(bind(job, rank, &plan));
+    Plans::Pointer plan;
+    WEFT_TRY(plans.find(job, rank, &plan));
     WEFT_TRY(compile(job, setting, symmetry, rank, plan.get(), &(*programs)[rank]));
   }
   return join(symmetry, programs);
 }
 
 Status followsSymmetry(const Job& job, const Setting& setting, const Symmetry& symmetry,
-                       bool* follows) {
+                       Plans* plans, bool* follows) {
   *follows = true;
   const std::set<std::uint32_t> shifts = sampledShifts(symmetry);
-  Plans plans(job);
   for (std::uint32_t one = 0; *follows && one < symmetry.classes(); ++one) {
-    WEFT_TRY(areAlike(job, setting, symmetry, one, shifts, &plans, follows));
+    WEFT_TRY(areAlike(job, setting, symmetry, one, shifts, plans, follows));
     for (const std::uint32_t shift : shifts)
-      if (*follows) WEFT_TRY(areInOrder(job, symmetry.moved(one, shift), &plans, follows));
+      if (*follows) WEFT_TRY(areInOrder(job, symmetry.moved(one, shift), plans, follows));
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "plan/plan.h"
 #include "sim/job.h"
+#include "sim/plans.h"
 #include "sim/pricing.h"
 #include "sim/symmetry.h"
 
@@ -51,11 +52,11 @@ std::string describe(const Step& step);
 
 // The programs of all classes, with each message joined to the wait for it.
 Status makePrograms(const Job& job, const Setting& setting, const Symmetry& symmetry,
-                    std::vector<Program>* programs);
+                    const Plans& plans, std::vector<Program>* programs);
 
 // Does each rank that is looked at run what the first of its class does? All of a small job are, and
 // of a large one some from everywhere.
 Status followsSymmetry(const Job& job, const Setting& setting, const Symmetry& symmetry,
-                       bool* follows);
+                       Plans* plans, bool* follows);
 
 }  // namespace weft::sim

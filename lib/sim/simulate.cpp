@@ -135,17 +135,18 @@ bool rolesFollow(const Workload& workload, const Symmetry& symmetry) {
 }
 
 Status callsFollow(const Workload& workload, const Setting& setting, const Symmetry& symmetry,
-                   bool* follows) {
+                   Plans* plans, bool* follows) {
   *follows = rolesFollow(workload, symmetry);
   for (const Job& job : workload.calls) {
     if (!*follows) break;
-    WEFT_TRY(followsSymmetry(job, setting, symmetry, follows));
+    WEFT_TRY(followsSymmetry(job, setting, symmetry, plans, follows));
   }
   return {};
 }
 
 // The most shifts under which this job is the same, as it is or with its last segment spread.
-Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmetry, Unfolded* why) {
+Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmetry, Plans* plans,
+                    Unfolded* why) {
   const Network& network = *setting->network;
   *why = whyUnfolded(*setting);
   const std::vector<Symmetry> candidates = Symmetry::of(network);
@@ -157,7 +158,7 @@ Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmet
     setting->evens = evens;
     for (const Symmetry& candidate : candidates) {
       bool follows = false;
-      WEFT_TRY(callsFollow(workload, *setting, candidate, &follows));
+      WEFT_TRY(callsFollow(workload, *setting, candidate, plans, &follows));
       if (!follows) continue;
       *symmetry = candidate;
       return {};
@@ -168,12 +169,13 @@ Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmet
   return {};
 }
 
-Status prepare(const Workload& workload, const Setting& setting, Prepared* out) {
+Status prepare(const Workload& workload, const Setting& setting, const Plans& plans,
+               Prepared* out) {
   out->streams = streamsOf(workload);
   WEFT_TRY(makeRoles(workload, &out->roles, &out->calls));
   for (const Job& job : workload.calls) {
     out->kinds.push_back({&job, {}});
-    WEFT_TRY(makePrograms(job, setting, out->symmetry, &out->kinds.back().programs));
+    WEFT_TRY(makePrograms(job, setting, out->symmetry, plans, &out->kinds.back().programs));
   }
   for (std::uint32_t rank = 0; rank < out->symmetry.classes(); ++rank)
     out->roleOf.push_back(roleOf(workload, rank));
@@ -200,8 +202,11 @@ Status simulate(const Workload& workload, const Setting& setting, Result* result
   Setting settled = setting;
   WEFT_TRY(checkRoles(workload, setting.network->ranks()));
   Prepared prepared{Symmetry::none(*setting.network), {}, {}, {}, {}};
-  WEFT_TRY(findSymmetry(workload, &settled, &prepared.symmetry, &result->unfolded));
-  WEFT_TRY(prepare(workload, settled, &prepared));
+  {
+    Plans plans;
+    WEFT_TRY(findSymmetry(workload, &settled, &prepared.symmetry, &plans, &result->unfolded));
+    WEFT_TRY(prepare(workload, settled, plans, &prepared));
+  }
   WEFT_TRY(checkWays(*setting.network, prepared.kinds));
   Simulation simulation(settled, prepared);
   result->evened = settled.evens;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft-sim: how long collectives, and training steps, take on machines that are not here.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -82,7 +84,15 @@ int run(const Options& options) {
   return tools::kExitHealthy;
 }
 
+// Plans of tens of thousands of ranks are made and dropped by turns: their memory is kept for the next ones,
+// else a fifth of the time goes to pages that are given back and asked for again.
+void keepMemory() {
+  mallopt(M_MMAP_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+}
+
 int main(int argc, char** argv) {
+  keepMemory();
   if (argc > 1 && std::string_view(argv[1]) == "step") return runStep(argc - 1, argv + 1);
   if (argc > 1 && std::string_view(argv[1]).starts_with("--paper")) return runPaper(argc, argv);
   const std::variant<Options, int> parsed = parseOptions(argc, argv);
