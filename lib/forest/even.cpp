@@ -31,6 +31,7 @@ class Evener {
   Evener(const Graph& graph, double unitsPerRate, UnitGraph* units)
       : units_(*units),
         ranks_(graph.ranks),
+        looksLeft_(kLooks / (std::uint64_t{ranks_} * ranks_)),
         triesLeft_(kTries / (std::uint64_t{ranks_} * ranks_)),
         portOf_(ranks_, kNone) {
     for (std::uint32_t p = 0; p < graph.ports.size(); ++p) {
@@ -68,7 +69,7 @@ class Evener {
   }
 
   void run() {
-    for (bool any = true; any && triesLeft_ > 0;) {
+    for (bool any = true; any && looksLeft_ > 0 && triesLeft_ > 0;) {
       any = false;
       for (std::uint32_t from = 0; from < ranks_; ++from)
         for (std::uint32_t to = 0; to < ranks_; ++to)
@@ -78,7 +79,8 @@ class Evener {
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
-  static constexpr std::uint64_t kTries = 1 << 20;  // of other pairs, for a rank by itself
+  // Looks at all other pairs, and flows that say whether others will do; of one rank by itself.
+  static constexpr std::uint64_t kLooks = 1 << 26, kTries = 1 << 20;
   static constexpr double kFull = 0.7;  // of a port: below it a sender may get more to do
   static constexpr double kLess = 1e-9;
 
@@ -109,6 +111,8 @@ class Evener {
 
   // Fewer parts of a pair: it changes partners with another one, or its rank gets them from elsewhere.
   bool relieve(Pair pair) {
+    if (looksLeft_ == 0) return false;
+    --looksLeft_;
     for (std::uint32_t from = 0; from < ranks_; ++from)
       for (std::uint32_t to = 0; to < ranks_; ++to)
         if (from != pair.from && to != pair.to && exchange(pair, {from, to})) return true;
@@ -153,7 +157,7 @@ class Evener {
 
   UnitGraph& units_;
   const std::uint32_t ranks_;
-  std::uint64_t triesLeft_;
+  std::uint64_t looksLeft_, triesLeft_;
   std::vector<std::uint32_t> portOf_;  // by rank
   std::vector<Side> out_, in_;         // by port
   std::vector<Units> parts_;           // by pair: what it carries over ports
