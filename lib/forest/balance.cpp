@@ -13,9 +13,7 @@ namespace {
 
 constexpr double kRounding = 1e-9;
 constexpr std::uint32_t kTries = 1 << 16;  // flows in vain, for a rank by itself
-// Shares of a link's time; one that is used less is no obstacle to anybody. What a port carries gets
-// equal parts of it, so there is one sooner.
-constexpr double kBusyCable = 0.9, kBusyPort = 0.7;
+constexpr double kBusyCable = 0.9;         // as kBusyPort
 
 // What carries parts from one rank straight to another: a cable, or a port's two sides.
 using Carriers = std::array<std::uint32_t, 2>;

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "forest/balance.h"
+
 namespace weft::forest {
 namespace {
 
@@ -81,7 +83,6 @@ class Evener {
   static constexpr std::uint32_t kNone = ~0u;
   // Looks at all other pairs, and flows that say whether others will do; of one rank by itself.
   static constexpr std::uint64_t kLooks = 1 << 26, kTries = 1 << 20;
-  static constexpr double kFull = 0.7;  // of a port: below it a sender may get more to do
   static constexpr double kLess = 1e-9;
 
   bool isByPort(Pair pair) const {
@@ -104,7 +105,7 @@ class Evener {
 
   // More than others that use the same?
   bool isMuch(Pair pair) {
-    if (partsOf(pair) < 1) return false;
+    if (partsOf(pair) == 0) return false;
     const auto isAbove = [&](const Side& side) { return partsOf(pair) * side.pairs > side.parts; };
     return isAbove(sender(pair)) || isAbove(receiver(pair));
   }
@@ -136,22 +137,24 @@ class Evener {
     return false;
   }
 
-  // Parts of some pairs to others, if ports are less uneven then, none becomes the busiest, and all
-  // parts still come to all ranks.
+  // Parts of some pairs to others, if ports are less uneven then, no busy sender becomes busier than this
+  // one was, and all parts still come to all ranks.
   bool shift(std::initializer_list<Pair> some, std::initializer_list<Pair> others, Units parts) {
-    const double cost = cost_, most = std::max(kFull, sender(*some.begin()).load()) + kLess;
-    for (const Pair pair : some) add(pair, -parts);
-    for (const Pair pair : others) add(pair, parts);
+    const auto each = [&](Units sign, auto&& change) {
+      for (const Pair pair : some) change(pair, -sign * parts);
+      for (const Pair pair : others) change(pair, sign * parts);
+    };
+    const auto count = [&](Pair pair, Units more) { add(pair, more); };
+    const auto give = [&](Pair pair, Units more) { units_.give(pair.from, pair.to, more); };
+    const double cost = cost_, most = std::max(kBusyPort, sender(*some.begin()).load()) + kLess;
+    each(1, count);
     if (cost_ < cost - kLess && sender(*others.begin()).load() <= most && triesLeft_ > 0) {
       --triesLeft_;
-      for (const Pair pair : some) units_.give(pair.from, pair.to, -parts);
-      for (const Pair pair : others) units_.give(pair.from, pair.to, parts);
+      each(1, give);
       if (units_.isEnough()) return true;
-      for (const Pair pair : some) units_.give(pair.from, pair.to, parts);
-      for (const Pair pair : others) units_.give(pair.from, pair.to, -parts);
+      each(-1, give);
     }
-    for (const Pair pair : some) add(pair, parts);
-    for (const Pair pair : others) add(pair, -parts);
+    each(-1, count);
     return false;
   }
 

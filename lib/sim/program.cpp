@@ -58,18 +58,29 @@ void sortWaits(std::vector<Step>* steps) {
   }
 }
 
+// How often each of some small numbers has been seen.
+class Counts {
+ public:
+  // Before now.
+  std::uint32_t see(std::size_t number) {
+    if (number >= counts_.size()) counts_.resize(2 * number + 1, 0);
+    return counts_[number]++;
+  }
+
+ private:
+  std::vector<std::uint32_t> counts_;
+};
+
 // The number of a message among those to its peer, or of a wait among those for it: arrival slots
 // are numbered by chunk, which differs between ranks that are otherwise alike.
 class Ordinals {
  public:
   std::uint32_t next(const plan::BoundOp& op) {
-    const std::size_t at = 2 * std::size_t{op.peer} + (op.kind == PlanKind::Wait ? 1 : 0);
-    if (at >= next_.size()) next_.resize(2 * at + 2, 0);
-    return next_[at]++;
+    return (op.kind == PlanKind::Wait ? waits_ : messages_).see(op.peer);
   }
 
  private:
-  std::vector<std::uint32_t> next_;  // by peer, of messages and of waits
+  Counts messages_, waits_;
 };
 
 // The part of its length that a chunk has in the last segment if all have the same.
@@ -202,15 +213,12 @@ std::vector<std::uint32_t> arrivalsOf(const Job& job, const plan::Plan& plan, st
 // The members that get several messages of a rank: all of few, and some of many.
 std::vector<std::uint32_t> sampledPeers(const plan::Plan& plan) {
   constexpr std::size_t kAll = 64, kSome = 2;
-  std::vector<std::uint32_t> messages;  // by peer
-  for (const plan::BoundOp& op : plan.ops) {
-    if (stepOf(op).kind != Step::Kind::Message) continue;
-    if (op.peer >= messages.size()) messages.resize(2 * std::size_t{op.peer} + 1, 0);
-    ++messages[op.peer];
-  }
   std::vector<std::uint32_t> several, some;
-  for (std::uint32_t peer = 0; peer < messages.size(); ++peer)
-    if (messages[peer] > 1) several.push_back(peer);
+  Counts messages;
+  for (const plan::BoundOp& op : plan.ops)
+    if (stepOf(op).kind == Step::Kind::Message && messages.see(op.peer) == 1)
+      several.push_back(op.peer);
+  std::ranges::sort(several);
   const std::size_t step = several.size() <= kAll ? 1 : (several.size() + kSome - 1) / kSome;
   for (std::size_t i = 0; i < several.size(); i += step) some.push_back(several[i]);
   return some;

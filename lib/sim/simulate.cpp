@@ -169,13 +169,14 @@ Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmet
   return {};
 }
 
-Status prepare(const Workload& workload, const Setting& setting, const Plans& plans,
-               Prepared* out) {
+Status prepare(const Workload& workload, Setting* setting, Prepared* out, Unfolded* why) {
+  Plans plans;
+  WEFT_TRY(findSymmetry(workload, setting, &out->symmetry, &plans, why));
   out->streams = streamsOf(workload);
   WEFT_TRY(makeRoles(workload, &out->roles, &out->calls));
   for (const Job& job : workload.calls) {
     out->kinds.push_back({&job, {}});
-    WEFT_TRY(makePrograms(job, setting, out->symmetry, plans, &out->kinds.back().programs));
+    WEFT_TRY(makePrograms(job, *setting, out->symmetry, plans, &out->kinds.back().programs));
   }
   for (std::uint32_t rank = 0; rank < out->symmetry.classes(); ++rank)
     out->roleOf.push_back(roleOf(workload, rank));
@@ -202,11 +203,7 @@ Status simulate(const Workload& workload, const Setting& setting, Result* result
   Setting settled = setting;
   WEFT_TRY(checkRoles(workload, setting.network->ranks()));
   Prepared prepared{Symmetry::none(*setting.network), {}, {}, {}, {}};
-  {
-    Plans plans;
-    WEFT_TRY(findSymmetry(workload, &settled, &prepared.symmetry, &plans, &result->unfolded));
-    WEFT_TRY(prepare(workload, settled, plans, &prepared));
-  }
+  WEFT_TRY(prepare(workload, &settled, &prepared, &result->unfolded));
   WEFT_TRY(checkWays(*setting.network, prepared.kinds));
   Simulation simulation(settled, prepared);
   result->evened = settled.evens;

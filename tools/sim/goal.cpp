@@ -23,7 +23,8 @@ class GoalMaker {
       : job_(job), setting_(setting), network_(*setting.network), goal_(*goal) {}
 
   Status run() {
-    WEFT_TRY(sim::makePrograms(job_, setting_, sim::Symmetry::none(network_), {}, &programs_));
+    WEFT_TRY(
+        sim::makePrograms(job_, setting_, sim::Symmetry::none(network_), sim::Plans(), &programs_));
     WEFT_TRY(findMessages());
     goal_.ranks.resize(programs_.size());
     for (std::uint32_t rank = 0; rank < programs_.size(); ++rank) addRank(rank);
