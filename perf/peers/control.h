@@ -41,6 +41,7 @@ struct Timing {  // microseconds a call
 
 struct alignas(64) RankState {
   std::atomic<std::uint32_t> arrived{0};  // barriers that this rank has entered
+  std::int64_t readyNs = 0;               // what the repeat is to wait for, on account of this rank
   std::int64_t startNs = 0;               // of the repeat; CLOCK_MONOTONIC, shared by all processes
   std::int64_t endNs = 0;
   pid_t pid = 0;

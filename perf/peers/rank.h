@@ -56,6 +56,7 @@ class RankLoop {
                              const Limits& limits);
   bool verify(const Call& call);
   double timeRepeat(const Call& call, std::uint32_t calls);
+  std::int64_t beginTogether();
   std::uint32_t callsPerRepeat(const Call& call);
   void barrier();
   void finish();
