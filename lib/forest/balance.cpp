@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,21 +84,34 @@ class Balancer {
     return busiest;
   }
 
-  // What is not needed, from the busiest first, an eighth at a time.
+  // What is not needed, from the busiest first, an eighth at a time. Loads only fall meanwhile, so a way
+  // whose load is looked at when it comes up, and is what it was, is the busiest.
   void trim() {
-    std::vector<Tree::Edge> ways;
+    struct Way {
+      double load;
+      Tree::Edge at;
+      bool operator<(const Way& other) const {  // of equal ones the first
+        return std::tuple(load, other.at.from, other.at.to) <
+               std::tuple(other.load, at.from, at.to);
+      }
+    };
+    std::priority_queue<Way> ways;
     for (std::uint32_t from = 0; from < ranks_; ++from)
       for (std::uint32_t to = 0; to < ranks_; ++to)
         if (from != to && units_.between(from, to) > 0 && loadOf(from, to) > 0)
-          ways.push_back({from, to});
+          ways.push({loadOf(from, to), {from, to}});
     while (!ways.empty()) {
-      const auto busiest = std::ranges::max_element(
-          ways, {}, [&](const Tree::Edge& way) { return loadOf(way.from, way.to); });
-      const auto [from, to] = *busiest;
+      const Way busiest = ways.top();
+      const auto [from, to] = busiest.at;
+      ways.pop();
+      if (loadOf(from, to) < busiest.load) {
+        ways.push({loadOf(from, to), busiest.at});
+        continue;
+      }
       const Units all = units_.between(from, to), some = (all + 7) / 8;
       const Units less = units_.take(from, to, some);
       count(from, to, -less);
-      if (less < some || less == all) ways.erase(busiest);
+      if (less == some && less < all) ways.push({loadOf(from, to), busiest.at});
     }
   }
 

@@ -2,6 +2,9 @@
 #include "forest/pack.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
+#include <tuple>
 #include <utility>
 
 namespace weft::forest {
@@ -12,6 +15,15 @@ struct Arc {
   Units capacity = 0;                        // of the whole graph
 };
 
+// An arc that a tree may take. Its key only grows.
+struct Shoot {
+  double at = 0, used = 0;  // when a part comes over it, and its share that is in use
+  std::uint32_t turn = 0, arc = 0;
+  bool operator>(const Shoot& other) const {
+    return std::tuple(at, used, turn) > std::tuple(other.at, other.used, other.turn);
+  }
+};
+
 // A tree that does not reach all ranks yet.
 struct Sapling {
   Tree tree;
@@ -19,6 +31,8 @@ struct Sapling {
   std::vector<double> at;  // by rank: when a part comes there; < 0: not yet
   std::vector<bool>
       refused;  // by arc: for good, as a set of ranks that is short of capacity stays so
+  std::priority_queue<Shoot, std::vector<Shoot>, std::greater<>> shoots;
+  std::uint32_t turns = 0;  // shoots that there were
   const Arc* next = nullptr;
 };
 
@@ -29,7 +43,7 @@ constexpr std::uint32_t kTogether = 32;
 class Packer {
  public:
   Packer(const UnitGraph& units, const Demand& demand)
-      : ranks_(units.ranks()), demand_(demand), flow_(ranks_ + 2), arcsOf_(ranks_) {
+      : ranks_(units.ranks()), demand_(demand), flow_(ranks_ + 2), kept_(ranks_), arcsOf_(ranks_) {
     for (std::uint32_t a = 0; a < ranks_; ++a)
       for (std::uint32_t b = 0; b < ranks_; ++b)
         if (const Units c = a == b ? 0 : units.between(a, b); c > 0) {
@@ -68,18 +82,20 @@ class Packer {
   std::uint32_t waiting() const { return ranks_ + 1; }
 
   Sapling seed(std::uint32_t root) const {
-    Sapling one{{root, 0, static_cast<std::uint32_t>(demand_.parts), {}},
-                {root},
-                std::vector<double>(ranks_, -1),
-                std::vector<bool>(arcs_.size(), false)};
+    Sapling one;
+    one.tree = {root, 0, static_cast<std::uint32_t>(demand_.parts), {}};
+    one.reached = {root};
+    one.at.assign(ranks_, -1);
+    one.refused.assign(arcs_.size(), false);
     one.at[root] = 0;
+    sprout(&one, root);
     return one;
   }
 
   // Where fewer parts than a tree has may take an edge, the others go on as a tree of their own.
   bool grow(Sapling one, std::vector<Sapling>* others) {
     while (one.reached.size() < ranks_) {
-      one.next = nextArc(one);
+      one.next = nextArc(&one);
       if (one.next == nullptr) return false;
       extend(&one, others);
     }
@@ -109,7 +125,7 @@ class Packer {
     left_ = 0;
     while (!all.empty()) {
       for (Sapling& one : all) {
-        if (one.next == nullptr || flow_.capacity(one.next->edge) == 0) one.next = nextArc(one);
+        if (one.next == nullptr || flow_.capacity(one.next->edge) == 0) one.next = nextArc(&one);
         if (one.next == nullptr) return {};
       }
       const auto first = std::ranges::min_element(
@@ -133,32 +149,37 @@ class Packer {
   }
 
   // The one over which a part comes first somewhere; of those the least used.
-  const Arc* nextArc(const Sapling& one) const {
-    const Arc* best = nullptr;
-    double first = 0, least = 0;
-    for (const std::uint32_t from : one.reached)
-      for (const std::uint32_t number : arcsOf_[from]) {
-        const Arc& arc = arcs_[number];
-        const Units free = flow_.capacity(arc.edge);
-        if (one.at[arc.to] >= 0 || free == 0 || one.refused[number]) continue;
-        const double at = arrival(one, arc);
-        const double used = 1 - static_cast<double>(free) / arc.capacity;
-        if (best != nullptr && std::pair(at, used) >= std::pair(first, least)) continue;
-        best = &arc;
-        first = at;
-        least = used;
-      }
-    return best;
+  const Arc* nextArc(Sapling* one) const {
+    while (!one->shoots.empty()) {
+      Shoot shoot = one->shoots.top();
+      const Arc& arc = arcs_[shoot.arc];
+      const double used = usedOf(arc);
+      const bool mayBe = one->at[arc.to] < 0 && used < 1 && !one->refused[shoot.arc];
+      if (mayBe && used == shoot.used) return &arc;
+      one->shoots.pop();
+      if (!mayBe) continue;
+      shoot.used = used;
+      one->shoots.push(shoot);
+    }
+    return nullptr;
+  }
+  double usedOf(const Arc& arc) const {
+    return 1 - static_cast<double>(flow_.capacity(arc.edge)) / arc.capacity;
+  }
+  void sprout(Sapling* one, std::uint32_t rank) const {
+    for (const std::uint32_t number : arcsOf_[rank]) {
+      const Arc& arc = arcs_[number];
+      one->shoots.push({arrival(*one, arc), usedOf(arc), one->turns++, number});
+    }
   }
 
   // How many parts of the tree in hand may take the edge: every set of ranks without its start must be
   // entered, beyond what the trees need that have not begun there, so often.
   Units mayTake(const Arc& arc, Units most, const std::vector<Sapling>& others) {
     if (!others.empty()) return mayTakeBeside(arc, most, others);
-    flow_.setCapacity(starts_[arc.from], kAny);
-    const Units flow = flow_.run(source(), arc.to, left_ + most);
-    flow_.setCapacity(starts_[arc.from], 0);
-    return std::clamp(flow - left_, 0, most);
+    const auto [flow, more] =
+        flow_.runFrom(&kept_[arc.to], source(), arc.to, left_, starts_[arc.from], most);
+    return std::clamp(flow + more - left_, 0, most);
   }
 
   // The same with trees that have begun: each is a vertex more, from which its parts go to where it is.
@@ -189,11 +210,13 @@ class Packer {
     one->at[arc.to] = arrival(*one, arc);
     one->reached.push_back(arc.to);
     one->tree.edges.push_back({arc.from, arc.to});
+    sprout(one, arc.to);
   }
 
   const std::uint32_t ranks_;
   const Demand& demand_;
-  MaxFlow<Units> flow_;
+  KeptFlow flow_;
+  std::vector<KeptFlow::Kept> kept_;  // of what has not begun, to each rank
   std::vector<Arc> arcs_;
   std::vector<std::vector<std::uint32_t>> arcsOf_;
   std::vector<std::uint32_t> starts_, roots_;  // edges, by rank

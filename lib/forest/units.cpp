@@ -23,6 +23,7 @@ UnitGraph::UnitGraph(const Graph& graph, const Demand& demand, double units)
       core_(ranks_),
       source_(ranks_ + 1),
       flow_(ranks_ + 2),
+      kept_(ranks_),
       pair_(std::size_t{ranks_} * ranks_, kNone),
       linked_(pair_.size(), false),
       order_(ranks_),
@@ -122,7 +123,7 @@ std::uint32_t UnitGraph::edgeOf(std::uint32_t from, std::uint32_t to) {
 Units UnitGraph::take(std::uint32_t from, std::uint32_t to, Units parts) {
   const std::uint32_t edge = edgeOf(from, to);
   add(edge, -parts);
-  const Units lacking = std::min(parts, total_ - flow_.run(source_, to, total_));
+  const Units lacking = std::min(parts, total_ - flow_.runFrom(&kept_[to], source_, to, total_));
   add(edge, lacking);
   return parts - lacking;
 }

@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "forest/graph.h"
-#include "forest/max_flow.h"
+#include "forest/kept_flow.h"
 
 namespace weft::forest {
-
-using Units = std::int32_t;
 
 struct Pair {
   std::uint32_t from = 0, to = 0;
@@ -69,7 +67,8 @@ class UnitGraph {
   const Graph& graph_;
   const Units total_;
   const std::uint32_t ranks_, core_, source_;
-  MaxFlow<Units> flow_;
+  KeptFlow flow_;
+  std::vector<KeptFlow::Kept> kept_;  // of take(), to each rank
   std::vector<std::uint32_t> out_, in_, pair_;
   std::vector<bool> linked_;
   std::vector<std::uint32_t> order_;  // of ranks: who lacked parts last comes first
