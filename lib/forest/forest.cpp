@@ -53,12 +53,16 @@ struct Choice {
   double slack = 0;
 };
 
+std::uint32_t mostParts(std::uint32_t roots, const Limits& limits) {
+  return std::clamp(limits.allParts / roots, 1u, limits.parts);
+}
+
 Choice chooseParts(const Graph& graph, const std::vector<std::uint32_t>& roots,
                    const Limits& limits, double rate) {
   const auto all = static_cast<std::uint32_t>(roots.size());
-  const std::uint32_t most = std::clamp(limits.allParts / all, 1u, limits.parts);
+  const std::uint32_t most = mostParts(all, limits);
   Choice best{{roots, 1}, 1e3};
-  for (std::uint32_t parts = 1; parts <= most && best.slack > kGood; ++parts) {
+  for (std::uint32_t parts = limits.leastParts; parts <= most && best.slack > kGood; ++parts) {
     const Demand demand{roots, static_cast<Units>(parts)};
     const std::optional<double> slack = slackOf(graph, demand, rate, best.slack);
     if (slack && *slack < best.slack) best = {demand, *slack};
@@ -145,6 +149,23 @@ Status Links::make(Graph graph, const Limits& limits, Links* out) {
   std::iota(all.begin(), all.end(), 0u);
   *out = {std::move(graph), limits, {}};
   return grow(out->graph, all, limits, &out->fromAll);
+}
+
+Status Links::makeSome(const Graph& graph, const Limits& limits,
+                       std::vector<std::shared_ptr<const Links>>* out) {
+  constexpr std::uint32_t kFewRanks = 32;
+  constexpr std::size_t kSome = 8;
+  const std::uint32_t most = mostParts(graph.ranks, limits);
+  out->clear();
+  for (Limits next = limits; out->size() < kSome && next.leastParts <= most;) {
+    auto links = std::make_shared<Links>();
+    WEFT_TRY(make(graph, next, links.get()));
+    const bool isGood = links->fromAll.lost() <= kGood;
+    next.leastParts = links->fromAll.parts + 1;
+    if (out->empty() || isGood) out->push_back(std::move(links));
+    if (!isGood || graph.ranks > kFewRanks) break;
+  }
+  return {};
 }
 
 Forest stars(std::uint32_t ranks, const std::vector<std::uint32_t>& roots) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
@@ -33,7 +34,7 @@ struct Forest {
 
 // How many parts there may be, of one root and of all roots together, and what is known of the ranks.
 struct Limits {
-  std::uint32_t parts = 16;
+  std::uint32_t parts = 16, leastParts = 1;
   std::uint32_t allParts = 512;
   std::uint32_t rounds = 8;  // with four segments under way, enough to keep links busy
   double messageNs = 1e3;    // of a rank's time, for each message
@@ -55,6 +56,10 @@ struct Links {
 
   // From all ranks; errors are those of grow().
   static Status make(Graph graph, const Limits& limits, Links* out);
+  // These and, of up to 32 ranks, some with more parts, as long as rounding costs little: up to eight. Pairs
+  // of ranks share full ports in other ways then, and which way is quicker, only a run tells.
+  static Status makeSome(const Graph& graph, const Limits& limits,
+                         std::vector<std::shared_ptr<const Links>>* out);
 };
 
 // From each rank straight to all others: what is grown where links are not known.

@@ -132,12 +132,10 @@ Status readSchedule(const Options& options, Cluster* cluster) {
 
 // Ranks forward for others then, so there must be a way from each to all, but not a link.
 Status growTrees(const Place& place, Cluster* cluster) {
-  forest::Links links;
-  if (const Status grown = forest::Links::make(sim::graphOf(cluster->network),
-                                               {.messageNs = place.messageNs}, &links);
-      !grown.ok())
-    return wrong(place, grown.text());
-  cluster->links = std::make_shared<const forest::Links>(std::move(links));
+  const Status grown = forest::Links::makeSome(sim::graphOf(cluster->network),
+                                               {.messageNs = place.messageNs}, &cluster->trees);
+  if (!grown.ok()) return wrong(place, grown.text());
+  cluster->links = cluster->trees.front();
   return {};
 }
 

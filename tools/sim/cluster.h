@@ -17,9 +17,10 @@ namespace weft::simulator {
 struct Cluster {
   sim::Network network;
   tune::Machine machine;
-  std::string measured;                            // where its numbers are from
-  std::shared_ptr<const plan::Imported> imported;  // what --algo names, if that is a file
-  std::shared_ptr<const forest::Links> links;      // where it is for links
+  std::string measured;                                     // where its numbers are from
+  std::shared_ptr<const plan::Imported> imported;           // what --algo names, if that is a file
+  std::shared_ptr<const forest::Links> links;               // where it is for links
+  std::vector<std::shared_ptr<const forest::Links>> trees;  // that these may be
 };
 
 // Errors name the file and the line.

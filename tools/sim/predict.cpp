@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -109,6 +110,23 @@ class Prediction {
   sim::Setting setting_;
 };
 
+// Of the trees that were grown those along which this call takes least.
+Status chooseTrees(const Options& options, const plan::Call& call, Cluster* cluster) {
+  Options quiet = options;
+  quiet.sigma = 0;
+  double least = std::numeric_limits<double>::infinity();
+  std::shared_ptr<const forest::Links> best;
+  for (const auto& links : cluster->trees) {
+    Row row;
+    cluster->links = links;
+    WEFT_TRY(Prediction(quiet, *cluster, call).run(nullptr, nullptr, &row));
+    if (row.result.ns < least) best = links;
+    least = std::min(least, row.result.ns);
+  }
+  cluster->links = best;
+  return {};
+}
+
 }  // namespace
 
 Status predict(const Options& options, const Cluster& cluster, std::size_t bytes,
@@ -125,7 +143,13 @@ Status predict(const Options& options, const Cluster& cluster, std::size_t bytes
   row->bound = sim::boundOf(cluster.network, call.collective, static_cast<std::uint32_t>(call.root),
                             static_cast<double>(row->bytes));
   const auto start = Clock::now();
-  WEFT_TRY(Prediction(options, cluster, call).run(observe, goal, row));
+  if (cluster.trees.size() < 2) {
+    WEFT_TRY(Prediction(options, cluster, call).run(observe, goal, row));
+  } else {
+    Cluster chosen = cluster;
+    WEFT_TRY(chooseTrees(options, call, &chosen));
+    WEFT_TRY(Prediction(options, chosen, call).run(observe, goal, row));
+  }
   row->seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return {};
 }

@@ -24,6 +24,7 @@ namespace {
 using enum schedule::Collective;
 
 constexpr double kMiB = 1 << 20;
+constexpr double kEnough = 0.98;
 
 Network readNetwork(const char* name, const std::vector<Change>& changes = {}) {
   const std::string folder = std::filesystem::path(__FILE__).parent_path() / "../../..";
@@ -47,20 +48,24 @@ Network torus() {
 class Planted {
  public:
   explicit Planted(const Network& network) : job_(network, idealMachine()) {
-    forest::Links links;
-    grown_ = forest::Links::make(graphOf(network), {.messageNs = 0}, &links);
+    grown_ = forest::Links::makeSome(graphOf(network), {.messageNs = 0}, &some_);
     if (!grown_.ok()) return;
     job_.tuning().costs.arenaBytes = std::size_t{network.ranks()} << 22;
-    job_.tuning().links = std::make_shared<const forest::Links>(std::move(links));
+    job_.tuning().links = some_.front();
   }
 
   bool isConnected() const { return grown_.ok(); }
-  const forest::Forest& trees() { return job_.tuning().links->fromAll; }
+  const forest::Forest& trees() { return some_.front()->fromAll; }
 
   Status prove(schedule::Collective collective) {
     const schedule::Algorithm& forest = *schedule::findAlgorithm(collective, "forest");
-    schedule::Shape shape = plan::shapeOf(job_.tuning(), job_.network().ranks() / 2);
-    return verify::verify(forest.make(shape), {.order = forest.order});
+    Status proved;
+    along([&] {
+      const schedule::Shape shape = plan::shapeOf(job_.tuning(), job_.network().ranks() / 2);
+      proved = verify::verify(forest.make(shape), {.order = forest.order});
+      return proved.ok();
+    });
+    return proved;
   }
 
   schedule::Program program(schedule::Collective collective, std::uint32_t rank) {
@@ -91,8 +96,28 @@ class Planted {
     const double least = mib * kMiB / ranks / trees().bestRate * (isVector ? 2 : 1);
     return least / ns;
   }
+  // Along the best of the trees that there are; the first that come to `enough` will do.
+  double bestShare(schedule::Collective collective, double mib, double enough) {
+    double best = 0;
+    along([&] {
+      best = std::max(best, share(collective, mib));
+      return best < enough;
+    });
+    return best;
+  }
 
  private:
+  // One after the other, while `goesOn` says so.
+  template <class GoesOn>
+  void along(const GoesOn& goesOn) {
+    for (const auto& links : some_) {
+      job_.tuning().links = links;
+      if (!goesOn()) break;
+    }
+    job_.tuning().links = some_.front();
+  }
+
+  std::vector<std::shared_ptr<const forest::Links>> some_;
   FabricJob job_;
   Status grown_;
 };
@@ -111,7 +136,7 @@ void expectShare(const char* name, const Network& network, double least) {
   std::printf("%-24s %u parts, %zu trees, %.2f %% lost by rounding; share of the flow bound:", name,
               planted.trees().parts, planted.trees().trees.size(), 100 * planted.trees().lost());
   for (const schedule::Collective c : {AllGather, ReduceScatter, AllReduce}) {
-    const double share = planted.share(c, test::kSlowBuild ? 16 : 256);
+    const double share = planted.bestShare(c, test::kSlowBuild ? 16 : 256, kEnough);
     std::printf(" %s %.1f %%", schedule::nameOf(c), 100 * share);
     EXPECT_GE(share, test::kSlowBuild ? 0 : least) << name << ", " << schedule::nameOf(c);
   }
@@ -171,6 +196,14 @@ TEST(Forest, NobodyIsLateAtAFullPort) {
     EXPECT_GE(planted.share(c, 256), 0.98) << schedule::nameOf(c);
 }
 
+// Pairs of ranks share its ports otherwise then, which no count of what they carry foretells.
+TEST(Forest, TreesOfMorePartsMayBeQuicker) {
+  if (test::kSlowBuild) GTEST_SKIP() << "the others do";
+  Planted planted(RandomFabric(103).network());
+  for (const schedule::Collective c : {AllGather, ReduceScatter})
+    EXPECT_GE(planted.bestShare(c, 256, kEnough), 0.99) << schedule::nameOf(c);
+}
+
 TEST(Forest, OfATorus) {
   if (test::kSlowBuild) GTEST_SKIP() << "the others do";
   expectShare("4 x 4 torus", torus(), 0.98);
@@ -187,7 +220,7 @@ TEST(Forest, OfRandomFabrics) {
     std::printf("fabric %u: %.1f %% lost", seed, 100 * planted.trees().lost());
     EXPECT_LE(planted.trees().lost(), 0.01);
     for (const schedule::Collective c : {AllGather, ReduceScatter}) {
-      shares.push_back(planted.share(c, test::kSlowBuild ? 16 : 256));
+      shares.push_back(planted.bestShare(c, test::kSlowBuild ? 16 : 256, kEnough));
       std::printf(", %s %.1f %%", schedule::nameOf(c), 100 * shares.back());
       EXPECT_LE(shares.back(), 1 + 1e-9);
     }
