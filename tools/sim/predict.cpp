@@ -110,7 +110,8 @@ class Prediction {
   sim::Setting setting_;
 };
 
-// Of the trees that were grown those along which this call takes least.
+// Of the trees that were grown those along which this call takes least. With more parts there may be no
+// plan; only the first trees must have one.
 Status chooseTrees(const Options& options, const plan::Call& call, Cluster* cluster) {
   Options quiet = options;
   quiet.sigma = 0;
@@ -119,9 +120,11 @@ Status chooseTrees(const Options& options, const plan::Call& call, Cluster* clus
   for (const auto& links : cluster->trees) {
     Row row;
     cluster->links = links;
-    WEFT_TRY(Prediction(quiet, *cluster, call).run(nullptr, nullptr, &row));
-    if (row.result.ns < least) best = links;
-    least = std::min(least, row.result.ns);
+    const Status ran = Prediction(quiet, *cluster, call).run(nullptr, nullptr, &row);
+    if (best == nullptr) WEFT_TRY(ran);
+    if (!ran.ok() || row.result.ns >= least) continue;
+    best = links;
+    least = row.result.ns;
   }
   cluster->links = best;
   return {};
