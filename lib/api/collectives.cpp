@@ -68,7 +68,8 @@ Status defer(const Request& r, const Options& options) {
   return hand(r.comm, r.stream, options, std::move(o));
 }
 
-Status runHere(comm::Communicator& comm, const Request& r, const Options& options) {
+[[gnu::always_inline]] inline Status runHere(comm::Communicator& comm, const Request& r,
+                                             const Options& options) {
   return runNow(comm, r.call, r.in, r.out, r.scalar.data(), options.timeoutMs, options.label);
 }
 

@@ -9,7 +9,7 @@
 namespace weft::api {
 
 constinit std::atomic<std::uint32_t> forks{0};
-constinit thread_local LatestCall latestCall;
+constinit thread_local LatestCall latestCall [[gnu::tls_model("initial-exec")]];
 
 namespace {
 

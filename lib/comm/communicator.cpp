@@ -89,7 +89,9 @@ inline Status Communicator::failingAll(Body&& body) {
 
 inline Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                                    const char* label) {
-  return failingAll([&] { return launchOrThrow(call, launch, timeoutMs, label); });
+  return failingAll([&]() __attribute__((always_inline)) {
+    return launchOrThrow(call, launch, timeoutMs, label);
+  });
 }
 
 // Before a collective is entered.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -118,9 +119,12 @@ class PlanCache {
   }
   static std::size_t bucketOf(const Call& call) { return mixed(call) % kBuckets; }
   static bool same(const Call& a, const Call& b) {
-    return a.count == b.count && a.collective == b.collective && a.type == b.type && a.op == b.op &&
-           a.root == b.root && a.reproducible == b.reproducible && a.algorithm == b.algorithm &&
-           std::ranges::equal(a.counts, b.counts) && std::ranges::equal(a.displs, b.displs);
+    const auto words = [](const Call& call) {
+      return std::tie(call.count, call.collective, call.type, call.op, call.root, call.reproducible,
+                      call.algorithm);
+    };
+    return words(a) == words(b) && std::ranges::equal(a.counts, b.counts) &&
+           std::ranges::equal(a.displs, b.displs);
   }
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
   static std::uint64_t kindOf(const Call& call);

@@ -10,20 +10,19 @@ namespace {
 
 struct Traits {
   const char* name;
-  size_t size;
   Kernels (*kernels)(DType type, RedOp op);
 };
 
-constexpr std::array<Traits, 10> kTypes{{{"int8", 1, integerKernels},
-                                         {"uint8", 1, integerKernels},
-                                         {"int32", 4, integerKernels},
-                                         {"uint32", 4, integerKernels},
-                                         {"int64", 8, integerKernels},
-                                         {"uint64", 8, integerKernels},
-                                         {"half", 2, floatKernels},
-                                         {"float", 4, floatKernels},
-                                         {"double", 8, floatKernels},
-                                         {"bfloat16", 2, floatKernels}}};
+constexpr std::array<Traits, 10> kTypes{{{"int8", integerKernels},
+                                         {"uint8", integerKernels},
+                                         {"int32", integerKernels},
+                                         {"uint32", integerKernels},
+                                         {"int64", integerKernels},
+                                         {"uint64", integerKernels},
+                                         {"half", floatKernels},
+                                         {"float", floatKernels},
+                                         {"double", floatKernels},
+                                         {"bfloat16", floatKernels}}};
 
 constexpr std::array<const char*, 10> kOps{"sum",  "prod", "max",  "min",    "avg",
                                            "band", "bor",  "bxor", "mulsum", "kernel"};
@@ -34,7 +33,6 @@ Kernels kernels(DType type, RedOp op) { return traits(type).kernels(type, op); }
 
 }  // namespace
 
-size_t sizeOf(DType type) { return traits(type).size; }
 const char* name(DType type) { return traits(type).name; }
 const char* name(RedOp op) { return kOps[static_cast<size_t>(op)]; }
 

@@ -20,6 +20,7 @@
 // Pointers need no alignment. `dst` may be equal to any source; it must not overlap one otherwise.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,7 +35,9 @@ enum class RedOp : uint8_t { Sum, Prod, Max, Min, Avg, Band, Bor, Bxor, PreMulSu
 constexpr bool isFloat(DType type) { return type >= DType::F16; }
 constexpr bool isBitwise(RedOp op) { return op >= RedOp::Band && op <= RedOp::Bxor; }
 
-size_t sizeOf(DType type);
+// Bytes of an element, by DType. Every call asks, so it is no call itself.
+inline constexpr std::array<std::uint8_t, 10> kSizes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+constexpr size_t sizeOf(DType type) { return kSizes[static_cast<size_t>(type)]; }
 const char* name(DType type);  // as in nccl-tests: "float", "bfloat16", ...
 const char* name(RedOp op);    // as in nccl-tests: "sum", ..., "mulsum"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control.h"
+#include "placement.h"
 
 namespace weft::peers {
 
@@ -63,6 +64,9 @@ class Fleet {
   // Runs the job on a started contender (numbered in the order of successful starts). No value: it
   // failed or gave a wrong result (said on stderr), and is out of the run.
   std::optional<Timing> run(std::size_t number, const Job& job);
+
+  // Of the first two cores, while all ranks are asleep (placement.h).
+  double roundTripNs() { return peers::roundTripNs(owner_.page()); }
 
   const std::string& name(std::size_t number) const { return members_[number].name; }
   std::size_t size() const { return members_.size(); }

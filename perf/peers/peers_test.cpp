@@ -9,6 +9,7 @@
 #include "chart.h"
 #include "overview.h"
 #include "perf/common/machine.h"
+#include "placement.h"
 #include "report.h"
 #include "workload.h"
 
@@ -236,6 +237,24 @@ TEST(Chart, NothingMeasuredIsAnEmptyPicture) {
   writeChart(out, {});
   EXPECT_EQ(countOf(out.str(), "<polyline"), 0u);
   EXPECT_NE(out.str().find("</svg>"), std::string::npos);
+}
+
+TEST(Placement, RunsThatMetTheCoresElsewhereThanMostAreTold) {
+  EXPECT_TRUE(elsewhere({}).empty());
+  EXPECT_TRUE(elsewhere({{0, {100, 110}}, {3, {95, 100}}, {4, {120, 105}}}).empty());
+  const std::set<std::size_t> moved =
+      elsewhere({{0, {100, 110}}, {1, {48, 100}}, {2, {101, 490}}, {3, {95, 100}}, {4, {99, 102}}});
+  EXPECT_EQ(moved, (std::set<std::size_t>{1, 2}));
+  EXPECT_TRUE(elsewhere({{0, {0, 0}}, {1, {0, 0}}}).empty()) << "one core: nothing is known";
+}
+
+TEST(Placement, AWayBetweenTwoCoresTakesTimeAndOneCoreHasNone) {
+  Page page;
+  page.coreCount = 1;
+  EXPECT_EQ(roundTripNs(page), 0);
+  PageOwner here(2, 1);
+  const double ns = roundTripNs(here.page());
+  EXPECT_TRUE(ns == 0 || (ns > 5 && ns < 1e6)) << ns;  // 0: a core was busy
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "perf/common/command_line.h"
 #include "perf/common/machine.h"
 #include "perf/common/report_file.h"
+#include "placement.h"
 #include "report.h"
 
 namespace weft::peers {
@@ -53,6 +54,7 @@ struct Settings {
 constexpr std::uint64_t kFullBytes = 512 << 20;
 // A library that is so many times slower than the fastest one at a point is not asked there again.
 constexpr double kHopeless = 4;
+constexpr int kPasses = 4;  // of a visit, while cores move
 
 // Ctrl-C or SIGTERM: stop after the point in progress and report what there is.
 std::atomic<bool> stopping{false};
@@ -128,16 +130,45 @@ void dropHopeless(Stop& stop, const Fleet& fleet, const std::map<std::size_t, do
   }
 }
 
-// One visit of all contenders; the order rotates, so that nobody always follows the same one. False
-// if one failed.
-bool visit(Stop& stop, Fleet& fleet, int ranks, int round, std::vector<Measurement>& measurements) {
+// How often runs were made again because the machine's cores had moved, and how many are left that met
+// them elsewhere than the other runs of their visit.
+struct Moves {
+  std::size_t again = 0;
+  std::size_t left = 0;
+};
+
+// One visit of all contenders. The order rotates, so that nobody always follows the same one; those that
+// met the cores elsewhere than the others did are asked again. No timing: that one failed.
+std::map<std::size_t, std::optional<Timing>> runAll(const Stop& stop, Fleet& fleet, int round,
+                                                    Moves& moves) {
+  std::map<std::size_t, std::optional<Timing>> timings;
+  std::map<std::size_t, Placement> placements;
+  std::set<std::size_t> asked;
+  for (std::size_t number = 0; number < fleet.size(); ++number)
+    if (stop.hopeless.count(number) == 0) asked.insert(number);
+  for (int pass = 0; pass < kPasses && !asked.empty(); ++pass) {
+    if (pass > 0) moves.again += asked.size();
+    for (std::size_t i = 0; i < fleet.size() && !stopping.load(); ++i) {
+      const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
+      if (asked.count(number) == 0) continue;
+      const double before = fleet.roundTripNs();
+      timings[number] = fleet.run(number, stop.job);
+      placements[number] = {before, fleet.roundTripNs()};
+      if (!timings[number]) placements.erase(number);
+    }
+    asked = elsewhere(placements);
+  }
+  moves.left += asked.size();
+  return timings;
+}
+
+// False if a contender failed.
+bool visit(Stop& stop, Fleet& fleet, int ranks, int round, std::vector<Measurement>& measurements,
+           Moves& moves) {
   const Job& job = stop.job;
   std::map<std::size_t, double> times;
   bool isComplete = true;
-  for (std::size_t i = 0; i < fleet.size() && !stopping.load(); ++i) {
-    const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
-    if (stop.hopeless.count(number) > 0) continue;
-    const std::optional<Timing> timing = fleet.run(number, job);
+  for (const auto& [number, timing] : runAll(stop, fleet, round, moves)) {
     isComplete = isComplete && timing.has_value();
     if (!timing) continue;
     times[number] = timing->median;
@@ -161,7 +192,8 @@ bool startAll(const Settings& settings, const std::vector<Contender>& wanted, Fl
 }
 
 // False if a contender did not start or failed on the way; the others are measured all the same.
-bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements) {
+bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>& measurements,
+                  Moves& moves) {
   const ScratchFolder folder;
   Fleet fleet(ranks, settings.threads, settings.hosts);
   bool isComplete = startAll(settings, contenders(ranks, folder.path(), settings.hosts), fleet);
@@ -173,7 +205,7 @@ bool measureRanks(const Settings& settings, int ranks, std::vector<Measurement>&
         fmt::print(stderr, "\r{} ranks, round {} of {}, point {} of {}   ", ranks, round + 1,
                    settings.rounds, i + 1, stops.size());
       }
-      isComplete = visit(stops[i], fleet, ranks, round, measurements) && isComplete;
+      isComplete = visit(stops[i], fleet, ranks, round, measurements, moves) && isComplete;
     }
   }
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\n");
@@ -257,7 +289,7 @@ void writeFile(const std::string& path, Write write) {
 }
 
 void writeDocument(std::ostream& out, int argc, char** argv,
-                   const std::vector<Measurement>& measurements) {
+                   const std::vector<Measurement>& measurements, const Moves& moves) {
   out << "# Weft and its peers, measured\n\nWritten by `./dev peers";
   for (int i = 1; i < argc; ++i) out << ' ' << argv[i];
   out << "` on " << tools::machineText()
@@ -265,7 +297,13 @@ void writeDocument(std::ostream& out, int argc, char** argv,
          "as "
          "their median and range. `any`: weft with malloc'ed buffers; `own`: with weftMemAlloc's; "
          "`threads`: ranks as threads of one process. docs/performance.md says how it is "
-         "measured.\n";
+         "measured. "
+      << fmt::format(
+             "{} of {} runs were made again, as this machine's cores had moved nearer to each "
+             "other "
+             "or apart; {} are left that met them elsewhere than others of their point and "
+             "round.\n",
+             moves.again, measurements.size() + moves.again, moves.left);
   writeOverview(out, measurements);
   writeTables(out, measurements);
 }
@@ -292,15 +330,16 @@ int run(int argc, char** argv) {
 
   stopOnSignals();
   std::vector<Measurement> measurements;
+  Moves moves;
   bool isComplete = true;
   for (const int ranks : settings.ranks) {
-    isComplete = measureRanks(settings, ranks, measurements) && isComplete;
+    isComplete = measureRanks(settings, ranks, measurements, moves) && isComplete;
   }
   const bool aside = tools::besides({settings.table, settings.json, settings.chart}) == stderr;
   writeTables(aside ? std::cerr : std::cout, measurements);
   writeOverview(aside ? std::cerr : std::cout, measurements);
   writeFile(settings.table,
-            [&](std::ostream& out) { writeDocument(out, argc, argv, measurements); });
+            [&](std::ostream& out) { writeDocument(out, argc, argv, measurements, moves); });
   writeFile(settings.json, [&](std::ostream& out) { writeJson(out, measurements); });
   writeFile(settings.chart, [&](std::ostream& out) { writeChart(out, measurements); });
   if (!isComplete) fmt::print(stderr, "weft-peers: not everything was measured; see above\n");
