@@ -230,27 +230,35 @@ class Visitor {
   // False: the time is over.
   bool visit(Spot& spot) {
     if (!spot.isKnown) probe(spot);
-    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs || look_->isOld()) {
-      world_.states.push_back(look_->take());
-      lookedNs_ = seenNs_;
+    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs || look_->isOld()) look();
+    for (std::size_t turn = 0; turn < spot.turns && takeTurn(spot, turn); ++turn) {
     }
+    ++visits_;
+    return seenNs_ < task_.seconds * 1e9;
+  }
+
+  void look() {
+    world_.states.push_back(look_->take());
+    lookedNs_ = seenNs_;
+  }
+
+  // Each form once. False, and it does not count, if the cores have moved meanwhile.
+  bool takeTurn(Spot& spot, std::size_t turn) {
     Times times{nowNs() - begin_};
     std::vector<std::pair<Contender*, std::size_t>> order;  // and where its times begin
-    for (std::size_t turn = 0; turn < spot.turns; ++turn)
-      for (std::size_t i = 0; i < spot.contenders.size(); ++i) {
-        Contender& contender = spot.contenders[(i + visits_ + turn) % spot.contenders.size()];
-        if (!contender.isMeasured) continue;
-        order.emplace_back(&contender, times.size());
-        time(spot, contender, contender.calls, &times);
-      }
-    ++visits_;
+    for (std::size_t i = 0; i < spot.contenders.size(); ++i) {
+      Contender& contender = spot.contenders[(i + visits_ + turn) % spot.contenders.size()];
+      if (!contender.isMeasured) continue;
+      order.emplace_back(&contender, times.size());
+      time(spot, contender, contender.calls, &times);
+    }
     const Times all = control_->gather(times);
     seenNs_ = all[0];
-    spot.states.insert(spot.states.end(), spot.turns,
-                       static_cast<std::uint32_t>(world_.states.size() - 1));
+    if (look_->isOld()) return false;
+    spot.states.push_back(static_cast<std::uint32_t>(world_.states.size() - 1));
     for (const auto& [contender, at] : order)
       contender->form.turns.push_back(summed(all, spot, at, contender->calls));
-    return all[0] < task_.seconds * 1e9;
+    return true;
   }
 
   void tell(Spot& spot) {
