@@ -72,22 +72,23 @@ void storeBoth(std::byte* to, const std::byte* from, std::size_t piece, StorePre
 
 }  // namespace
 
+std::size_t StoreChoice::triedOf(std::size_t bytes) {
+  return bytes < kLeastTried ? 0 : 2 * std::clamp(bytes / 4 / kLine * kLine, kLeast, kMostTried);
+}
+
 void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
   using Try = StorePreference::Try;
   if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  std::size_t tried = 0;
+  const std::size_t tried = triedOf(bytes);
   Try now = Try::None;
-  if (bytes < kLeastTried) {
+  if (tried == 0)
     preference_.pass(bytes);
-  } else {
-    const std::size_t piece = std::min(bytes / 2 / kLine * kLine, kMostTried);
-    tried = 2 * piece;
+  else
     now = preference_.due(to, bytes, tried);
-    if (now != Try::None)
-      storeBoth(target, source, piece, now == Try::Judge ? &preference_ : nullptr);
-  }
+  if (now != Try::None)
+    storeBoth(target, source, tried / 2, now == Try::Judge ? &preference_ : nullptr);
   const std::size_t done = now == Try::None ? 0 : tried;
   if (preference_.isPastCaches()) return copyPast(target + done, source + done, bytes - done);
   copyBytes(target + done, source + done, tried - done);

@@ -59,6 +59,8 @@ class StoreChoice {
   // Shorter ones try nothing, but go the way that others have found: alone, a few lines take far longer
   // through the caches than among others.
   static constexpr std::size_t kLeastTried = 16 << 10;
+  // So much of a copy may be tried, half of it either way: from 24 KiB on enough is left that can be timed.
+  static std::size_t triedOf(std::size_t bytes);
 
  private:
   void copyTimed(std::byte* to, const std::byte* from, std::size_t bytes);

@@ -85,6 +85,21 @@ TEST(StorePreference, TriesSoonerWhereCopiesTakeLong) {
   EXPECT_NEAR(copiesUntilTry(slow), soon, 2);
 }
 
+// A copy of which all may be tried is never timed, so that only seldom tries would find out that it has
+// become slow: 32 KiB took three times as long between cores without a common cache.
+TEST(StoreChoice, LeavesEnoughOfACopyToBeTimed) {
+  EXPECT_EQ(StoreChoice::triedOf(StoreChoice::kLeastTried - 1), 0u);
+  for (std::size_t bytes = StoreChoice::kLeastTried; bytes < (1 << 20); bytes += 1000) {
+    const std::size_t tried = StoreChoice::triedOf(bytes);
+    EXPECT_GE(tried, 2 * StoreChoice::kLeast) << bytes;
+    EXPECT_LE(tried, bytes);
+    EXPECT_EQ(tried % 128, 0u) << bytes << ": not of whole lines";
+    if (bytes >= 24 << 10) {
+      EXPECT_GE(bytes - tried, StoreChoice::kLeast) << bytes;
+    }
+  }
+}
+
 // Of any length, at any alignment, whichever way is chosen or being tried.
 TEST(StoreChoice, CopiesAllAndNothingElse) {
   std::mt19937 random(1);
