@@ -10,12 +10,11 @@ namespace weft::engine {
 namespace {
 
 // Bytes at once where results go to several places: what a tile is made of, it and where it goes fit
-// any first-level cache. The first one is as long as a choice between ways to store needs.
-constexpr std::uint64_t kTile = 8 << 10, kFirstTile = reduce::StoreChoice::kLeastTried;
+// any first-level cache.
+constexpr std::uint64_t kTile = 8 << 10;
+static_assert(kTile >= reduce::StoreChoice::kLeast, "its copies try which way to store is quicker");
 
-std::uint64_t tileAt(std::uint64_t at, std::uint64_t bytes) {
-  return std::min(at == 0 ? kFirstTile : kTile, bytes - at);
-}
+std::uint64_t tileAt(std::uint64_t at, std::uint64_t bytes) { return std::min(kTile, bytes - at); }
 
 }  // namespace
 
@@ -126,13 +125,13 @@ void Compute::fold(const Piece& piece) {
 }
 
 // Results that this rank does not keep: into the peer's buffer at once, the way that is the quicker one. By
-// way of tiles it took 1.5 times as long, so a first one alone may try ways, and is timed beyond that. Where
+// way of tiles it took 1.5 times as long, so a first one alone may try ways. Where
 // the buffer is not mapped, a tile holds them for storeFar().
 void Compute::foldAway(const Piece& piece) {
+  constexpr std::uint64_t kWorthTrying = 4 * kTile;
   const plan::Plan& plan = piece.frame.plan;
   const std::uint64_t whole = piece.bytes;
-  const bool tries = !targets_.empty() && whole >= 2 * kFirstTile;
-  const std::uint64_t tile = targets_.empty() ? whole : tries ? kFirstTile + kTile : 0;
+  const std::uint64_t tile = targets_.empty() ? whole : whole >= kWorthTrying ? kTile : 0;
   const auto elements = [&](std::uint64_t bytes) { return bytes / plan.elementBytes; };
   if (tile != 0) {
     tile_.resize(plan::kTileBytes);

@@ -40,6 +40,7 @@ StorePreference::Try StorePreference::due(const void* to, std::size_t bytes, std
 }
 
 void StorePreference::suspect(double throughNs) {
+  throughNs_.store(throughNs, std::memory_order_relaxed);
   if (isPastCaches() || throughNs <= kMargin * pastNs_.load(std::memory_order_relaxed)) return;
   isSuspected_.store(true, std::memory_order_relaxed);
 }
@@ -59,50 +60,90 @@ void StorePreference::judge(double throughNs, double pastNs) {
 
 namespace {
 
+// Nanoseconds a byte.
+template <class Copy>
+double timeOf(Copy&& copy, std::byte* to, const std::byte* from, std::size_t bytes) {
+  const double start = nowNs();
+  copy(to, from, bytes);
+  return (nowNs() - start) / static_cast<double>(bytes);
+}
+
+void copyThrough(std::byte* to, const std::byte* from, std::size_t bytes) {
+  copyBytes(to, from, bytes);
+  drainStores();
+}
+
 // So many bytes either way; past the caches first, as such stores end by waiting for all before them.
 void storeBoth(std::byte* to, const std::byte* from, std::size_t piece, StorePreference* judge) {
-  const double start = nowNs();
-  copyPast(to, from, piece);
-  const double between = nowNs();
-  copyBytes(to + piece, from + piece, piece);
-  drainStores();
-  const auto bytes = static_cast<double>(piece);
-  if (judge != nullptr) judge->judge((nowNs() - between) / bytes, (between - start) / bytes);
+  const double pastNs = timeOf(copyPast, to, from, piece);
+  const double throughNs = timeOf(copyThrough, to + piece, from + piece, piece);
+  if (judge != nullptr) judge->judge(throughNs, pastNs);
 }
 
 }  // namespace
 
 std::size_t StoreChoice::triedOf(std::size_t bytes) {
-  return bytes < kLeastTried ? 0 : 2 * std::clamp(bytes / 4 / kLine * kLine, kLeast, kMostTried);
+  return 2 * std::clamp(bytes / 4 / kLine * kLine, kLeast, kMostTried);
 }
 
 void StoreChoice::copy(void* to, const void* from, std::size_t bytes) {
-  using Try = StorePreference::Try;
-  if (bytes < kLeast || to == from) return copyBytes(to, from, bytes);
   auto* const target = static_cast<std::byte*>(to);
   const auto* const source = static_cast<const std::byte*>(from);
-  const std::size_t tried = triedOf(bytes);
-  Try now = Try::None;
-  if (tried == 0)
-    preference_.pass(bytes);
+  if (bytes < kLeast || to == from)
+    copyBytes(to, from, bytes);
+  else if (bytes < kLeastSplit)
+    copyWhole(target, source, bytes);
   else
-    now = preference_.due(to, bytes, tried);
-  if (now != Try::None)
-    storeBoth(target, source, tried / 2, now == Try::Judge ? &preference_ : nullptr);
+    copySplit(target, source, bytes);
+}
+
+void StoreChoice::copyWhole(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const StorePreference::Try now = preference_.due(to, bytes, bytes);
+  if (now == StorePreference::Try::None)
+    preference_.isPastCaches() ? copyPast(to, from, bytes) : copyTimed(to, from, bytes);
+  else
+    preference_.isPastCaches() ? tryThrough(now, to, from, bytes) : tryPast(to, from, bytes);
+}
+
+// Lines that were stored past the caches are in none, so the same are stored through them twice.
+void StoreChoice::tryThrough(StorePreference::Try now, std::byte* to, const std::byte* from,
+                             std::size_t bytes) {
+  if (now == StorePreference::Try::Prime) preference_.tookPast(timeOf(copyPast, to, from, bytes));
+  const double throughNs = timeOf(copyThrough, to, from, bytes);
+  if (now == StorePreference::Try::Judge) preference_.judge(throughNs, preference_.pastNs());
+}
+
+// Judged by the last copy that was timed; where there is none, this one is.
+void StoreChoice::tryPast(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (storedPast_.load(std::memory_order_relaxed) == to) return copyTimed(to, from, bytes);
+  const double throughNs = preference_.takeThroughNs();
+  if (throughNs == 0) return preference_.suspect(timeOf(copyThrough, to, from, bytes));
+  storedPast_.store(to, std::memory_order_relaxed);
+  preference_.judge(throughNs, timeOf(copyPast, to, from, bytes));
+}
+
+void StoreChoice::copySplit(std::byte* to, const std::byte* from, std::size_t bytes) {
+  using Try = StorePreference::Try;
+  const std::size_t tried = triedOf(bytes);
+  const Try now = preference_.due(to, bytes, tried);
+  if (now != Try::None) storeBoth(to, from, tried / 2, now == Try::Judge ? &preference_ : nullptr);
   const std::size_t done = now == Try::None ? 0 : tried;
-  if (preference_.isPastCaches()) return copyPast(target + done, source + done, bytes - done);
-  copyBytes(target + done, source + done, tried - done);
-  copyTimed(target + tried, source + tried, bytes - tried);
+  if (preference_.isPastCaches()) return copyPast(to + done, from + done, bytes - done);
+  copyBytes(to + done, from + done, tried - done);
+  copyTimed(to + tried, from + tried, bytes - tried);
 }
 
 // One of a few is. What may be tried is none of it: a try makes the next stores to the same lines slow.
 void StoreChoice::copyTimed(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::uint32_t kTimeEvery = 8;
+  const void* const slow = storedPast_.load(std::memory_order_relaxed);
+  if (slow == to) storedPast_.store(nullptr, std::memory_order_relaxed);
   const bool timed =
-      bytes >= kLeast && copies_.fetch_add(1, std::memory_order_relaxed) % kTimeEvery == 0;
-  const double start = timed ? nowNs() : 0;
-  copyBytes(to, from, bytes);
-  if (timed) preference_.suspect((nowNs() - start) / static_cast<double>(bytes));
+      slow != to && copies_.fetch_add(1, std::memory_order_relaxed) % kTimeEvery == 0;
+  if (timed)
+    preference_.suspect(timeOf(copyThrough, to, from, bytes));
+  else
+    copyBytes(to, from, bytes);
 }
 
 }  // namespace weft::reduce

@@ -19,6 +19,11 @@ class StorePreference {
   void pass(std::size_t bytes) { untried_.fetch_add(bytes, std::memory_order_relaxed); }
   // What a byte took through the caches, without a try: the next try comes sooner if that is much.
   void suspect(double throughNs);
+  // What was said last, once; 0: nothing since.
+  double takeThroughNs() { return throughNs_.exchange(0, std::memory_order_relaxed); }
+  // What a byte took past the caches, by the last try or since.
+  double pastNs() const { return pastNs_.load(std::memory_order_relaxed); }
+  void tookPast(double ns) { pastNs_.store(ns, std::memory_order_relaxed); }
   // What each of the same number of bytes took either way.
   void judge(double throughNs, double pastNs);
 
@@ -35,7 +40,8 @@ class StorePreference {
   std::atomic<std::uint32_t> against_ = 0;  // tries in a row
   std::atomic<std::uint32_t> tries_ = 0;
   std::atomic<std::size_t> untried_ = 0;  // bytes since the last try
-  std::atomic<double> pastNs_ = 0;        // of a byte, by the last try
+  std::atomic<double> throughNs_ = 0;     // of a byte, without a try
+  std::atomic<double> pastNs_ = 0;
   std::atomic<bool> isSuspected_ = false;
   std::atomic<std::size_t> patience_ = kTrySuspected;
   std::atomic<const void*> primed_ = nullptr;
@@ -56,17 +62,22 @@ class StoreChoice {
 
   // Shorter copies go through the caches: their reader's first miss decides.
   static constexpr std::size_t kLeast = 8 << 10;
-  // Shorter ones try nothing, but go the way that others have found: alone, a few lines take far longer
-  // through the caches than among others.
-  static constexpr std::size_t kLeastTried = 16 << 10;
-  // So much of a copy may be tried, half of it either way: from 24 KiB on enough is left that can be timed.
+  // Shorter ones are stored one way or the other: alone, a few lines take far longer through the caches
+  // than among others. From here on a part of a copy is tried both ways, and enough is left to be timed.
+  static constexpr std::size_t kLeastSplit = 24 << 10;
   static std::size_t triedOf(std::size_t bytes);
 
  private:
+  void copyWhole(std::byte* to, const std::byte* from, std::size_t bytes);
+  void tryThrough(StorePreference::Try now, std::byte* to, const std::byte* from,
+                  std::size_t bytes);
+  void tryPast(std::byte* to, const std::byte* from, std::size_t bytes);
+  void copySplit(std::byte* to, const std::byte* from, std::size_t bytes);
   void copyTimed(std::byte* to, const std::byte* from, std::size_t bytes);
 
   StorePreference preference_;
   std::atomic<std::uint32_t> copies_ = 0;
+  std::atomic<const void*> storedPast_ = nullptr;  // by the last try of a whole copy
 };
 
 }  // namespace weft::reduce

@@ -88,16 +88,26 @@ TEST(StorePreference, TriesSoonerWhereCopiesTakeLong) {
 // A copy of which all may be tried is never timed, so that only seldom tries would find out that it has
 // become slow: 32 KiB took three times as long between cores without a common cache.
 TEST(StoreChoice, LeavesEnoughOfACopyToBeTimed) {
-  EXPECT_EQ(StoreChoice::triedOf(StoreChoice::kLeastTried - 1), 0u);
-  for (std::size_t bytes = StoreChoice::kLeastTried; bytes < (1 << 20); bytes += 1000) {
+  for (std::size_t bytes = StoreChoice::kLeastSplit; bytes < (1 << 20); bytes += 1000) {
     const std::size_t tried = StoreChoice::triedOf(bytes);
     EXPECT_GE(tried, 2 * StoreChoice::kLeast) << bytes;
-    EXPECT_LE(tried, bytes);
     EXPECT_EQ(tried % 128, 0u) << bytes << ": not of whole lines";
-    if (bytes >= 24 << 10) {
-      EXPECT_GE(bytes - tried, StoreChoice::kLeast) << bytes;
-    }
+    EXPECT_GE(bytes - tried, StoreChoice::kLeast) << bytes;
   }
+}
+
+// Short copies are tried as a whole, one way after the other, so that there are some to go by.
+TEST(StoreChoice, ShortCopiesFindOutWhichWayIsQuicker) {
+  std::vector<std::byte> from(StoreChoice::kLeast), to(4 * StoreChoice::kLeast);
+  StoreChoice choice;
+  for (std::size_t i = 0; i < 64; ++i)
+    choice.copy(to.data() + i % 4 * from.size(), from.data(), from.size());
+  EXPECT_GT(choice.preference().pastNs(), 0) << "nothing was tried";
+  judge(choice.preference(), StorePreference::kAgree, 1e9, 1e-9);
+  ASSERT_TRUE(choice.preference().isPastCaches());
+  for (std::size_t i = 0; i < 8 * StorePreference::kTryEvery; ++i)
+    choice.copy(to.data() + i % 4 * from.size(), from.data(), from.size());
+  EXPECT_GT(choice.preference().pastNs(), 1e-9) << "what was judged long ago still holds";
 }
 
 // Of any length, at any alignment, whichever way is chosen or being tried.
