@@ -21,7 +21,9 @@ struct MemoryCosts {
     store = std::max(0.0, copy - load);
     const double far = std::max(0.0, machine.take.nsPerByte(footprint) - store - load);
     take = load + across * far;
-    put = store + across * std::max(0.0, machine.put.nsPerByte(footprint) - copy);
+    const double lines = std::max(0.0, machine.put.nsPerByte(footprint) - copy);
+    put = store + across * lines;
+    publish = store + (across > 0 ? lines : 0);
     streamed = machine.stream.nsPerByte(footprint);
     const auto further = [&](const tune::Curve& there, const tune::Curve& here) {
       return there.near() > 0
@@ -38,6 +40,7 @@ struct MemoryCosts {
 
   double load = 0, store = 0;              // of memory that this core has written, or read
   double take = 0, put = 0;                // of memory that a peer has written, or read
+  double publish = 0;                      // that all have read: each line is another core's, too
   double streamed = 0;                     // a copy that stores past the caches
   double furtherTake = 0, furtherPut = 0;  // more, where the peer is of another NUMA node
 };

@@ -138,7 +138,8 @@ double OpPrices::putNs(const schedule::Op& op, const schedule::Program& program)
   if (isRaise(op, program)) return flags;
   if (op.dst.buf != schedule::Buf::Out) {
     const double fetch = isFetched(op) && !isPublished(op) ? machine_.exchangeNs * across_ : 0;
-    return flags + fetch + loadNs(op.src, bytes) + bytes * tmp_.put;
+    return flags + fetch + loadNs(op.src, bytes) +
+           bytes * (isPublished(op) ? tmp_.publish : tmp_.put);
   }
   if (costs_.oneProcess) return flags + loadNs(op.src, bytes) + bytes * user_.put;
   return flags + cmaNs(machine_.cmaPut, bytes, static_cast<double>(layout_.segments()));

@@ -86,7 +86,7 @@ double Pricing::loadNs(const plan::Place& place) const {
 }
 
 double Pricing::storeNs(const BoundOp& op, double loadNs) const {
-  if (op.kind == Kind::Publish) return staged_.put;  // peers have read it last
+  if (op.kind == Kind::Publish) return staged_.publish;  // peers have read it last
   if (isStaging(op.dst.base)) return staged_.store;
   return op.stream ? user_.storePast(loadNs) : user_.store;
 }

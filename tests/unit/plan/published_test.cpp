@@ -8,6 +8,7 @@
 #include "plan/bind.h"
 #include "plan/candidate.h"
 #include "plan/decide.h"
+#include "plan/memory_costs.h"
 #include "sample_machine.h"
 #include "schedule/transforms.h"
 
@@ -157,6 +158,17 @@ TEST(Published, ManyReadersPayForIt) {
   }
   EXPECT_TRUE(isPublished(nameOfChoice(callOf(Broadcast, 1000), mapped(2), "direct:published")));
   EXPECT_FALSE(isPublished(nameOfChoice(callOf(Broadcast, 1000), mapped(8), "direct:staged")));
+}
+
+// What is put is stored for one peer, of which some are on this core; what is published for all.
+TEST(Published, EachLineIsAnotherCoresIfAnyReaderIs) {
+  constexpr double kBytes = 64 << 10;
+  const tune::Machine machine = sampleCosts(2).machine;
+  const MemoryCosts none(machine, kBytes, 0), half(machine, kBytes, 0.5), all(machine, kBytes, 1);
+  EXPECT_EQ(none.publish, none.put);
+  EXPECT_EQ(all.publish, all.put);
+  EXPECT_EQ(half.publish, all.publish);
+  EXPECT_LT(half.put, half.publish);
 }
 
 TEST(Published, OnlyWhereItCanBe) {
