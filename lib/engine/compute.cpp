@@ -125,8 +125,8 @@ void Compute::fold(const Piece& piece) {
 }
 
 // Results that this rank does not keep: into the peer's buffer at once, the way that is the quicker one. By
-// way of tiles it took 1.5 times as long, so a first one alone may try ways. Where
-// the buffer is not mapped, a tile holds them for storeFar().
+// way of tiles it took 1.5 times as long, so a first one alone may try ways. Where the buffer is not mapped,
+// a tile holds them for storeFar().
 void Compute::foldAway(const Piece& piece) {
   constexpr std::uint64_t kWorthTrying = 4 * kTile;
   const plan::Plan& plan = piece.frame.plan;

@@ -118,6 +118,8 @@ class PlanCache {
     return (mixed * 0x9e3779b97f4a7c15u) >> 56;
   }
   static std::size_t bucketOf(const Call& call) { return mixed(call) % kBuckets; }
+  // Field by field, as the call was just written: a load of several at once would wait for those stores.
+  // (Compilers join comparisons that one `&&` joins.)
   static bool same(const Call& a, const Call& b) {
     const auto words = [](const Call& call) {
       return std::tie(call.count, call.collective, call.type, call.op, call.root, call.reproducible,

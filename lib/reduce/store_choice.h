@@ -13,10 +13,9 @@ class StorePreference {
   enum class Try { None, Prime, Judge };
 
   bool isPastCaches() const { return pastCaches_.load(std::memory_order_relaxed); }
-  // Are `tried` bytes of the next copy, which is of so many and to there, to be stored both ways?
+  // Is a part of the next copy, which is of so many bytes and to there, to be stored both ways; or all of
+  // it (`tried` is `bytes`) the other way?
   Try due(const void* to, std::size_t bytes, std::size_t tried);
-  // So many were stored without asking.
-  void pass(std::size_t bytes) { untried_.fetch_add(bytes, std::memory_order_relaxed); }
   // What a byte took through the caches, without a try: the next try comes sooner if that is much.
   void suspect(double throughNs);
   // What was said last, once; 0: nothing since.

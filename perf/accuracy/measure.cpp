@@ -230,7 +230,7 @@ class Visitor {
   // False: the time is over.
   bool visit(Spot& spot) {
     if (!spot.isKnown) probe(spot);
-    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs || look_->isOld()) look();
+    if (world_.states.empty() || seenNs_ - lookedNs_ > kStateNs || isOld_) look();
     for (std::size_t turn = 0; turn < spot.turns && takeTurn(spot, turn); ++turn) {
     }
     ++visits_;
@@ -240,6 +240,7 @@ class Visitor {
   void look() {
     world_.states.push_back(look_->take());
     lookedNs_ = seenNs_;
+    isOld_ = false;
   }
 
   // Each form once. False, and it does not count, if the cores have moved meanwhile.
@@ -254,7 +255,8 @@ class Visitor {
     }
     const Times all = control_->gather(times);
     seenNs_ = all[0];
-    if (look_->isOld()) return false;
+    isOld_ = look_->isOld();
+    if (isOld_) return false;
     spot.states.push_back(static_cast<std::uint32_t>(world_.states.size() - 1));
     for (const auto& [contender, at] : order)
       contender->form.turns.push_back(summed(all, spot, at, contender->calls));
@@ -288,6 +290,7 @@ class Visitor {
   std::unique_ptr<Buffers> anyBuffers_, ownBuffers_;
   std::vector<Spot> spots_;
   std::size_t visits_ = 0;
+  bool isOld_ = false;                // the last look: the cores have moved since
   double seenNs_ = 0, lookedNs_ = 0;  // rank 0's time of the last visit, and of the last look
 };
 

@@ -146,7 +146,7 @@ std::map<std::size_t, std::optional<Timing>> runAll(const Stop& stop, Fleet& fle
   std::set<std::size_t> asked;
   for (std::size_t number = 0; number < fleet.size(); ++number)
     if (stop.hopeless.count(number) == 0) asked.insert(number);
-  for (int pass = 0; pass < kPasses && !asked.empty(); ++pass) {
+  for (int pass = 0; pass < kPasses && !asked.empty() && !stopping.load(); ++pass) {
     if (pass > 0) moves.again += asked.size();
     for (std::size_t i = 0; i < fleet.size() && !stopping.load(); ++i) {
       const std::size_t number = (i + static_cast<std::size_t>(round)) % fleet.size();
@@ -299,10 +299,8 @@ void writeDocument(std::ostream& out, int argc, char** argv,
          "`threads`: ranks as threads of one process. docs/performance.md says how it is "
          "measured. "
       << fmt::format(
-             "{} of {} runs were made again, as this machine's cores had moved nearer to each "
-             "other "
-             "or apart; {} are left that met them elsewhere than others of their point and "
-             "round.\n",
+             "{} of {} runs were made again, as this machine's cores had moved; {} are left "
+             "that met them elsewhere than others of their point and round.\n",
              moves.again, measurements.size() + moves.again, moves.left);
   writeOverview(out, measurements);
   writeTables(out, measurements);
