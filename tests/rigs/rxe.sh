@@ -12,7 +12,7 @@
 # `cable I J down` pulls the cable between two cards of the mesh, `cable I J up` plugs it in again.
 # --nodes: the machine has N NUMA nodes of one core each, and its memory in equal parts on them.
 # Its output is this script's, its exit code too; 124 says that the time was up, 125 that the machine did not start.
-# WEFT_RIG_CONSOLE is a file that keeps what the kernel said, WEFT_RIG_NICE the machine's priority.
+# WEFT_RIG_CONSOLE is a file that keeps what the kernel said.
 set -euo pipefail
 
 packages="qemu-system-x86 busybox-static iproute2 ibverbs-providers ibverbs-utils librdmacm1 cpio perftest"
@@ -130,7 +130,7 @@ boot() {
   for ((node = 0; nodes > 1 && node < nodes; ++node)); do
     numa+=(-object "memory-backend-ram,id=m$node,size=$((memory / nodes))M" -numa "node,cpus=$node,memdev=m$node")
   done
-  timeout --foreground $((limit + 120)) nice -n "${WEFT_RIG_NICE:-10}" qemu-system-x86_64 \
+  timeout --foreground $((limit + 120)) qemu-system-x86_64 \
     -M pc -accel tcg,thread=multi -smp $((nodes > 1 ? nodes : 2)) -m "$memory" ${numa[@]+"${numa[@]}"} -display none -no-reboot -net none \
     -kernel "$kernel/boot/vmlinuz-$release" -initrd "$1/initrd.gz" \
     -append "console=ttyS0 quiet panic=-1 no_timer_check" -serial "file:$1/console" -serial stdio </dev/null |

@@ -73,6 +73,24 @@ TEST(HalfPrecision, OperatorsRoundOnce) {
   });
 }
 
+// Also where the processor has no products of bf16: those of libtorch itself lose a twentieth here.
+TEST(HalfPrecision, ProductsInBfloat16AreSumsInFp32) {
+  at::manual_seed(3);
+  const Tensor x = at::randn({32, 2048}).to(at::kBFloat16),
+               y = at::randn({2048, 64}).to(x.options()),
+               weight = at::randn({64, 2048}).to(x.options());
+  const auto expectRounded = [](const char* name, const std::vector<Tensor>& inputs,
+                                const std::function<Tensor(const std::vector<Tensor>&)>& compute) {
+    const auto rounded = valuesOf(inputs, at::kBFloat16, compute);
+    const auto exact = valuesOf(inputs, at::kDouble, compute);
+    for (size_t i = 0; i < rounded.size(); ++i)
+      EXPECT_LE(farthest(rounded[i], exact[i]), 0x1p-8 * exact[i].abs().max().item<double>())
+          << name << " " << i;
+  };
+  expectRounded("matmul", {x, y}, [](const auto& in) { return ops::matmul(in[0], in[1]); });
+  expectRounded("linear", {x, weight}, [](const auto& in) { return ops::linear(in[0], in[1]); });
+}
+
 TEST(HalfPrecision, SumsOfManyGradientsAreNotThoseOfFp16) {
   const Tensor table = at::zeros({1, 1}, at::kHalf).requires_grad_(true);
   ops::embedding(table, at::zeros({5000}, at::kLong)).sum().backward();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of libtorch, which on processors has none of these in fp16. There they are computed in fp32 and rounded once, as
-// tensor cores do, forward and backward: what is kept for backward is fp16, and gradients that leave its range become
-// infinite. Of any other type they are libtorch's own.
+// Operators of libtorch, which on processors has none of these in fp16, and good products of matrices in bf16 on some alone.
+// There they are computed in fp32 and rounded once, as tensor cores do, forward and backward: what is kept for backward is
+// of 16 bits, and gradients that leave the range of fp16 become infinite. All others are libtorch's own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
