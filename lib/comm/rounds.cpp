@@ -12,6 +12,22 @@ namespace {
 
 using Length = std::uint64_t;
 
+// The blobs of a round, whose records have room for so much of each, and how long the longest is.
+void unpack(std::span<const std::byte> records, std::size_t ranks,
+            std::vector<std::vector<std::byte>>* blobs, std::size_t* longest) {
+  const std::size_t record = records.size() / ranks, room = record - sizeof(Length);
+  *longest = 0;
+  blobs->clear();
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::byte* const from = records.data() + r * record;
+    Length length = 0;
+    std::memcpy(&length, from, sizeof(length));
+    *longest = std::max<std::size_t>(*longest, length);
+    blobs->emplace_back(from + sizeof(length),
+                        from + sizeof(length) + std::min<std::size_t>(room, length));
+  }
+}
+
 }  // namespace
 
 plan::Call roundOf(std::size_t record, bool fewMessages) {
@@ -41,17 +57,10 @@ Status Rounds::allGather(std::size_t room, std::span<const std::byte> mine,
   std::copy_n(mine.begin(), std::min(room, mine.size()), sent.begin() + sizeof(length));
   WEFT_TRY(ranks_.run(roundOf(record, fewMessages_), sent.data(), received.data(), nullptr,
                       deadline_.pollTimeoutMs(), "split"));
-  *longest = 0;
-  all->clear();
-  for (std::size_t r = 0; r < ranks_.ranks(); ++r) {
-    const std::byte* const from = received.data() + r * record;
-    Length theirs = 0;
-    std::memcpy(&theirs, from, sizeof(theirs));
-    *longest = std::max<std::size_t>(*longest, theirs);
-    all->emplace_back(from + sizeof(theirs),
-                      from + sizeof(theirs) + std::min<std::size_t>(room, theirs));
-  }
-  return {};
+  return tryingTwice([&]() -> Status {  // the others have gone on
+    unpack(received, ranks_.ranks(), all, longest);
+    return {};
+  });
 }
 
 // Who has no memory for a round would be a collective behind the others.

@@ -33,8 +33,8 @@ class Rounds {
   Status gather(const Record& mine, std::vector<Record>* all) {
     static_assert(std::is_trivially_copyable_v<Record>);
     std::vector<std::vector<std::byte>> blobs;
+    all->resize(ranks_.ranks());  // while the others still wait for this rank
     WEFT_TRY(exchange(std::as_bytes(std::span(&mine, 1)), &blobs));
-    all->resize(blobs.size());
     for (std::size_t r = 0; r < blobs.size(); ++r)
       std::memcpy(&(*all)[r], blobs[r].data(), std::min(sizeof(Record), blobs[r].size()));
     return {};

@@ -84,6 +84,7 @@ const std::vector<Scene>& scenes() {
       {"first_call", 9, false, playCall},
       {"stream", 9, false, playStream},
       {"split", 1, false, playSplit, "auto", kSplitMs},
+      {"split_by_id", 1, false, playSplitById, "auto", kSplitMs},
       {"memory", 9, false, playMemory},
       {"checkpoint", 1, false, playCheckpoint, "auto", kSplitMs, true},
       {"recovery", 1, false, playRecovery, "faulty(ofi):cut=4:0-1", kSplitMs},

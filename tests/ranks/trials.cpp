@@ -44,6 +44,15 @@ void playSplit(Actor& a, const Armed& armed) {
   weftCommDestroy(half);
 }
 
+void playSplitById(Actor& a, const Armed& armed) {
+  weftConfig_t config = WEFT_CONFIG_INITIALIZER;
+  config.transport = "shm";
+  weftComm_t half = nullptr;
+  armed();
+  if (a.does(weftCommSplit(a.r.comm, 0, a.r.rank, &half, &config))) allReduce(a, half);
+  weftCommDestroy(half);
+}
+
 bool Meeting::meet(int round) {
   arrived.fetch_add(1);
   for (const double start = nowMs(); arrived.load() < kActors * round;) {
@@ -70,7 +79,8 @@ std::string Trial::round(std::int64_t n) {
           .transport = scene_.transport,
           .initTimeoutMs = scene_.initTimeoutMs};
   if (rank_ == 0) {
-    for (weftUniqueId& id : meeting_.ids) a.steps.ok(weftGetUniqueId(&id), "make an id");
+    for (std::size_t i = 0; i < scene_.ids; ++i)
+      a.steps.ok(weftGetUniqueId(&meeting_.ids[i]), "make an id");
     meeting_.injected = false;
   }
   if (!meet()) return "the other rank did not come";

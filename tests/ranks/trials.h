@@ -36,7 +36,7 @@ struct Numbers {
 // A rank and what it has made; everything is destroyed by the end of a round.
 struct Actor {
   Rank r;
-  const weftUniqueId* ids = nullptr;  // two
+  const weftUniqueId* ids = nullptr;  // of the scene
   const char* transport = "auto";
   int initTimeoutMs = 0;  // 0: the usual one
   Numbers numbers{r};
@@ -59,6 +59,8 @@ weftResult_t makeShard(Actor& a, weftShard_t* shard);
 // The first step.
 void trainOnce(Actor& a, weftShard_t shard);
 void playSplit(Actor& a, const std::function<void()>& armed);
+// Into another transport than its parent's: ranks join by an id, which one of them makes for all.
+void playSplitById(Actor& a, const std::function<void()>& armed);
 
 // ---- Rounds ----------------------------------------------------------------------------------------
 
@@ -74,6 +76,7 @@ struct Scene {
   // where nothing fails while ranks connect.
   int initTimeoutMs = 0;
   bool endsAlike = false;  // both ranks fail, or neither
+  std::size_t ids = 1;     // that ranks join by: the root of one that nobody uses waits for a while
 };
 using Armed = std::function<void()>;
 
