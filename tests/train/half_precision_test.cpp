@@ -27,9 +27,11 @@ double farthest(const Tensor& a, const Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
+using Operator = std::function<Tensor(const std::vector<Tensor>&)>;
+
 // A result and the gradients of its inputs, of inputs of a type.
 std::vector<Tensor> valuesOf(const std::vector<Tensor>& inputs, at::ScalarType type,
-                             const std::function<Tensor(const std::vector<Tensor>&)>& compute) {
+                             const Operator& compute) {
   std::vector<Tensor> leaves;
   for (const Tensor& input : inputs) leaves.push_back(input.to(type).detach().requires_grad_(true));
   std::vector<Tensor> values{compute(leaves)};
@@ -39,22 +41,26 @@ std::vector<Tensor> valuesOf(const std::vector<Tensor>& inputs, at::ScalarType t
   return values;
 }
 
-// Of inputs that are fp16 numbers: what libtorch says in fp64, but for the rounding of the result and
-// of each gradient.
+// Of inputs of a type: what libtorch says in fp64, but for the rounding of the result and of each gradient.
+void expectRoundedOnce(const char* name, const std::vector<Tensor>& inputs, at::ScalarType type,
+                       double rounding, const Operator& compute) {
+  const auto rounded = valuesOf(inputs, type, compute);
+  const auto exact = valuesOf(inputs, at::kDouble, compute);
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    const double most = exact[i].abs().max().item<double>();
+    EXPECT_EQ(rounded[i].scalar_type(), type);
+    EXPECT_LE(farthest(rounded[i], exact[i]), rounding * most) << name << " " << i;
+  }
+}
+
 TEST(HalfPrecision, OperatorsRoundOnce) {
   at::manual_seed(3);
   const auto some = [](at::IntArrayRef shape) { return at::randn(shape).to(at::kHalf); };
   const Tensor x = some({3, 5, 8}), weight = some({6, 8}), bias = some({6}), gain = some({8}),
                shift = some({8}), other = some({3, 8, 4}), rows = at::tensor({2, 0, 2, 5});
   const auto expectRounded = [](const char* name, const std::vector<Tensor>& inputs,
-                                const std::function<Tensor(const std::vector<Tensor>&)>& compute) {
-    const auto half = valuesOf(inputs, at::kHalf, compute);
-    const auto exact = valuesOf(inputs, at::kDouble, compute);
-    for (size_t i = 0; i < half.size(); ++i) {
-      const double most = exact[i].abs().max().item<double>();
-      EXPECT_EQ(half[i].scalar_type(), at::kHalf);
-      EXPECT_LE(farthest(half[i], exact[i]), 0x1p-10 * most) << name << " " << i;
-    }
+                                const Operator& compute) {
+    expectRoundedOnce(name, inputs, at::kHalf, 0x1p-10, compute);
   };
   expectRounded("linear", {x, weight, bias},
                 [](const auto& in) { return ops::linear(in[0], in[1], in[2]); });
@@ -79,16 +85,10 @@ TEST(HalfPrecision, ProductsInBfloat16AreSumsInFp32) {
   const Tensor x = at::randn({32, 2048}).to(at::kBFloat16),
                y = at::randn({2048, 64}).to(x.options()),
                weight = at::randn({64, 2048}).to(x.options());
-  const auto expectRounded = [](const char* name, const std::vector<Tensor>& inputs,
-                                const std::function<Tensor(const std::vector<Tensor>&)>& compute) {
-    const auto rounded = valuesOf(inputs, at::kBFloat16, compute);
-    const auto exact = valuesOf(inputs, at::kDouble, compute);
-    for (size_t i = 0; i < rounded.size(); ++i)
-      EXPECT_LE(farthest(rounded[i], exact[i]), 0x1p-8 * exact[i].abs().max().item<double>())
-          << name << " " << i;
-  };
-  expectRounded("matmul", {x, y}, [](const auto& in) { return ops::matmul(in[0], in[1]); });
-  expectRounded("linear", {x, weight}, [](const auto& in) { return ops::linear(in[0], in[1]); });
+  expectRoundedOnce("matmul", {x, y}, at::kBFloat16, 0x1p-8,
+                    [](const auto& in) { return ops::matmul(in[0], in[1]); });
+  expectRoundedOnce("linear", {x, weight}, at::kBFloat16, 0x1p-8,
+                    [](const auto& in) { return ops::linear(in[0], in[1]); });
 }
 
 TEST(HalfPrecision, SumsOfManyGradientsAreNotThoseOfFp16) {

@@ -206,12 +206,12 @@ inline pid_t sanitizersThreadOf([[maybe_unused]] pid_t pid) {
 inline std::map<std::string, std::string> sleepersOf(const std::vector<pid_t>& pids) {
   std::map<std::string, std::string> sleepers;
   for (const pid_t pid : pids) {
-    const pid_t others = sanitizersThreadOf(pid);
+    const pid_t sanitizers = sanitizersThreadOf(pid);
     std::error_code gone;
     for (const auto& task :
          std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
       const pid_t thread = std::stoi(task.path().filename());
-      if (thread == ::gettid() || thread == others) continue;
+      if (thread == ::gettid() || thread == sanitizers) continue;
       std::ifstream file(task.path() / "status");
       const std::string status(std::istreambuf_iterator<char>(file), {});
       if (status.find("State:\tS") == std::string::npos) return {};

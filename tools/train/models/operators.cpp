@@ -31,7 +31,7 @@ Tensor wide(const Tensor& x) { return x.to(at::kFloat); }
 Tensor half(const Tensor& x) { return x.to(at::kHalf); }
 
 // Those of oneDNN, which libtorch calls where the processor has these instructions. Elsewhere its own add up in bf16, which
-// loses a twentieth of a sum of 2,048 products, and take 4 to 50 times as long as those in fp32.
+// loses a twentieth of a sum of 2,048 products, and take 7 to 54 times as long as those in fp32.
 bool hasProductsOfBfloat16() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
