@@ -2,6 +2,7 @@
 #include "sim/sharing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -13,9 +14,8 @@ constexpr double kNothing = 1e-9;  // of a weight: rounding
 // Of 27 bits: so many of them add up without an error that what is left of a resource does not depend
 // on their order, nor on whether one stands for several.
 double rounded(double rate) {
-  int exponent = 0;
-  const double mantissa = std::frexp(rate, &exponent);
-  return std::ldexp(std::floor(std::ldexp(mantissa, 27)), exponent - 27);
+  constexpr std::uint64_t kOthers = (std::uint64_t{1} << 26) - 1;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(rate) & ~kOthers);
 }
 
 }  // namespace
@@ -26,42 +26,50 @@ Sharing::Sharing(std::vector<double> rates) : resources_(rates.size()) {
 
 std::uint32_t Sharing::addChannel(std::span<const Use> uses) {
   channels_.emplace_back();
+  contents_.emplace_back();
   const auto channel = static_cast<std::uint32_t>(channels_.size() - 1);
   setUses(channel, uses);
   return channel;
 }
 
-void Sharing::setUses(std::uint32_t channel, std::span<const Use> uses) {
-  channels_[channel].uses.assign(uses.begin(), uses.end());
-  channels_[channel].places.resize(uses.size());
+void Sharing::setUses(std::uint32_t number, std::span<const Use> uses) {
+  Channel& channel = channels_[number];
+  if (uses.size() > channel.uses) {  // a new place, as others follow the old one
+    channel.firstUse = static_cast<std::uint32_t>(uses_.size());
+    uses_.resize(uses_.size() + uses.size());
+  }
+  channel.uses = static_cast<std::uint32_t>(uses.size());
+  std::ranges::copy(uses, usesOf(channel).begin());
+  contents_[number].places.resize(uses.size());
 }
 
 void Sharing::mark(const Channel& channel) {
-  for (const Use& use : channel.uses) {
+  for (const Use& use : usesOf(channel)) {
     if (std::exchange(resources_[use.resource].isChanged, true)) continue;
     changed_.push_back(use.resource);
   }
 }
 
 void Sharing::enter(std::uint32_t number) {
-  Channel& channel = channels_[number];
-  for (std::size_t i = 0; i < channel.uses.size(); ++i) {
-    std::vector<std::uint32_t>& list = resources_[channel.uses[i].resource].channels;
-    channel.places[i] = static_cast<std::uint32_t>(list.size());
+  const std::span<const Use> uses = usesOf(channels_[number]);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    std::vector<std::uint32_t>& list = resources_[uses[i].resource].channels;
+    contents_[number].places[i] = static_cast<std::uint32_t>(list.size());
     list.push_back(number);
   }
 }
 
 // The last of each list takes its place.
 void Sharing::leave(std::uint32_t number) {
-  Channel& channel = channels_[number];
-  for (std::size_t i = 0; i < channel.uses.size(); ++i) {
-    const std::uint32_t resource = channel.uses[i].resource;
+  const std::span<const Use> uses = usesOf(channels_[number]);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const std::uint32_t resource = uses[i].resource, place = contents_[number].places[i];
     std::vector<std::uint32_t>& list = resources_[resource].channels;
-    Channel& last = channels_[list.back()];
-    for (std::size_t k = 0; k < last.uses.size(); ++k)
-      if (last.uses[k].resource == resource) last.places[k] = channel.places[i];
-    list[channel.places[i]] = list.back();
+    const std::uint32_t last = list.back();
+    const std::span<const Use> theirs = usesOf(channels_[last]);
+    for (std::size_t k = 0; k < theirs.size(); ++k)
+      if (theirs[k].resource == resource) contents_[last].places[k] = place;
+    list[place] = last;
     list.pop_back();
   }
 }
@@ -70,66 +78,84 @@ double Sharing::servedBy(const Channel& channel, Time now) const {
   return channel.served + channel.rate * nsOf(now - channel.since);
 }
 
-void Sharing::begin(Channel& channel, std::uint64_t queue, const Waiting& what, double served) {
-  channel.endings.push({served + what.amount, what.cookie, queue});
+void Sharing::begin(std::uint32_t number, std::uint64_t queue, const Waiting& what, double served) {
+  contents_[number].endings.push({served + what.amount, what.cookie, queue});
+  channels_[number].firstDone = contents_[number].endings.top().served;
+  ++channels_[number].count;
+}
+
+// The first one, after which the next in its queue begins: its cookie.
+std::uint64_t Sharing::end(std::uint32_t number) {
+  Channel& channel = channels_[number];
+  Content& content = contents_[number];
+  const Ending one = content.endings.top();
+  content.endings.pop();
+  --channel.count;
+  const auto queue = content.queues.find(one.queue);
+  if (queue->second.empty()) {
+    content.queues.erase(queue);
+    if (channel.count != 0) channel.firstDone = content.endings.top().served;
+  } else {
+    begin(number, one.queue, queue->second.front(), one.served);
+    queue->second.pop();
+  }
+  return one.cookie;
 }
 
 void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amount,
                            std::uint64_t cookie, Time now) {
   Channel& channel = channels_[number];
-  for (const Use& use : channel.uses) resources_[use.resource].carried += amount * use.weight;
-  const auto [waiting, isFirst] = channel.queues.try_emplace(queue);
+  for (const Use& use : usesOf(channel)) resources_[use.resource].carried += amount * use.weight;
+  const auto [waiting, isFirst] = contents_[number].queues.try_emplace(queue);
   if (!isFirst) {
     waiting->second.push({amount, cookie});
     return;
   }
-  if (channel.endings.empty()) {
+  if (channel.count == 0) {
     channel.served = channel.rate = 0;
     channel.since = now;
     enter(number);
   }
-  begin(channel, queue, {amount, cookie}, servedBy(channel, now));
+  begin(number, queue, {amount, cookie}, servedBy(channel, now));
   mark(channel);
 }
 
-// All channels and resources that share with a changed one, or with one that does.
-void Sharing::findReach() {
-  metResources_.clear();
-  metChannels_.clear();
+void Sharing::settle(Time now) {
+  ++fillings_;
   for (const std::uint32_t r : changed_) {
     resources_[r].isChanged = false;
-    resources_[r].isMet = true;
-    metResources_.push_back(r);
+    if (resources_[r].metIn == fillings_) continue;
+    findReach(r);
+    fill(now);
   }
+  for (const std::uint32_t r : later_)
+    if (resources_[r].metIn != fillings_) noteFirstEnds(r);
   changed_.clear();
-  for (std::size_t next = 0; next < metResources_.size(); ++next) {
-    for (const std::uint32_t c : resources_[metResources_[next]].channels) {
-      Channel& channel = channels_[c];
-      if (std::exchange(channel.isMet, true)) continue;
-      channel.isFixed = false;
-      metChannels_.push_back(c);
-      for (const Use& use : channel.uses)
-        if (!std::exchange(resources_[use.resource].isMet, true))
-          metResources_.push_back(use.resource);
-    }
-  }
+  later_.clear();
 }
 
-void Sharing::settle(Time now) {
-  if (changed_.empty()) return;
-  ++fillings_;
-  findReach();
-  for (const std::uint32_t r : metResources_) {
-    resources_[r].left = resources_[r].rate;
-    resources_[r].weight = 0;
-    resources_[r].isMet = false;
+void Sharing::meet(std::uint32_t number) {
+  Resource& resource = resources_[number];
+  if (std::exchange(resource.metIn, fillings_) == fillings_) return;
+  resource.left = resource.rate;
+  resource.weight = 0;
+  met_.push_back(number);
+}
+
+// All channels and resources that share with this one, or with one that does.
+void Sharing::findReach(std::uint32_t resource) {
+  met_.clear();
+  meet(resource);
+  for (std::size_t next = 0; next < met_.size(); ++next) {
+    for (const std::uint32_t c : resources_[met_[next]].channels) {
+      Channel& channel = channels_[c];
+      if (std::exchange(channel.metIn, fillings_) == fillings_) continue;
+      for (const Use& use : usesOf(channel)) {
+        meet(use.resource);
+        resources_[use.resource].weight += channel.count * use.weight;
+      }
+    }
   }
-  for (const std::uint32_t c : metChannels_) {
-    channels_[c].isMet = false;
-    for (const Use& use : channels_[c].uses)
-      resources_[use.resource].weight += channels_[c].count() * use.weight;
-  }
-  fill(now);
 }
 
 // The rates of all rise together. Where a resource is full, those that use it stay where they are.
@@ -145,44 +171,68 @@ void Sharing::fill(Time now) {
     return rounded(resources_[r].left / resources_[r].weight);
   };
   std::priority_queue<Level, std::vector<Level>, std::greater<>> levels;
-  for (const std::uint32_t r : metResources_)
+  for (const std::uint32_t r : met_)
     if (resources_[r].weight > kNothing) levels.push({levelOf(r), r});
   while (!levels.empty()) {
-    const Level lowest = levels.top();
+    Level lowest = levels.top();
     levels.pop();
     const Resource& full = resources_[lowest.resource];
     if (full.weight <= kNothing) continue;
     const double level = levelOf(lowest.resource);
     if (level > lowest.at) {  // others have stopped meanwhile
-      levels.push({level, lowest.resource});
-      continue;
+      lowest.at = level;
+      if (!levels.empty() && lowest > levels.top()) {
+        levels.push(lowest);
+        continue;
+      }
     }
     for (const std::uint32_t c : full.channels)
-      if (!channels_[c].isFixed) fix(c, lowest.at, now);
+      if (channels_[c].fixedIn != fillings_) fix(channels_[c], lowest.at, lowest.resource, now);
+    noteFirstEnds(lowest.resource);
   }
 }
 
-void Sharing::fix(std::uint32_t number, double rate, Time now) {
-  Channel& channel = channels_[number];
-  channel.isFixed = true;
-  for (const Use& use : channel.uses) {
-    const double weight = channel.count() * use.weight;
+void Sharing::fix(Channel& channel, double rate, std::uint32_t holder, Time now) {
+  for (const Use& use : usesOf(channel)) {
+    const double weight = channel.count * use.weight;
     resources_[use.resource].left = std::max(0.0, resources_[use.resource].left - weight * rate);
     resources_[use.resource].weight -= weight;
   }
   channel.served = servedBy(channel, now);
   channel.since = now;
   channel.rate = rate;
-  schedule(number);
+  channel.holder = holder;
+  channel.fixedIn = fillings_;
+  ++channel.version;
+  channel.isNoted = false;
 }
 
-void Sharing::schedule(std::uint32_t number) {
-  Channel& channel = channels_[number];
-  ++channel.version;
-  const double left = std::max(0.0, channel.endings.top().served - channel.served);
+Time Sharing::endOf(const Channel& channel) {
   constexpr double kRounding = 1e-6;  // of a picosecond
+  const double left = std::max(0.0, channel.firstDone - channel.served);
   const auto picoseconds = static_cast<Time>(std::ceil(left / channel.rate * 1e3 - kRounding));
-  ends_.push({channel.since + std::max<Time>(picoseconds, 0), number, channel.version});
+  return channel.since + std::max<Time>(picoseconds, 0);
+}
+
+// What one resource holds has the same rate since the same time. When one ends, it changes what the others
+// have, or is looked at again: later ends need not be known yet.
+void Sharing::noteFirstEnds(std::uint32_t resource) {
+  const std::vector<std::uint32_t>& all = resources_[resource].channels;
+  const auto leftOf = [](const Channel& channel) { return channel.firstDone - channel.served; };
+  const Channel* first = nullptr;
+  for (const std::uint32_t c : all) {
+    const Channel& channel = channels_[c];
+    if (channel.holder == resource && (first == nullptr || leftOf(channel) < leftOf(*first)))
+      first = &channel;
+  }
+  if (first == nullptr) return;
+  const Time end = endOf(*first);
+  const double most = leftOf(*first) + 2e-3 * first->rate;  // two picoseconds more
+  for (const std::uint32_t c : all) {
+    Channel& channel = channels_[c];
+    if (channel.holder != resource || leftOf(channel) > most || endOf(channel) != end) continue;
+    if (!std::exchange(channel.isNoted, true)) ends_.push({end, c, channel.version});
+  }
 }
 
 Time Sharing::nextEnd() {
@@ -197,22 +247,17 @@ std::vector<std::uint64_t> Sharing::finish(Time now) {
     const std::uint32_t number = ends_.top().channel;
     ends_.pop();
     Channel& channel = channels_[number];
-    ++channel.version;
+    const std::uint32_t before = channel.count;
     const double served = servedBy(channel, now);
     const double due = served + std::max(channel.rate * 1e-3, served * 1e-12);
-    while (!channel.endings.empty() && channel.endings.top().served <= due) {
-      const Ending one = channel.endings.top();
-      channel.endings.pop();
-      ended.push_back(one.cookie);
-      const auto queue = channel.queues.find(one.queue);
-      if (queue->second.empty()) {
-        channel.queues.erase(queue);
-        continue;
-      }
-      begin(channel, one.queue, queue->second.front(), one.served);
-      queue->second.pop();
+    while (channel.count != 0 && channel.firstDone <= due) ended.push_back(end(number));
+    ++channel.version;
+    channel.isNoted = false;
+    if (channel.count == before) {  // nobody else can tell
+      later_.push_back(channel.holder);
+      continue;
     }
-    if (channel.endings.empty()) leave(number);
+    if (channel.count == 0) leave(number);
     mark(channel);
   }
   return ended;

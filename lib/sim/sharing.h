@@ -42,7 +42,6 @@ class Sharing {
   std::vector<std::uint64_t> finish(Time now);
 
   double carried(std::uint32_t resource) const { return resources_[resource].carried; }
-  std::uint64_t fillings() const { return fillings_; }
 
  private:
   static constexpr std::uint64_t kNoQueue = std::uint64_t{1} << 63;  // one by itself
@@ -52,7 +51,21 @@ class Sharing {
     double carried = 0;                   // in all
     std::vector<std::uint32_t> channels;  // that have something on its way here
     double left = 0, weight = 0;          // while rates are found
-    bool isChanged = false, isMet = false;
+    std::uint32_t metIn = 0;              // the last filling that came here
+    bool isChanged = false;
+  };
+  // Whatever is on its way here has the same rate, and has got as much since nothing was.
+  struct Channel {
+    std::uint32_t firstUse = 0, uses = 0;  // of uses_
+    std::uint32_t count = 0;               // on its way
+    std::uint32_t holder = 0;              // the full resource for which it is no faster
+    double rate = 0;
+    double served = 0;     // what each has got, up to `since`
+    double firstDone = 0;  // as much has been served when the first of them ends
+    Time since = 0;
+    std::uint32_t version = 0;             // of that end
+    bool isNoted = false;                  // in ends_
+    std::uint32_t metIn = 0, fixedIn = 0;  // fillings
   };
   struct Ending {
     double served = 0;  // as much as each in the channel has got then
@@ -65,17 +78,11 @@ class Sharing {
     double amount = 0;
     std::uint64_t cookie = 0;
   };
-  struct Channel {
-    std::vector<Use> uses;
+  // What is in a channel.
+  struct Content {
     std::unordered_map<std::uint64_t, Fifo<Waiting>> queues;  // that have something on its way
     std::vector<std::uint32_t> places;                        // in the lists of its resources
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
-    double rate = 0;    // of each that is on its way
-    double served = 0;  // what each has got since there was none, up to `since`
-    Time since = 0;
-    std::uint32_t version = 0;
-    bool isMet = false, isFixed = false;
-    double count() const { return static_cast<double>(endings.size()); }
   };
   struct NextEnd {
     Time at = 0;
@@ -85,22 +92,31 @@ class Sharing {
     }
   };
 
-  void begin(Channel& channel, std::uint64_t queue, const Waiting& what, double served);
+  std::span<Use> usesOf(const Channel& channel) {
+    return {uses_.data() + channel.firstUse, channel.uses};
+  }
+  void begin(std::uint32_t channel, std::uint64_t queue, const Waiting& what, double served);
+  std::uint64_t end(std::uint32_t channel);
   void enter(std::uint32_t channel);
   void leave(std::uint32_t channel);
   void mark(const Channel& channel);
   double servedBy(const Channel& channel, Time now) const;
-  void findReach();
+  void meet(std::uint32_t resource);
+  void findReach(std::uint32_t resource);
   void fill(Time now);
-  void fix(std::uint32_t channel, double rate, Time now);
-  void schedule(std::uint32_t channel);
+  void fix(Channel& channel, double rate, std::uint32_t holder, Time now);
+  static Time endOf(const Channel& channel);
+  void noteFirstEnds(std::uint32_t resource);
 
   std::vector<Resource> resources_;
   std::vector<Channel> channels_;
-  std::vector<std::uint32_t> changed_;                     // resources
-  std::vector<std::uint32_t> metResources_, metChannels_;  // that these can reach
+  std::vector<Content> contents_;  // of channels
+  std::vector<Use> uses_;
+  std::vector<std::uint32_t> changed_;  // resources
+  std::vector<std::uint32_t> met_;      // resources that one of these can reach
+  std::vector<std::uint32_t> later_;    // resources that hold one whose first end is a later one
   std::priority_queue<NextEnd, std::vector<NextEnd>, std::greater<>> ends_;
-  std::uint64_t fillings_ = 0;
+  std::uint32_t fillings_ = 0;
 };
 
 }  // namespace weft::sim

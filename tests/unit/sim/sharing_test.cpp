@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
+#include <ranges>
 
 namespace weft::sim {
 namespace {
@@ -102,6 +105,115 @@ TEST(Sharing, WhatSharesNothingIsLeftAlone) {
   run.sharing.start(run.sharing.addChannel(Uses{{0, 1}}), 1000, 1, 0);
   run.sharing.start(run.sharing.addChannel(Uses{{1, 1}}), 500, 2, 0);
   EXPECT_EQ(run.ends(), (std::map<std::uint64_t, double>{{1, 100}, {2, 50}}));
+}
+
+// ---- beside a model that finds all rates anew whenever anything changes
+
+struct Flow {
+  std::uint32_t channel = 0, queue = 0;
+  double amount = 0;
+  double begin = 0;  // ns
+};
+
+// Of each flow that is on its way. All rates rise together until a resource is full.
+std::vector<double> fairRates(const std::vector<double>& rates, const std::vector<Uses>& on) {
+  std::vector<double> left = rates, found(on.size(), -1);
+  while (std::ranges::count(found, -1) > 0) {
+    double level = 1e300;
+    std::size_t full = 0;
+    for (std::size_t r = 0; r < rates.size(); ++r) {
+      double weight = 0;
+      for (std::size_t i = 0; i < on.size(); ++i)
+        for (const Use& use : on[i])
+          if (found[i] < 0 && use.resource == r) weight += use.weight;
+      if (weight > 0 && left[r] / weight < level) {
+        level = left[r] / weight;
+        full = r;
+      }
+    }
+    for (std::size_t i = 0; i < on.size(); ++i) {
+      if (found[i] >= 0 || std::ranges::count(on[i], full, &Use::resource) == 0) continue;
+      found[i] = level;
+      for (const Use& use : on[i])
+        left[use.resource] = std::max(0.0, left[use.resource] - use.weight * level);
+    }
+  }
+  return found;
+}
+
+// When each ends.
+std::vector<double> endsOf(const std::vector<double>& rates, const std::vector<Uses>& channels,
+                           const std::vector<Flow>& flows) {
+  std::vector<double> ends(flows.size(), 0), left;
+  for (const Flow& flow : flows) left.push_back(flow.amount);
+  double now = 0;
+  while (std::ranges::count(ends, 0) > 0) {
+    std::vector<Uses> on;
+    std::vector<std::size_t> which;
+    double next = 1e300;
+    for (std::size_t i = 0; i < flows.size(); ++i) {
+      if (flows[i].begin > now) next = std::min(next, flows[i].begin);
+      const auto isBefore = [&](std::size_t k) {
+        return ends[k] == 0 && flows[k].channel == flows[i].channel &&
+               flows[k].queue == flows[i].queue;
+      };
+      const auto before = std::views::iota(std::size_t{0}, i);
+      if (ends[i] != 0 || flows[i].begin > now || std::ranges::any_of(before, isBefore)) continue;
+      on.push_back(channels[flows[i].channel]);
+      which.push_back(i);
+    }
+    const std::vector<double> fair = fairRates(rates, on);
+    for (std::size_t k = 0; k < which.size(); ++k)
+      next = std::min(next, now + left[which[k]] / fair[k]);
+    for (std::size_t k = 0; k < which.size(); ++k) {
+      left[which[k]] -= fair[k] * (next - now);
+      if (left[which[k]] < 1e-9 * flows[which[k]].amount) ends[which[k]] = next;
+    }
+    now = next;
+  }
+  return ends;
+}
+
+std::vector<double> endsBySharing(const std::vector<double>& rates,
+                                  const std::vector<Uses>& channels,
+                                  const std::vector<Flow>& flows) {
+  Sharing sharing(rates);
+  for (const Uses& uses : channels) sharing.addChannel(uses);
+  std::vector<double> ends(flows.size(), 0);
+  for (std::size_t next = 0; next < flows.size() || sharing.nextEnd() != kNever;) {
+    const Time begin = next < flows.size() ? timeOf(flows[next].begin) : kNever;
+    const Time now = std::min(begin, sharing.nextEnd());
+    for (const std::uint64_t cookie : sharing.finish(now)) ends[cookie] = nsOf(now);
+    for (; next < flows.size() && timeOf(flows[next].begin) == now; ++next)
+      sharing.startInQueue(flows[next].channel, flows[next].queue, flows[next].amount, next, now);
+    sharing.settle(now);
+  }
+  return ends;
+}
+
+TEST(Sharing, OfRandomFlowsIsThatOfAllRatesFoundAnew) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t end) {
+      return static_cast<std::uint32_t>(random() % end);
+    };
+    std::vector<double> rates(2 + below(8));
+    for (double& rate : rates) rate = 1 + below(20);
+    std::vector<Uses> channels(1 + below(12));
+    for (Uses& uses : channels)
+      for (std::uint32_t r = 0; r < rates.size(); ++r)
+        if (uses.empty() || below(3) == 0)
+          uses.push_back({(r + seed) % std::uint32_t(rates.size()), 0.25 * (1 + below(6))});
+    std::vector<Flow> flows(40);
+    double begin = 0;
+    for (Flow& flow : flows)
+      flow = {below(std::uint32_t(channels.size())), below(4), 100.0 * (1 + below(50)),
+              begin += 10.0 * below(30) * (below(3) == 0 ? 1 : 0)};
+    const std::vector<double> should = endsOf(rates, channels, flows),
+                              are = endsBySharing(rates, channels, flows);
+    for (std::size_t i = 0; i < flows.size(); ++i)
+      ASSERT_NEAR(are[i], should[i], 0.1 + 1e-6 * should[i]) << "seed " << seed << ", flow " << i;
+  }
 }
 
 }  // namespace
