@@ -27,6 +27,8 @@ Sharing::Sharing(std::vector<double> rates) : resources_(rates.size()) {
 std::uint32_t Sharing::addChannel(std::span<const Use> uses) {
   channels_.emplace_back();
   contents_.emplace_back();
+  metIn_.push_back(0);
+  fixedIn_.push_back(0);
   const auto channel = static_cast<std::uint32_t>(channels_.size() - 1);
   setUses(channel, uses);
   return channel;
@@ -128,15 +130,19 @@ void Sharing::settle(Time now) {
     findReach(r);
     fill(now);
   }
-  for (const std::uint32_t r : later_)
-    if (resources_[r].metIn != fillings_) noteFirstEnds(r);
+  for (const std::uint32_t r : later_) {
+    if (resources_[r].metIn == fillings_) continue;
+    for (const std::uint32_t c : resources_[r].channels)
+      if (channels_[c].holder == r) consider(c);
+    noteFirstEnds();
+  }
   changed_.clear();
   later_.clear();
 }
 
 void Sharing::meet(std::uint32_t number) {
   Resource& resource = resources_[number];
-  if (std::exchange(resource.metIn, fillings_) == fillings_) return;
+  resource.metIn = fillings_;
   resource.left = resource.rate;
   resource.weight = 0;
   met_.push_back(number);
@@ -144,14 +150,15 @@ void Sharing::meet(std::uint32_t number) {
 
 // All channels and resources that share with this one, or with one that does.
 void Sharing::findReach(std::uint32_t resource) {
+  const std::uint32_t filling = fillings_;
   met_.clear();
   meet(resource);
   for (std::size_t next = 0; next < met_.size(); ++next) {
     for (const std::uint32_t c : resources_[met_[next]].channels) {
-      Channel& channel = channels_[c];
-      if (std::exchange(channel.metIn, fillings_) == fillings_) continue;
+      if (std::exchange(metIn_[c], filling) == filling) continue;
+      const Channel& channel = channels_[c];
       for (const Use& use : usesOf(channel)) {
-        meet(use.resource);
+        if (resources_[use.resource].metIn != filling) meet(use.resource);
         resources_[use.resource].weight += channel.count * use.weight;
       }
     }
@@ -176,8 +183,7 @@ void Sharing::fill(Time now) {
   while (!levels.empty()) {
     Level lowest = levels.top();
     levels.pop();
-    const Resource& full = resources_[lowest.resource];
-    if (full.weight <= kNothing) continue;
+    if (resources_[lowest.resource].weight <= kNothing) continue;
     const double level = levelOf(lowest.resource);
     if (level > lowest.at) {  // others have stopped meanwhile
       lowest.at = level;
@@ -186,14 +192,24 @@ void Sharing::fill(Time now) {
         continue;
       }
     }
-    for (const std::uint32_t c : full.channels)
-      if (channels_[c].fixedIn != fillings_) fix(channels_[c], lowest.at, lowest.resource, now);
-    noteFirstEnds(lowest.resource);
+    stop(lowest.resource, lowest.at, now);
   }
+}
+
+// Of what a full resource holds.
+void Sharing::stop(std::uint32_t holder, double rate, Time now) {
+  for (const std::uint32_t c : resources_[holder].channels) {
+    if (std::exchange(fixedIn_[c], fillings_) == fillings_) continue;
+    fix(channels_[c], rate, holder, now);
+    consider(c);
+  }
+  resources_[holder].weight = 0;
+  noteFirstEnds();
 }
 
 void Sharing::fix(Channel& channel, double rate, std::uint32_t holder, Time now) {
   for (const Use& use : usesOf(channel)) {
+    if (use.resource == holder) continue;  // full, and looked at no more
     const double weight = channel.count * use.weight;
     resources_[use.resource].left = std::max(0.0, resources_[use.resource].left - weight * rate);
     resources_[use.resource].weight -= weight;
@@ -202,7 +218,6 @@ void Sharing::fix(Channel& channel, double rate, std::uint32_t holder, Time now)
   channel.since = now;
   channel.rate = rate;
   channel.holder = holder;
-  channel.fixedIn = fillings_;
   ++channel.version;
   channel.isNoted = false;
 }
@@ -216,23 +231,25 @@ Time Sharing::endOf(const Channel& channel) {
 
 // What one resource holds has the same rate since the same time. When one ends, it changes what the others
 // have, or is looked at again: later ends need not be known yet.
-void Sharing::noteFirstEnds(std::uint32_t resource) {
-  const std::vector<std::uint32_t>& all = resources_[resource].channels;
-  const auto leftOf = [](const Channel& channel) { return channel.firstDone - channel.served; };
-  const Channel* first = nullptr;
-  for (const std::uint32_t c : all) {
-    const Channel& channel = channels_[c];
-    if (channel.holder == resource && (first == nullptr || leftOf(channel) < leftOf(*first)))
-      first = &channel;
-  }
-  if (first == nullptr) return;
-  const Time end = endOf(*first);
-  const double most = leftOf(*first) + 2e-3 * first->rate;  // two picoseconds more
-  for (const std::uint32_t c : all) {
-    Channel& channel = channels_[c];
-    if (channel.holder != resource || leftOf(channel) > most || endOf(channel) != end) continue;
-    if (!std::exchange(channel.isNoted, true)) ends_.push({end, c, channel.version});
-  }
+void Sharing::consider(std::uint32_t number) {
+  const Channel& channel = channels_[number];
+  const double left = channel.firstDone - channel.served;
+  const double alike = 2e-3 * channel.rate;  // as they may be of the same picosecond
+  if (!firsts_.empty() && left > least_ + alike) return;
+  if (!firsts_.empty() && left < least_ - alike) firsts_.clear();
+  least_ = firsts_.empty() ? left : std::min(left, least_);
+  firsts_.push_back(number);
+}
+
+void Sharing::noteFirstEnds() {
+  Time end = kNever;
+  for (const std::uint32_t c : firsts_) end = std::min(end, endOf(channels_[c]));
+  for (const std::uint32_t c : firsts_)
+    if (!channels_[c].isNoted && endOf(channels_[c]) == end) {
+      channels_[c].isNoted = true;
+      ends_.push({end, c, channels_[c].version});
+    }
+  firsts_.clear();
 }
 
 Time Sharing::nextEnd() {

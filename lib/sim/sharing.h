@@ -63,9 +63,8 @@ class Sharing {
     double served = 0;     // what each has got, up to `since`
     double firstDone = 0;  // as much has been served when the first of them ends
     Time since = 0;
-    std::uint32_t version = 0;             // of that end
-    bool isNoted = false;                  // in ends_
-    std::uint32_t metIn = 0, fixedIn = 0;  // fillings
+    std::uint32_t version = 0;  // of that end
+    bool isNoted = false;       // in ends_
   };
   struct Ending {
     double served = 0;  // as much as each in the channel has got then
@@ -104,17 +103,24 @@ class Sharing {
   void meet(std::uint32_t resource);
   void findReach(std::uint32_t resource);
   void fill(Time now);
+  void stop(std::uint32_t holder, double rate, Time now);
   void fix(Channel& channel, double rate, std::uint32_t holder, Time now);
   static Time endOf(const Channel& channel);
-  void noteFirstEnds(std::uint32_t resource);
+  void consider(std::uint32_t channel);
+  void noteFirstEnds();
 
   std::vector<Resource> resources_;
   std::vector<Channel> channels_;
-  std::vector<Content> contents_;  // of channels
+  // By channel. Fillings are apart, as a channel is asked for these once more for each resource.
+  std::vector<Content> contents_;
+  std::vector<std::uint32_t> metIn_, fixedIn_;
   std::vector<Use> uses_;
   std::vector<std::uint32_t> changed_;  // resources
   std::vector<std::uint32_t> met_;      // resources that one of these can reach
   std::vector<std::uint32_t> later_;    // resources that hold one whose first end is a later one
+  std::vector<std::uint32_t>
+      firsts_;        // of the channels that are considered those that may end first
+  double least_ = 0;  // what is left until then
   std::priority_queue<NextEnd, std::vector<NextEnd>, std::greater<>> ends_;
   std::uint32_t fillings_ = 0;
 };
