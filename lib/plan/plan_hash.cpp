@@ -19,18 +19,29 @@ void add(const BoundOp& op, Hash* hash) {
   hash->add(op.max).add(op.limit);
 }
 
-}  // namespace
-
-std::uint64_t hashOf(const Plan& plan) {
+// Without what would run otherwise.
+Hash hashOfOne(const Plan& plan, bool copies) {
   Hash hash;
   hash.add(plan.algorithm).add(static_cast<std::uint64_t>(plan.type)).add(plan.divisor);
   hash.add(plan.segments).add(plan.segmentBytes).add(plan.depth).add(plan.inRing).add(plan.lead);
-  hash.add(plan.tells).add(plan.opening).add(plan.cmaCopies).add(plan.callsEpilogue);
+  hash.add(plan.tells).add(plan.opening).add(copies).add(plan.callsEpilogue);
   for (const std::uint32_t reader : plan.readers) hash.add(reader);
   for (const BoundOp& op : plan.ops) add(op, &hash);
   for (const Place& place : plan.operands) add(place, &hash);
+  return hash;
+}
+
+}  // namespace
+
+std::uint64_t hashOf(const Plan& plan) {
+  Hash hash = hashOfOne(plan, plan.cmaCopies);
   if (plan.otherwise) hash.add(hashOf(*plan.otherwise));
   return hash.value();
+}
+
+std::uint64_t hashOfRun(const Plan& plan, bool sharesBuffers) {
+  if (!sharesBuffers && plan.otherwise) return hashOfRun(*plan.otherwise, false);
+  return hashOfOne(plan, plan.cmaCopies && !sharesBuffers).value();
 }
 
 }  // namespace weft::plan

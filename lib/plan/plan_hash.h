@@ -11,4 +11,8 @@ namespace weft::plan {
 // Whoever prints it, as weft-perf --explain and weft-sim do, has bound the very same list.
 std::uint64_t hashOf(const Plan& plan);
 
+// Of what a call runs: where all buffers are shared neither what would run otherwise, nor that those that
+// are not would be copied.
+std::uint64_t hashOfRun(const Plan& plan, bool sharesBuffers);
+
 }  // namespace weft::plan

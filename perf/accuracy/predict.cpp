@@ -172,7 +172,7 @@ Status Predictor::forecast(const Measured& measured, const std::string& form, Fo
   WEFT_TRY(job_.decide(call, &decision));
   std::unique_ptr<const plan::Plan> plan;
   WEFT_TRY(bind(measured.point, call, decision, 0, &plan));
-  *out = {plan->algorithm, plan::hashOf(*plan)};
+  *out = {plan->algorithm, plan::hashOfRun(*plan, measured.point.own)};
   for (const plan::Estimate& way : decision.estimates)
     if (way.name == form) out->modelNs = way.ns;
   const auto last = static_cast<std::uint32_t>(world_.states.size() - 1);
