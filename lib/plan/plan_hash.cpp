@@ -40,7 +40,6 @@ std::uint64_t hashOf(const Plan& plan) {
 }
 
 std::uint64_t hashOfRun(const Plan& plan, bool sharesBuffers) {
-  if (!sharesBuffers && plan.otherwise) return hashOfRun(*plan.otherwise, false);
   return hashOfOne(plan, plan.cmaCopies && !sharesBuffers).value();
 }
 

@@ -11,8 +11,8 @@ namespace weft::plan {
 // Whoever prints it, as weft-perf --explain and weft-sim do, has bound the very same list.
 std::uint64_t hashOf(const Plan& plan);
 
-// Of what a call runs: where all buffers are shared neither what would run otherwise, nor that those that
-// are not would be copied.
+// The same of a run of this plan, whatever would run otherwise. Where all buffers are shared, that others
+// would be copied makes no difference.
 std::uint64_t hashOfRun(const Plan& plan, bool sharesBuffers);
 
 }  // namespace weft::plan

@@ -36,13 +36,14 @@ std::uint32_t Sharing::addChannel(std::span<const Use> uses) {
 
 void Sharing::setUses(std::uint32_t number, std::span<const Use> uses) {
   Channel& channel = channels_[number];
-  if (uses.size() > channel.uses) {  // a new place, as others follow the old one
+  std::vector<std::uint32_t>& places = contents_[number].places;
+  if (uses.size() > places.size()) {  // more than ever before: behind those of all channels
     channel.firstUse = static_cast<std::uint32_t>(uses_.size());
     uses_.resize(uses_.size() + uses.size());
+    places.resize(uses.size());
   }
   channel.uses = static_cast<std::uint32_t>(uses.size());
   std::ranges::copy(uses, usesOf(channel).begin());
-  contents_[number].places.resize(uses.size());
 }
 
 void Sharing::mark(const Channel& channel) {
@@ -123,6 +124,7 @@ void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amo
 }
 
 void Sharing::settle(Time now) {
+  if (changed_.empty() && later_.empty()) return;
   ++fillings_;
   for (const std::uint32_t r : changed_) {
     resources_[r].isChanged = false;
@@ -150,7 +152,7 @@ void Sharing::meet(std::uint32_t number) {
 
 // All channels and resources that share with this one, or with one that does.
 void Sharing::findReach(std::uint32_t resource) {
-  const std::uint32_t filling = fillings_;
+  const std::uint64_t filling = fillings_;
   met_.clear();
   meet(resource);
   for (std::size_t next = 0; next < met_.size(); ++next) {

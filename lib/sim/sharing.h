@@ -51,7 +51,7 @@ class Sharing {
     double carried = 0;                   // in all
     std::vector<std::uint32_t> channels;  // that have something on its way here
     double left = 0, weight = 0;          // while rates are found
-    std::uint32_t metIn = 0;              // the last filling that came here
+    std::uint64_t metIn = 0;              // the last filling that came here
     bool isChanged = false;
   };
   // Whatever is on its way here has the same rate, and has got as much since nothing was.
@@ -80,7 +80,7 @@ class Sharing {
   // What is in a channel.
   struct Content {
     std::unordered_map<std::uint64_t, Fifo<Waiting>> queues;  // that have something on its way
-    std::vector<std::uint32_t> places;                        // in the lists of its resources
+    std::vector<std::uint32_t> places;  // in the lists of its resources, and room
     std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
   };
   struct NextEnd {
@@ -113,16 +113,15 @@ class Sharing {
   std::vector<Channel> channels_;
   // By channel. Fillings are apart, as a channel is asked for these once more for each resource.
   std::vector<Content> contents_;
-  std::vector<std::uint32_t> metIn_, fixedIn_;
+  std::vector<std::uint64_t> metIn_, fixedIn_;
   std::vector<Use> uses_;
   std::vector<std::uint32_t> changed_;  // resources
   std::vector<std::uint32_t> met_;      // resources that one of these can reach
   std::vector<std::uint32_t> later_;    // resources that hold one whose first end is a later one
-  std::vector<std::uint32_t>
-      firsts_;        // of the channels that are considered those that may end first
-  double least_ = 0;  // what is left until then
+  std::vector<std::uint32_t> firsts_;   // channels that may end first of those that are considered
+  double least_ = 0;                    // what is left until then
   std::priority_queue<NextEnd, std::vector<NextEnd>, std::greater<>> ends_;
-  std::uint32_t fillings_ = 0;
+  std::uint64_t fillings_ = 0;
 };
 
 }  // namespace weft::sim

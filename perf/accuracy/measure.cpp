@@ -275,7 +275,7 @@ class Visitor {
     check(plan::bindDecision(decision, call, parts.tuning, parts.target, &plan));
     const plan::Plan& runs = plan->otherwise && !spot.point.own ? *plan->otherwise : *plan;
     Measured measured{
-        spot.point, runs.algorithm, plan::hashOfRun(*plan, spot.point.own), {}, spot.states};
+        spot.point, runs.algorithm, plan::hashOfRun(runs, spot.point.own), {}, spot.states};
     for (Contender& contender : spot.contenders) measured.forms.push_back(contender.form);
     world_.points.push_back(std::move(measured));
   }

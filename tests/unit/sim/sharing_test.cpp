@@ -2,11 +2,14 @@
 #include "sim/sharing.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
 #include <ranges>
+
+#include "../slow_build.h"
 
 namespace weft::sim {
 namespace {
@@ -105,6 +108,18 @@ TEST(Sharing, WhatSharesNothingIsLeftAlone) {
   run.sharing.start(run.sharing.addChannel(Uses{{0, 1}}), 1000, 1, 0);
   run.sharing.start(run.sharing.addChannel(Uses{{1, 1}}), 500, 2, 0);
   EXPECT_EQ(run.ends(), (std::map<std::uint64_t, double>{{1, 100}, {2, 50}}));
+}
+
+// As the channels of cores do, whose work moves memory or does not.
+TEST(Sharing, UsesThatComeAndGoTakeNoMoreRoom) {
+  if (test::kSlowBuild) GTEST_SKIP() << "a sanitizer's allocator does not count";
+  const auto allocated = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  Sharing sharing({10, 10});
+  const std::uint32_t channel = sharing.addChannel(Uses{{0, 1}, {1, 1}});
+  const std::size_t before = allocated();
+  for (int i = 0; i < 100'000; ++i)
+    sharing.setUses(channel, i % 2 == 0 ? Uses{{0, 1}} : Uses{{0, 1}, {1, 1}});
+  EXPECT_LT(allocated(), before + 100'000);
 }
 
 // ---- beside a model that finds all rates anew whenever anything changes
