@@ -78,6 +78,12 @@ void calibrate(const std::string& file) {
   tune::saveCalibration(file, tune::machineKey(), calibration);
 }
 
+Status nothingMeasured(int ranks) {
+  return Status::error(base::Code::SystemError, "nothing was measured with ", ranks,
+                       " ranks: the machine is too busy, its cores were moved at each try; fix: "
+                       "raise --seconds, or try again when it is idle");
+}
+
 // Jobs one after the other; each has its part of the time that is left, and a calibration of its
 // own unless the user names one.
 int measureAll(const Options& options, char** argv, std::vector<World>* worlds) {
@@ -98,6 +104,7 @@ int measureAll(const Options& options, char** argv, std::vector<World>* worlds) 
     const int exitCode = tools::runLocalRanks(options.ranks[i], argv, told);
     if (exitCode != tools::kExitHealthy) return exitCode;
     std::ifstream in(file);
+    if (!in) return tell(nothingMeasured(options.ranks[i]), tools::kExitInternal);
     const auto json = nlohmann::ordered_json::parse(in, nullptr, false);
     if (const Status read = readWorld(json, &worlds->emplace_back()); !read.ok())
       return tell(read, tools::kExitInternal);

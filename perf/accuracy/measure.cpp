@@ -32,7 +32,8 @@ constexpr double kHopeless =
     3;  // times as long as the best in the first calls: not measured further
 constexpr double kCheapNs = 60e6;  // a visit that lasts no longer takes more turns
 constexpr std::size_t kTurns = 3, kTurnsOfCheap = 6;
-constexpr double kStateNs = 1e9;  // until the machine is measured again
+constexpr double kStateNs = 1e9;      // until the machine is measured again
+constexpr double kPatienceNs = 30e9;  // beyond the time given, until a first turn counts
 
 // One rank a core, as far as there are some.
 void pin(int rank) {
@@ -234,7 +235,8 @@ class Visitor {
     for (std::size_t turn = 0; turn < spot.turns && takeTurn(spot, turn); ++turn) {
     }
     ++visits_;
-    return seenNs_ < task_.seconds * 1e9;
+    counts_ |= !spot.states.empty();
+    return seenNs_ < task_.seconds * 1e9 + (counts_ ? 0 : kPatienceNs);
   }
 
   void look() {
@@ -291,6 +293,7 @@ class Visitor {
   std::unique_ptr<Buffers> anyBuffers_, ownBuffers_;
   std::vector<Spot> spots_;
   std::size_t visits_ = 0;
+  bool counts_ = false;               // a turn has been measured
   bool isOld_ = false;                // the last look: the cores have moved since
   double seenNs_ = 0, lookedNs_ = 0;  // rank 0's time of the last visit, and of the last look
 };
