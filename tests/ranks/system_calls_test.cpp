@@ -22,7 +22,6 @@ const char* const kFrom = std::getenv("RANKS_TEST_SYSTEM_CALLS");
 const bool kVerbose = kFrom != nullptr;
 constexpr int kLibfabricMs = 3 * kShortMs;           // which looks at all of its providers first
 constexpr int kSplitMs = kSanitized ? 12000 : 6000;  // within what a round may take
-constexpr int kRecoveryMs = 24000;                   // it creates by libfabric, and cuts later
 
 std::string folder;  // of the checkpoints of a test
 
@@ -88,7 +87,7 @@ const std::vector<Scene>& scenes() {
       {"split_by_id", 1, false, playSplitById, "auto", kSplitMs},
       {"memory", 9, false, playMemory},
       {"checkpoint", 1, false, playCheckpoint, "auto", kSplitMs, true},
-      {"recovery", 1, false, playRecovery, "faulty(ofi):cut=4:0-1", kRecoveryMs},
+      {"recovery", 1, false, playRecovery, "faulty(ofi):cut=4:0-1", kLibfabricMs},
   };
   return all;
 }
