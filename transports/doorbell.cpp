@@ -2,20 +2,14 @@
 #include "transports/doorbell.h"
 
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <climits>
 
-#include "base/mark.h"
-#include "base/no_fork.h"
-
 namespace weft::transport {
 namespace {
-
-long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value, const timespec* timeout) {
   static_assert(sizeof(word) == sizeof(std::uint32_t));
@@ -25,15 +19,6 @@ long futex(std::atomic<std::uint32_t>& word, int op, std::uint32_t value, const 
 
 }  // namespace
 
-bool registerForBarriers() {
-  if constexpr (kTsan) return false;
-  const NoFork noFork;
-  static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0 &&
-                                 membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
-  (void)WEFT_MARK(registered ? "membarrier" : "no membarrier");
-  return registered;
-}
-
 void relieveRingers(ControlPage& mine) { mine.ringFence.store(0, std::memory_order_seq_cst); }
 
 namespace detail {
@@ -41,8 +26,7 @@ namespace detail {
 void announceSleep(ControlPage& mine) {
   mine.sleeping.exchange(1, std::memory_order_seq_cst);
   if constexpr (!kTsan) {
-    if (mine.ringFence.load(std::memory_order_relaxed) == 0)
-      membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    if (mine.ringFence.load(std::memory_order_relaxed) == 0) heavyFence();
 #if !defined(__SANITIZE_THREAD__)
     else
       std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/asymmetric_fence.h"
 #include "transports/window.h"
 
 // Sleep until somebody has put something, without a lost wake-up and (almost) without a cost for
@@ -12,40 +13,15 @@
 //
 // Dekker's algorithm: the sleeper writes `sleeping`, then reads its arrival slots; the putter
 // writes one, then reads `sleeping`. Each needs its write to be visible before its read. The
-// sleeper pays for both: membarrier(2) makes every running thread of every registered process
-// execute a full barrier, so a put needs to stop only the compiler. Where membarrier is missing
-// (old kernel, seccomp) the owner leaves ControlPage::ringFence at 1 and every put to it fences.
-//
-// Why one of the two always sees the other:
-//
-//   membarrier  It makes the putter execute a full barrier at some point of its program. If that is
-//               before it reads `sleeping`, it reads 1. Else it is after the putter's store, which
-//               the sleeper sees once membarrier has returned. The kernel orders it against what
-//               the caller did before and does after; a putter that is not running passes a full
-//               barrier when it is scheduled.
-//   fences      Two sequentially consistent fences, each between a store and a load: at least one
-//               of the loads sees the other's store.
+// sleeper pays for both (base/asymmetric_fence.h, also why that is enough), so a put needs to stop
+// only the compiler. Where membarrier is missing (old kernel, seccomp) the owner leaves
+// ControlPage::ringFence at 1 and every put to it fences, as the sleeper does.
 //
 // Nothing less will do. x86 keeps a store in its buffer while a later load is served, whatever
 // release and acquire say; and ARM in addition may serve a load before the store of an earlier
 // exchange, even a sequentially consistent one, so the sleeper fences after its exchange, too.
 namespace weft::transport {
 
-// ThreadSanitizer knows no fences: there read-modify-writes of `sleeping` decide the race.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool kTsan = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kTsan = true;
-#else
-inline constexpr bool kTsan = false;
-#endif
-#else
-inline constexpr bool kTsan = false;
-#endif
-
-// Registers this process for the barriers of its peers. False: they must not rely on it.
-bool registerForBarriers();
 // To be called by the owner of the page once it knows that all who will ever put into it are
 // registered (and itself, for a registered process may also order barriers).
 void relieveRingers(ControlPage& mine);
@@ -59,7 +35,7 @@ void futexWait(std::atomic<std::uint32_t>& doorbell, std::uint32_t ticket,
                std::chrono::nanoseconds max);
 // True: it serves for all sleepers.
 inline bool storeLoadBarrier(ControlPage& sleeper) {
-  if constexpr (kTsan) {
+  if constexpr (kTsan) {  // read-modify-writes of `sleeping` decide the race
     sleeper.sleeping.fetch_add(0, std::memory_order_acq_rel);
   } else if (sleeper.ringFence.load(std::memory_order_relaxed) != 0) {
 #if !defined(__SANITIZE_THREAD__)
@@ -67,7 +43,7 @@ inline bool storeLoadBarrier(ControlPage& sleeper) {
 #endif
     return true;
   } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    lightFence();
   }
   return false;
 }

@@ -42,7 +42,7 @@ PeerInfo describe(const TransportSetup& setup) {
   info.ranks = setup.ranks;
   info.pid = ::getpid();
   info.uid = ::geteuid();
-  info.barriers = registerForBarriers();
+  info.barriers = hasHeavyFences();
   info.allowDirect = setup.allowDirect;
   info.netNamespace = netNamespace();
   info.layout = setup.layout;

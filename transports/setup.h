@@ -28,7 +28,7 @@ struct PeerInfo {
   std::uint32_t ranks = 0;
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  std::uint32_t barriers = 0;  // registerForBarriers() succeeded
+  std::uint32_t barriers = 0;  // hasHeavyFences()
   std::uint32_t allowDirect = 0;
   std::uint64_t netNamespace = 0;
   WindowLayout layout;

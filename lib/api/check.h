@@ -103,4 +103,17 @@ struct Range {
   return wrong::overlap(mayCoincide);
 }
 
+// Would checkBuffers() find nothing wrong? Without an error, or what it takes to make one.
+[[gnu::always_inline]] inline bool areRight(Range send, Range recv, std::int64_t inPlace,
+                                            bool mayCoincide) {
+  const auto s = reinterpret_cast<std::uintptr_t>(send.start);
+  const auto r = reinterpret_cast<std::uintptr_t>(recv.start);
+  const bool sends = send.bytes != 0, receives = recv.bytes != 0;
+  if ((sends && s == 0) || (receives && r == 0)) return false;
+  if (!sends || !receives) return true;
+  if (s + send.bytes < s || r + recv.bytes < r) return false;
+  return s + send.bytes <= r || r + recv.bytes <= s ||
+         (mayCoincide && s == r + static_cast<std::uintptr_t>(inPlace));
+}
+
 }  // namespace weft::api

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "api/blocks.h"
+#include "api/buffers.h"
 #include "api/check.h"
 #include "api/issue.h"
+#include "api/repeat.h"
 #include "api/submit.h"
 #include "api/together.h"
 
@@ -120,33 +122,23 @@ weftResult_t run(Request&& r) noexcept {
   return checkOp(comm, r.op, r.type, &r.call.op, &r.scalar);
 }
 
+Status use(Request& r, const Buffers& buffers) {
+  r.in = buffers.send.start;
+  r.out = const_cast<void*>(buffers.recv.start);
+  return check(buffers);
+}
+
 // Send and receive buffers of equal length.
 Status checkVectors(comm::Communicator& comm, Request& r) {
   WEFT_TRY(checkCommon(comm, r, 1));
-  const bool isRoot = static_cast<std::uint32_t>(r.root) == comm.rank();
-  const std::uint64_t bytes = bytesOf(r.call, r.count);
-  const bool sends = r.collective != Collective::Broadcast || isRoot;
-  const bool receives = r.collective != Collective::Reduce || isRoot;
-  if (!sends) r.in = nullptr;
-  if (!receives) r.out = nullptr;
-  return checkBuffers({r.in, sends ? bytes : 0}, {r.out, receives ? bytes : 0}, 0, true);
+  return use(r,
+             buffersOfVectors(comm, r.collective, r.root, r.in, r.out, bytesOf(r.call, r.count)));
 }
 
-// One buffer holds a block, the other one of each rank. In place, the small buffer is this rank's
-// block of the large one.
+// One buffer holds a block, the other one of each rank.
 Status checkBlocks(comm::Communicator& comm, Request& r) {
   WEFT_TRY(checkCommon(comm, r, comm.ranks()));
-  const Collective kind = r.collective;
-  const bool isRoot = static_cast<std::uint32_t>(r.root) == comm.rank();
-  const bool gathers = kind == Collective::AllGather || kind == Collective::Gather;
-  const std::uint64_t block = bytesOf(r.call, r.count), all = block * comm.ranks();
-  std::uint64_t sent = gathers ? block : all;
-  std::uint64_t received = gathers || kind == Collective::AllToAll ? all : block;
-  if (kind == Collective::Gather && !isRoot) received = 0, r.out = nullptr;
-  if (kind == Collective::Scatter && !isRoot) sent = 0, r.in = nullptr;
-  const auto own = static_cast<std::int64_t>(block * comm.rank());
-  return checkBuffers({r.in, sent}, {r.out, received}, gathers ? own : -own,
-                      schedule::allowsInPlace(kind));
+  return use(r, buffersOfBlocks(comm, r.collective, r.root, r.in, r.out, bytesOf(r.call, r.count)));
 }
 
 // Blocks in rank order without gaps? Where an empty one lies does not matter here nor below.
@@ -175,6 +167,20 @@ Status checkUneven(comm::Communicator& comm, Request& r) {
   const std::uint64_t all = bytesOf(r.call, extent.end);
   return checkBuffers({r.in, gathers ? block : all}, {r.out, gathers ? all : block},
                       gathers ? own : -own, true);
+}
+
+// A rooted collective, by the short way where that will do.
+template <Status (*kCheck)(comm::Communicator&, Request&), auto kBuffers>
+[[gnu::always_inline]] inline weftResult_t runRooted(Collective kind, const void* sendbuff,
+                                                     void* recvbuff, std::size_t count,
+                                                     weftDataType_t type, weftRedOp_t op, int root,
+                                                     weftComm_t comm, weftStream_t stream,
+                                                     const weftOpts_t* opts) noexcept {
+  weftResult_t result = weftSuccess;
+  if (stream == nullptr && opts == nullptr && !inGroup() &&
+      repeat<kBuffers>(comm, kind, type, op, root, count, sendbuff, recvbuff, &result))
+    return result;
+  return run<kCheck>({kind, sendbuff, recvbuff, count, type, comm, stream, opts, op, root});
 }
 
 Status checkNothing(comm::Communicator&, Request&) { return {}; }
@@ -226,15 +232,15 @@ weftResult_t weftAllReduce(const void* sendbuff, void* recvbuff, size_t count, w
 
 weftResult_t weftBroadcast(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                            int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run<checkVectors>(
-      {Collective::Broadcast, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
+  return runRooted<checkVectors, buffersOfVectors>(Collective::Broadcast, sendbuff, recvbuff, count,
+                                                   type, weftSum, root, comm, stream, opts);
 }
 
 weftResult_t weftReduce(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                         weftRedOp_t op, int root, weftComm_t comm, weftStream_t stream,
                         const weftOpts_t* opts) {
-  return run<checkVectors>(
-      {Collective::Reduce, sendbuff, recvbuff, count, type, comm, stream, opts, op, root});
+  return runRooted<checkVectors, buffersOfVectors>(Collective::Reduce, sendbuff, recvbuff, count,
+                                                   type, op, root, comm, stream, opts);
 }
 
 weftResult_t weftAllGather(const void* sendbuff, void* recvbuff, size_t sendcount,
@@ -253,14 +259,14 @@ weftResult_t weftReduceScatter(const void* sendbuff, void* recvbuff, size_t recv
 
 weftResult_t weftGather(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                         int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run<checkBlocks>(
-      {Collective::Gather, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
+  return runRooted<checkBlocks, buffersOfBlocks>(Collective::Gather, sendbuff, recvbuff, count,
+                                                 type, weftSum, root, comm, stream, opts);
 }
 
 weftResult_t weftScatter(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,
                          int root, weftComm_t comm, weftStream_t stream, const weftOpts_t* opts) {
-  return run<checkBlocks>(
-      {Collective::Scatter, sendbuff, recvbuff, count, type, comm, stream, opts, weftSum, root});
+  return runRooted<checkBlocks, buffersOfBlocks>(Collective::Scatter, sendbuff, recvbuff, count,
+                                                 type, weftSum, root, comm, stream, opts);
 }
 
 weftResult_t weftAlltoAll(const void* sendbuff, void* recvbuff, size_t count, weftDataType_t type,

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/asymmetric_fence.h"
+#include "base/biased_flag.h"
 #include "base/cache_aligned.h"
 #include "base/no_fork.h"
 
@@ -53,6 +55,23 @@ class Handles {
     Slot* slot_ = nullptr;
   };
 
+  // The same by the thread that the place belongs to: without a locked instruction.
+  class OwnPin {
+   public:
+    OwnPin(Handles* table, Slot* slot) : table_(table), slot_(slot) {}
+    OwnPin(const OwnPin&) = delete;
+    OwnPin& operator=(const OwnPin&) = delete;
+    ~OwnPin() {
+      if (slot_ != nullptr) table_->unpinOwn(*slot_);
+    }
+    explicit operator bool() const { return slot_ != nullptr; }
+    Object& operator*() const { return *slot_->object; }
+
+   private:
+    Handles* table_;
+    Slot* slot_;
+  };
+
   static constexpr std::size_t kCapacity = 4096;
 
   Handles() { free_.reserve(kCapacity); }
@@ -79,6 +98,19 @@ class Handles {
     return pin;
   }
 
+  // None also for all threads but the first that asks so of the handle's place, whose it is for good.
+  [[gnu::always_inline]] OwnPin findOwn(const void* handle) {
+    Slot& slot = slots_[placeOf(handle)];
+    if (slot.owner.load(std::memory_order_relaxed) != thisThread() && !claim(slot, handle))
+      return {this, nullptr};
+    slot.ownPins.store(slot.ownPins.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    lightFence();
+    if (holds(slot, handle) && slot.forks == forkCount()) [[likely]]
+      return {this, &slot};
+    unpinOwn(slot);
+    return {this, nullptr};
+  }
+
   // Was it made by the process that this one was forked from?
   bool isParents(const void* handle) {
     Slot& slot = slots_[placeOf(handle)];
@@ -91,16 +123,22 @@ class Handles {
     const Pin pin = find(handle);  // goes after the lock
     if (!pin) return false;
     const std::lock_guard lock(mutex_);
-    return slots_[placeOf(handle)].handle.exchange(0) == reinterpret_cast<std::uintptr_t>(handle);
+    Slot& slot = slots_[placeOf(handle)];
+    const bool removed = slot.handle.exchange(0) == reinterpret_cast<std::uintptr_t>(handle);
+    if (slot.owner.load() != nullptr) heavyFence();
+    return removed;
   }
 
  private:
   // The object changes only while the handle is 0 and there is no pin. A pin is set before the
-  // handle is read, and the handle is cleared before the pins are read, so one sees the other.
+  // handle is read, and the handle is cleared before the pins are read, so one sees the other: of own
+  // pins by the fence of whoever clears it, who has another pin till then.
   // Every call writes the pins of its communicator, which is one thread's: no two share a line.
   struct alignas(base::kCacheAligned) Slot {
     std::atomic<std::uintptr_t> handle{0};
     std::atomic<std::uint32_t> pins{0};
+    std::atomic<std::uint32_t> ownPins{0};  // the owner's alone
+    std::atomic<const void*> owner{nullptr};
     std::uint32_t generation = 0;
     std::uint32_t forks = 0;
     std::shared_ptr<Object> object;
@@ -128,11 +166,25 @@ class Handles {
   void unpin(Slot& slot) {
     if (slot.pins.fetch_sub(1) == 1 && slot.handle.load() == 0) collect(slot);
   }
+  bool claim(Slot& slot, const void* handle) {
+    const void* nobody = nullptr;
+    return slot.owner.load(std::memory_order_relaxed) == nullptr && holds(slot, handle) &&
+           hasHeavyFences() && slot.owner.compare_exchange_strong(nobody, thisThread());
+  }
+  void unpinOwn(Slot& slot) {
+    const std::uint32_t pins = slot.ownPins.load(std::memory_order_relaxed) - 1;
+    slot.ownPins.store(pins, std::memory_order_release);
+    lightFence();
+    if (slot.handle.load(std::memory_order_relaxed) == 0) [[unlikely]]
+      collect(slot);
+  }
   // Ends an object without a handle, unless it is pinned again by whoever has a stale one.
   void collect(Slot& slot) {
     std::shared_ptr<Object> ended;
     const std::lock_guard lock(mutex_);
-    if (slot.pins.load() != 0 || slot.handle.load() != 0 || !slot.object) return;
+    if (slot.pins.load() != 0 || slot.ownPins.load() != 0 || slot.handle.load() != 0 ||
+        !slot.object)
+      return;
     ended = std::move(slot.object);
     free_.push_back(static_cast<std::size_t>(&slot - slots_.data()));
   }

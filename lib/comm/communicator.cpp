@@ -71,6 +71,7 @@ Status Communicator::repair(int timeoutMs) {
     if (!recovered.data().fix.empty()) data.fix = recovered.data().fix;
     return core_->watch.declare(Status::error(std::move(data)));
   }
+  repeat_.plan = nullptr;
   std::shared_ptr<Core> old = std::move(made);
   const std::lock_guard lock(coreMutex_);
   core_.swap(old);
@@ -107,6 +108,7 @@ inline Status Communicator::beginCall(int timeoutMs) {
 
 inline Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch* launch,
                                           int timeoutMs, const char* label) {
+  repeat_.plan = nullptr;  // whose memory the next find() may free
   WEFT_TRY(beginCall(timeoutMs));
   Core& core = *core_;
   WEFT_TRY(core.plans.find(call, &launch->plan));
@@ -118,7 +120,16 @@ inline Status Communicator::launchOrThrow(const plan::Call& call, engine::Launch
   const Status ran = launch->plan->opening != 0 ? runOpening(core, call, launch, trial)
                                                 : runPlan(core, *launch, trial);
   WEFT_TRY(core.watch.settle(ran));
+  if (launch->plan->inRing) noteRepeat(core, call, *launch->plan);
   return trial != nullptr && trial->isDue() ? judge(core, *trial, timeoutMs) : Status();
+}
+
+void Communicator::noteRepeat(const Core& core, const plan::Call& call, const plan::Plan& plan) {
+  if (!core.plans.isSettled() || plan.expected.leastNs > 0 || !call.algorithm.empty() ||
+      !call.counts.empty() || call.reproducible != config_.reproducible ||
+      call.op >= reduce::RedOp::PreMulSum || !core.executor.mayRunAgain(plan))
+    return;
+  repeat_ = {&plan, call.collective, call.type, call.op, call.root, call.count};
 }
 
 // One whose ranks reach each other's buffers, so registered ones where the heap has them.
@@ -322,6 +333,7 @@ std::string Communicator::explainEdges() const {
 void Communicator::trace(engine::OpSpan* spans, std::size_t room) {
   trace_ = engine::OpTrace(spans, room);
   isTraced_ = true;
+  repeat_.plan = nullptr;
   core_->executor.record(&trace_);
 }
 

@@ -52,6 +52,19 @@ class alignas(base::kCacheAligned) Communicator {
   // The hot path: finds the plan and runs it on this thread. Only in turn.
   Status run(const plan::Call& call, const void* in, void* out, const void* scalar, int timeoutMs,
              const char* label);
+  // The last call, if it was one of a plan whose ranks run ahead, chosen for good, so that the next one like
+  // it need only be run. Only in turn.
+  struct Repeat {
+    const plan::Plan* plan = nullptr;  // null: it was not
+    schedule::Collective collective = schedule::Collective::Broadcast;
+    reduce::DType type = reduce::DType::U8;
+    reduce::RedOp op = reduce::RedOp::Sum;
+    int root = 0;
+    std::uint64_t count = 0;
+  };
+  const Repeat& repeat() const { return repeat_; }
+  bool mayRepeat() const { return repeat_.plan != nullptr && !core_->watch.isBroken(); }
+  [[gnu::always_inline]] Status runRepeat(const void* in, void* out);
   // The same for RedOp::Epilogue; `in` and `out` as plan/epilogue.h says.
   Status run(const plan::Call& call, const void* in, void* out, plan::Epilogue& epilogue,
              int timeoutMs, const char* label);
@@ -120,6 +133,7 @@ class alignas(base::kCacheAligned) Communicator {
   Status runPairsOrThrow(std::span<const engine::PairOp> pairs, int timeoutMs, const char* label);
   Status exchange(const Operation& operation, const char* label);
   [[gnu::always_inline]] Status beginCall(int timeoutMs);
+  void noteRepeat(const Core& core, const plan::Call& call, const plan::Plan& plan);
   Status runOpening(Core& core, const plan::Call& call, engine::Launch* launch, plan::Trial* trial);
   [[gnu::always_inline]] Status runPlan(Core& core, const engine::Launch& launch,
                                         plan::Trial* trial) const;
@@ -140,11 +154,23 @@ class alignas(base::kCacheAligned) Communicator {
   std::shared_ptr<Core> core_;
   mutable std::mutex coreMutex_;
   engine::Turns turns_;
+  Repeat repeat_;
   engine::OpTrace trace_;
   bool isTraced_ = false;
   std::atomic<std::size_t> planBytes_{0};
   mutable std::mutex scalarsMutex_;
   std::vector<Scalar> scalars_;
 };
+
+inline Status Communicator::runRepeat(const void* in, void* out) {
+  Core& core = *core_;
+  const plan::Plan& plan = *repeat_.plan;
+  core.watch.enter(plan, config_.timeoutMs, nullptr);
+  // As in any call: a rank that has failed relies on nobody touching its buffers.
+  if (core.watch.isBroken()) [[unlikely]]
+    return core.watch.settle(core.watch.firstError());
+  return core.watch.settle(core.executor.runAgain(plan, static_cast<const std::byte*>(in),
+                                                  static_cast<std::byte*>(out)));
+}
 
 }  // namespace weft::comm

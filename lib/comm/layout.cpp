@@ -30,16 +30,16 @@ std::size_t pairSlotBytes(std::uint32_t ranks) {
 }
 
 // What is staged of a ring's messages, of all peers; and of one that does not fit into an arrival slot.
-constexpr std::size_t kRingsTogether = std::size_t{8} << 20, kMostRingBytes = std::size_t{4} << 10;
+constexpr std::size_t kRingsTogether = std::size_t{8} << 20;
 
 std::size_t ringBytes(std::uint32_t ranks) {
   constexpr std::size_t kLeast = 256;
   const std::size_t share = kRingsTogether / (std::size_t{ranks} * transport::kRingStages);
-  return std::clamp(share / kLeast * kLeast, kLeast, kMostRingBytes);
+  return std::clamp(share / kLeast * kLeast, kLeast, transport::kMostRingBytes);
 }
 
 std::uint32_t ringStages(std::uint32_t ranks) {
-  const bool deep = ranks * transport::kRing * kMostRingBytes <= kRingsTogether;
+  const bool deep = ranks * transport::kRing * transport::kMostRingBytes <= kRingsTogether;
   return deep ? transport::kRing : transport::kRingStages;
 }
 

@@ -56,6 +56,7 @@ Executor::Executor(transport::Transport& transport, watch::Watch& watch, std::ui
 Status Executor::run(const Launch& launch) {
   std::optional<transport::ProgressOwnership> ownership;  // nobody else makes it elsewhere
   if (progress_.polls()) ownership.emplace(transport_);
+  if (told_ != completed_) tellCompleted();
   const TeamCompute::Run run(compute_, *launch.plan, launch.epilogue);
   launch_ = &launch;
   const plan::Plan* plan = nullptr;
@@ -80,9 +81,47 @@ inline Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
   return progress_.polls() ? drain() : Status();
 }
 
+bool Executor::mayRunAgain(const plan::Plan& plan) const {
+  return plan.inRing && plan.opening == 0 && !progress_.polls() && trace_ == nullptr &&
+         compute_.work().members() == 1;
+}
+
+// Most of such calls never wait: ops run without a lane, up to the first that must.
+Status Executor::runAgain(const plan::Plan& plan, const std::byte* in, std::byte* out) {
+  const Launch launch{.plan = &plan};
+  plan_ = &plan;
+  launch_ = &launch;
+  const Frame frame = frameOf(++lastEpoch_, in, out, 0);
+  const plan::BoundOp* const end = plan.ops.data() + plan.ops.size();
+  std::uint32_t pending = 0;
+  for (const plan::BoundOp* op = plan.ops.data(); op != end; ++op) {
+    const Step step = runOp(frame, *op, &pending);
+    if (step == Step::Moved) [[likely]]
+      continue;
+    if (step == Step::Broken) return progress_.abandon(std::exchange(broken_, {}));
+    return goOn(frame, static_cast<std::uint32_t>(op - plan.ops.data()));
+  }
+  completed_ = frame.epoch;
+  if (frame.epoch % (plan.depth / kTellings) == 0) tellCompleted();
+  return {};
+}
+
+Status Executor::goOn(const Frame& frame, std::uint32_t op) {
+  Lane& lane = laneOf(frame.epoch);
+  lane = {frame, op};
+  lane.active = true;
+  tellCompleted();
+  progress_.begin();
+  Status status = finish(lane);
+  return status.ok() ? status : progress_.abandon(std::move(status));
+}
+
 // One segment: there is no other lane to turn to.
 inline Status Executor::runOne(const Launch& launch) {
-  Lane& lane = open(++lastEpoch_, launch, 0);
+  return finish(open(++lastEpoch_, launch, 0));
+}
+
+inline Status Executor::finish(Lane& lane) {
   for (;;) {
     const Step step = advance(lane);
     if (step == Step::Broken) return std::exchange(broken_, {});
@@ -138,20 +177,24 @@ bool Executor::mayOpen(std::uint64_t epoch, std::uint64_t first) {
 }
 
 Executor::Lane& Executor::open(std::uint64_t epoch, const Launch& launch, std::uint64_t segment) {
+  Lane& lane = laneOf(epoch);
+  lane = {frameOf(epoch, launch.in, launch.out, segment)};
+  lane.active = true;
+  return lane;
+}
+
+inline Executor::Frame Executor::frameOf(std::uint64_t epoch, const std::byte* in, std::byte* out,
+                                         std::uint64_t segment) const {
   const auto index = static_cast<std::uint32_t>(epoch % transport::kMaxLanes);
   const std::uint64_t shift = segment * plan_->segmentBytes;
   std::byte* const arena = own_.base() + arena_ + index * layout_.arenaBytes;
   // By Base. An absent buffer is never touched; its shifted address is never formed.
-  Lane& lane = laneOf(epoch);
-  lane = {.epoch = epoch,
+  return {.epoch = epoch,
           .shift = shift,
           .index = index,
-          .active = true,
-          .base = {launch.in ? const_cast<std::byte*>(launch.in) + shift : nullptr,
-                   launch.out ? launch.out + shift : nullptr, arena,
-                   reinterpret_cast<std::byte*>(arrivalsOf(epoch)),
+          .base = {in ? const_cast<std::byte*>(in) + shift : nullptr, out ? out + shift : nullptr,
+                   arena, reinterpret_cast<std::byte*>(arrivalsOf(epoch)),
                    plan_->inRing ? stageOf(epoch) : arena}};
-  return lane;
 }
 
 // Room for the messages of a short rooted call, in the arena of the rings.
@@ -160,13 +203,13 @@ std::byte* Executor::stageOf(std::uint64_t epoch) const {
   return own_.base() + ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes;
 }
 
-std::uint64_t Executor::landingOf(const Lane& lane) const {
-  return static_cast<std::uint64_t>(lane.base[static_cast<unsigned>(plan::Base::Ring)] -
+std::uint64_t Executor::landingOf(const Frame& frame) const {
+  return static_cast<std::uint64_t>(frame.base[static_cast<unsigned>(plan::Base::Ring)] -
                                     own_.base());
 }
 
-std::uint64_t Executor::publishedOf(const Lane& lane) const {
-  return plan_->inRing ? landingOf(lane) : published_ + lane.index * layout_.publishedBytes();
+std::uint64_t Executor::publishedOf(const Frame& frame) const {
+  return plan_->inRing ? landingOf(frame) : published_ + frame.index * layout_.publishedBytes();
 }
 
 transport::ArrivalSlot* Executor::arrivalsOf(std::uint64_t epoch) const {
@@ -180,10 +223,11 @@ Executor::Step Executor::advance(Lane& lane) {
   const std::uint32_t end = static_cast<std::uint32_t>(plan_->ops.size());
   if (trace_ != nullptr) comeTo(lane);
   while (lane.next < end) {
-    const Step step = runOp(lane, plan_->ops[lane.next]);
+    const plan::BoundOp& op = plan_->ops[lane.next];
+    const Step step = runOp(lane, op, &lane.pending);
     if (step == Step::Broken) return step;
     if (step == Step::Blocked) return lane.next == before ? Step::Blocked : Step::Moved;
-    if (trace_ != nullptr) trace(lane, plan_->ops[lane.next]);
+    if (trace_ != nullptr) trace(lane, op);
     ++lane.next;
     if (lane.next <= plan_->opening && openBuffers(lane) == Step::Broken) return Step::Broken;
   }
@@ -240,21 +284,22 @@ Executor::Step Executor::openBuffers(Lane& lane) {
   return Step::Moved;
 }
 
-Executor::Step Executor::runOp(Lane& lane, const plan::BoundOp& op) {
-  if (op.drain && lane.pending != 0) return Step::Blocked;
+inline Executor::Step Executor::runOp(const Frame& frame, const plan::BoundOp& op,
+                                      std::uint32_t* pending) {
+  if (op.drain && *pending != 0) return Step::Blocked;
   switch (op.kind) {
     case plan::BoundOp::Kind::Put:
     case plan::BoundOp::Kind::PutInline:
     case plan::BoundOp::Kind::PutDirect:
     case plan::BoundOp::Kind::Raise:
     case plan::BoundOp::Kind::Signal:
-      return put(lane, op);
+      return put(frame, op, pending);
     case plan::BoundOp::Kind::Wait:
-      return wait(lane, op);
+      return wait(frame, op);
     case plan::BoundOp::Kind::Publish:
-      return mayPublish(lane.epoch) ? compute(lane, op) : Step::Blocked;
+      return mayPublish(frame.epoch) ? compute(frame, op) : Step::Blocked;
     default:
-      return compute(lane, op);
+      return compute(frame, op);
   }
 }
 
@@ -272,32 +317,36 @@ bool Executor::mayPublish(std::uint64_t epoch) {
                              [&](std::uint32_t reader) { return mayPut(reader, epoch); });
 }
 
-transport::Put Executor::messageOf(const Lane& lane, const plan::BoundOp& op) const {
+// All fields at once: one that is set to nothing first would be loaded after two stores, and so wait for all
+// that came before them.
+inline transport::Put Executor::messageOf(const Frame& frame, const plan::BoundOp& op) const {
+  using Kind = plan::BoundOp::Kind;
   // All windows have one layout.
-  const auto* slot = reinterpret_cast<const std::byte*>(&arrivalAt(lane, op.arrival));
-  transport::Put put{.peer = op.peer,
-                     .arrival = static_cast<std::uint64_t>(slot - own_.base()),
-                     .flag = transport::arrivalFlag(lane.epoch, completed_),
-                     .tag = watch_.tag(),
-                     .target = transport::kInlined,
-                     .cookie = lane.index};
-  if (op.kind == plan::BoundOp::Kind::Raise) return put;
-  if (op.kind == plan::BoundOp::Kind::Signal) {
-    put.src = reinterpret_cast<const std::byte*>(&entry_);
-    put.bytes = plan_->opening != 0 ? sizeof(entry_) : sizeof(entry_.out);
-    return put;
+  const auto* slot = reinterpret_cast<const std::byte*>(&arrivalAt(frame, op.arrival));
+  const std::byte* src = nullptr;
+  std::uint64_t bytes = 0, target = transport::kInlined;
+  if (op.kind == Kind::Signal) {
+    src = reinterpret_cast<const std::byte*>(&entry_);
+    bytes = plan_->opening != 0 ? sizeof(entry_) : sizeof(entry_.out);
+  } else if (op.kind != Kind::Raise) {
+    src = at(frame, op.src);
+    bytes = length(frame, op);
   }
-  put.src = at(lane, op.src);
-  put.bytes = length(lane, op);
-  if (op.kind == plan::BoundOp::Kind::Put) {
-    put.target = landingOf(lane) + op.dst.offset;
-  } else if (op.kind == plan::BoundOp::Kind::PutDirect) {
-    std::uint64_t address = 0;
-    std::memcpy(&address, arrivalAt(lane, op.clearToSend).inlined, sizeof(address));
-    put.target = address + op.dst.offset + lane.shift;
-    put.direct = true;
+  if (op.kind == Kind::Put) {
+    target = landingOf(frame) + op.dst.offset;
+  } else if (op.kind == Kind::PutDirect) {
+    std::memcpy(&target, arrivalAt(frame, op.clearToSend).inlined, sizeof(target));
+    target += op.dst.offset + frame.shift;
   }
-  return put;
+  return {.peer = op.peer,
+          .arrival = static_cast<std::uint64_t>(slot - own_.base()),
+          .flag = transport::arrivalFlag(frame.epoch, completed_),
+          .tag = watch_.tag(),
+          .src = src,
+          .bytes = bytes,
+          .target = target,
+          .direct = op.kind == Kind::PutDirect,
+          .cookie = frame.index};
 }
 
 // Once a call has failed, buffers belong to their callers again: a rank that was stopped since then
@@ -357,14 +406,15 @@ bool Executor::copyAhead(transport::Put* put) {
   return broken_.ok();
 }
 
-Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
-  if (!mayPut(op.peer, lane.epoch)) return Step::Blocked;
-  transport::Put put = messageOf(lane, op);
+inline Executor::Step Executor::put(const Frame& frame, const plan::BoundOp& op,
+                                    std::uint32_t* pending) {
+  if (!mayPut(op.peer, frame.epoch)) return Step::Blocked;
+  transport::Put put = messageOf(frame, op);
   if (put.direct && !copyAhead(&put)) return Step::Broken;
   if (!put.direct && compute_.work().hasTeam()) (void)copyByTeam(&put, put.bytes);
   switch (transport_.put(put)) {
     case transport::PutResult::Pending:
-      ++lane.pending;
+      ++*pending;
       [[fallthrough]];
     case transport::PutResult::Done:
       noteSent(op, put);
@@ -377,10 +427,10 @@ Executor::Step Executor::put(Lane& lane, const plan::BoundOp& op) {
   }
 }
 
-Executor::Step Executor::wait(Lane& lane, const plan::BoundOp& op) {
-  const transport::ArrivalSlot& arrival = arrivalAt(lane, op.arrival);
+inline Executor::Step Executor::wait(const Frame& frame, const plan::BoundOp& op) {
+  const transport::ArrivalSlot& arrival = arrivalAt(frame, op.arrival);
   const std::uint64_t flag = arrival.flag.load(std::memory_order_acquire);
-  if (transport::epochOf(flag) != lane.epoch) return Step::Blocked;
+  if (transport::epochOf(flag) != frame.epoch) return Step::Blocked;
   if (arrival.tag != watch_.tag()) {
     broken_ = watch_.disagreement(op.peer);
     return Step::Broken;
@@ -397,32 +447,32 @@ bool Executor::isPlainCopy(const plan::BoundOp& op) {
   return copies && op.crossings == 0 && !op.stream;
 }
 
-const std::byte* Executor::source(const Lane& lane, const plan::Place& place) const {
-  if (place.base != plan::Base::Published) return at(lane, place);
-  return transport_.mapped(place.peer) + publishedOf(lane) + place.offset;
+const std::byte* Executor::source(const Frame& frame, const plan::Place& place) const {
+  if (place.base != plan::Base::Published) return at(frame, place);
+  return transport_.mapped(place.peer) + publishedOf(frame) + place.offset;
 }
 
-std::byte* Executor::target(const Lane& lane, const plan::Place& place) const {
-  if (place.base != plan::Base::Published) return at(lane, place);
-  return own_.base() + publishedOf(lane) + place.offset;
+std::byte* Executor::target(const Frame& frame, const plan::Place& place) const {
+  if (place.base != plan::Base::Published) return at(frame, place);
+  return own_.base() + publishedOf(frame) + place.offset;
 }
 
-Executor::Step Executor::compute(const Lane& lane, const plan::BoundOp& op) {
-  const std::uint64_t bytes = length(lane, op);
+inline Executor::Step Executor::compute(const Frame& frame, const plan::BoundOp& op) {
+  const std::uint64_t bytes = length(frame, op);
   if (bytes == 0) return Step::Moved;
   if (op.kind == plan::BoundOp::Kind::Publish) count(bytes * plan_->readers.size());
   if (isPlainCopy(op) && bytes < reduce::StoreChoice::kLeast) {
     // Where both are one place nothing is stored: peers may be reading it.
-    copyBytes(target(lane, op.dst), source(lane, op.src), bytes);
+    copyBytes(target(frame, op.dst), source(frame, op.src), bytes);
     return Step::Moved;
   }
-  return computeByPieces(lane, op, bytes);
+  return computeByPieces(frame, op, bytes);
 }
 
-Executor::Step Executor::computeByPieces(const Lane& lane, const plan::BoundOp& op,
+Executor::Step Executor::computeByPieces(const Frame& frame, const plan::BoundOp& op,
                                          std::uint64_t bytes) {
-  const Compute::Frame frame{*plan_,     lane.base,        launch_->scalar, launch_->epilogue,
-                             lane.shift, publishedOf(lane)};
+  const Compute::Frame operands{*plan_,      frame.base,        launch_->scalar, launch_->epilogue,
+                                frame.shift, publishedOf(frame)};
   if (op.crossings != 0) {
     if (!mayTouchPeers()) return Step::Broken;
     count(op.crossings * bytes);
@@ -430,7 +480,7 @@ Executor::Step Executor::computeByPieces(const Lane& lane, const plan::BoundOp& 
   const std::uint64_t piece = tuning_.uninterrupted;
   for (std::uint64_t from = 0; from < bytes; from += piece) {
     if (from != 0) broken_ = progress_.interruption();
-    if (broken_.ok() && !compute_.run(frame, op, from, std::min(bytes, from + piece)))
+    if (broken_.ok() && !compute_.run(operands, op, from, std::min(bytes, from + piece)))
       broken_ = transport_.lastError();
     if (!broken_.ok()) return Step::Broken;
   }
@@ -446,7 +496,11 @@ void Executor::close(Lane& lane) {
     if (next.epoch != completed_ + 1 || next.active) break;
     ++completed_;
   }
-  if (completed_ == before) return;
+  if (completed_ != before) tellCompleted();
+}
+
+inline void Executor::tellCompleted() {
+  told_ = completed_;
   own_.control().completed.store(completed_, std::memory_order_release);
   transport::Sleepers sleepers;
   for (const Onlooker& onlooker : onlookers_)

@@ -48,6 +48,12 @@ class Executor {
            const Crew& crew = {});
 
   Status run(const Launch& launch);
+  // May the next run of this plan, which was the last one to run, be a runAgain()?
+  bool mayRunAgain(const plan::Plan& plan) const;
+  // The same, but it prepares nothing: what it costs is mostly what such a short call costs. Lines that
+  // another core holds arrive while a core goes on, for as long as its buffer has room for the stores
+  // after them: some 60 of them, and no locked instruction.
+  Status runAgain(const plan::Plan& plan, const std::byte* in, std::byte* out);
   // The last run of a plan that opens shared buffers found one that is not, and ran the other plan.
   // All ranks know.
   bool refused() const { return ranOther_; }
@@ -63,21 +69,29 @@ class Executor {
  private:
   enum class Step : std::uint8_t { Blocked, Moved, Broken };
   friend class Progress;
-  struct Lane {
+  // Where an invocation finds its bytes.
+  struct Frame {
     std::uint64_t epoch = 0;
-    std::uint64_t shift = 0;    // segment * segmentBytes
+    std::uint64_t shift = 0;  // segment * segmentBytes
+    std::uint32_t index = 0;
+    std::byte* base[5] = {};  // by Base, shifted; the peers' are in peers_
+  };
+  // One in flight.
+  struct Lane : Frame {
     std::uint32_t next = 0;     // op to run
     std::uint32_t pending = 0;  // puts whose source may still be read
-    std::uint32_t index = 0;
     bool active = false;
     std::uint64_t since = 0;  // where ops are traced: when this lane came to op `tried`, in ns
     std::uint32_t tried = 0;
-    std::byte* base[5] = {};  // by Base, shifted; the peers' are in peers_
   };
 
   [[gnu::always_inline]] Status runPlan(const plan::Plan& plan, const Launch& launch);
   [[gnu::always_inline]] Status runOne(const Launch& launch);
   Status runLanes(const Launch& launch);
+  [[gnu::always_inline]] Status finish(Lane& lane);
+  [[gnu::noinline]] Status goOn(const Frame& frame, std::uint32_t op);
+  [[gnu::always_inline]] Frame frameOf(std::uint64_t epoch, const std::byte* in, std::byte* out,
+                                       std::uint64_t segment) const;
   Status poll();
   Lane& laneOf(std::uint64_t epoch) { return lanes_[epoch % transport::kMaxLanes]; }
   Step openBuffers(Lane& lane);
@@ -87,20 +101,23 @@ class Executor {
   Step advance(Lane& lane);
   void comeTo(Lane& lane) const;
   void trace(Lane& lane, const plan::BoundOp& op) const;
-  Step runOp(Lane& lane, const plan::BoundOp& op);
-  Step put(Lane& lane, const plan::BoundOp& op);
+  [[gnu::always_inline]] Step runOp(const Frame& frame, const plan::BoundOp& op,
+                                    std::uint32_t* pending);
+  [[gnu::always_inline]] Step put(const Frame& frame, const plan::BoundOp& op,
+                                  std::uint32_t* pending);
   bool copyAhead(transport::Put* put);
   std::optional<bool> copyByTeam(transport::Put* put, std::uint64_t bytes);
   void advance(transport::Put* put, std::uint64_t bytes);
-  transport::Put messageOf(const Lane& lane, const plan::BoundOp& op) const;
+  [[gnu::always_inline]] transport::Put messageOf(const Frame& frame,
+                                                  const plan::BoundOp& op) const;
   bool mayTouchPeers();
   void noteSent(const plan::BoundOp& op, const transport::Put& put);
-  Step wait(Lane& lane, const plan::BoundOp& op);
+  [[gnu::always_inline]] Step wait(const Frame& frame, const plan::BoundOp& op);
   static bool isPlainCopy(const plan::BoundOp& op);
-  const std::byte* source(const Lane& lane, const plan::Place& place) const;
-  std::byte* target(const Lane& lane, const plan::Place& place) const;
-  Step compute(const Lane& lane, const plan::BoundOp& op);
-  Step computeByPieces(const Lane& lane, const plan::BoundOp& op, std::uint64_t bytes);
+  const std::byte* source(const Frame& frame, const plan::Place& place) const;
+  std::byte* target(const Frame& frame, const plan::Place& place) const;
+  [[gnu::always_inline]] Step compute(const Frame& frame, const plan::BoundOp& op);
+  Step computeByPieces(const Frame& frame, const plan::BoundOp& op, std::uint64_t bytes);
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool mayPublish(std::uint64_t epoch);
   // Whom the op waits for, if it does.
@@ -108,11 +125,11 @@ class Executor {
   transport::ArrivalSlot* arrivalsOf(std::uint64_t epoch) const;
   std::byte* stageOf(std::uint64_t epoch) const;
   // From where on, in all windows, puts count their targets, and what is published its places.
-  std::uint64_t landingOf(const Lane& lane) const;
-  std::uint64_t publishedOf(const Lane& lane) const;
-  bool arrived(const Lane& lane, const plan::BoundOp& wait) const {
-    return transport::epochOf(arrivalAt(lane, wait.arrival).flag.load(std::memory_order_acquire)) ==
-           lane.epoch;
+  std::uint64_t landingOf(const Frame& frame) const;
+  std::uint64_t publishedOf(const Frame& frame) const;
+  bool arrived(const Frame& frame, const plan::BoundOp& wait) const {
+    return transport::epochOf(
+               arrivalAt(frame, wait.arrival).flag.load(std::memory_order_acquire)) == frame.epoch;
   }
   bool awaitsHere(const Seat& seat) const;
   bool awaitsHere(const Lane& lane, const Seat& seat) const;
@@ -121,22 +138,23 @@ class Executor {
   std::uint32_t waitingFor() const;
   watch::Watch::Needs needs() const { return {}; }
   void close(Lane& lane);
+  void tellCompleted();
   void tellWriters();
   void forget(std::uint64_t cookie) { --lanes_[cookie].pending; }
   void count(std::uint64_t bytes) {  // one thread writes
     moved_.store(moved_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 
-  std::uint64_t length(const Lane& lane, const plan::BoundOp& op) const {
-    const std::uint64_t left = op.limit > lane.shift ? op.limit - lane.shift : 0;
+  std::uint64_t length(const Frame& frame, const plan::BoundOp& op) const {
+    const std::uint64_t left = op.limit > frame.shift ? op.limit - frame.shift : 0;
     return left < op.max ? left : op.max;
   }
-  std::byte* at(const Lane& lane, plan::Place p) const {
-    return lane.base[static_cast<unsigned>(p.base)] + p.offset;
+  std::byte* at(const Frame& frame, const plan::Place& p) const {
+    return frame.base[static_cast<unsigned>(p.base)] + p.offset;
   }
-  transport::ArrivalSlot& arrivalAt(const Lane& lane, std::uint32_t index) const {
+  transport::ArrivalSlot& arrivalAt(const Frame& frame, std::uint32_t index) const {
     return reinterpret_cast<transport::ArrivalSlot*>(
-        lane.base[static_cast<unsigned>(plan::Base::Arrivals)])[index];
+        frame.base[static_cast<unsigned>(plan::Base::Arrivals)])[index];
   }
 
   transport::Transport& transport_;
@@ -168,6 +186,10 @@ class Executor {
   std::array<Lane, transport::kMaxLanes> lanes_;
   std::uint64_t lastEpoch_ = layout_.epochsBefore;
   std::uint64_t completed_ = layout_.epochsBefore;
+  // In this rank's page. Who has no room in a ring reads that line over and over, and so takes it from this
+  // rank: of short calls it is told the peers in steps of an eighth of a ring, and before this rank waits.
+  std::uint64_t told_ = completed_;
+  static constexpr std::uint32_t kTellings = 8;
   const plan::Plan* plan_ = nullptr;
   const Launch* launch_ = nullptr;
   OpTrace* trace_ = nullptr;

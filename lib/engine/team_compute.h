@@ -30,6 +30,7 @@ class TeamCompute {
   bool run(const Compute::Frame& frame, const plan::BoundOp& op, std::uint64_t from,
            std::uint64_t end);
   TeamWork& work() { return work_; }
+  const TeamWork& work() const { return work_; }
   std::size_t bytes() const;  // beyond its own size
 
  private:

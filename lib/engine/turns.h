@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/biased_flag.h"
 #include "base/deadline.h"
 
 namespace weft::engine {
@@ -17,15 +18,18 @@ class Turns {
  public:
   // One thread issues at a time; false if another is at it (or runs a call of its own) right now,
   // or if nothing is issued any more.
-  bool beginIssue() {
-    if (issuing_.exchange(true, std::memory_order_seq_cst)) return false;
+  [[gnu::always_inline]] bool beginIssue() {
+    if (!issuing_.raise()) return false;
     if (!closed_.load(std::memory_order_seq_cst)) return true;
     endIssue();
     return false;
   }
-  void endIssue() { issuing_.store(false, std::memory_order_release); }
+  void endIssue() { issuing_.lower(); }
   // Nothing is issued from now on. Any thread.
-  void close() { closed_.store(true, std::memory_order_seq_cst); }
+  void close() {
+    closed_.store(true, std::memory_order_seq_cst);
+    heavyFence();
+  }
   bool isClosed() const { return closed_.load(std::memory_order_seq_cst); }
   // Only between beginIssue and endIssue.
   std::uint64_t take() {
@@ -57,7 +61,7 @@ class Turns {
 
   bool allDone() const { return isTurn(issued_.load(std::memory_order_acquire)); }
   // No call runs nor is being issued.
-  bool isIdle() const { return !issuing_.load(std::memory_order_seq_cst) && allDone(); }
+  bool isIdle() const { return !issuing_.isUp() && allDone(); }
   // Until everything issued so far is done.
   bool awaitAll(Deadline deadline) {
     return await(issued_.load(std::memory_order_acquire), deadline);
@@ -67,7 +71,7 @@ class Turns {
   bool awaitSlowly(std::uint64_t ticket, Deadline deadline);
   void notify();
 
-  std::atomic<bool> issuing_{false};
+  BiasedFlag issuing_;
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> issued_{0};
   std::atomic<std::uint64_t> current_{0};

@@ -51,6 +51,10 @@ class PlanCache {
     asked_->learn(shared);
     if (kind_ != nullptr && kind_->areShared != shared) enter(*kind_, shared);
   }
+  // Will calls like the one whose plan was found last be of that plan from now on?
+  bool isSettled() const {
+    return asked_ == nullptr && (kind_ == nullptr || kind_->trial().forms() <= 1);
+  }
   // Is the call whose plan was found last to be timed? Null: no. Else its ranks, who all get it for the
   // same calls, tell each other when it isDue(), and have it judged.
   Trial* trial() {

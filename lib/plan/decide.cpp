@@ -82,8 +82,14 @@ const Way* cheapestForAny(const Ways& ways, const Forced& forced) {
   });
 }
 
-const Way* cheapestShared(const Ways& ways, const Forced& forced) {
-  if (!forced.ways.empty()) return nullptr;
+// A rooted call whose messages ranks send ahead, without waiting for anybody.
+bool fitsRing(const Call& call) {
+  return schedule::isRooted(call.collective) &&
+         call.count * reduce::sizeOf(call.type) <= transport::kMostRingBytes;
+}
+
+const Way* cheapestShared(const Ways& ways, const Forced& forced, const Call& call) {
+  if (!forced.ways.empty() || (fitsRing(call) && !forced.isWish())) return nullptr;
   return cheapest(ways, [&](const Way& way) {
     return way.isShared() && !way.candidate.isDirect() &&
            (!forced.isWish() || isWished(way, forced));
@@ -126,13 +132,18 @@ std::string_view reasonFor(const Forced& forced, const Call& call, const Tuning&
   return knob.empty() ? "the model" : knob;
 }
 
-// Calls are tried where their times come from one clock, and where each form gives the same bits. Of
-// roots that share cores with others, and are calls ahead of them, a call's own time says nothing.
+// Of roots that are many calls ahead of the others, as they are where they share cores with them, or where
+// messages fit into a ring, a call's own time says nothing.
+bool isTimed(const Call& call, const Tuning& tuning) {
+  return !schedule::isRooted(call.collective) ||
+         (tuning.ranks <= tuning.costs.cores && !fitsRing(call));
+}
+
+// Calls are tried where their times come from one clock, and where each form gives the same bits.
 bool mayTry(const Forced& forced, const Call& call, const Tuning& tuning) {
-  const bool isTimed = tuning.ranks <= tuning.costs.cores || !schedule::isRooted(call.collective);
-  return tuning.tries && tuning.ranks > 1 && isTimed && (tuning.shares || tuning.sharesAll) &&
-         !tuning.costs.between && !isCrowdedHost(tuning) && forced.text.empty() &&
-         narrowingKnob(call, tuning).empty() && call.counts.empty() &&
+  return tuning.tries && tuning.ranks > 1 && isTimed(call, tuning) &&
+         (tuning.shares || tuning.sharesAll) && !tuning.costs.between && !isCrowdedHost(tuning) &&
+         forced.text.empty() && narrowingKnob(call, tuning).empty() && call.counts.empty() &&
          call.op != reduce::RedOp::Epilogue;
 }
 
@@ -232,7 +243,7 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
   if (any == nullptr)
     return Status::error(Code::InvalidUsage, "no algorithm for ", collectiveName(call.collective),
                          " is automatic here; fix: force one of ", algorithmNames(listOf(call)));
-  const Way* const bestShared = cheapestShared(ways, forced);
+  const Way* const bestShared = cheapestShared(ways, forced, call);
   const bool gains =
       bestShared != nullptr && (forced.isWish() || sharingGains(bestShared->ns, any->ns, tuning));
   const Way* shared = gains ? bestShared : nullptr;

@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "watch/call_records.h"
@@ -21,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMostNamed = 4;  // late ranks told with their last calls
-constexpr std::uint64_t kCompareEvery = transport::kRing / 4;  // calls, if rooted
 
 }  // namespace
 
@@ -38,35 +36,10 @@ Watch::Watch(transport::Transport& transport, std::uint32_t rank,
       endSeen_(names.size(), 0),
       silence_(names_, remote) {}
 
-void Watch::enter(const Announced& call, int timeoutMs, const char* label) {
-  inPairs_ = false;
-  ahead_ = call.runsAhead;
-  tag_ = Hash().add(tag_ + call.fingerprint).value();
-  ++seq_;
-  transport::CallRecord& record = mine_.calls[seq_ % transport::kCallRecords];
-  // Release each: whoever reads a field of this call no longer finds the number of an older one.
-  record.seq.store(0, std::memory_order_relaxed);
-  record.fingerprint.store(tag_, std::memory_order_release);
-  record.count.store(call.count, std::memory_order_release);
-  record.what.store(call.what, std::memory_order_release);
-  record.seq.store(seq_, std::memory_order_release);
-  // In this order: whoever is killed in between must not look like one that has done its part.
-  mine_.inCall.store(1, std::memory_order_relaxed);
-  mine_.callSeq.store(seq_, std::memory_order_release);
-  beginWait(timeoutMs, label);
-  if (ahead_ && seq_ % kCompareEvery == 0) (void)compareCalls(seq_ - kCompareEvery);
-}
-
 void Watch::enterPairs(int timeoutMs, const char* label) {
   inPairs_ = true;
   mine_.inPairs.store(1, std::memory_order_seq_cst);
   beginWait(timeoutMs, label);
-}
-
-void Watch::beginWait(int timeoutMs, const char* label) {
-  timeoutMs_ = timeoutMs;
-  label_ = label;
-  waiting_ = false;
 }
 
 Status Watch::settleError(const Status& status) {

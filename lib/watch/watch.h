@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "plan/plan.h"
 #include "transports/transport.h"
@@ -38,7 +39,7 @@ class Watch {
 
   // Hot path: two lines written, no system call. `label` may be null and must outlive the call. What
   // it finds out is the first error.
-  void enter(const plan::Plan& plan, int timeoutMs, const char* label) {
+  [[gnu::always_inline]] void enter(const plan::Plan& plan, int timeoutMs, const char* label) {
     enter({plan.fingerprint, plan.what, plan.count, plan.runsAhead}, timeoutMs, label);
   }
   // A collective, whatever it is run by.
@@ -46,7 +47,7 @@ class Watch {
     std::uint64_t fingerprint, what, count;  // as in a plan
     bool runsAhead;
   };
-  void enter(const Announced& call, int timeoutMs, const char* label);
+  [[gnu::always_inline]] void enter(const Announced& call, int timeoutMs, const char* label);
   // Point-to-point work has no place in the order of collectives: a deadline and nothing to
   // compare.
   void enterPairs(int timeoutMs, const char* label);
@@ -108,6 +109,7 @@ class Watch {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t kCompareEvery = transport::kRing / 4;  // calls, if rooted
 
   Status settleError(const Status& status);
   bool published() const { return isPublished(*firstError_); }
@@ -118,7 +120,11 @@ class Watch {
   Callers heardOf(std::uint64_t seq) const;
   Callers callersOf(std::uint64_t* seq);
   void keep(const Status& cause);
-  void beginWait(int timeoutMs, const char* label);
+  void beginWait(int timeoutMs, const char* label) {
+    timeoutMs_ = timeoutMs;
+    label_ = label;
+    waiting_ = false;
+  }
   Status compareCalls(std::uint64_t seq);
   Status compareOne(std::uint64_t seq);
   bool differ(std::uint64_t seq) const;
@@ -170,6 +176,25 @@ class Watch {
   Silence silence_;
   std::chrono::seconds warnAfter_{10};
 };
+
+inline void Watch::enter(const Announced& call, int timeoutMs, const char* label) {
+  inPairs_ = false;
+  ahead_ = call.runsAhead;
+  tag_ = Hash().add(tag_ + call.fingerprint).value();
+  ++seq_;
+  transport::CallRecord& record = mine_.calls[seq_ % transport::kCallRecords];
+  // Release each: whoever reads a field of this call no longer finds the number of an older one.
+  record.seq.store(0, std::memory_order_relaxed);
+  record.fingerprint.store(tag_, std::memory_order_release);
+  record.count.store(call.count, std::memory_order_release);
+  record.what.store(call.what, std::memory_order_release);
+  record.seq.store(seq_, std::memory_order_release);
+  // In this order: whoever is killed in between must not look like one that has done its part.
+  mine_.inCall.store(1, std::memory_order_relaxed);
+  mine_.callSeq.store(seq_, std::memory_order_release);
+  beginWait(timeoutMs, label);
+  if (ahead_ && seq_ % kCompareEvery == 0) (void)compareCalls(seq_ - kCompareEvery);
+}
 
 // This rank makes no further call, or its communicator could not be made: its end is no failure.
 // Wakes whoever still waits for it.

@@ -102,7 +102,7 @@ TEST(DoorbellPage, ManyRingersLoseNothing) {
     std::atomic<std::uint64_t> seen{0};
   };
   ControlPage page;
-  if (registerForBarriers()) relieveRingers(page);
+  if (hasHeavyFences()) relieveRingers(page);
   Line lines[kRingers];
   std::vector<std::thread> ringers;
   for (Line& line : lines)
@@ -142,7 +142,7 @@ bool storeForAll(bool fences) {
   std::array<Sleeper, 2> sleepers;
   std::atomic<std::uint64_t> completed{0};
   std::atomic<bool> lost{false};
-  const bool barriers = !fences && registerForBarriers();
+  const bool barriers = !fences && hasHeavyFences();
   const auto sleepThroughNone = [&](Sleeper& me, unsigned seed) {
     std::mt19937 random(seed);
     for (std::uint64_t step = 1; step <= kSteps && !lost; ++step) {

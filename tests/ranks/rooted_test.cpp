@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "steps.h"
@@ -202,6 +203,98 @@ TEST(RootedLengths, TakeTurns) {
       return steps.failed();
     });
     EXPECT_EQ(text, "");
+  }
+}
+
+// Calls like the last one take a shorter way. What is wrong with one of them is told as ever, and does the
+// others no harm; buffers may be others, and in place; and other threads may come in between.
+TEST(RootedRepeats, AreCheckedAsAllCalls) {
+  for (const Kind kind : {Kind::Threads, Kind::Processes}) {
+    const auto text = failures({kind, 2}, [&](const Rank& r) -> std::string {
+      Steps steps;
+      std::vector<float> in(2), out(2);
+      const bool isRoot = r.rank == 0;
+      const auto call = [&](const void* from, void* to, int root = 0) {
+        return weftBroadcast(from, to, 2, weftFloat, root, r.comm, nullptr, nullptr);
+      };
+      for (int i = 1; i <= 40; ++i) {
+        in.assign(2, static_cast<float>(i));
+        out.assign(2, kGuard);
+        float* const to = isRoot && i % 3 == 0 ? in.data() : out.data();
+        if (i % 5 == 0) {
+          steps.gives(weftInvalidArgument,
+                      call(isRoot ? nullptr : in.data(), isRoot ? to : nullptr), "no buffer");
+          steps.gives(weftInvalidArgument, call(in.data(), to, 2), "no such root");
+        }
+        if (i % 7 == 0) {
+          std::thread([&] { steps.ok(call(in.data(), to), "by another thread"); }).join();
+        } else {
+          steps.ok(call(in.data(), to), "call");
+        }
+        steps.expect(to[0] == static_cast<float>(i) && to[1] == static_cast<float>(i),
+                     "call " + std::to_string(i) + " gave " + std::to_string(to[0]));
+      }
+      steps.ok(weftCommFinalize(r.comm), "finalize");
+      return steps.failed();
+    });
+    EXPECT_EQ(text, "");
+  }
+}
+
+// The same for overlaps, groups, streams, options and calls of other kinds in between.
+TEST(RootedRepeats, GoOnAfterWhatIsNone) {
+  const auto text = failures({Kind::Processes, 3}, [&](const Rank& r) -> std::string {
+    Steps steps;
+    std::vector<float> in(8), out(24);
+    weftStream_t stream = nullptr;
+    steps.ok(weftStreamCreate(&stream), "stream");
+    weftOpts_t opts = WEFT_OPTS_INITIALIZER;
+    opts.label = "labelled";
+    for (int i = 1; i <= 60; ++i) {
+      in.assign(8, static_cast<float>(i));
+      out.assign(24, kGuard);
+      const auto gather = [&](weftStream_t on, const weftOpts_t* with) {
+        return weftGather(in.data(), out.data(), 2, weftFloat, 0, r.comm, on, with);
+      };
+      const int odd = i % 6;
+      if (odd == 1) steps.ok(weftGroupStart(), "group");
+      steps.ok(gather(odd == 2 ? stream : nullptr, odd == 3 ? &opts : nullptr), "gather");
+      if (odd == 1) steps.ok(weftGroupEnd(), "end of group");
+      if (odd == 2) steps.ok(weftStreamSynchronize(stream), "synchronize");
+      if (r.rank == 0) steps.expect(checkOut(out, 6, i).empty(), checkOut(out, 6, i));
+      if (odd == 4)
+        steps.ok(
+            weftAllReduce(in.data(), out.data(), 8, weftFloat, weftMax, r.comm, nullptr, nullptr),
+            "all-reduce");
+      if (odd == 5 && r.rank == 0)
+        steps.gives(
+            weftInvalidArgument,
+            weftGather(out.data() + 1, out.data(), 2, weftFloat, 0, r.comm, nullptr, nullptr),
+            "overlap");
+    }
+    steps.ok(weftStreamDestroy(stream), "destroy");
+    steps.ok(weftCommFinalize(r.comm), "finalize");
+    return steps.failed();
+  });
+  EXPECT_EQ(text, "");
+}
+
+// A rank that calls another one after many like each other.
+TEST(RootedMismatch, AfterManyAlike) {
+  const std::vector<std::string> texts =
+      run({Kind::Processes, 2}, [&](const Rank& r) -> std::string {
+        std::vector<float> data(4);
+        weftResult_t result = weftSuccess;
+        for (int i = 1; i <= 100 && result == weftSuccess; ++i)
+          result = weftBroadcast(data.data(), data.data(), i == 50 && r.rank == 1 ? 3 : 2,
+                                 weftFloat, 0, r.comm, nullptr, nullptr);
+        if (result == weftSuccess) result = weftCommFinalize(r.comm);
+        return result == weftMismatch ? weftGetLastError(r.comm) : outcome(result, r.comm);
+      });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("mismatched collective #50 "), std::string::npos) << text;
+    EXPECT_NE(text.find("rank 1 called broadcast(count=3, float, root=0)"), std::string::npos)
+        << text;
   }
 }
 

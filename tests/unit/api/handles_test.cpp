@@ -101,6 +101,61 @@ TEST_F(HandlesTest, WhatIsPinnedOutlivesItsHandle) {
   EXPECT_TRUE(alive.expired());
 }
 
+// Of all others, and of what is no handle (any more), it finds nothing.
+TEST_F(HandlesTest, APlaceBelongsToTheFirstThreadThatAsks) {
+  const std::uintptr_t handle = add(1);
+  const bool fences = hasHeavyFences();
+  EXPECT_EQ(static_cast<bool>(table_->findOwn(pointer(handle))), fences);
+  EXPECT_EQ(static_cast<bool>(table_->findOwn(pointer(handle))), fences);
+  std::thread([&] { EXPECT_FALSE(table_->findOwn(pointer(handle))); }).join();
+  EXPECT_FALSE(table_->findOwn(nullptr));
+  EXPECT_FALSE(table_->findOwn(pointer(handle + (std::uintptr_t{1} << 16))));
+  ++forks;
+  EXPECT_FALSE(table_->findOwn(pointer(handle)));
+  --forks;
+  EXPECT_TRUE(table_->remove(pointer(handle)));
+  EXPECT_FALSE(table_->findOwn(pointer(handle)));
+}
+
+TEST_F(HandlesTest, WhatItsOwnThreadPinsOutlivesItsHandle) {
+  if (!hasHeavyFences()) GTEST_SKIP() << "no membarrier here";
+  auto object = std::make_shared<int>(1);
+  const std::weak_ptr<int> alive = object;
+  const std::uintptr_t handle = table_->add(std::move(object));
+  {
+    const Table::OwnPin outer = table_->findOwn(pointer(handle));
+    ASSERT_TRUE(outer);
+    {
+      const Table::OwnPin inner = table_->findOwn(pointer(handle));
+      std::thread([&] { EXPECT_TRUE(table_->remove(pointer(handle))); }).join();
+    }
+    EXPECT_FALSE(alive.expired());
+    EXPECT_EQ(*outer, 1);
+  }
+  EXPECT_TRUE(alive.expired());
+}
+
+// One thread looks up its own that another one destroys and makes anew.
+TEST_F(HandlesTest, OwnLookUpsRaceWithDestruction) {
+  std::atomic<std::uintptr_t> current{add(7)};
+  std::atomic<bool> over{false};
+  std::atomic<int> wrong{0};
+  std::thread owner([&] {
+    while (!over) {
+      const Table::OwnPin pin = table_->findOwn(pointer(current));
+      if (pin && *pin != 7) ++wrong;
+    }
+  });
+  for (int i = 0; i < 5000; ++i) {
+    EXPECT_TRUE(table_->remove(pointer(current)));
+    current = add(7);
+    ASSERT_NE(current, 0u);
+  }
+  over = true;
+  owner.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 // Three threads look one up that a fourth destroys and makes anew.
 TEST_F(HandlesTest, LookUpsRaceWithDestruction) {
   std::atomic<std::uintptr_t> current{add(7)};

@@ -278,10 +278,14 @@ TEST_F(Kinds, ToAskAndNotToAskAreForms) {
 TEST_F(Kinds, ShortRootedCallsDoNotTryToAsk) {
   const Tuning t = tuning();
   std::size_t tried = 0;
-  for (std::uint64_t count = 2; count <= 1 << 10; count *= 2) {
+  for (std::uint64_t count = 2; count <= 1 << 13; count *= 2) {
+    const Call call = callOf(schedule::Collective::Broadcast, count);
     Decision decision;
-    ASSERT_TRUE(decide(callOf(schedule::Collective::Broadcast, count), t, &decision).ok());
+    ASSERT_TRUE(decide(call, t, &decision).ok());
     tried += decision.forms.any.size();
+    if (count * reduce::sizeOf(call.type) <= transport::kMostRingBytes) {
+      EXPECT_EQ(tried, 0u) << "its root is many calls ahead: " << count;
+    }
     for (const Form& form : decision.forms.any)
       EXPECT_EQ(form.asks(), decision.shared.has_value()) << count;
   }
