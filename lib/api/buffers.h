@@ -5,7 +5,7 @@
 
 #include "api/check.h"
 #include "comm/communicator.h"
-#include "schedule/collective.h"
+#include "plan/call.h"
 
 // What a rank's call of a collective sends from and receives into.
 namespace weft::api {
