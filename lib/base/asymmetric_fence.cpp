@@ -24,9 +24,7 @@ bool registerForFences() {
 
 bool hasHeavyFences() {
   if constexpr (kTsan) return false;
-  const NoFork noFork;
-  static const bool registered = registerForFences();
-  return registered;
+  return processWide<bool>(registerForFences);
 }
 
 void heavyFence() { membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED); }

@@ -102,7 +102,7 @@ Status Executor::runAgain(const plan::Plan& plan, const std::byte* in, std::byte
     return goOn(frame, static_cast<std::uint32_t>(op - plan.ops.data()));
   }
   completed_ = frame.epoch;
-  if (frame.epoch % (plan.depth / kTellings) == 0) tellCompleted();
+  if (frame.epoch % std::max(plan.depth / kTellings, 1u) == 0) tellCompleted();
   return {};
 }
 
