@@ -294,18 +294,26 @@ TEST(TeamCallsUsage, AbortAndDestroyEndTheWaitForOthers) {
   }
 }
 
+struct Met {
+  std::atomic<int> threads{0};  // of rank 1, that have met rank 0's
+};
+
 TEST(TeamCallsUsage, ADeathIsToldToAllThreads) {
-  Processes processes({Kind::Processes, 2}, [](const Rank& r) {
-    return withTeamCalls(r, kTeam, [](const Rank& team) -> std::string {
+  Shared<Met> met;
+  Processes processes({Kind::Processes, 2}, [&](const Rank& r) {
+    return withTeamCalls(r, kTeam, [&](const Rank& team) -> std::string {
       const auto texts = inRegion(kTeam, [&](int) {
         if (const std::string first = barrier(team); !first.empty()) return first;
-        if (team.rank == 1) sleepMs(60000);
+        if (team.rank == 1) {
+          met->threads.fetch_add(1);
+          sleepMs(60000);
+        }
         return barrier(team);
       });
       return expectAll(texts, "remote error", "rank 1");
     });
   });
-  sleepMs(500);
+  for (int ms = 0; ms < 30000 && met->threads.load() < kTeam; ++ms) sleepMs(1);
   processes.signal(1, SIGKILL);
   EXPECT_EQ(processes.join()[0], "");
 }
