@@ -110,7 +110,14 @@ Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type) {
                  blocks, " block(s) exceeds the address space");
 }
 
-Status overlap(bool mayCoincide) {
+Status buffers(Range send, Range recv, bool mayCoincide) {
+  if (send.bytes != 0 && send.start == nullptr) return null("sendbuff");
+  if (recv.bytes != 0 && recv.start == nullptr) return null("recvbuff");
+  const auto wraps = [](Range range) {
+    const auto start = reinterpret_cast<std::uintptr_t>(range.start);
+    return start + range.bytes < start;
+  };
+  if (wraps(send) || wraps(recv)) return invalid("a buffer runs past the end of the address space");
   return invalid(mayCoincide
                      ? "sendbuff and recvbuff overlap without being exactly in place; fix: see the "
                        "in-place form of this collective in weft.h"
@@ -122,8 +129,6 @@ Status bits(reduce::RedOp op, reduce::DType type) {
                  reduce::name(type),
                  "; fix: pass the bits as an integer type of that size, or another op");
 }
-
-Status wrapsAround() { return invalid("a buffer runs past the end of the address space"); }
 
 }  // namespace wrong
 }  // namespace weft::api

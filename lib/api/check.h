@@ -33,14 +33,19 @@ Status readConfig(const weftConfig_t* config, comm::CommConfig* out);
 Status readConfig(const weftConfig_t* config, const comm::CommConfig& parent,
                   comm::CommConfig* out);
 
+// One buffer of a call on this rank. bytes == 0 if the rank does not use it.
+struct Range {
+  const void* start = nullptr;
+  std::uint64_t bytes = 0;
+};
+
 // The checks are inline, the sentences are not: a valid call pays for comparisons only.
 namespace wrong {
 Status type(weftDataType_t type);
 Status rank(const comm::Communicator& comm, const char* what, int rank);
 Status null(const char* name);
 Status count(std::uint64_t count, std::uint64_t blocks, weftDataType_t type);
-Status overlap(bool mayCoincide);
-Status wrapsAround();
+Status buffers(Range send, Range recv, bool mayCoincide);
 Status bits(reduce::RedOp op, reduce::DType type);
 }  // namespace wrong
 
@@ -82,28 +87,8 @@ inline Status checkCount(std::uint64_t count, std::uint64_t blocks, weftDataType
   return small ? Status() : wrong::count(count, blocks, type);
 }
 
-// One buffer of a call on this rank. bytes == 0 if the rank does not use it.
-struct Range {
-  const void* start = nullptr;
-  std::uint64_t bytes = 0;
-};
-
 // Not null where used; and either apart or exactly in place: send == recv + inPlace (a negative
 // offset where recv lies in send). `mayCoincide`: whether the collective has an in-place form.
-[[gnu::always_inline]] inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace,
-                                                  bool mayCoincide) {
-  if (send.bytes != 0) WEFT_TRY(checkPointer(send.start, "sendbuff"));
-  if (recv.bytes != 0) WEFT_TRY(checkPointer(recv.start, "recvbuff"));
-  if (send.bytes == 0 || recv.bytes == 0) return {};
-  const auto s = reinterpret_cast<std::uintptr_t>(send.start);
-  const auto r = reinterpret_cast<std::uintptr_t>(recv.start);
-  if (s + send.bytes < s || r + recv.bytes < r) return wrong::wrapsAround();
-  if (s + send.bytes <= r || r + recv.bytes <= s) return {};
-  if (mayCoincide && s == r + static_cast<std::uintptr_t>(inPlace)) return {};
-  return wrong::overlap(mayCoincide);
-}
-
-// Would checkBuffers() find nothing wrong? Without an error, or what it takes to make one.
 [[gnu::always_inline]] inline bool areRight(Range send, Range recv, std::int64_t inPlace,
                                             bool mayCoincide) {
   const auto s = reinterpret_cast<std::uintptr_t>(send.start);
@@ -114,6 +99,12 @@ struct Range {
   if (s + send.bytes < s || r + recv.bytes < r) return false;
   return s + send.bytes <= r || r + recv.bytes <= s ||
          (mayCoincide && s == r + static_cast<std::uintptr_t>(inPlace));
+}
+
+[[gnu::always_inline]] inline Status checkBuffers(Range send, Range recv, std::int64_t inPlace,
+                                                  bool mayCoincide) {
+  return areRight(send, recv, inPlace, mayCoincide) ? Status()
+                                                    : wrong::buffers(send, recv, mayCoincide);
 }
 
 }  // namespace weft::api

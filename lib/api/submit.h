@@ -20,7 +20,7 @@ extern constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]];
 // What makes and issues a call on `comm`: an exception on one rank alone would leave others waiting,
 // and calls behind it. It is the end of the communicator.
 template <class Body>
-[[gnu::always_inline]] inline Status failingAll(comm::Communicator& comm, Body&& body) {
+Status failingAll(comm::Communicator& comm, Body&& body) {
   try {
     return body();
   } catch (...) {

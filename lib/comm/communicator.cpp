@@ -78,16 +78,6 @@ Status Communicator::repair(int timeoutMs) {
   return {};
 }
 
-// An exception on this rank alone would leave its peers waiting: it fails the call on all.
-template <class Body>
-inline Status Communicator::failingAll(Body&& body) {
-  try {
-    return body();
-  } catch (...) {
-    return core_->watch.settle(statusOfException());
-  }
-}
-
 inline Status Communicator::launch(const plan::Call& call, engine::Launch* launch, int timeoutMs,
                                    const char* label) {
   return failingAll([&]() __attribute__((always_inline)) {

@@ -11,6 +11,7 @@
 
 #include "base/cache_aligned.h"
 #include "base/status.h"
+#include "base/threads.h"
 #include "comm/core.h"
 #include "engine/turns.h"
 
@@ -162,15 +163,27 @@ class alignas(base::kCacheAligned) Communicator {
   std::vector<Scalar> scalars_;
 };
 
+// An exception on this rank alone would leave its peers waiting: it fails the call on all.
+template <class Body>
+inline Status Communicator::failingAll(Body&& body) {
+  try {
+    return body();
+  } catch (...) {
+    return core_->watch.settle(statusOfException());
+  }
+}
+
 inline Status Communicator::runRepeat(const void* in, void* out) {
-  Core& core = *core_;
-  const plan::Plan& plan = *repeat_.plan;
-  core.watch.enter(plan, config_.timeoutMs, nullptr);
-  // As in any call: a rank that has failed relies on nobody touching its buffers.
-  if (core.watch.isBroken()) [[unlikely]]
-    return core.watch.settle(core.watch.firstError());
-  return core.watch.settle(core.executor.runAgain(plan, static_cast<const std::byte*>(in),
-                                                  static_cast<std::byte*>(out)));
+  return failingAll([&]() __attribute__((always_inline)) {
+    Core& core = *core_;
+    const plan::Plan& plan = *repeat_.plan;
+    core.watch.enter(plan, config_.timeoutMs, nullptr);
+    // As in any call: a rank that has failed relies on nobody touching its buffers.
+    if (core.watch.isBroken()) [[unlikely]]
+      return core.watch.settle(core.watch.firstError());
+    return core.watch.settle(core.executor.runAgain(plan, static_cast<const std::byte*>(in),
+                                                    static_cast<std::byte*>(out)));
+  });
 }
 
 }  // namespace weft::comm
