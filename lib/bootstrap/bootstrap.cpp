@@ -58,7 +58,8 @@ Status Bootstrap::join(const UniqueId& id, int ranks, int rank, std::string conf
 }
 
 // A rank that loses its hub meanwhile goes on without. But once the hub has brought the last, the
-// root is closed: then only the hub can tell, however long it waits for a core.
+// root closes to all who come by themselves, also to who has just been let in: then only the hub can
+// tell, however long it waits for a core.
 Status Bootstrap::meet(Approach& approach, InfoMessage info, Deadline deadline,
                        net::Bytes* roster) {
   const auto introduce = [&] {
@@ -68,16 +69,18 @@ Status Bootstrap::meet(Approach& approach, InfoMessage info, Deadline deadline,
   };
   const Status met = introduce();
   if (!line_.lostItsHub()) return met;
-  Line own;
-  if (const Status found = approach.findAgain(&own); !found.ok()) {
-    if (!line_.namesItsHub()) return found;
-    if (!line_.hubIsSilent()) return met;
-    return failure_ = line_.waitOn(net::MessageType::Roster, withGrace(deadline), roster);
+  Line hub = std::exchange(line_, {});
+  Status returned = approach.findAgain(&line_);
+  if (returned.ok()) {
+    failure_ = {};
+    info.returns = true;
+    returned = introduce();
+    if (!line_.isCut()) return returned;
   }
-  const Line lost = std::exchange(line_, std::move(own));
-  failure_ = {};
-  info.returns = true;
-  return introduce();
+  line_ = std::move(hub);
+  if (!line_.namesItsHub()) return returned;
+  if (!line_.hubIsSilent()) return met;
+  return failure_ = line_.waitOn(net::MessageType::Roster, withGrace(deadline), roster);
 }
 
 Bootstrap::~Bootstrap() { close(); }

@@ -47,6 +47,7 @@ Status Line::hear(net::MessageType answerType, Deadline deadline, net::Bytes* an
   net::Message message{};
   const Status received = await(deadline, &message);
   if (received.ok()) met_ = true;
+  cut_ = !received.ok() && received.code() != Code::Timeout;
   Status result = read(received, message, answerType);
   *answer = std::move(message.body);
   return result;

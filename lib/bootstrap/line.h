@@ -32,6 +32,8 @@ class Line {
   // takes the place of this one once that has been answered: a root that hears both does not take
   // the end of this one for the rank's.
   bool lostItsHub() const { return lostHub_; }
+  // The other end has hung up.
+  bool isCut() const { return cut_; }
   // Is it known whose hub it is? It says so to a rank that it tells the root of.
   bool namesItsHub() const { return hub_.who.rank >= 0; }
   // It may be slow and not dead: then waitOn() asks nothing, and waits as ask() does, for this hub
@@ -60,6 +62,7 @@ class Line {
   bool isLast_ = false;                   // of the ways to the root
   bool silentHub_ = false;
   bool lostHub_ = false;
+  bool cut_ = false;
 };
 
 }  // namespace weft::bootstrap

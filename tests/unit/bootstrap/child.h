@@ -50,6 +50,7 @@ class Child {
     ::kill(pid_, SIGSTOP);
     waitpid(pid_, nullptr, WUNTRACED);
   }
+  void goOn() const { ::kill(pid_, SIGCONT); }
   pid_t pid() const { return pid_; }
   // All that it says, once it has ended.
   std::string result() const {

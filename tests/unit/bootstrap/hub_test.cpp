@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Worlds that meet over a hub on each host. Here hosts are names, of ranks that are threads or processes.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include <random>
 #include <sstream>
 
+#include "bootstrap/handshake.h"
 #include "bootstrap/host_hub.h"
 #include "bootstrap/hub_messages.h"
 #include "bootstrap/joiner.h"
@@ -218,8 +221,37 @@ TEST(Hub, WaitsForTheRankThatMadeIt) {
 // What the processes of a test tell each other.
 struct Board {
   std::atomic<int> met{0};
+  std::atomic<bool> listens{false};
+  std::atomic<bool> held{false};
   std::atomic<bool> go{false};
 };
+
+// Between a rank and the root: keeps from the root what the rank says after its handshake, and hangs up on the rank once
+// the root does.
+std::string holdTheThirdMessage(const net::Address& at, const net::Address& root, Board& board) {
+  net::Address address;
+  int error = 0;
+  net::Socket listener, up;
+  if (!net::listenAt(at, &listener, &address, &error).ok()) return "the port is taken";
+  board.listens = true;
+  if (!net::waitReadable(listener, Deadline::in(30000))) return "nobody came";
+  bool exhausted = false;
+  const net::Socket rank = net::acceptFrom(listener, &address, &exhausted);
+  if (!net::connectTo(root, Deadline::in(30000), &up, &error).ok()) return "the root is gone";
+  std::byte bytes[4096];
+  for (int heard = 0;;) {
+    pollfd ends[] = {{heard < 3 ? rank.fd() : -1, POLLIN, 0}, {up.fd(), POLLIN, 0}};
+    if (::poll(ends, 2, 30000) < 1) return "the root did not close";
+    const bool down = ends[1].revents != 0;
+    const ssize_t size = ::read(down ? up.fd() : rank.fd(), bytes, sizeof bytes);
+    if (size <= 0) return down && heard == 3 ? "" : "closed in the handshake";
+    if (!down && ++heard == 3) {
+      board.held = true;
+    } else if (::write(down ? rank.fd() : up.fd(), bytes, static_cast<std::size_t>(size)) != size) {
+      return "not passed on";
+    }
+  }
+}
 
 // Says what it heard, also of a round after all have met and the test says so.
 std::string meetInChild(const UniqueId& id, const Part& part, Board& board, bool round) {
@@ -245,11 +277,11 @@ class HubOfProcesses : public ::testing::Test {
   void TearDown() override { ::munmap(board_, sizeof(Board)); }
 
   // The root is a process of its own, with an id that the others know.
-  void startRoot() {
+  void startRoot(const RootOptions& options = quickRoot()) {
     int fds[2];
     ASSERT_EQ(pipe(fds), 0);
     root_ = std::make_unique<Child>([&] {
-      const UniqueId mine = newId();
+      const UniqueId mine = newId(options);
       if (write(fds[1], mine.bytes.data(), mine.bytes.size()) < 0) _exit(1);
       sleep(60);
       return std::string();
@@ -262,9 +294,27 @@ class HubOfProcesses : public ::testing::Test {
   void start(int rank, std::int64_t timeoutMs, bool round = true) {
     start(onHost({.rank = rank, .size = 5, .timeoutMs = timeoutMs}, 4), round);
   }
-  void start(const Part& part, bool round = true) {
+  void start(const Part& part, bool round = true) { start(id_, part, round); }
+  void start(const UniqueId& id, const Part& part, bool round = true) {
     ranks_[part.rank] = std::make_unique<Child>(
-        [this, part, round] { return meetInChild(id_, part, *board_, round); });
+        [this, id, part, round] { return meetInChild(id, part, *board_, round); });
+  }
+  // Rank 0, the last one, alone on its host.
+  void startElsewhere() {
+    Part elsewhere = onHost({.rank = 0, .size = 5, .timeoutMs = 30000}, 4);
+    elsewhere.options.host = "host2";
+    start(elsewhere);
+  }
+  // The id with the address of a process between a rank and the root.
+  UniqueId idBehind(std::unique_ptr<Child>* between) {
+    IdContent content = contentOf(id_);
+    net::Address at = loopbackV4();
+    at.port = freePort();
+    const net::Address root = std::exchange(content.addresses, {at}).front();
+    *between =
+        std::make_unique<Child>([=, this] { return holdTheThirdMessage(at, root, *board_); });
+    EXPECT_TRUE(eventually(30000, [&] { return board_->listens.load(); }));
+    return encodeId(content);
   }
   // Rank 1, and once it has the hub of its host, the others of that host but rank 0.
   void startHost(std::int64_t timeoutMs, bool round = true, std::int64_t silenceMs = 5000) {
@@ -370,19 +420,44 @@ TEST_F(HubOfProcesses, OfAStoppedHubOnlyItsRankIsMissed) {
 }
 
 // All have come, so the root is closed to whoever comes by itself: of a thousand ranks on a few cores the hub gets its
-// share of them late.
+// share of them late. Its ranks are held until then, as they would return to the root before.
 TEST_F(HubOfProcesses, ASlowHubIsWaitedForOnceAllHaveCome) {
   startRoot();
-  startHost(30000, true, 200);
+  startHost(30000, true, 1000);
   startLast(30000);
-  ranks_[1]->stop();
-  Part elsewhere = onHost({.rank = 0, .size = 5, .timeoutMs = 30000}, 4);
-  elsewhere.options.host = "host2";
-  start(elsewhere);
+  for (const int rank : {2, 3, 1}) ranks_[rank]->stop();
+  startElsewhere();
   ASSERT_TRUE(eventually(30000, [&] { return board_->met == 2; }));
-  std::this_thread::sleep_for(std::chrono::seconds(2));  // it asks the hub, and then the root
+  for (const int rank : {2, 3}) ranks_[rank]->goOn();
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(2500));  // they ask the hub, and then the root
   EXPECT_EQ(board_->met, 2);
-  ::kill(ranks_[1]->pid(), SIGCONT);
+  ranks_[1]->goOn();
+  afterAllHaveMet([] {});
+  if (HasFatalFailure()) return;
+  for (const auto& rank : ranks_) EXPECT_EQ(rank->result(), "") << rank->pid();
+}
+
+// Rank 2 has lost its hub and been let in by the root, which closes before the rank has said who it is.
+TEST_F(HubOfProcesses, WhomTheRootClosesToIsToldByItsHub) {
+  RootOptions patient = quickRoot();
+  patient.handshakeMs = 30000;
+  startRoot(patient);
+  std::unique_ptr<Child> between;
+  const UniqueId held = idBehind(&between);
+  start(1, 30000);
+  ASSERT_TRUE(eventually(30000, [&] { return socketsAt(id_, "host0") == 2; }));
+  start(3, 30000);
+  Part second = onHost({.rank = 2, .size = 5, .timeoutMs = 30000}, 4);
+  second.options.hubSilenceMs = 200;
+  start(held, second);
+  startLast(30000);
+  for (const int rank : {3, 1}) ranks_[rank]->stop();
+  ASSERT_TRUE(eventually(30000, [&] { return board_->held.load(); }));
+  startElsewhere();
+  ASSERT_TRUE(eventually(30000, [&] { return board_->met == 2; }));
+  EXPECT_EQ(between->result(), "");
+  for (const int rank : {3, 1}) ranks_[rank]->goOn();
   afterAllHaveMet([] {});
   if (HasFatalFailure()) return;
   for (const auto& rank : ranks_) EXPECT_EQ(rank->result(), "") << rank->pid();
