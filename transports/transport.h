@@ -65,6 +65,7 @@ struct Caps {
   bool shares = false;     // share() works for memory from weftMemAlloc, on all ranks
   bool sharesAll = false;  // share() works for all memory: the ranks are threads of one process
   bool maps = false;       // mapped() of all ranks, on all ranks
+  bool mirrors = false;    // isMirrored() of some ranks to each other, the same on all ranks
   bool polls = false;      // arrivals and PutDone need poll()
   bool sleeps = false;     // it polls, but who waits may sleep: handOver()
   std::size_t maxPut = ~std::size_t{0};

@@ -189,14 +189,12 @@ Status agreeOnLinks(const transport::TransportSetup& setup, const std::vector<st
   return {};
 }
 
-// Ranks that share no memory with others learn of them over a control link: their parent's, if it has
-// one for them.
+// Where some ranks share no memory with others, all learn of each other over a control link: their
+// parent's, if it has one for them.
 Status openRemoteRanks(const transport::TransportSetup& setup, control::LinkBranch* link,
                        Core::Parts* parts) {
   transport::Transport& transport = *parts->transport;
-  bool mirrored = false;
-  for (std::uint32_t r = 0; r < setup.ranks; ++r) mirrored = mirrored || transport.isMirrored(r);
-  if (!mirrored) return {};
+  if (!transport.caps().mirrors) return {};
   if (link == nullptr) return control::openControlLink(setup, transport, &parts->remoteRanks);
   return link->open(setup, transport, &parts->remoteRanks);
 }

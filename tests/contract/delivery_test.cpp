@@ -25,6 +25,7 @@ TEST_P(Delivery, DescribesItself) {
     REQUIRE(transport->layout().size() == layout.size());
     REQUIRE(transport->outstanding() == 0);
     REQUIRE(transport->own().control().rank == static_cast<int>(rank.rank));
+    REQUIRE(transport->caps().mirrors == bool(rank.fabric.wire));
     REQUIRE(transport->caps().polls == (rank.fabric.decorators > 0 || rank.fabric.wire));
     for (std::uint32_t peer = 0; peer < rank.ranks; ++peer) {
       REQUIRE(bool(transport->view(peer)) == (!rank.fabric.wire && rank.fabric.decorators == 0));

@@ -161,6 +161,20 @@ TEST_P(Recovery, ASecondLossIsRecoveredToo) {
   EXPECT_EQ(failed, "");
 }
 
+// All others of rank 0 go by memory then, and theirs to each other do not: it still needs to hear of them.
+TEST_P(Recovery, ARankGoesOnThatHasLostAllItsLinks) {
+  const World world{GetParam(), 4, "faulty(ofi):cut=60:0-1,cut=60:0-2,cut=60:0-3,cut=150:2-1"};
+  const std::string failed = failures(world, [](const Rank& r) -> std::string {
+    Sums done;
+    if (std::string wrong = sums(r, 200, 3000, &done); !wrong.empty()) return wrong;
+    if (r.rank == 2 && !has(done.text, "the link from rank 2 to rank 1")) return done.text;
+    if (done.lost > 8) return done.text;
+    const std::string memory = nameOf(GetParam()) == "threads" ? "local" : "shm";
+    return r.rank != 0 || edges(r) == "ranks 1-3: " + memory ? asyncError(r) : edges(r);
+  });
+  EXPECT_EQ(failed, "");
+}
+
 // A link of a seed's choice is cut at a put of its choice, in sums of all sizes. How often it is:
 // by default twice, else as RANKS_TEST_RECOVERIES says.
 std::string cutOne(Kind kind, std::uint64_t seed) {

@@ -16,7 +16,10 @@ RoutedTransport::RoutedTransport(Parts parts)
     : parts_(std::move(parts)),
       rankOf_(parts_.transports.size()),
       lastError_(&parts_.transports[0]->lastError()) {
-  for (const auto& part : parts_.transports) caps_.polls = caps_.polls || part->caps().polls;
+  for (const auto& part : parts_.transports) {
+    caps_.mirrors = caps_.mirrors || part->caps().mirrors;
+    caps_.polls = caps_.polls || part->caps().polls;
+  }
   caps_.sleeps = caps_.polls && std::ranges::all_of(parts_.transports, [](const auto& part) {
                    return part->caps().sleeps || !part->caps().polls;
                  });

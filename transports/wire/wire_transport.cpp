@@ -17,7 +17,7 @@ void keepForEver(std::shared_ptr<SharedWire> wire) {
 }
 
 Caps capsOf(const WireCaps& wire) {
-  return {.polls = true, .sleeps = wire.sleeps, .maxPut = Outbox::maxPut(wire)};
+  return {.mirrors = true, .polls = true, .sleeps = wire.sleeps, .maxPut = Outbox::maxPut(wire)};
 }
 
 std::shared_ptr<WireEnd> firstEnd(WireEnd::Parts parts, SharedWire* shared) {
