@@ -147,6 +147,10 @@ class Transport {
   virtual bool hasNews() const { return false; }
 
   virtual PutResult put(const Put&) = 0;
+  // A put may go there soon: `bytes` to `target`, a byte offset in the peer's window or kInlined, and to the
+  // slot at `arrival`. Both are free already. A hint, by which a core may have these lines before it stores.
+  virtual void expectPut(std::uint32_t /*peer*/, std::uint64_t /*arrival*/,
+                         std::uint64_t /*target*/, std::size_t /*bytes*/) {}
   // To a peer that has a mirror of this rank's page: all invocations up to there are complete. It
   // arrives some time, unless a later one overtakes it. Some of its bits travel: the peer takes the
   // number that is nearest to `completed` of its own page. False: not now; poll() and try again.

@@ -120,7 +120,24 @@ Status Executor::goOn(const Frame& frame, std::uint32_t op) {
 
 // One segment: there is no other lane to turn to.
 inline Status Executor::runOne(const Launch& launch) {
-  return finish(open(++lastEpoch_, launch, 0));
+  Status status = finish(open(++lastEpoch_, launch, 0));
+  if (!plan_->inRing && !progress_.polls() && plan_->ops.size() <= kFewOps)
+    for (const plan::BoundOp& op : plan_->ops) expectPut(op, lastEpoch_ + 1);
+  return status;
+}
+
+// The same call is likely the next. The lines that its put goes to are the peer's, which has read the last one
+// there, and take as long to come back as the message will take to come. In a ring they are asked for at once; else
+// when the call is over, as peers that still wait would be held up.
+inline void Executor::expectPut(const plan::BoundOp& op, std::uint64_t epoch) {
+  using Kind = plan::BoundOp::Kind;
+  if (op.kind > Kind::Signal || op.kind == Kind::Store ||
+      completedBy_[op.peer] + plan_->depth < epoch)
+    return;
+  const bool lands = op.kind == Kind::Put;
+  transport_.expectPut(op.peer, offsetOf(arrivalsOf(epoch) + op.arrival),
+                       lands ? landingAt(epoch) + op.dst.offset : transport::kInlined,
+                       lands ? std::min(op.max, op.limit) : 0);
 }
 
 inline Status Executor::finish(Lane& lane) {
@@ -196,13 +213,14 @@ inline Executor::Frame Executor::frameOf(std::uint64_t epoch, const std::byte* i
           .index = index,
           .base = {in ? const_cast<std::byte*>(in) + shift : nullptr, out ? out + shift : nullptr,
                    arena, reinterpret_cast<std::byte*>(arrivalsOf(epoch)),
-                   plan_->inRing ? stageOf(epoch) : arena}};
+                   own_.base() + landingAt(epoch)}};
 }
 
-// Room for the messages of a short rooted call, in the arena of the rings.
-std::byte* Executor::stageOf(std::uint64_t epoch) const {
+// Messages of a short rooted call have room in the arena of the rings.
+inline std::uint64_t Executor::landingAt(std::uint64_t epoch) const {
+  if (!plan_->inRing) return arena_ + epoch % transport::kMaxLanes * layout_.arenaBytes;
   const std::uint64_t stages = std::min<std::uint64_t>(plan_->depth, layout_.ringStages);
-  return own_.base() + ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes;
+  return ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes;
 }
 
 std::uint64_t Executor::landingOf(const Frame& frame) const {
@@ -324,7 +342,7 @@ bool Executor::mayPublish(std::uint64_t epoch) {
 inline transport::Put Executor::messageOf(const Frame& frame, const plan::BoundOp& op) const {
   using Kind = plan::BoundOp::Kind;
   // All windows have one layout.
-  const auto* slot = reinterpret_cast<const std::byte*>(&arrivalAt(frame, op.arrival));
+  const transport::ArrivalSlot* const slot = &arrivalAt(frame, op.arrival);
   const std::byte* src = nullptr;
   std::uint64_t bytes = 0, target = transport::kInlined;
   if (op.kind == Kind::Signal) {
@@ -341,7 +359,7 @@ inline transport::Put Executor::messageOf(const Frame& frame, const plan::BoundO
     target += op.dst.offset + frame.shift;
   }
   return {.peer = op.peer,
-          .arrival = static_cast<std::uint64_t>(slot - own_.base()),
+          .arrival = offsetOf(slot),
           .flag = transport::arrivalFlag(frame.epoch, completed_),
           .tag = watch_.tag(),
           .src = src,
@@ -414,7 +432,9 @@ inline Executor::Step Executor::put(const Frame& frame, const plan::BoundOp& op,
   transport::Put put = messageOf(frame, op);
   if (put.direct && !copyAhead(&put)) return Step::Broken;
   if (!put.direct && compute_.work().hasTeam()) (void)copyByTeam(&put, put.bytes);
-  switch (transport_.put(put)) {
+  const transport::PutResult result = transport_.put(put);
+  if (plan_->inRing) expectPut(op, frame.epoch + 1);
+  switch (result) {
     case transport::PutResult::Pending:
       ++*pending;
       [[fallthrough]];

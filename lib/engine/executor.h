@@ -90,6 +90,8 @@ class Executor {
   Status runLanes(const Launch& launch);
   [[gnu::always_inline]] Status finish(Lane& lane);
   [[gnu::noinline]] Status goOn(const Frame& frame, std::uint32_t op);
+  static constexpr std::size_t kFewOps = 32;  // of a plan of short messages
+  [[gnu::always_inline]] void expectPut(const plan::BoundOp& op, std::uint64_t epoch);
   [[gnu::always_inline]] Frame frameOf(std::uint64_t epoch, const std::byte* in, std::byte* out,
                                        std::uint64_t segment) const;
   Status poll();
@@ -123,7 +125,10 @@ class Executor {
   // Whom the op waits for, if it does.
   std::uint32_t peerOf(const Lane& lane, const plan::BoundOp& op) const;
   transport::ArrivalSlot* arrivalsOf(std::uint64_t epoch) const;
-  std::byte* stageOf(std::uint64_t epoch) const;
+  std::uint64_t landingAt(std::uint64_t epoch) const;
+  std::uint64_t offsetOf(const transport::ArrivalSlot* slot) const {
+    return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(slot) - own_.base());
+  }
   // From where on, in all windows, puts count their targets, and what is published its places.
   std::uint64_t landingOf(const Frame& frame) const;
   std::uint64_t publishedOf(const Frame& frame) const;

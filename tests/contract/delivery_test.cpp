@@ -61,6 +61,7 @@ void exchangeRound(Rank& rank, Transport& transport, std::size_t bytes, std::siz
             .bytes = bytes};
     put.target =
         bytes <= kInlineBytes ? kInlined : arenaOffset(layout, 0, rank.rank * slot + shift);
+    if (epoch % 2 == 0) transport.expectPut(peer, put.arrival, put.target, bytes);
     courier.send(put);
   }
   for (std::uint32_t from = 0; from < rank.ranks; ++from) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/claim_line.h"
 #include "base/copy.h"
 #include "base/text.h"
 #include "transports/doorbell.h"
@@ -15,6 +16,8 @@
 
 namespace weft::mapped {
 namespace {
+
+constexpr std::size_t kMostClaimed = 2 << 10;  // a core waits for so few lines at a time
 
 // memcpy with the commonest size, one word, kept out of the library call. Nothing is read of a put
 // without bytes but that it has none: its source was just set to nothing by stores that a load of it
@@ -75,6 +78,13 @@ PutResult MappedTransport::put(const Put& put) {
   arrival.flag.store(put.flag, std::memory_order_release);
   doorbellRing(*peer.control);
   return PutResult::Done;
+}
+
+void MappedTransport::expectPut(std::uint32_t peer, std::uint64_t arrival, std::uint64_t target,
+                                std::size_t bytes) {
+  std::byte* const window = parts_.peers[peer].window.get();
+  claimLines(window + arrival, sizeof(ArrivalSlot));
+  if (target != kInlined && bytes <= kMostClaimed) claimLines(window + target, bytes);
 }
 
 bool MappedTransport::getFrom(std::uint32_t peer, std::uint64_t from, void* to, std::size_t bytes) {

@@ -95,6 +95,8 @@ class MappedTransport final : public Transport {
   Status commit(std::uint32_t rank, std::size_t from, std::size_t bytes) override;
 
   PutResult put(const Put&) override;
+  void expectPut(std::uint32_t peer, std::uint64_t arrival, std::uint64_t target,
+                 std::size_t bytes) override;
   int poll(Event*, int) override { return 0; }
   std::size_t outstanding() const override { return 0; }
   void wake(std::uint32_t peer) override;

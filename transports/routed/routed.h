@@ -66,6 +66,10 @@ class RoutedTransport final : public Transport {
     return std::ranges::any_of(parts_.transports, [](const auto& part) { return part->hasNews(); });
   }
   PutResult put(const Put&) override;
+  void expectPut(std::uint32_t p, std::uint64_t arrival, std::uint64_t target,
+                 std::size_t bytes) override {
+    of(p).expectPut(at(p), arrival, target, bytes);
+  }
   bool tell(std::uint32_t p, std::uint64_t completed) override {
     return of(p).tell(at(p), completed);
   }

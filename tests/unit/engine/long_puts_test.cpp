@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/executor.h"
-#include "tests/unit/still_transport.h"
+#include "tests/unit/paged_transport.h"
 
 namespace weft::engine {
 namespace {
@@ -15,18 +15,12 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{64} << 20;
 constexpr std::size_t kPiece = std::size_t{4} << 20;  // half a millisecond of copying
 
-// Has pages, and counts what is put straight into a peer's memory.
-class CountingTransport final : public test::StillTransport {
+// Counts what is put straight into a peer's memory.
+class CountingTransport final : public test::PagedTransport {
  public:
-  CountingTransport() : StillTransport(2) {
-    layout_.arrivalSlots = 1;
-    window_.resize(layout_.size() / sizeof(Page));
-    new (window_.data()) transport::ControlPage;
-  }
+  CountingTransport() : PagedTransport({.ranks = 2, .arrivalSlots = 1}) {}
 
   transport::Caps caps() const override { return {.direct = true}; }
-  transport::WindowView own() const override { return {base(), layout_}; }
-  transport::ControlPage* control(std::uint32_t) const override { return &own().control(); }
   bool putTo(std::uint32_t, std::uint64_t, const void*, std::size_t bytes) override {
     return take(bytes);
   }
@@ -41,17 +35,12 @@ class CountingTransport final : public test::StillTransport {
   int puts = 0;
 
  private:
-  struct alignas(transport::kPage) Page {
-    std::byte bytes[transport::kPage];
-  };
-  std::byte* base() const { return const_cast<std::byte*>(window_[0].bytes); }
   bool take(std::size_t bytes) {
     longest = std::max(longest, bytes);
     all += bytes;
     if (meanwhile) meanwhile();
     return true;
   }
-  std::vector<Page> window_;
 };
 
 plan::Plan planOfOnePut() {
