@@ -261,7 +261,7 @@ std::string meetInChild(const UniqueId& id, const Part& part, Board& board, bool
   while (!board.go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (!round) sleep(60);
   std::vector<std::vector<std::byte>> all;
-  return mine.bootstrap->allGather({}, &all, Deadline::in(800)).text();
+  return mine.bootstrap->allGather({}, &all, Deadline::in(3000)).text();
 }
 
 // Four ranks on host0, of which rank 1 makes the hub, one on host1; the last of those wanted comes late.
