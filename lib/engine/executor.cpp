@@ -131,9 +131,7 @@ inline Status Executor::runOne(const Launch& launch) {
 // when the call is over, as peers that still wait would be held up.
 inline void Executor::expectPut(const plan::BoundOp& op, std::uint64_t epoch) {
   using Kind = plan::BoundOp::Kind;
-  if (op.kind > Kind::Signal || op.kind == Kind::Store ||
-      completedBy_[op.peer] + plan_->depth < epoch)
-    return;
+  if (op.kind > Kind::Signal || op.kind == Kind::Store || !hasCredit(op.peer, epoch)) return;
   const bool lands = op.kind == Kind::Put;
   transport_.expectPut(op.peer, offsetOf(arrivalsOf(epoch) + op.arrival),
                        lands ? landingAt(epoch) + op.dst.offset : transport::kInlined,
@@ -325,10 +323,10 @@ inline Executor::Step Executor::runOp(const Frame& frame, const plan::BoundOp& o
 
 // May epoch `epoch` write into `peer`'s slots, which an earlier one used before?
 bool Executor::mayPut(std::uint32_t peer, std::uint64_t epoch) {
-  if (completedBy_[peer] + plan_->depth >= epoch) return true;
+  if (hasCredit(peer, epoch)) return true;
   if (controls_[peer] == nullptr) return false;
   completedBy_[peer] = controls_[peer]->completed.load(std::memory_order_acquire);
-  return completedBy_[peer] + plan_->depth >= epoch;
+  return hasCredit(peer, epoch);
 }
 
 // May it write what peers read, and have read in an earlier one?
@@ -562,9 +560,7 @@ bool Executor::awaitsHere(const Lane& lane, const Seat& seat) const {
 
 std::uint32_t Executor::peerOf(const Lane& lane, const plan::BoundOp& op) const {
   if (op.kind != plan::BoundOp::Kind::Publish) return op.peer;
-  const auto isBehind = [&](std::uint32_t reader) {
-    return completedBy_[reader] + plan_->depth < lane.epoch;
-  };
+  const auto isBehind = [&](std::uint32_t reader) { return !hasCredit(reader, lane.epoch); };
   const auto first = std::ranges::find_if(plan_->readers, isBehind);
   return first != plan_->readers.end() ? *first : op.peer;
 }

@@ -120,6 +120,10 @@ class Executor {
   std::byte* target(const Frame& frame, const plan::Place& place) const;
   [[gnu::always_inline]] Step compute(const Frame& frame, const plan::BoundOp& op);
   Step computeByPieces(const Frame& frame, const plan::BoundOp& op, std::uint64_t bytes);
+  // May epoch `epoch` write there, by what is known already?
+  bool hasCredit(std::uint32_t peer, std::uint64_t epoch) const {
+    return completedBy_[peer] + plan_->depth >= epoch;
+  }
   bool mayPut(std::uint32_t peer, std::uint64_t epoch);
   bool mayPublish(std::uint64_t epoch);
   // Whom the op waits for, if it does.
