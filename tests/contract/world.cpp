@@ -121,7 +121,7 @@ Outcome collect(pid_t child, int report) {
 
 std::vector<Outcome> runProcesses(const Fabric& fabric, std::uint32_t ranks,
                                   const std::function<void(Rank&)>& body) {
-  if (fabric.wire) test::warmLibfabric();
+  if (fabric.wire) test::warmLibfabric("4096");  // WEFT_OFI_MODE=msg has its messages there
   std::vector<pid_t> children;
   std::vector<Fd> reports;
   {

@@ -8,7 +8,8 @@
 # contract of wires under N seeds (3), then each kind of trouble N times (5), then, if FOLDER (build/release) has them,
 # the contract of transports and every collective with its results checked; as root also on two hosts of two ranks (network
 # namespaces), shm inside and efa between, in two levels where a collective has them. With one repeat, the short form, these
-# are four collectives, and the device's moods meet what the contract says of delivery.
+# are four collectives, the device's moods meet what the contract says of delivery, and the provider's queues hold fewer
+# messages: it clears buffers for all of them at each endpoint, which takes longer than what is sent.
 # Prints what passed and what failed; the exit code is 1 if anything failed. The knobs of the device, FAKE_EFA_*, are
 # in tests/rigs/efa/fake.h.
 set -euo pipefail
@@ -161,7 +162,10 @@ no_hosts() {
 has() { [[ -x $build/bin/$1 ]]; }
 
 parse "$@"
-((repeats > 1)) || collectives=(all_reduce all_gather alltoall sendrecv)
+if ((repeats == 1)); then
+  collectives=(all_reduce all_gather alltoall sendrecv)
+  export FI_EFA_RX_SIZE=512 FI_EFA_TX_SIZE=256
+fi
 fake=$(readlink -f "$build/lib/libfake_efa.so") || die "$build/lib/libfake_efa.so is not there; fix: build fake_efa"
 build=$(readlink -f "$build")
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT

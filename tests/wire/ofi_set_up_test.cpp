@@ -76,7 +76,7 @@ Status makeWithShorterMessages(const WireSetup& setup, std::unique_ptr<Wire>* ou
     std::vector<std::byte> said(mine.begin(), mine.end());
     if (setup.rank == 1 && said.size() >= sizeof(ofi::Offer))
       *reinterpret_cast<std::uint64_t*>(said.data() + said.size() - sizeof(ofi::Offer) +
-                                        offsetof(ofi::Offer, messageBytes)) = 3840;
+                                        offsetof(ofi::Offer, messageBytes)) = 1920;
     return setup.exchange(said, all);
   };
   return ofi::makeOfiWire(shorter, out);
@@ -86,7 +86,7 @@ TEST(OfiSetUp, DifferentBuffers) {
   const transport::Fabric ranks{.name = "tcp", .processes = true, .wire = makeWithShorterMessages};
   expectFailure([](std::uint32_t) {},
                 [](const std::string& text) {
-                  REQUIRE(has(text, "rank 0") && has(text, "rank 1") && has(text, " of 3840"),
+                  REQUIRE(has(text, "rank 0") && has(text, "rank 1") && has(text, " of 1920"),
                           text);
                   REQUIRE(has(text, "FI_OFI_RXM_BUFFER_SIZE"), text);
                 },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transports/wire/wire_transport.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr int kLastPutsMs = 100;
 constexpr int kByeMs = 300;
+constexpr int kSoonMs = 2;  // what peers that are there take
+constexpr auto kNap = std::chrono::microseconds(200);
 
 // A forked child has no such thread, and closing the wire would reach the parent's connections.
 void keepForEver(std::shared_ptr<SharedWire> wire) {
@@ -65,10 +68,17 @@ WireTransport::~WireTransport() {
 
 template <class Done>
 void WireTransport::progressUntil(Deadline deadline, const Done& done) {
-  for (; !deadline.expired(); std::this_thread::yield()) {
-    const auto held = shared_->lock();
-    if (done()) return;
-    shared_->progress(nullptr);
+  const Deadline soon = Deadline::in(kSoonMs);
+  while (!deadline.expired()) {
+    {
+      const auto held = shared_->lock();
+      if (done()) return;
+      shared_->progress(nullptr);
+    }
+    if (soon.expired())
+      std::this_thread::sleep_for(kNap);  // some peer is away, and others may need this core
+    else
+      std::this_thread::yield();
   }
 }
 
