@@ -14,10 +14,12 @@ enum Noise : std::uint64_t { kWorks, kTravels, kReceives };
 
 }  // namespace
 
-Calls::Calls(const Setting& setting, const Symmetry& symmetry, const std::vector<Kind>& kinds,
-             std::vector<std::uint32_t> calls, Clock& clock, Sharing& sharing, Cores& cores)
+Calls::Calls(const Setting& setting, const Symmetry& symmetry, const Symmetry& likeness,
+             const std::vector<Kind>& kinds, std::vector<std::uint32_t> calls, Clock& clock,
+             Sharing& sharing, Cores& cores)
     : setting_(setting),
       symmetry_(symmetry),
+      likeness_(likeness),
       kinds_(kinds),
       calls_(std::move(calls)),
       clock_(clock),
@@ -32,7 +34,7 @@ Calls::Calls(const Setting& setting, const Symmetry& symmetry, const std::vector
 void Calls::open(std::uint32_t call) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     Run& run = runs_[runOf(call, rank)];
-    const Program& program = kinds_[calls_[call]].programs[rank];
+    const Program& program = kinds_[calls_[call]].programs[likeness_.classOf(rank)];
     const std::uint64_t lanes = std::min<std::uint64_t>(setting_.lanes, program.segments);
     run.program = &program;
     run.lanes.resize(lanes);
@@ -158,7 +160,8 @@ Cores::Waits Calls::waits(std::uint32_t number) const {
   const Run& run = runs_[number];
   const std::vector<Step>& steps = run.program->steps;
   const auto isHere = [&](const Step& step) {
-    return step.kind != Step::Kind::Work && cores_.shareACore(rankOf(number), step.peer);
+    return step.kind != Step::Kind::Work &&
+           cores_.shareACore(rankOf(number), rankOfPeer(number, step.peer));
   };
   const auto awaitsHere = [&](const Lane& lane) {
     if (!lane.active || lane.next == steps.size()) return false;
@@ -257,13 +260,13 @@ bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
 }
 
 // Slots are free again when the peer has completed what used them, and says so.
-bool Calls::mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peerRank, Time told) {
-  Run& peer = runs_[peerOf(number, peerRank)];
-  const Time done = peer.completedAt[lane.segment - runs_[number].program->depth];
+bool Calls::mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peer, Time told) {
+  Run& reader = runs_[peerOf(number, peer)];
+  const Time done = reader.completedAt[lane.segment - runs_[number].program->depth];
   if (done == kNever) {
     const std::pair wish{number, told};
-    if (std::ranges::find(peer.wantCredit, wish) == peer.wantCredit.end())
-      peer.wantCredit.push_back(wish);
+    if (std::ranges::find(reader.wantCredit, wish) == reader.wantCredit.end())
+      reader.wantCredit.push_back(wish);
     return false;
   }
   if (done + told <= clock_.now()) return true;
@@ -341,7 +344,7 @@ std::uint32_t Calls::keep(const Message& message) {
 // In memory there is no channel.
 Way Calls::wayOf(std::uint32_t number, const Step& step) {
   if (step.byMemory) return {0, memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs())};
-  return ways_.between(rankOf(number), step.peer);
+  return ways_.between(rankOf(number), rankOfPeer(number, step.peer));
 }
 
 Time Calls::memoryLatencyOf(std::uint32_t number) const {
@@ -360,7 +363,7 @@ void Calls::observeWork(std::uint32_t number, const Lane& lane, const Step& step
   const auto bytes = static_cast<std::uint64_t>(bytesOf(run, lane, step));
   setting_.observe({rankOf(number), static_cast<std::uint32_t>(lane.segment % run.lanes.size()),
                     lane.next, lane.segment, cores_.began(run.worker), clock_.now(), bytes,
-                    step.peer, false, nameOf(step.planned)});
+                    rankOfPeer(number, step.peer), false, nameOf(step.planned)});
 }
 
 void Calls::observeReceipt(std::uint32_t number, const Came& message) const {
@@ -371,7 +374,8 @@ void Calls::observeReceipt(std::uint32_t number, const Came& message) const {
   });
   setting_.observe({rankOf(number), static_cast<std::uint32_t>(message.segment % run.lanes.size()),
                     static_cast<std::uint32_t>(step - run.program->steps.begin()), message.segment,
-                    cores_.began(run.worker), clock_.now(), 0, step->peer, false, "Receive"});
+                    cores_.began(run.worker), clock_.now(), 0, rankOfPeer(number, step->peer),
+                    false, "Receive"});
 }
 
 void Calls::observeMessage(const Message& message) const {
@@ -388,7 +392,12 @@ Status Calls::whereItStands(std::uint32_t number) const {
   const Run& run = runs_[number];
   const Lane& lane = run.lanes[run.closed % run.lanes.size()];
   const std::vector<Step>& steps = run.program->steps;
-  const std::string at = lane.next < steps.size() ? describe(steps[lane.next]) : "";
+  std::string at;
+  if (lane.next < steps.size()) {
+    Step step = steps[lane.next];
+    step.peer = rankOfPeer(number, step.peer);
+    at = describe(step);
+  }
   return Status::error(Code::InternalError, "rank ", rankOf(number),
                        " does not finish: in segment ", lane.segment, " it stands at op ",
                        lane.next, " (", at,

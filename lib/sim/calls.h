@@ -24,12 +24,14 @@ class Calls {
   // One call: which of the jobs it is.
   struct Kind {
     const Job* job = nullptr;
-    std::vector<Program> programs;  // by rank
+    std::vector<Program> programs;  // by class of ranks that are alike
   };
 
-  // All outlive it. `calls`: of each call its kind.
-  Calls(const Setting& setting, const Symmetry& symmetry, const std::vector<Kind>& kinds,
-        std::vector<std::uint32_t> calls, Clock& clock, Sharing& sharing, Cores& cores);
+  // All outlive it. `likeness`: which ranks run the same program, those of a class that `symmetry` folds among
+  // them. `calls`: of each call its kind.
+  Calls(const Setting& setting, const Symmetry& symmetry, const Symmetry& likeness,
+        const std::vector<Kind>& kinds, std::vector<std::uint32_t> calls, Clock& clock,
+        Sharing& sharing, Cores& cores);
 
   std::uint32_t runOf(std::uint32_t call, std::uint32_t rank) const { return call * ranks_ + rank; }
   std::uint32_t rankOf(std::uint32_t run) const { return run % ranks_; }
@@ -88,9 +90,12 @@ class Calls {
 
   const Job& jobOf(std::uint32_t run) const { return *kinds_[calls_[run / ranks_]].job; }
   std::uint32_t callOf(std::uint32_t run) const { return run / ranks_; }
-  // The run of the rank that this one calls `peer`, in the same call.
+  // The rank that the program of this one calls `peer`, and its run in the same call.
+  std::uint32_t rankOfPeer(std::uint32_t run, std::uint32_t peer) const {
+    return likeness_.seenBy(rankOf(run), peer);
+  }
   std::uint32_t peerOf(std::uint32_t run, std::uint32_t peer) const {
-    return runOf(callOf(run), symmetry_.classOf(peer));
+    return runOf(callOf(run), symmetry_.classOf(rankOfPeer(run, peer)));
   }
   void open(std::uint32_t call);
   void finish(std::uint32_t run);
@@ -107,7 +112,7 @@ class Calls {
   void mark(Run& run, const Came& message) const;
   bool hasArrived(const Run& run, const Lane& lane, const Step& step) const;
   bool mayRun(std::uint32_t number, const Lane& lane, const Step& step);
-  bool mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peerRank, Time told);
+  bool mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peer, Time told);
   double workOf(std::uint32_t number, const Lane& lane, const Step& step) const;
   void close(Run& run, Lane& lane);
   void send(std::uint32_t number, Lane& lane, const Step& step);
@@ -121,6 +126,7 @@ class Calls {
 
   const Setting& setting_;
   const Symmetry& symmetry_;
+  const Symmetry& likeness_;
   const std::vector<Kind>& kinds_;
   const std::vector<std::uint32_t> calls_;
   Clock& clock_;

@@ -87,6 +87,9 @@ struct Setting {
   // Where a job is symmetric only then, the bytes of a message's last segment are spread over its
   // chunks, of which the last would be shorter. Of a job that is not folded they always are.
   bool evens = false;
+  // Of a job that is not folded: of more ranks, those that are found alike share a program. It has as many
+  // steps as there are ranks.
+  std::uint32_t ownPrograms = 256;
   std::function<void(const Span&)> observe = nullptr;  // of a job that is not folded
 
   bool sharesCores() const { return coresOfNode != 0 || computesOnCores; }

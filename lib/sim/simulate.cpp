@@ -15,7 +15,7 @@ namespace {
 
 // What the ranks of a workload do, and which of them are looked at.
 struct Prepared {
-  Symmetry symmetry;
+  Symmetry symmetry, likeness;
   std::vector<Calls::Kind> kinds;
   std::vector<Role> roles;
   std::vector<std::uint32_t> calls;   // kinds
@@ -36,7 +36,8 @@ class Simulation {
         sharing_(Cores::ratesOf(setting, prepared.streams)),
         cores_(setting, symmetry_, clock_, sharing_, symmetry_.classes(), prepared.streams,
                handOverNsOf(prepared)),
-        calls_(setting, symmetry_, prepared.kinds, prepared.calls, clock_, sharing_, cores_),
+        calls_(setting, symmetry_, prepared.likeness, prepared.kinds, prepared.calls, clock_,
+               sharing_, cores_),
         timeline_(setting, prepared.roles, prepared.roleOf, cores_, clock_, calls_) {}
 
   Status run() {
@@ -169,14 +170,32 @@ Status findSymmetry(const Workload& workload, Setting* setting, Symmetry* symmet
   return {};
 }
 
+// Ranks that are not folded may run the same program all the same.
+Status findLikeness(const Workload& workload, const Setting& setting, Symmetry* likeness,
+                    Plans* plans) {
+  if (setting.network->ranks() <= setting.ownPrograms) return {};
+  for (const Symmetry& candidate : Symmetry::of(*setting.network)) {
+    bool follows = true;
+    for (std::size_t i = 0; follows && i < workload.calls.size(); ++i)
+      WEFT_TRY(followsSymmetry(workload.calls[i], setting, candidate, plans, &follows));
+    if (!follows) continue;
+    *likeness = candidate;
+    break;
+  }
+  return {};
+}
+
 Status prepare(const Workload& workload, Setting* setting, Prepared* out, Unfolded* why) {
   Plans plans;
   WEFT_TRY(findSymmetry(workload, setting, &out->symmetry, &plans, why));
+  out->likeness = out->symmetry;
+  if (!out->symmetry.folds() && *why != Unfolded::Plans)
+    WEFT_TRY(findLikeness(workload, *setting, &out->likeness, &plans));
   out->streams = streamsOf(workload);
   WEFT_TRY(makeRoles(workload, &out->roles, &out->calls));
   for (const Job& job : workload.calls) {
     out->kinds.push_back({&job, {}});
-    WEFT_TRY(makePrograms(job, *setting, out->symmetry, plans, &out->kinds.back().programs));
+    WEFT_TRY(makePrograms(job, *setting, out->likeness, plans, &out->kinds.back().programs));
   }
   for (std::uint32_t rank = 0; rank < out->symmetry.classes(); ++rank)
     out->roleOf.push_back(roleOf(workload, rank));
@@ -202,7 +221,8 @@ Status simulate(const Workload& workload, const Setting& setting, Result* result
   *result = {};
   Setting settled = setting;
   WEFT_TRY(checkRoles(workload, setting.network->ranks()));
-  Prepared prepared{Symmetry::none(*setting.network), {}, {}, {}, {}};
+  Prepared prepared{
+      Symmetry::none(*setting.network), Symmetry::none(*setting.network), {}, {}, {}, {}};
   WEFT_TRY(prepare(workload, &settled, &prepared, &result->unfolded));
   WEFT_TRY(checkWays(*setting.network, prepared.kinds));
   Simulation simulation(settled, prepared);

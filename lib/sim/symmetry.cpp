@@ -38,6 +38,12 @@ std::uint32_t Symmetry::seenFrom(std::uint32_t rank, std::uint32_t peer) const {
   return node * localRanks_ + (peer % localRanks_ + localRanks_ - shift) % localRanks_;
 }
 
+std::uint32_t Symmetry::seenBy(std::uint32_t rank, std::uint32_t peer) const {
+  const std::uint32_t shift = rank % localRanks_ / step_ * step_;
+  const std::uint32_t node = (peer / localRanks_ + rank / localRanks_) % nodes_;
+  return node * localRanks_ + (peer % localRanks_ + shift) % localRanks_;
+}
+
 std::uint32_t Symmetry::moved(std::uint32_t ofClass, std::uint32_t shift) const {
   return shift % nodes_ * localRanks_ + (ofClass + shift / nodes_ * step_) % localRanks_;
 }

@@ -25,6 +25,8 @@ class Symmetry {
   std::uint32_t classOf(std::uint32_t rank) const { return rank % localRanks_ % step_; }
   // What `rank` is to the first of its class, `peer` is to this.
   std::uint32_t seenFrom(std::uint32_t rank, std::uint32_t peer) const;
+  // The other way round: who is to `rank` what `peer` is to the first of its class?
+  std::uint32_t seenBy(std::uint32_t rank, std::uint32_t peer) const;
   // The rank that shift number `shift` makes of the first of a class.
   std::uint32_t moved(std::uint32_t ofClass, std::uint32_t shift) const;
 

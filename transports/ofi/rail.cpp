@@ -44,6 +44,11 @@ bool connectionsAreHidden() {
   return false;
 }
 
+// Of a packet of its own that one peer did not take the efa provider tells as if the endpoint had failed, and not
+// whose it was; what is sent to that peer fails by itself. The device's REMOTE_ERROR_BAD_ADDRESS to
+// LOCAL_ERROR_UNRESP_REMOTE (rdma-core, providers/efa/efa_io_defs.h).
+bool isOfAPeer(int status) { return status >= 7 && status <= 13; }
+
 Status randomNumber(std::size_t bytes, std::uint64_t* number) {
   Token token;
   WEFT_TRY(randomToken(&token));
@@ -316,7 +321,10 @@ std::string Rail::mishap() {
   if (fi_eq_read(events_.get(), &event, &error, sizeof(error), 0) != -FI_EAVAIL ||
       fi_eq_readerr(events_.get(), &error, 0) < 0)
     return {};
-  return text(failure("the endpoint", -error.err), " [", error.prov_errno, "]");
+  const std::string what = text(failure("the endpoint", -error.err), " [", error.prov_errno, "]");
+  if (provider() != "efa" || !isOfAPeer(error.prov_errno)) return what;
+  logInfo(what, ", of one peer");
+  return {};
 }
 
 Slot* Rail::take() {

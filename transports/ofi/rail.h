@@ -127,7 +127,7 @@ class Rail {
   // Longest payload of a message.
   std::size_t maxMessage() const;
 
-  // An error of the endpoint as a whole; empty: none.
+  // An error of the endpoint as a whole, not of what one peer did not take; empty: none.
   std::string mishap();
   // Peers send messages and nothing else: their keys are void from now on.
   Status refuseWrites();

@@ -121,6 +121,20 @@ TEST_P(AnyJob, IsTheSameFolded) {
   }
 }
 
+// A program for each rank, or one for all that are alike: the very same events.
+TEST_P(AnyJob, IsTheSameByProgramsThatRanksShare) {
+  Result own, shared;
+  job_.setting().folds = false;
+  if (GetParam() % 2 == 0) job_.setting().stragglers = {{0, 1.7}};
+  ASSERT_TRUE(job_.run(call_, &own).ok());
+  job_.setting().ownPrograms = 0;
+  ASSERT_TRUE(job_.run(call_, &shared).ok());
+  EXPECT_EQ(own.ns, shared.ns) << words();
+  EXPECT_EQ(own.events, shared.events) << words();
+  EXPECT_EQ(own.messages, shared.messages) << words();
+  EXPECT_EQ(own.slowest, shared.slowest) << words();
+}
+
 TEST_P(AnyJob, NeverBeatsTheLinks) {
   const Bound bound =
       boundOf(job_.network(), call_.collective, static_cast<std::uint32_t>(call_.root),
