@@ -17,8 +17,8 @@
 namespace weft::mapped {
 namespace {
 
-constexpr std::size_t kMostClaimed =
-    2 << 10;  // 4 KiB at once took longer than none (docs/performance.md)
+// 4 KiB at once took longer than none (docs/performance.md).
+constexpr std::size_t kMostClaimed = 2 << 10;
 
 // memcpy with the commonest size, one word, kept out of the library call. Nothing is read of a put
 // without bytes but that it has none: its source was just set to nothing by stores that a load of it
