@@ -131,16 +131,30 @@ void ControlState::lose(std::uint32_t rank, Loss loss, Clock::time_point now) {
   seat.orphanUntil.reset();
   questions_.leave(rank);
   seat.loss = loss;
-  seat.cut = loss.kind == Loss::Cut;
-  const Clock::time_point when = now + (seat.cut ? kCutPatience : kLossPatience);
+  if (loss.kind == Loss::Cut) seat.cutAt = now;
+  const Clock::time_point when = now + (seat.cutAt ? kCutPatience : kLossPatience);
   announceAt_ = announceAt_ ? std::min(*announceAt_, when) : when;
 }
 
-void ControlState::tick(Clock::time_point now) {
+void ControlState::tick(Clock::time_point now, const Silence& moreSilence) {
   askLast(now);
   questions_.tick(now, send_);
   if (orphansAt_ && now >= *orphansAt_) loseOrphans(now);
-  if (announceAt_ && now >= *announceAt_) announceLosses();
+  if (!announceAt_ || now < *announceAt_) return;
+  if (mayBeThisHost(now, moreSilence))
+    announceAt_ = now + kCutPatience;
+  else
+    announceLosses();
+}
+
+// Who ended otherwise is told of at once, and with it all that there is to tell.
+bool ControlState::mayBeThisHost(Clock::time_point now, const Silence& moreSilence) const {
+  const auto untold = [](const Seat& seat) { return seat.loss.has_value(); };
+  const auto waits = [now](const Seat& seat) {
+    return !seat.loss || (seat.cutAt && now < *seat.cutAt + kMostCutPatience);
+  };
+  return moreSilence && std::ranges::any_of(seats_, untold) && std::ranges::all_of(seats_, waits) &&
+         moreSilence();
 }
 
 std::optional<ControlState::Clock::time_point> ControlState::nextTick() const {
@@ -182,8 +196,8 @@ std::vector<Ending> ControlState::endings() const {
   std::map<std::string, Ending> cut;
   for (std::uint32_t r = 0; r < seats_.size(); ++r) {
     if (!seats_[r].loss) continue;
-    Ending& ending = seats_[r].cut ? cut[names_[r].host] : closed;
-    if (seats_[r].cut && ending.ranks.empty()) ending.why = cutOf(r);
+    Ending& ending = seats_[r].cutAt ? cut[names_[r].host] : closed;
+    if (seats_[r].cutAt && ending.ranks.empty()) ending.why = cutOf(r);
     ending.ranks.add(r);
   }
   std::vector<Ending> all;
@@ -222,7 +236,7 @@ bool ControlState::allOthersCut() const {
   std::set<std::string> hosts;
   for (std::uint32_t r = 0; r < names_.size(); ++r) {
     if (names_[r].host == names_[0].host) continue;
-    if (!seats_[r].cut) return false;
+    if (!seats_[r].cutAt) return false;
     hosts.insert(names_[r].host);
   }
   return hosts.size() > 1;

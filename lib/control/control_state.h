@@ -57,7 +57,9 @@ class ControlState {
   void gather(std::uint32_t rank, const net::Bytes& part);
   void bye(std::uint32_t rank, Clock::time_point now);
   void lose(std::uint32_t rank, Loss loss, Clock::time_point now);
-  void tick(Clock::time_point now);
+  // `moreSilence`: whether nothing has come from still others for longer than from who is well.
+  using Silence = std::function<bool()>;
+  void tick(Clock::time_point now, const Silence& moreSilence = {});
   // This process ends: asks rank 0, whose end it is, for what it did last. Over with leave().
   void beginToLeave(Clock::time_point now);
   bool mayLeave() const { return !here(0) || (askedLast_ && !questions_.owes(0)); }
@@ -78,21 +80,25 @@ class ControlState {
   // For ranks whose relay is gone to come back. None of them is named before, but who took the relay
   // along is.
   static constexpr std::chrono::milliseconds kOrphanPatience{5000};
-  // After seconds of silence, for the others' to be noticed too: it may be this host that is cut.
+  // After seconds of silence, for the others' to be noticed too: it may be this host that is cut. Where
+  // others are silent as well, again and again until they have been heard or are lost: the kernel may
+  // give up one connection seconds after another.
   static constexpr std::chrono::milliseconds kCutPatience{250};
+  static constexpr std::chrono::milliseconds kMostCutPatience{4000};
 
  private:
   struct Seat {
     bool came = false;
     bool here = false;
     std::optional<Loss> loss;  // not yet told
-    bool cut = false;
+    std::optional<Clock::time_point> cutAt;
     std::optional<Clock::time_point> orphanUntil;
   };
 
   void send(std::uint32_t rank, net::MessageType type, std::shared_ptr<const net::Bytes> body);
   void broadcast(net::MessageType type, net::Bytes body);
   void announceLeaver(std::uint32_t rank);
+  bool mayBeThisHost(Clock::time_point now, const Silence& moreSilence) const;
   void announceLosses();
   void loseOrphans(Clock::time_point now);
   std::vector<Ending> endings() const;

@@ -9,6 +9,9 @@
 #include <cerrno>
 
 namespace weft::control {
+
+using std::chrono::milliseconds;
+
 namespace {
 
 constexpr int kSilenceMs = 3000;
@@ -30,14 +33,16 @@ void watchClosely(const net::Socket& socket) {
   set(TCP_USER_TIMEOUT, kSilenceMs);
 }
 
-ControlState::Loss lossOf(const net::Stream& stream) {
-  if (!nothingCame(stream.error())) return {};
+milliseconds silenceOf(const net::Socket& socket) {
   tcp_info info{};
   socklen_t size = sizeof info;
-  const bool known = ::getsockopt(stream.socket().fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
-  const auto silence = known ? std::max<std::int64_t>(info.tcpi_last_ack_recv, kSilenceMs)
-                             : std::int64_t{kSilenceMs};
-  return {ControlState::Loss::Cut, std::chrono::milliseconds(silence)};
+  const bool known = ::getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return known ? milliseconds(info.tcpi_last_ack_recv) : milliseconds(0);
+}
+
+ControlState::Loss lossOf(const net::Stream& stream) {
+  if (!nothingCame(stream.error())) return {};
+  return {ControlState::Loss::Cut, std::max(silenceOf(stream.socket()), milliseconds(kSilenceMs))};
 }
 
 }  // namespace weft::control

@@ -131,8 +131,8 @@ void ServerGroups::propose(std::uint32_t rank, const Status& cause) {
   forEachOf(rank, [&](Group& group, std::uint32_t) { group.state.propose(cause); });
 }
 
-void ServerGroups::tick(Clock::time_point now) {
-  for (auto& [number, group] : groups_) group.state.tick(now);
+void ServerGroups::tick(Clock::time_point now, const ControlState::Silence& moreSilence) {
+  for (auto& [number, group] : groups_) group.state.tick(now, moreSilence);
   forgetLeft();
 }
 

@@ -34,7 +34,7 @@ class ServerGroups {
   void bye(std::uint32_t rank, Clock::time_point now);  // to all of them
   void lose(std::uint32_t rank, const Loss& loss, Clock::time_point now);
   void propose(std::uint32_t rank, const Status& cause);  // in all of which it is
-  void tick(Clock::time_point now);
+  void tick(Clock::time_point now, const ControlState::Silence& moreSilence = {});
   void beginToLeave(Clock::time_point now);
   bool mayLeave() const;
   void leave(Clock::time_point now);

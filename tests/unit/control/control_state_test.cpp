@@ -386,6 +386,46 @@ TEST(ControlState, IfAllOthersAreCutOffItIsThisHost) {
   expectHas(endings[0], "the uplink of host h0 is down");
 }
 
+// The kernel gives up each connection in its own time.
+TEST(ControlState, WhileOthersAreSilentTooNoHostIsBlamed) {
+  Board b(6, 2);
+  const Loss cut{Loss::Cut, milliseconds(3000)};
+  bool silent = true;
+  const auto moreSilence = [&silent] { return silent; };
+  const auto endingsAt = [&](int ms) {
+    b.board.tick(b.after(ms), moreSilence);
+    return b.endings();
+  };
+  b.board.lose(2, cut, b.start);
+  b.board.lose(3, cut, b.after(10));
+  EXPECT_TRUE(endingsAt(260).empty());
+  b.board.lose(4, cut, b.after(1400));
+  b.board.lose(5, cut, b.after(1400));
+  silent = false;
+  const auto endings = endingsAt(1660);
+  ASSERT_EQ(endings.size(), 4u);
+  expectHas(endings[0], "the uplink of host h0 is down");
+}
+
+TEST(ControlState, SilenceIsWaitedForAWhileOnly) {
+  Board b(6, 2);
+  const auto endingsAt = [&](int ms) {
+    b.board.tick(b.after(ms), [] { return true; });
+    return b.endings();
+  };
+  b.board.lose(4, {Loss::Cut, milliseconds(3000)}, b.start);
+  for (int ms = 250; ms < 4000; ms += 250) EXPECT_TRUE(endingsAt(ms).empty());
+  EXPECT_EQ(endingsAt(4000).size(), 1u);
+}
+
+TEST(ControlState, ADeathDoesNotWaitForSilence) {
+  Board b(6, 2);
+  b.board.lose(5, {Loss::Cut, milliseconds(3000)}, b.start);
+  b.board.lose(2, {}, b.after(10));
+  b.board.tick(b.after(70), [] { return true; });
+  EXPECT_EQ(b.endings().size(), 2u);
+}
+
 TEST(ControlState, ADeathDoesNotWaitForCuts) {
   Board b(6, 2);
   b.board.lose(5, {Loss::Cut, milliseconds(3000)}, b.start);

@@ -107,6 +107,18 @@ TEST_F(NetworkCut, TheServersHostKnowsThatItIsTheCulprit) {
   expectHas(p.said(0), "host h0");
 }
 
+// The kernel gives up the last connection when the first's end would have been told long since.
+TEST_F(NetworkCut, TheServersHostKnowsItEvenIfOthersFallSilentLater) {
+  Hosts hosts(3, stuck);
+  const Processes& p = hosts.ranks;
+  ASSERT_TRUE(p.allReached(1));
+  hosts.cut(1);
+  std::this_thread::sleep_for(milliseconds(600));
+  hosts.cut(2);
+  ASSERT_TRUE(p.allReached(2));
+  expectHas(p.said(0), "the uplink of host h0 is down");
+}
+
 // Shorter than the kernel's patience: nobody notices.
 TEST_F(NetworkCut, AFlapIsForgiven) {
   Hosts hosts(3, [](Member& m) {
