@@ -7,7 +7,8 @@ PeerBuffers::PeerBuffers(transport::Transport& transport)
     : transport_(transport),
       in_(transport.layout().ranks),
       out_(transport.layout().ranks),
-      stores_(transport.layout().ranks) {}
+      stores_(transport.layout().ranks),
+      folds_(transport.layout().ranks) {}
 
 Entry PeerBuffers::open(const plan::Plan& plan, const std::byte* in, std::byte* out) const {
   Entry mine;

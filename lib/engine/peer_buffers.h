@@ -7,6 +7,7 @@
 
 #include "base/cache_aligned.h"
 #include "plan/plan.h"
+#include "reduce/fold_choice.h"
 #include "reduce/store_choice.h"
 #include "transports/transport.h"
 
@@ -52,6 +53,9 @@ class PeerBuffers {
   // How stores to that peer's buffers go, where they are mapped; of this rank, to what it publishes.
   reduce::StoreChoice& storesTo(std::uint32_t peer) { return stores_[peer]; }
 
+  // The same of what is folded into them.
+  reduce::FoldChoice& foldsTo(std::uint32_t peer) { return folds_[peer]; }
+
   // `bytes` of a place that is not mapped, into `to`. False: the transport's lastError() says why.
   bool load(const plan::Place& place, std::uint64_t from, std::byte* to, std::size_t bytes);
   // Into a place that is not mapped.
@@ -71,6 +75,7 @@ class PeerBuffers {
   transport::Transport& transport_;
   base::CacheAlignedVector<Buffer> in_, out_;  // by rank
   std::vector<reduce::StoreChoice> stores_;    // by rank, this one for what it publishes
+  std::vector<reduce::FoldChoice> folds_;
   bool mapped_ = true;
 };
 

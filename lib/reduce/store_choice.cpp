@@ -14,12 +14,6 @@ constexpr std::size_t kMostTried = 16 << 10, kLine = 64;
 
 void copyPast(void* to, const void* from, std::size_t bytes) { copyStream(&to, 1, from, bytes); }
 
-// Waits until all stores before it are done.
-void drainStores() {
-  std::atomic<int> any;
-  any.exchange(1, std::memory_order_seq_cst);
-}
-
 }  // namespace
 
 // Also the first copies, until one way has won. What went past the caches is in none of them, and
@@ -41,7 +35,7 @@ StorePreference::Try StorePreference::due(const void* to, std::size_t bytes, std
 
 void StorePreference::suspect(double throughNs) {
   throughNs_.store(throughNs, std::memory_order_relaxed);
-  if (isPastCaches() || throughNs <= kMargin * pastNs_.load(std::memory_order_relaxed)) return;
+  if (isPastCaches() || throughNs <= margin_ * pastNs_.load(std::memory_order_relaxed)) return;
   isSuspected_.store(true, std::memory_order_relaxed);
 }
 
@@ -51,7 +45,7 @@ void StorePreference::judge(double throughNs, double pastNs) {
   const bool suspected = isSuspected_.exchange(false, std::memory_order_relaxed);
   const std::size_t waited = suspected ? patience_.load(std::memory_order_relaxed) : 0;
   patience_.store(std::clamp(2 * waited, kTrySuspected, kTryEvery), std::memory_order_relaxed);
-  const bool past = isPastCaches(), wins = throughNs > kMargin * pastNs;
+  const bool past = isPastCaches(), wins = throughNs > margin_ * pastNs;
   if (wins != past && against_.fetch_add(1, std::memory_order_relaxed) + 1 < kAgree) return;
   against_.store(0, std::memory_order_relaxed);
   primed_.store(nullptr, std::memory_order_relaxed);

@@ -12,6 +12,11 @@ class StorePreference {
  public:
   enum class Try { None, Prime, Judge };
 
+  // Memory that no cache holds costs its reader up to twice what it cost its writer.
+  static constexpr double kMargin = 3;
+  // Past the caches is preferred where it is so much quicker.
+  explicit StorePreference(double margin = kMargin) : margin_(margin) {}
+
   bool isPastCaches() const { return pastCaches_.load(std::memory_order_relaxed); }
   // Is a part of the next copy, which is of so many bytes and to there, to be stored both ways; or all of
   // it (`tried` is `bytes`) the other way?
@@ -31,10 +36,9 @@ class StorePreference {
   // What is suspected is tried soon, and later each time that it was borne out.
   static constexpr std::size_t kTryEvery = 1024, kTrySuspected = 8;
   static constexpr std::uint32_t kAgree = 3;  // tries in a row that change it
-  // Memory that no cache holds costs its reader up to twice what it cost its writer.
-  static constexpr double kMargin = 3;
 
  private:
+  const double margin_;
   std::atomic<bool> pastCaches_ = false;
   std::atomic<std::uint32_t> against_ = 0;  // tries in a row
   std::atomic<std::uint32_t> tries_ = 0;
@@ -45,6 +49,12 @@ class StorePreference {
   std::atomic<std::size_t> patience_ = kTrySuspected;
   std::atomic<const void*> primed_ = nullptr;
 };
+
+// Waits until all stores before it are done.
+inline void drainStores() {
+  std::atomic<int> any;
+  any.exchange(1, std::memory_order_seq_cst);
+}
 
 // How a core stores to memory that another core has read. Through the caches each line must be taken
 // from that core's first: it may take fifteen times as long as a store past the caches between cores
