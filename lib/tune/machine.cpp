@@ -141,14 +141,16 @@ bool isSane(const Machine& machine) {
   return true;
 }
 
-// Where the two curves cross for the last time.
+// Where the two curves cross for the last time. Above it one must be clearly above the other: where both
+// are as quick everywhere, noise would else say now that stores never go past the caches, and now always.
 std::uint64_t streamFootprint(const Machine& machine) {
+  constexpr double kClearly = 1.1;
   const Curve &put = machine.put, &stream = machine.stream;
   std::size_t first = kFootprints.size();
-  while (first > 0 && stream.at[first - 1] > put.at[first - 1]) --first;
+  while (first > 0 && stream.at[first - 1] > kClearly * put.at[first - 1]) --first;
   if (first == kFootprints.size()) return static_cast<std::uint64_t>(2 * kFootprints.back());
   if (first == 0) return 0;
-  const double before = 1 / stream.at[first - 1] - 1 / put.at[first - 1];
+  const double before = std::max(0.0, 1 / stream.at[first - 1] - 1 / put.at[first - 1]);
   const double after = 1 / put.at[first] - 1 / stream.at[first];
   const double step = kFootprints[first] / kFootprints[first - 1];
   return static_cast<std::uint64_t>(kFootprints[first - 1] *

@@ -254,9 +254,11 @@ TEST(Machine, StoresPastTheCachesGainFromWhereTheCurvesCrossForTheLastTime) {
   EXPECT_EQ(footprint({{9, 9, 9, 9, 9}}), 48u << 20) << "nowhere that was measured";
   EXPECT_EQ(footprint({{30, 9, 9, 9, 9}}), 48u << 20) << "only where nobody needs it";
   EXPECT_EQ(footprint({{30, 30, 30, 30, 30}}), 0u);
-  const std::uint64_t crossing = footprint({{9, 9, 9, 9, 11}});
+  const std::uint64_t crossing = footprint({{9, 9, 9, 9, 12}});
   EXPECT_GT(crossing, 8u << 20);
   EXPECT_LT(crossing, 24u << 20);
+  EXPECT_EQ(footprint({{21, 21, 21, 10.5, 10.5}}), 48u << 20) << "as quick, but for noise";
+  EXPECT_EQ(footprint({{21, 21, 21, 10.5, 12}}), 8u << 20);
 }
 
 }  // namespace
