@@ -24,6 +24,7 @@ bool nothingCame(int error) {
 }  // namespace
 
 void watchClosely(const net::Socket& socket) {
+  if (net::isWithinHost(socket)) return;
   const auto set = [&](int name, int value) {
     (void)::setsockopt(socket.fd(), IPPROTO_TCP, name, &value, sizeof value);
   };

@@ -9,7 +9,8 @@
 namespace weft::control {
 
 // A connection that nothing may be sent over for hours: the kernel asks the other one's kernel each
-// second and gives it up after three without an answer. It answers for a stopped process, too.
+// second and gives it up after three without an answer. It answers for a stopped process, too. Nothing
+// of that within a host: a machine that was too busy for three seconds took itself for cut off.
 void watchClosely(const net::Socket& socket);
 
 // Since when nothing has come from the other kernel; of whoever is well hardly ever more than the usual.

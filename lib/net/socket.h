@@ -40,6 +40,9 @@ Socket acceptFrom(const Socket& listener, Address* peer, bool* exhausted);
 // Connects; Timeout at the deadline, else SystemError with its errno in *error.
 Status connectTo(const Address& address, Deadline deadline, Socket* out, int* error);
 
+// Is the other end of a connection on this host, too? By the addresses.
+bool isWithinHost(const Socket& socket);
+
 // poll(2) on one socket, safe against EINTR. False: the deadline passed.
 bool waitReadable(const Socket& socket, Deadline deadline);
 bool waitWritable(const Socket& socket, Deadline deadline);

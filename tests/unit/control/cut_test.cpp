@@ -119,21 +119,24 @@ TEST_F(NetworkCut, TheServersHostKnowsItEvenIfOthersFallSilentLater) {
   expectHas(p.said(0), "the uplink of host h0 is down");
 }
 
+// Until `go`, or what it is told before.
+void patient(Member& m) {
+  m.call(planOf(10));
+  m.reached(1);
+  m.watch->enter(planOf(20), 20000, nullptr);
+  Status status;
+  while (m.common->go.load() == 0 && status.ok()) {
+    status = m.watch->trouble(1);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  m.note(status);
+  m.watch->leave();
+  m.reached(2);
+}
+
 // Shorter than the kernel's patience: nobody notices.
 TEST_F(NetworkCut, AFlapIsForgiven) {
-  Hosts hosts(3, [](Member& m) {
-    m.call(planOf(10));
-    m.reached(1);
-    m.watch->enter(planOf(20), 20000, nullptr);
-    Status status;
-    while (m.common->go.load() == 0 && status.ok()) {
-      status = m.watch->trouble(1);
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    m.note(status);
-    m.watch->leave();
-    m.reached(2);
-  });
+  Hosts hosts(3, patient);
   const Processes& p = hosts.ranks;
   ASSERT_TRUE(p.allReached(1));
   const double start = nowMs();
@@ -145,6 +148,20 @@ TEST_F(NetworkCut, AFlapIsForgiven) {
   p.common->go.store(1);
   ASSERT_TRUE(p.allReached(2));
   if (cutMs > 1000) GTEST_SKIP() << "a machine so busy that it flapped for " << cutMs << " ms";
+  for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "");
+}
+
+// What is sent within a host does not arrive for longer than that: its kernel is busy, nobody is away.
+// (By their names these ranks are of three hosts, and told of cuts in their calls.)
+TEST_F(NetworkCut, WithinAHostSilenceIsForgiven) {
+  ASSERT_TRUE(shell("ip link set lo up"));
+  const Processes p(3, patient);
+  ASSERT_TRUE(p.allReached(1));
+  EXPECT_TRUE(shell("ip link set lo down"));
+  std::this_thread::sleep_for(milliseconds(7000));
+  EXPECT_TRUE(shell("ip link set lo up"));
+  p.common->go.store(1);
+  ASSERT_TRUE(p.allReached(2));
   for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "");
 }
 
