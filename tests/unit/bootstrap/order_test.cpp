@@ -53,7 +53,7 @@ std::unique_ptr<net::Stream> comeToHub(const IdContent& id, const std::string& n
   net::Message itsName{};
   EXPECT_TRUE(stream
                   ->ask(net::MessageType::Info,
-                        encode(InfoMessage{nameOfThisProcess(rank), "", 10000}),
+                        encode(InfoMessage{nameOfThisProcess(rank), "", kDeadlineMs}),
                         Deadline::in(kDeadlineMs), &itsName)
                   .ok());
   return stream;
@@ -66,7 +66,7 @@ std::unique_ptr<net::Stream> comeToRoot(const IdContent& id, const PeerName& who
   const Status joined = joiner.run(1 << 20, &stream, &rootName);
   EXPECT_TRUE(joined.ok()) << joined.text();
   if (!stream) return nullptr;
-  stream->tell(net::MessageType::Info, encode(InfoMessage{who, "", 10000}),
+  stream->tell(net::MessageType::Info, encode(InfoMessage{who, "", kDeadlineMs}),
                Deadline::in(kDeadlineMs));
   return stream;
 }
