@@ -68,7 +68,6 @@ class ControlServer {
   bool finished() const;
   void turn(const net::StopSignal* stop, Deadline limit);
   void wait(const net::StopSignal* stop, Deadline limit);
-  static bool isSilent(const std::optional<net::Stream>& stream);
   void letIn();
   void open(Id id, net::Stream stream);
   bool seat(std::uint32_t rank, Id id);
@@ -109,12 +108,11 @@ void ControlServer::turn(const net::StopSignal* stop, Deadline limit) {
   wait(stop, limit);
   if (pending_) letIn();
   for (const std::uint64_t id : ready_.take()) serve(static_cast<Id>(id));
-  groups_.tick(Clock::now(), [this] { return std::ranges::any_of(streams_, isSilent); });
+  const auto silent = [](const std::optional<net::Stream>& s) {
+    return s && isSilent(s->socket());
+  };
+  groups_.tick(Clock::now(), [&] { return std::ranges::any_of(streams_, silent); });
   deliver();
-}
-
-bool ControlServer::isSilent(const std::optional<net::Stream>& stream) {
-  return stream && silenceOf(stream->socket()) > kUsualSilence;
 }
 
 // Sleeps until a socket or the clock has something for us.

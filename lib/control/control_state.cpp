@@ -149,12 +149,10 @@ void ControlState::tick(Clock::time_point now, const Silence& moreSilence) {
 
 // Who ended otherwise is told of at once, and with it all that there is to tell.
 bool ControlState::mayBeThisHost(Clock::time_point now, const Silence& moreSilence) const {
-  const auto untold = [](const Seat& seat) { return seat.loss.has_value(); };
   const auto waits = [now](const Seat& seat) {
     return !seat.loss || (seat.cutAt && now < *seat.cutAt + kMostCutPatience);
   };
-  return moreSilence && std::ranges::any_of(seats_, untold) && std::ranges::all_of(seats_, waits) &&
-         moreSilence();
+  return moreSilence && std::ranges::all_of(seats_, waits) && moreSilence();
 }
 
 std::optional<ControlState::Clock::time_point> ControlState::nextTick() const {

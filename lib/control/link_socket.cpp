@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 namespace weft::control {
 
@@ -15,10 +16,19 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr int kSilenceMs = 3000;
+constexpr milliseconds kUsualSilence{1250};  // a second, and what an answer may take
 
 bool nothingCame(int error) {
   return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
          error == EHOSTDOWN;
+}
+
+// Since when nothing has come from the other kernel.
+milliseconds silenceOf(const net::Socket& socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  const bool known = ::getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return known ? milliseconds(info.tcpi_last_ack_recv) : milliseconds(0);
 }
 
 }  // namespace
@@ -34,11 +44,8 @@ void watchClosely(const net::Socket& socket) {
   set(TCP_USER_TIMEOUT, kSilenceMs);
 }
 
-milliseconds silenceOf(const net::Socket& socket) {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  const bool known = ::getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
-  return known ? milliseconds(info.tcpi_last_ack_recv) : milliseconds(0);
+bool isSilent(const net::Socket& socket) {
+  return !net::isWithinHost(socket) && silenceOf(socket) > kUsualSilence;
 }
 
 ControlState::Loss lossOf(const net::Stream& stream) {

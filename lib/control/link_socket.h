@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
-
 #include "control/control_state.h"
 #include "net/stream.h"
 
@@ -13,9 +11,9 @@ namespace weft::control {
 // of that within a host: a machine that was too busy for three seconds took itself for cut off.
 void watchClosely(const net::Socket& socket);
 
-// Since when nothing has come from the other kernel; of whoever is well hardly ever more than the usual.
-std::chrono::milliseconds silenceOf(const net::Socket& socket);
-inline constexpr std::chrono::milliseconds kUsualSilence{1250};
+// Has nothing come from the other kernel for longer than from whoever is well? Never within a host, where
+// nobody asks.
+bool isSilent(const net::Socket& socket);
 
 // How the connection of a stream ended, which has just said so.
 ControlState::Loss lossOf(const net::Stream& stream);

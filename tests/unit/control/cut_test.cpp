@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "control/link_socket.h"
 #include "remote_world.h"
 
 namespace weft::control {
@@ -149,6 +150,20 @@ TEST_F(NetworkCut, AFlapIsForgiven) {
   ASSERT_TRUE(p.allReached(2));
   if (cutMs > 1000) GTEST_SKIP() << "a machine so busy that it flapped for " << cutMs << " ms";
   for (std::uint32_t r = 0; r < 3; ++r) EXPECT_EQ(p.said(r), "");
+}
+
+// Nobody is asked within a host for a sign of life: a rank there that has nothing to say would else put off
+// the news of every host that is cut off.
+TEST_F(NetworkCut, NobodyIsSilentWithinAHost) {
+  ASSERT_TRUE(shell("ip link set lo up"));
+  net::Socket listener, near;
+  net::Address address{.ip = {127, 0, 0, 1}};
+  int error = 0;
+  ASSERT_TRUE(net::listenAt(address, &listener, &address, &error).ok());
+  ASSERT_TRUE(net::connectTo(address, Deadline::in(20000), &near, &error).ok());
+  watchClosely(near);
+  std::this_thread::sleep_for(milliseconds(1500));
+  EXPECT_FALSE(isSilent(near));
 }
 
 // What is sent within a host does not arrive for longer than that: its kernel is busy, nobody is away.
