@@ -63,33 +63,26 @@ std::uint64_t PlanCache::kindOf(const Call& call) {
   return id << 32 | static_cast<std::uint32_t>(call.root);
 }
 
-std::size_t PlanCache::indexOf(std::uint64_t kind) {
-  return ((kind ^ kind >> 29) * 0x9e3779b97f4a7c15u >> 56) % kKinds;
-}
-
 bool PlanCache::mayBeKind(const Call& call) const {
   return tuning_.tries && call.counts.empty() && call.algorithm.empty();
 }
 
 PlanCache::Kind* PlanCache::knownKind(const Call& call) const {
   if (!mayBeKind(call)) return nullptr;
-  const std::uint64_t id = kindOf(call);
-  Kind* const there = kinds_[indexOf(id)].get();
-  return there != nullptr && there->id == id ? there : nullptr;
+  const auto there = kinds_.find(kindOf(call));
+  return there != kinds_.end() ? there->second.get() : nullptr;
 }
 
 // The first call of a kind makes it, also if there is nothing to try: so all ranks hold the same, though
 // their plans make room at different times.
 PlanCache::Kind* PlanCache::newKind(const Call& call, Forms forms) {
-  if (!mayBeKind(call)) return nullptr;
-  const std::uint64_t id = kindOf(call);
-  std::unique_ptr<Kind>& made = kinds_[indexOf(id)];
-  if (made) return nullptr;
-  const std::lock_guard lock(judgingMutex_);
+  if (!mayBeKind(call) || kinds_.size() == kMostKinds) return nullptr;
   const bool share = tuning_.ranks > tuning_.costs.cores;
   const auto cores = share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn;
   const Trial any(forms.any.size(), cores), shared(forms.shared.size(), cores, true);
-  made = std::make_unique<Kind>(Kind{id, std::move(forms), {any, shared}});
+  const std::lock_guard lock(judgingMutex_);
+  std::unique_ptr<Kind>& made = kinds_[kindOf(call)];
+  made = std::make_unique<Kind>(Kind{std::move(forms), {any, shared}});
   return made.get();
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,10 @@ class PlanCache {
  public:
   // Room for the plans of 64 calls that exchange a block with each rank and wait for one of each.
   static std::size_t mostBytes(std::uint32_t ranks);
+  // Calls of so many kinds try their forms, those of further ones run what the model says. A size in
+  // quarters of octaves, a collective, a type, a root: a job that has all eight collectives with 24 sizes
+  // each has 200, and one whose 1,024 ranks are roots has room for one of these.
+  static constexpr std::size_t kMostKinds = 1024;
 
   PlanCache(Tuning tuning, BindTarget target) : tuning_(std::move(tuning)), target_(target) {}
 
@@ -67,7 +72,7 @@ class PlanCache {
     Form chosen;
   };
   std::optional<Findings> findings(const Call& call) const;
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return bytes_ + kinds_.size() * sizeof(Kind); }
   std::uint64_t made() const { return made_; }  // how many plans so far
   const Tuning& tuning() const { return tuning_; }
 
@@ -81,7 +86,6 @@ class PlanCache {
   };
   // Calls that are alike but for a part of their size, and what they try.
   struct Kind {
-    std::uint64_t id = 0;
     Forms forms;
     std::array<Trial, 2> trials;  // of any buffers, of shared ones
     bool areShared = false;       // the buffers of the last call that asked
@@ -112,14 +116,14 @@ class PlanCache {
     std::size_t bytes() const;
   };
   using Bucket = std::vector<std::unique_ptr<Entry>>;  // the last found stands first
-  static constexpr std::size_t kBuckets = 64, kAskings = 256, kKinds = 256;
+  static constexpr std::size_t kBuckets = 64, kAskings = 2048;
 
   static std::uint64_t mixed(const Call& call) {
     const std::uint64_t root = static_cast<std::uint32_t>(call.root);
     const std::uint64_t mixed =
         ((call.count + (root << 32)) * 10 + static_cast<std::uint64_t>(call.type)) * 9 +
         static_cast<std::uint64_t>(call.collective);
-    return (mixed * 0x9e3779b97f4a7c15u) >> 56;
+    return (mixed * 0x9e3779b97f4a7c15u) >> 32;
   }
   static std::size_t bucketOf(const Call& call) { return mixed(call) % kBuckets; }
   // Field by field, as the call was just written: a load of several at once would wait for those stores.
@@ -134,7 +138,6 @@ class PlanCache {
   }
   static std::unique_ptr<Entry> entryOf(const Call& call, std::unique_ptr<const Plan> plan);
   static std::uint64_t kindOf(const Call& call);
-  static std::size_t indexOf(std::uint64_t kind);
   bool mayBeKind(const Call& call) const;
   Kind* knownKind(const Call& call) const;
   Kind* newKind(const Call& call, Forms forms);
@@ -152,8 +155,8 @@ class PlanCache {
   // and not on others. Kinds of calls that share one ask together.
   std::array<Asking, kAskings> askings_;
   Asking* asked_ = nullptr;  // of what was found last
-  // By kind, likewise. The first of those that would have the same index has it.
-  std::array<std::unique_ptr<Kind>, kKinds> kinds_;
+  // By id, likewise: the first ones that are called.
+  std::unordered_map<std::uint64_t, std::unique_ptr<Kind>> kinds_;
   Kind* kind_ = nullptr;             // of what was found last
   mutable std::mutex judgingMutex_;  // kinds_ and what they have found out, for findings()
   std::size_t bytes_ = 0;

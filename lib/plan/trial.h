@@ -61,7 +61,7 @@ class Trial {
   static constexpr std::uint8_t kMost = 6;
   // Of each form: the first ones bring its memory into the caches, where the form before has its own, or
   // into being: each lane of it.
-  static constexpr std::uint8_t kRuns = 7, kCounted = 3;
+  static constexpr std::uint8_t kRuns = 8, kCounted = 4;
   // Calls from one trial to the next: four times as many each time.
   static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.
