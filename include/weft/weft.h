@@ -345,7 +345,7 @@ WEFT_API weftResult_t weftCommLocalRank(weftComm_t comm, int* localRank, int* lo
 typedef struct {
   size_t size;   /* sizeof(weftMemStats_t) of the caller */
   size_t shared; /* this rank's own window: what it has used of staging slots and flags */
-  size_t plans;  /* cached plans */
+  size_t plans;  /* cached plans, and what calls have found out */
   size_t other;  /* everything else: peer table, queues */
 } weftMemStats_t;
 WEFT_API weftResult_t weftCommMemStats(weftComm_t comm, weftMemStats_t* stats);

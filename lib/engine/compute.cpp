@@ -10,7 +10,7 @@ namespace weft::engine {
 namespace {
 
 // Bytes at once where results go to several places: a tile and where it goes fit any second-level cache, from
-// where the further ones get it. Of 8 KiB, which the first level holds, calls took 1.2 to 1.4 times as long: the
+// where the further ones get it. Of 8 KiB, which the first level holds, calls took 1.2 to 1.5 times as long: the
 // lines of another core's buffer, which have a way to go, are asked for anew with each tile (docs/performance.md).
 constexpr std::uint64_t kTile = 128 << 10;
 

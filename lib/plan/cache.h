@@ -32,9 +32,9 @@ class PlanCache {
  public:
   // Room for the plans of 64 calls that exchange a block with each rank and wait for one of each.
   static std::size_t mostBytes(std::uint32_t ranks);
-  // Calls of so many kinds try their forms, those of further ones run what the model says. A size in
-  // quarters of octaves, a collective, a type, a root: a job that has all eight collectives with 24 sizes
-  // each has 200, and one whose 1,024 ranks are roots has room for one of these.
+  // Calls of so many kinds try their forms, those of further ones run what the model says. A kind is a
+  // collective, a size in quarters of octaves, a type, an operation and a root: all eight collectives with
+  // 25 sizes each are 200, broadcasts of one size from each of 1,024 ranks are all that there is room for.
   static constexpr std::size_t kMostKinds = 1024;
 
   PlanCache(Tuning tuning, BindTarget target) : tuning_(std::move(tuning)), target_(target) {}
