@@ -14,10 +14,12 @@ inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kMaxLanes = 4;     // invocations that may be in flight
 inline constexpr std::uint32_t kRing = 128;       // short rooted ones that may be
 inline constexpr std::uint32_t kRingStages = 32;  // too long for an arrival slot, at least
-inline constexpr std::size_t kMostRingBytes = std::size_t{4} << 10;  // of such a message
+inline constexpr std::size_t kMostRingBytes = std::size_t{4} << 10;       // of such a message
+inline constexpr std::size_t kMostLongRingBytes = std::size_t{64} << 10;  // if ranks share cores
+static_assert(kRingStages >= kMaxLanes);
 inline constexpr std::size_t kInlineBytes = 48;  // payload that travels inside an arrival slot
 inline constexpr std::uint32_t kWindowMagic = 0x77656654;
-inline constexpr std::uint32_t kWindowVersion = 6;
+inline constexpr std::uint32_t kWindowVersion = 7;
 inline constexpr std::size_t kTokenBytes = 16;
 
 constexpr std::size_t roundUp(std::size_t bytes, std::size_t to) {
@@ -116,6 +118,41 @@ struct ArrivalRegions {
   }
 };
 
+// Room for messages of short rooted calls that do not fit into an arrival slot: an invocation has
+// one of each peer, by its number.
+struct Stages {
+  std::uint32_t count = 0;  // a power of two, or none
+  std::size_t bytes = 0;    // of each
+
+  std::size_t size() const { return count * bytes; }
+  bool operator==(const Stages&) const = default;
+};
+
+// Of each peer. Those of longer messages lie behind the others: invocations that are on their way
+// may be of both. A call's segments may be several longer ones, for which a rank has kMaxLanes, so there
+// is room for as many at least.
+struct RingStages {
+  Stages shorter;
+  Stages longer;
+
+  std::size_t size() const { return shorter.size() + longer.size(); }
+  std::size_t beginOf(const Stages& stages) const {
+    return &stages == &longer ? shorter.size() : 0;
+  }
+  // Null: it is too long.
+  const Stages* stagesFor(std::size_t bytes) const {
+    for (const Stages* stages : {&shorter, &longer})
+      if (stages->count != 0 && bytes <= stages->bytes) return stages;
+    return nullptr;
+  }
+  // Null: there are no such.
+  const Stages* stagesOf(std::size_t bytes) const {
+    const Stages* const stages = stagesFor(bytes);
+    return stages != nullptr && stages->bytes == bytes ? stages : nullptr;
+  }
+  bool operator==(const RingStages&) const = default;
+};
+
 // Where things lie in every rank's window. Equal on all ranks of a communicator. What has pages
 // from the beginning is the control page and the dense arrival slots; those of the rest come with
 // the plans and messages that use it (Transport::commit).
@@ -128,8 +165,7 @@ struct WindowLayout {
   std::uint32_t apart = 0;             // 1: each rank keeps to its parts of the others' windows
   std::size_t arenaBytes = 0;          // staging arena per lane
   std::size_t pairBytes = 0;           // point-to-point staging, for all peers together
-  std::uint32_t ringStages = 0;        // of a ring's messages, how many have room in its arena
-  std::size_t ringBytes = 0;           // of each
+  RingStages ringStages = {};
   std::uint32_t publishes =
       0;  // 1: each lane also has a region of staging for what its owner publishes
   std::uint64_t epochsBefore = 0;  // tests begin late, as after months: counters begin here
@@ -141,8 +177,7 @@ struct WindowLayout {
   }
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t ringArena() const { return roundUp(pairArena() + pairBytes, kPage); }
-  std::size_t ringRegion() const { return ringStages * ringBytes; }  // of each peer
-  std::size_t published() const { return roundUp(ringArena() + ranks * ringRegion(), kPage); }
+  std::size_t published() const { return roundUp(ringArena() + ranks * ringStages.size(), kPage); }
   std::size_t publishedBytes() const {  // of a lane
     return publishes != 0 ? roundUp(stagingRegion(), kPage) : 0;
   }

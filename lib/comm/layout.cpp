@@ -29,18 +29,27 @@ std::size_t pairSlotBytes(std::uint32_t ranks) {
   return std::clamp(share / kLeast * kLeast, kLeast, kMost);
 }
 
-// What is staged of a ring's messages, of all peers; and of one that does not fit into an arrival slot.
+// What is staged of messages in rings, of all peers, for each of the two lengths.
 constexpr std::size_t kRingsTogether = std::size_t{8} << 20;
 
-std::size_t ringBytes(std::uint32_t ranks) {
+transport::Stages stagesOf(std::uint32_t ranks, std::uint32_t count, std::size_t most) {
   constexpr std::size_t kLeast = 256;
-  const std::size_t share = kRingsTogether / (std::size_t{ranks} * transport::kRingStages);
-  return std::clamp(share / kLeast * kLeast, kLeast, transport::kMostRingBytes);
+  const std::size_t share = kRingsTogether / (std::size_t{ranks} * count);
+  return {count, std::clamp(share / kLeast * kLeast, kLeast, most)};
 }
 
-std::uint32_t ringStages(std::uint32_t ranks) {
+// Ranks that share cores go as far ahead as memory allows, and with longer messages; one with a core
+// of its own keeps them in its cache.
+transport::RingStages ringStages(std::uint32_t ranks, std::uint32_t cores) {
+  const bool crowded = cores < ranks;
   const bool deep = ranks * transport::kRing * transport::kMostRingBytes <= kRingsTogether;
-  return deep ? transport::kRing : transport::kRingStages;
+  transport::RingStages stages;
+  stages.shorter = stagesOf(ranks, crowded && deep ? transport::kRing : transport::kRingStages,
+                            transport::kMostRingBytes);
+  const transport::Stages longer =
+      stagesOf(ranks, transport::kRingStages, transport::kMostLongRingBytes);
+  if (crowded && longer.bytes > stages.shorter.bytes) stages.longer = longer;
+  return stages;
 }
 
 Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost) {
@@ -50,11 +59,6 @@ Status checkNumbers(std::uint32_t ranks, std::uint64_t slotsOfPeer, bool oneHost
   return Status::error(Code::InvalidUsage, "a communicator of ", ranks, " ranks needs ", slots,
                        " arrival slots in each, which ", oneHost ? "" : "wires ", "number with ",
                        bits, " bits; fix: fewer ranks in one communicator");
-}
-
-std::uint32_t ringDepth(const transport::WindowLayout& layout, std::uint32_t cores) {
-  return cores < layout.ranks ? layout.ringStages
-                              : std::min(layout.ringStages, transport::kRingStages);
 }
 
 }  // namespace
@@ -70,17 +74,17 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
   const std::uint32_t perPeer = plan::arrivalsPerPeer(tuning);
   const std::uint32_t ring = oneHost ? transport::kRing : 0;
   const std::uint32_t ofPairs = ring + engine::Pairs::kArrivalsPerPeer;
-  *layout = {.ranks = ranks,
-             .arrivalSlots = ranks * perPeer,
-             .dense = std::min(perPeer, kDense),
-             .pairArrivalSlots = ranks * ofPairs,
-             .ring = ring,
-             .apart = 1,
-             .arenaBytes = kArenaBytes,
-             .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
-             .ringStages = oneHost ? ringStages(ranks) : 0,
-             .ringBytes = oneHost ? ringBytes(ranks) : 0,
-             .publishes = oneHost && ranks > 1};
+  *layout = {
+      .ranks = ranks,
+      .arrivalSlots = ranks * perPeer,
+      .dense = std::min(perPeer, kDense),
+      .pairArrivalSlots = ranks * ofPairs,
+      .ring = ring,
+      .apart = 1,
+      .arenaBytes = kArenaBytes,
+      .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
+      .ringStages = oneHost ? ringStages(ranks, tuning.costs.cores) : transport::RingStages{},
+      .publishes = oneHost && ranks > 1};
   if (!oneHost || plan::isCrowdedHost(tuning))
     layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   if (tuning.links != nullptr)
@@ -96,8 +100,6 @@ plan::BindTarget targetFor(const plan::Tuning& tuning, const transport::WindowLa
           .pairArrivalSlots = layout.pairArrivalSlots,
           .ring = layout.ring,
           .ringStages = layout.ringStages,
-          .ringDepth = ringDepth(layout, costs.cores),
-          .ringBytes = layout.ringBytes,
           .budget = {.arenaBytes = layout.arenaBytes,
                      .stagingBytes = costs.stagingBytes,
                      .longStagingBytes = costs.longStagingBytes},

@@ -82,8 +82,8 @@ inline Status Executor::runPlan(const plan::Plan& plan, const Launch& launch) {
 }
 
 bool Executor::mayRunAgain(const plan::Plan& plan) const {
-  return plan.inRing && plan.opening == 0 && !progress_.polls() && trace_ == nullptr &&
-         compute_.work().members() == 1;
+  return plan.inRing && plan.segments == 1 && plan.opening == 0 && !progress_.polls() &&
+         trace_ == nullptr && compute_.work().members() == 1;
 }
 
 // Most of such calls never wait: ops run without a lane, up to the first that must.
@@ -217,8 +217,7 @@ inline Executor::Frame Executor::frameOf(std::uint64_t epoch, const std::byte* i
 // Messages of a short rooted call have room in the arena of the rings.
 inline std::uint64_t Executor::landingAt(std::uint64_t epoch) const {
   if (!plan_->inRing) return arena_ + epoch % transport::kMaxLanes * layout_.arenaBytes;
-  const std::uint64_t stages = std::min<std::uint64_t>(plan_->depth, layout_.ringStages);
-  return ringArena_ + (epoch & (stages - 1)) * layout_.ringBytes;
+  return ringArena_ + (epoch & (plan_->depth - 1)) * plan_->stageBytes;
 }
 
 std::uint64_t Executor::landingOf(const Frame& frame) const {

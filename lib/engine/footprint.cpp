@@ -86,7 +86,7 @@ void Footprint::measure(const plan::Plan& plan, Regions* here, Regions* there) c
     } else if (op.kind == Kind::Publish) {
       Reach& mine = (*here)[rank_];
       if (plan.inRing)
-        mine.stages = std::max(mine.stages, stagesOf(plan));
+        measureStages(plan, &mine);
       else
         mine.published = std::max(mine.published, op.dst.offset + op.max);
     } else if (!raisesArrival(op.kind)) {
@@ -95,7 +95,7 @@ void Footprint::measure(const plan::Plan& plan, Regions* here, Regions* there) c
       Reach& reach = (*there)[op.peer];
       measureArrival(plan, op, &reach);
       if (op.kind == Kind::Put && plan.inRing)
-        reach.stages = std::max(reach.stages, stagesOf(plan));
+        measureStages(plan, &reach);
       else if (op.kind == Kind::Put)
         reach.arena = std::max(reach.arena, op.dst.offset + op.max - rank_ * region);
     }
@@ -111,17 +111,18 @@ void Footprint::measureArrival(const plan::Plan& plan, const plan::BoundOp& op,
     reach->arrivals = std::max(reach->arrivals, regions.indexOf(op.arrival) + 1);
 }
 
-std::size_t Footprint::stagesOf(const plan::Plan& plan) const {
-  return std::min(plan.depth, layout_.ringStages) * layout_.ringBytes;
+void Footprint::measureStages(const plan::Plan& plan, Reach* reach) const {
+  const transport::RingStages& ring = layout_.ringStages;
+  const transport::Stages* const stages = ring.stagesOf(plan.stageBytes);
+  if (stages == &ring.shorter) reach->shorter = true;
+  if (stages == &ring.longer) reach->longer = true;
 }
 
 void Footprint::measurePlace(const plan::Plan& plan, const plan::Place& place, std::uint64_t bytes,
                              Regions* here) const {
   const std::size_t region = layout_.stagingRegion();
-  if (place.base == plan::Base::Ring) {
-    Reach& reach = (*here)[place.offset / layout_.ringRegion()];
-    reach.stages = std::max(reach.stages, stagesOf(plan));
-  }
+  if (place.base == plan::Base::Ring)
+    measureStages(plan, &(*here)[place.offset / layout_.ringStages.size()]);
   if (place.base != plan::Base::Arena || region == 0 || bytes == 0) return;
   Reach& reach = (*here)[place.offset / region];
   reach.arena = std::max(reach.arena, place.offset % region + bytes);
@@ -156,9 +157,15 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
     const std::size_t region = layout_.pairArrivalSlots / layout_.ranks * sizeof(ArrivalSlot);
     return {layout_.pairArrivals() + writer * region, needs.ring * sizeof(ArrivalSlot)};
   };
-  const auto ofStages = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
-    if (needs.stages <= had.stages) return {};
-    return {layout_.ringArena() + writer * layout_.ringRegion(), needs.stages};
+  const auto allOf = [&](std::uint32_t writer, const transport::Stages& stages) -> Piece {
+    const transport::RingStages& ring = layout_.ringStages;
+    return {layout_.ringArena() + writer * ring.size() + ring.beginOf(stages), stages.size()};
+  };
+  const auto ofShorter = [&](std::uint32_t writer, const Reach& had, const Reach& needs) {
+    return needs.shorter && !had.shorter ? allOf(writer, layout_.ringStages.shorter) : Piece{};
+  };
+  const auto ofLonger = [&](std::uint32_t writer, const Reach& had, const Reach& needs) {
+    return needs.longer && !had.longer ? allOf(writer, layout_.ringStages.longer) : Piece{};
   };
   const auto ofPublished = [&](std::uint32_t, const Reach& had, const Reach& needs) -> Piece {
     if (needs.published <= had.published) return {};
@@ -168,7 +175,8 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
   WEFT_TRY(commitEach(here, there, ofPublished));
   WEFT_TRY(commitEach(here, there, ofArrivals));
   WEFT_TRY(commitEach(here, there, ofRing));
-  return commitEach(here, there, ofStages);
+  WEFT_TRY(commitEach(here, there, ofShorter));
+  return commitEach(here, there, ofLonger);
 }
 
 }  // namespace weft::engine

@@ -25,10 +25,11 @@ class Footprint {
  private:
   // How far a region has been used: the part of a window that belongs to one writer.
   struct Reach {
-    std::uint64_t arena = 0;      // bytes, in each lane
-    std::uint32_t arrivals = 0;   // slots, in each lane
-    std::uint32_t ring = 0;       // slots
-    std::uint64_t stages = 0;     // bytes of staging memory of the ring
+    std::uint64_t arena = 0;     // bytes, in each lane
+    std::uint32_t arrivals = 0;  // slots, in each lane
+    std::uint32_t ring = 0;      // slots
+    bool shorter = false;        // all stages of the ring's messages
+    bool longer = false;
     std::uint64_t published = 0;  // bytes, in each lane: of its owner alone
   };
   using Regions = std::vector<Reach>;
@@ -40,7 +41,7 @@ class Footprint {
   void measureArrival(const plan::Plan& plan, const plan::BoundOp& op, Reach* reach) const;
   void measurePlace(const plan::Plan& plan, const plan::Place& place, std::uint64_t bytes,
                     Regions* here) const;
-  std::size_t stagesOf(const plan::Plan& plan) const;
+  void measureStages(const plan::Plan& plan, Reach* reach) const;
   Status commit(const Regions& here, const Regions& there);
   template <class Part>
   Status commitEach(const Regions& here, const Regions& there, Part&& part);

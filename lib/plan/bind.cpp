@@ -47,9 +47,7 @@ class Binder {
         target_(target),
         program_(schedule.program(target.rank)),
         staging_(schedule, target.rank, program_),
-        layout_(schedule, call,
-                {target.usedPerRegion(), target.budget.stagingBytes, staging_.slotsPerRegion(),
-                 target.budget.longStagingBytes}),
+        layout_(cut()),
         plan_(plan),
         published_(staging_.slotsPerRegion(), false),
         lastSignal_(schedule.ranks, kNobody),
@@ -83,13 +81,47 @@ class Binder {
     return static_cast<std::uint32_t>(plan_->ops.rend() - last);
   }
 
-  // Ranks run ahead as far as there are slots: of a ring where one message of a pair is so short.
+  // Segments that a ring has room for; else such as what is staged of them keeps in the cache.
+  ByteLayout cut() const {
+    for (const transport::Stages* stages :
+         {&target_.ringStages.shorter, &target_.ringStages.longer}) {
+      const ByteLayout layout = cutFor(stages->bytes * schedule_.tmpChunks, 0);
+      if (stagesFor(layout) == stages) return layout;
+    }
+    return cutFor(target_.budget.stagingBytes, target_.budget.longStagingBytes);
+  }
+  ByteLayout cutFor(std::uint64_t stagingBytes, std::uint64_t longStagingBytes) const {
+    return {schedule_,
+            call_,
+            {target_.usedPerRegion(), stagingBytes, staging_.slotsPerRegion(), longStagingBytes}};
+  }
+
+  // There an invocation has one message of a pair.
+  bool suitsRing(const ByteLayout& layout) const {
+    return target_.ring != 0 && schedule::isRooted(schedule_.collective) && !schedule_.shared &&
+           staging_.arrivalsPerRegion() <= 1 && standsAlone(layout);
+  }
+  // Null: there is no room for it in a ring.
+  const transport::Stages* stagesFor(const ByteLayout& layout) const {
+    if (!suitsRing(layout)) return nullptr;
+    const transport::RingStages& ring = target_.ringStages;
+    const transport::Stages* const stages = ring.stagesFor(layout.stride());
+    const std::uint64_t most = stages == &ring.longer ? kOverlap : 1;
+    return layout.segments() <= most ? stages : nullptr;
+  }
+
+  // Ranks run ahead as far as there are slots.
   void chooseSlots() {
-    const bool single = plan_->runsAhead && !schedule_.shared && layout_.segments() == 1 &&
-                        staging_.arrivalsPerRegion() <= 1;
-    const bool staged = target_.ringStages != 0 && bytes(1) <= target_.ringBytes && standsAlone();
-    plan_->inRing = single && target_.ring != 0 && (fitsInline(1) || staged);
-    if (plan_->inRing) plan_->depth = fitsInline(1) ? target_.ring : target_.ringDepth;
+    if (suitsRing(layout_) && layout_.segments() == 1 && fitsInline(1))
+      return goInRing(target_.ring, 0);
+    stages_ = stagesFor(layout_);
+    if (stages_ != nullptr) goInRing(stages_->count, stages_->bytes);
+  }
+
+  void goInRing(std::uint32_t depth, std::uint64_t stageBytes) {
+    plan_->inRing = true;
+    plan_->depth = depth;
+    plan_->stageBytes = stageBytes;
   }
 
   Status checkFits() const {
@@ -135,14 +167,18 @@ class Binder {
   }
   // Of what `writer` puts.
   Place landing(std::uint32_t writer, std::uint64_t slot) const {
-    if (plan_->inRing)
-      return {Base::Ring, 0, writer * target_.ringRegion() + slot * layout_.stride()};
+    if (plan_->inRing) return {Base::Ring, 0, ringOf(writer) + slot * layout_.stride()};
     return inArena(writer, slot);
+  }
+
+  std::uint64_t ringOf(std::uint32_t writer) const {
+    const transport::RingStages& ring = target_.ringStages;
+    return writer * ring.size() + (stages_ != nullptr ? ring.beginOf(*stages_) : 0);
   }
 
   // In a ring, where it would land, but at its writer.
   Place published(std::uint32_t writer, std::uint64_t slot) const {
-    const std::uint64_t ofWriter = plan_->inRing ? writer * target_.ringRegion() : 0;
+    const std::uint64_t ofWriter = plan_->inRing ? ringOf(writer) : 0;
     return {Base::Published, writer, ofWriter + slot * layout_.stride()};
   }
 
@@ -470,10 +506,12 @@ class Binder {
   }
   // Sender and receiver of a run of chunks decide alike.
   bool fitsInline(std::uint32_t chunks) const {
-    return bytes(chunks) <= transport::kInlineBytes && standsAlone();
+    return bytes(chunks) <= transport::kInlineBytes && standsAlone(layout_);
   }
   // Then it does not matter where the messages lie to each other.
-  bool standsAlone() const { return !(layout_.isVector() && schedule_.joinsPuts); }
+  bool standsAlone(const ByteLayout& layout) const {
+    return !(layout.isVector() && schedule_.joinsPuts);
+  }
 
   const schedule::Schedule& schedule_;
   const Call& call_;
@@ -482,9 +520,10 @@ class Binder {
   const StagingMap staging_;
   const ByteLayout layout_;
   Plan* const plan_;
-  std::vector<bool> published_;            // of the slots in the own region
-  std::vector<Place> tmp_;                 // Tmp slot -> where it lies on this rank
-  std::vector<std::uint32_t> lastSignal_;  // rank -> tag of its last signal waited for
+  const transport::Stages* stages_ = nullptr;  // of a ring, where they are needed
+  std::vector<bool> published_;                // of the slots in the own region
+  std::vector<Place> tmp_;                     // Tmp slot -> where it lies on this rank
+  std::vector<std::uint32_t> lastSignal_;      // rank -> tag of its last signal waited for
   // Slots that unfinished puts may read: those of the last drain and before are through.
   std::vector<std::uint32_t> readIn_, readOut_, readTmp_;
   std::uint32_t drains_ = 1;

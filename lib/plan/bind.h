@@ -22,9 +22,7 @@ struct BindTarget {
   std::uint32_t dense = 0;             // of those, of each peer: side by side
   std::uint32_t pairArrivalSlots = 0;  // as WindowLayout says
   std::uint32_t ring = 0;
-  std::uint32_t ringStages = 0;
-  std::uint32_t ringDepth = 0;  // a power of two: of those, how many messages may be on their way
-  std::uint64_t ringBytes = 0;
+  transport::RingStages ringStages = {};
   Budget budget;
   std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation
   // Results go past the caches where In and Out have so many bytes (streamMin() of model.h): they
@@ -41,7 +39,6 @@ struct BindTarget {
   std::uint64_t bytesPerRegion() const {
     return budget.arenaBytes / ranks / transport::kLine * transport::kLine;
   }
-  std::uint64_t ringRegion() const { return ringStages * ringBytes; }
   std::uint64_t usedPerRegion() const { return std::min(bytesPerRegion(), maxPut); }
 };
 

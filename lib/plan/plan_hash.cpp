@@ -24,6 +24,7 @@ Hash hashOfOne(const Plan& plan, bool copies) {
   Hash hash;
   hash.add(plan.algorithm).add(static_cast<std::uint64_t>(plan.type)).add(plan.divisor);
   hash.add(plan.segments).add(plan.segmentBytes).add(plan.depth).add(plan.inRing).add(plan.lead);
+  hash.add(plan.stageBytes);
   hash.add(plan.tells).add(plan.opening).add(copies).add(plan.callsEpilogue);
   for (const std::uint32_t reader : plan.readers) hash.add(reader);
   for (const BoundOp& op : plan.ops) add(op, &hash);

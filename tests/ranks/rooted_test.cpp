@@ -15,12 +15,13 @@
 namespace weft::testing {
 namespace {
 
-constexpr int kShort = 2;      // floats that travel in an arrival slot
-constexpr int kMedium = 1000;  // that travel beside it, in the ring's staging memory
-constexpr int kLong = 5000;    // that do neither
-constexpr int kInRing = 128;   // short calls
+constexpr int kShort = 2;        // floats that travel in an arrival slot
+constexpr int kMedium = 1000;    // that travel beside it, in the ring's staging memory
+constexpr int kLong = 5000;      // that do so only where ranks share cores
+constexpr int kLongest = 70000;  // that never do
+constexpr int kInRing = 128;     // short calls
 constexpr int kStaged = 32;  // medium ones, at least: as many as short ones where ranks share cores
-constexpr int kInLanes = 4;  // others
+constexpr int kInLanes = 4;  // others; and long ones, at least: as many as medium ones
 constexpr float kGuard = -7;
 
 enum class Way { Broadcast, Scatter, Reduce, Gather };
@@ -50,7 +51,11 @@ struct Case {
   Way way;
   int count;
 
+  // At least, and how many more where ranks share cores.
   int depth() const { return count == kShort ? kInRing : count == kMedium ? kStaged : kInLanes; }
+  int mayBeMore() const {
+    return count == kShort ? 0 : count == kMedium ? kInRing - kStaged : kStaged - kInLanes;
+  }
 };
 
 std::string nameOfCase(const ::testing::TestParamInfo<Case>& info) {
@@ -145,8 +150,7 @@ TEST_P(Rooted, WaitsForThoseWhoHaveNoRoom) {
                        weftOpts_t soon = opts;
                        soon.timeoutMs = 50;
                        weftResult_t more = weftSuccess;
-                       const int most = c.count == kMedium ? kInRing - kStaged + 1 : 1;
-                       for (int i = 0; i < most && more == weftSuccess; ++i)
+                       for (int i = 0; i <= c.mayBeMore() && more == weftSuccess; ++i)
                          more = make(c.way, r, in, out, count, &soon);
                        steps.gives(weftTimeout, more, "one more");
                        const std::string text = weftGetLastError(r.comm);
@@ -181,15 +185,20 @@ TEST(RootedMismatch, IsToldToARootThatHasReturned) {
   }
 }
 
-// Messages in arrival slots, beside them and in lanes take turns, and so do those who are late.
+// Messages in arrival slots, beside them, longer ones, several segments of such and in lanes take turns, and so do those who are
+// late: of calls that all go one way and of such as do not.
 TEST(RootedLengths, TakeTurns) {
   for (const Kind kind : {Kind::Threads, Kind::Processes}) {
     const auto text = failures({kind, 4}, [&](const Rank& r) -> std::string {
       Steps steps;
-      std::vector<float> in(kLong), out(4 * kLong);
+      std::vector<float> in(kLongest), out(4 * kLongest);
       for (int i = 1; i <= 900; ++i) {
-        const auto way = static_cast<Way>(i % 13 % 4);
-        const int count = i % 7 == 0 ? kLong : i % 3 == 0 ? kShort : 1 + i * 37 % kMedium;
+        const auto way = static_cast<Way>((i / 100 % 2 == 0 ? i / 200 : i % 13) % 4);
+        const int count = i % 31 == 0   ? kLongest
+                          : i % 29 == 0 ? 5 * kLong
+                          : i % 5 == 0  ? 1 + i * 101 % kLong
+                          : i % 3 == 0  ? kShort
+                                        : 1 + i * 37 % kMedium;
         const auto length = static_cast<std::size_t>(count);
         in.assign(4 * length, static_cast<float>(i));
         out.assign(4 * length, kGuard);

@@ -60,8 +60,6 @@ bool makePlans(const Setting& setting, SimulatedCall* made) {
                                   .pairArrivalSlots = layout.pairArrivalSlots,
                                   .ring = layout.ring,
                                   .ringStages = layout.ringStages,
-                                  .ringDepth = layout.ringStages,
-                                  .ringBytes = layout.ringBytes,
                                   .budget = {layout.arenaBytes, tuning.costs.stagingBytes},
                                   .streamMin = 1 << 20};
     std::unique_ptr<plan::Plan> plan;
@@ -97,8 +95,7 @@ transport::WindowLayout Setting::layout() const {
   layout.ranks = ranks;
   layout.arrivalSlots = ranks * perPeer;
   layout.ring = rings ? 4 : 0;
-  layout.ringStages = layout.ring / 2;
-  layout.ringBytes = 128;
+  if (rings) layout.ringStages = {{2, 128}, {kMaxLanes, 256}};
   layout.pairArrivalSlots = ranks * layout.ring;
   layout.arenaBytes = ranks * (cramped ? std::size_t{512} : std::size_t{2048});
   layout.publishes = shares ? 1 : 0;

@@ -207,6 +207,16 @@ void Network::complain(const Parcel& parcel, const std::string& what) {
                             epochOf(parcel.put.flag), ": ", what);
 }
 
+// How many invocations later a ring's slots are used again.
+std::uint32_t Network::depthOfRing(const Put& put) const {
+  if (put.bytes == 0 || put.direct || put.target == kInlined || put.target < layout_.ringArena())
+    return layout_.ring;
+  const RingStages& ring = layout_.ringStages;
+  const bool isLonger =
+      (put.target - layout_.ringArena()) % ring.size() >= ring.beginOf(ring.longer);
+  return isLonger ? ring.longer.count : ring.shorter.count;
+}
+
 // What the engine promises to a transport.
 void Network::check(const Parcel& parcel) {
   const Put& put = parcel.put;
@@ -220,9 +230,7 @@ void Network::check(const Parcel& parcel) {
     complain(parcel, "outside of the staging arena");
   const ControlPage& page = *reinterpret_cast<const ControlPage*>(ports_[put.peer].window);
   const bool ofLane = put.arrival < layout_.pairArrivals();
-  const bool staged =
-      put.bytes != 0 && put.target >= layout_.ringArena() && !put.direct && put.target != kInlined;
-  const std::uint32_t depth = ofLane ? kMaxLanes : staged ? layout_.ringStages : layout_.ring;
+  const std::uint32_t depth = ofLane ? kMaxLanes : depthOfRing(put);
   if (page.completed.load() + depth < epochOf(put.flag))
     complain(parcel,
              base::text("its slots are in use, the peer has completed ", page.completed.load()));

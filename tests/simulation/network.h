@@ -85,6 +85,7 @@ class Network {
   transport::ArrivalSlot& slotOf(const Parcel& parcel) const;
   std::byte* targetOf(const Parcel& parcel) const;
   Time delay();
+  std::uint32_t depthOfRing(const transport::Put& put) const;
   void check(const Parcel& parcel);
   void checkCopy(std::uint32_t from, const transport::Put& put);
   void send(const ParcelRef& parcel);

@@ -74,9 +74,14 @@ class Lanes {
     return lanes_[lane].invocation %
            (planOf(lane).inRing ? job_.target.ring : transport::kMaxLanes);
   }
-  // Where its place in the rings' staging memory begins, in each peer's region.
+  // Of the rings' staging memory what its plan uses; null: nothing that there is.
+  const transport::Stages* stagesOf(std::uint32_t lane) const {
+    return job_.target.ringStages.stagesOf(planOf(lane).stageBytes);
+  }
+  // How far its place there lies behind the first.
   std::uint64_t stageOf(std::uint32_t lane) const {
-    return lanes_[lane].invocation % job_.target.ringStages * job_.target.ringBytes;
+    const transport::Stages* const stages = stagesOf(lane);
+    return stages != nullptr ? lanes_[lane].invocation % stages->count * stages->bytes : 0;
   }
 
   // "all-reduce mesh+staged, 8 ranks, call 2, segment 1, rank 3, op 12 (Fold)"

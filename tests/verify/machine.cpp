@@ -41,8 +41,9 @@ Machine::Machine(const Job& job, const Lanes& lanes)
   arenas_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.budget.arenaBytes)));
   ofLanes_.assign(ofLanes, Arrivals(job.target.arrivalSlots));
   published_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.bytesPerRegion())));
-  ringArenas_.assign(lanes.ranks(),
-                     Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringRegion())));
+  ringArenas_.assign(
+      lanes.ranks(),
+      Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringStages.size())));
   ofRings_.assign(std::size_t{lanes.ranks()} * job.target.ring,
                   Arrivals(job.target.pairArrivalSlots));
 }
@@ -193,9 +194,9 @@ Status Machine::locateTarget(const Step& step, Range* target) {
   const std::uint32_t me = lanes_[step.lane].rank, peer = step.op.peer;
   if (step.op.kind == Kind::Put) {
     const bool rings = step.op.dst.base == plan::Base::Ring;
-    const std::uint64_t region = rings ? job_.target.ringRegion() : job_.target.bytesPerRegion();
-    const std::uint64_t size = rings ? job_.target.ringBytes : region;
-    if (offset < me * region || !fits(offset, step.bytes, me * region + size))
+    const Part part = rings ? ofRing(step.lane, me)
+                            : Part{me * job_.target.bytesPerRegion(), job_.target.bytesPerRegion()};
+    if (offset < part.begin || !fits(offset, step.bytes, part.begin + part.bytes))
       return violation(step, "lands outside of this rank's region");
     if (rings != lanes_.planOf(step.lane).inRing)
       return violation(step, "lands in the memory of other invocations");
@@ -205,6 +206,14 @@ Status Machine::locateTarget(const Step& step, Range* target) {
     return {};
   }
   return locateIn(step, peer, false, offset + lanes_[step.lane].shift, target);
+}
+
+// Where the first invocation's message of `writer` lies in a rank's rings.
+Machine::Part Machine::ofRing(std::uint32_t lane, std::uint32_t writer) const {
+  const transport::RingStages& ring = job_.target.ringStages;
+  const transport::Stages* const stages = lanes_.stagesOf(lane);
+  if (stages == nullptr) return {};
+  return {writer * ring.size() + ring.beginOf(*stages), stages->bytes};
 }
 
 Machine::Range Machine::inRings(std::uint32_t rank, const Step& step, std::uint64_t offset) {
@@ -459,9 +468,8 @@ Status Machine::locatePeers(const Step& step, const plan::Place& place, Range* r
 Status Machine::locatePublished(const Step& step, const plan::Place& place, Range* range) {
   if (place.peer >= lanes_.ranks()) return violation(step, "reads what nobody published");
   const bool rings = lanes_.planOf(step.lane).inRing;
-  const std::uint64_t begin = rings ? place.peer * job_.target.ringRegion() : 0;
-  const std::uint64_t size = rings ? job_.target.ringBytes : job_.target.bytesPerRegion();
-  if (place.offset < begin || !fits(place.offset - begin, step.bytes, size))
+  const Part part = rings ? ofRing(step.lane, place.peer) : Part{0, job_.target.bytesPerRegion()};
+  if (place.offset < part.begin || !fits(place.offset, step.bytes, part.begin + part.bytes))
     return violation(step, "lies outside of what its rank publishes");
   *range = rings ? inRings(place.peer, step, place.offset)
                  : Range{&publishedOf(place.peer, step.lane),

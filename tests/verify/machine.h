@@ -50,6 +50,9 @@ class Machine {
     Memory* memory = nullptr;
     std::uint32_t begin = 0, bytes = 0;
   };
+  struct Part {
+    std::uint64_t begin = 0, bytes = 0;
+  };
   // The op at work.
   struct Step {
     std::uint32_t lane, number;
@@ -68,6 +71,7 @@ class Machine {
   Status checkPut(const Step& step) const;
   void learnThatSlotsAreFree(const Step& step, std::uint32_t peer);
   Status locateTarget(const Step& step, Range* target);
+  Part ofRing(std::uint32_t lane, std::uint32_t writer) const;
   Range inRings(std::uint32_t rank, const Step& step, std::uint64_t offset);
   bool knowsEntry(const Step& step, std::uint32_t index, std::uint32_t sender) const;
   Status deliver(const Step& step, std::uint32_t number, const Pieces& payload);

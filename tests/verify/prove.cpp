@@ -102,7 +102,8 @@ Status checkPlans(const PlannedCall& call) {
     if (plan.segments != call.plan(0).segments) return mismatch(call, r, "other segments");
     if (plan.fingerprint != call.plan(0).fingerprint) return mismatch(call, r, "another tag");
     if (plan.inRing != call.plan(0).inRing) return mismatch(call, r, "other arrival slots");
-    if (plan.inRing && plan.segments != 1) return mismatch(call, r, "several messages for a ring");
+    if (plan.stageBytes != call.plan(0).stageBytes)
+      return mismatch(call, r, "other room in a ring");
     // Whoever may be ahead of the others must know it, to compare calls with them later.
     if (plan.runsAhead != schedule::isRooted(call.call.collective))
       return mismatch(call, r, "a wrong word on running ahead");

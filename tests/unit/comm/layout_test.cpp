@@ -42,14 +42,19 @@ TEST(Layout, HasPagesForWhatAllUseFromTheBeginningAndRoomForWhatIsForced) {
   }
 }
 
+transport::RingStages stagesOf(std::uint32_t ranks, std::uint32_t cores) {
+  plan::Tuning tuning = tuningOf(ranks);
+  tuning.costs.cores = cores;
+  transport::WindowLayout layout;
+  EXPECT_TRUE(layoutFor(tuning, true, &layout).ok());
+  EXPECT_LE(layout.ringStages.size() * ranks, std::size_t{16} << 20) << ranks;
+  return targetFor(tuning, layout).ringStages;
+}
+
 // As far as memory allows; a rank with a core of its own keeps them in its cache.
 TEST(Layout, RanksThatShareCoresGoFartherAhead) {
   const auto depth = [](std::uint32_t ranks, std::uint32_t cores) {
-    const transport::WindowLayout layout = onOneHost(ranks);
-    EXPECT_LE(layout.ringRegion() * ranks, std::size_t{8} << 20) << ranks;
-    plan::Tuning tuning = tuningOf(ranks);
-    tuning.costs.cores = cores;
-    return targetFor(tuning, layout).ringDepth;
+    return stagesOf(ranks, cores).shorter.count;
   };
   EXPECT_EQ(depth(2, 2), transport::kRingStages);
   EXPECT_EQ(depth(3, 2), transport::kRing);
@@ -57,6 +62,19 @@ TEST(Layout, RanksThatShareCoresGoFartherAhead) {
   EXPECT_EQ(depth(16, 16), transport::kRingStages);
   EXPECT_EQ(depth(17, 2), transport::kRingStages);
   EXPECT_EQ(depth(1024, 2), transport::kRingStages);
+}
+
+TEST(Layout, RanksThatShareCoresSendLongerMessagesAhead) {
+  const auto longest = [](std::uint32_t ranks, std::uint32_t cores) {
+    const transport::RingStages stages = stagesOf(ranks, cores);
+    return stages.longer.count == 0 ? stages.shorter.bytes : stages.longer.bytes;
+  };
+  EXPECT_EQ(longest(2, 2), transport::kMostRingBytes);
+  EXPECT_EQ(longest(4, 2), transport::kMostLongRingBytes);
+  EXPECT_EQ(longest(8, 2), transport::kMostLongRingBytes / 2);
+  EXPECT_EQ(longest(64, 2), transport::kMostRingBytes);
+  EXPECT_EQ(longest(128, 128), transport::kMostRingBytes / 2);
+  EXPECT_EQ(longest(1024, 2), std::size_t{256});
 }
 
 // Wires let a peer raise its own arrival slots alone.

@@ -28,8 +28,7 @@ class ExpectingTransport final : public test::PagedTransport {
                         .pairArrivalSlots = 2 * 8,
                         .ring = 8,
                         .arenaBytes = 4096,
-                        .ringStages = 4,
-                        .ringBytes = 512}) {}
+                        .ringStages = {.shorter = {4, 512}}}) {}
 
   transport::PutResult put(const transport::Put& put) override {
     puts.push_back({put.peer, put.arrival, put.target, put.bytes});
@@ -51,6 +50,7 @@ plan::Plan planOfShortPut(bool inRing) {
   plan::Plan plan;
   plan.segmentBytes = kShort;
   plan.inRing = inRing;
+  if (inRing) plan.stageBytes = 512;
   plan::BoundOp& put = plan.ops.emplace_back();
   put.kind = plan::BoundOp::Kind::Put;
   put.peer = 1;

@@ -222,6 +222,11 @@ class Mutator {
     *field = before;
   }
 
+  static bool usesStage(const plan::BoundOp& op) {
+    return op.src.base == plan::Base::Ring || op.dst.base == plan::Base::Ring ||
+           op.kind == plan::BoundOp::Kind::Publish;
+  }
+
   void mutatePlan() {
     if (plan_.segments > 1)
       changePlan(Mutation::Segment, &plan_.segmentBytes, plan_.segmentBytes + 64);
@@ -237,6 +242,10 @@ class Mutator {
     if (plan_.sharedIn > 4) changePlan(Mutation::Shared, &plan_.sharedIn, std::uint64_t{4});
     if (plan_.sharedOut != 0) changePlan(Mutation::Shared, &plan_.sharedOut, plan_.sharedOut - 4);
     changePlan(Mutation::Ring, &plan_.inRing, !plan_.inRing);
+    if (plan_.stageBytes != 0 && std::ranges::any_of(plan_.ops, usesStage)) {
+      changePlan(Mutation::Ring, &plan_.stageBytes, plan_.stageBytes * 2);
+      changePlan(Mutation::Ring, &plan_.stageBytes, plan_.stageBytes / 2);
+    }
     changePlan(Mutation::RunsAhead, &plan_.runsAhead, !plan_.runsAhead);
     dropLast(Mutation::Writers, &plan_.writers);
     dropLast(Mutation::Readers, &plan_.readers);

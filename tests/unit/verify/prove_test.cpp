@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cinttypes>
 #include <cstdio>
 #include <ctime>
@@ -218,8 +219,9 @@ TEST(Prove, RefusesPutsWithoutCredit) {
 }
 
 // Where data flows one way, nothing but the credit keeps a rank from running ahead by more than its
-// ring holds: of messages in arrival slots, and of longer ones.
-class ProveRings : public ::testing::TestWithParam<std::uint64_t> {
+// ring holds: of messages in arrival slots, of longer ones, of still longer ones, of several segments, and in
+// turn.
+class ProveRings : public ::testing::TestWithParam<std::array<std::uint64_t, 2>> {
  protected:
   // Each form of a rooted call whose plan is in a ring and whose data flow one way.
   template <class Check>
@@ -231,8 +233,8 @@ class ProveRings : public ::testing::TestWithParam<std::uint64_t> {
         // A clear-to-send comes before each put into Out.
         if (form.schedule.name.ends_with("+direct") && !schedule::isReduction(a.collective))
           continue;
-        JobMaker maker(form, call, Placement::Apart);
-        for (int i = 0; i < 6; ++i) ASSERT_TRUE(maker.add(GetParam()).ok());
+        JobMaker maker(form, call, Placement::Apart, true);
+        for (std::size_t i = 0; i < 6; ++i) ASSERT_TRUE(maker.add(GetParam()[i % 2]).ok());
         BoundJob bound = maker.take();
         if (!bound.plans[0]->inRing) continue;
         ASSERT_TRUE(prove(bound.job).ok()) << prove(bound.job).text();
@@ -244,7 +246,12 @@ class ProveRings : public ::testing::TestWithParam<std::uint64_t> {
 
   int rings_ = 0;
 };
-INSTANTIATE_TEST_SUITE_P(Elements, ProveRings, ::testing::Values(3, 16));
+INSTANTIATE_TEST_SUITE_P(Elements, ProveRings,
+                         ::testing::Values(std::array<std::uint64_t, 2>{3, 3},
+                                           std::array<std::uint64_t, 2>{16, 64},
+                                           std::array<std::uint64_t, 2>{100, 100},
+                                           std::array<std::uint64_t, 2>{300, 300},
+                                           std::array<std::uint64_t, 2>{16, 100}));
 
 TEST_P(ProveRings, AreRefusedWithoutCredit) {
   forEach([](BoundJob& bound, const std::string& name) {
