@@ -132,23 +132,30 @@ struct Stages {
 // may be of both. A call's segments may be several longer ones, for which a rank has kMaxLanes, so there
 // is room for as many at least.
 struct RingStages {
+  RingStages() = default;
+  RingStages(Stages ofShorter, Stages ofLonger)
+      : shorter(ofShorter),
+        longer(ofLonger),
+        beforeLonger(ofShorter.size()),
+        bytes(ofShorter.size() + ofLonger.size()) {}
+
   Stages shorter;
   Stages longer;
+  // Where they lie stays as it is if fewer are used.
+  std::size_t beforeLonger = 0;
+  std::size_t bytes = 0;  // of a peer's region
 
-  std::size_t size() const { return shorter.size() + longer.size(); }
-  std::size_t beginOf(const Stages& stages) const {
-    return &stages == &longer ? shorter.size() : 0;
-  }
+  std::size_t beginOf(const Stages& stages) const { return &stages == &longer ? beforeLonger : 0; }
   // Null: it is too long.
-  const Stages* stagesFor(std::size_t bytes) const {
+  const Stages* stagesFor(std::size_t message) const {
     for (const Stages* stages : {&shorter, &longer})
-      if (stages->count != 0 && bytes <= stages->bytes) return stages;
+      if (stages->count != 0 && message <= stages->bytes) return stages;
     return nullptr;
   }
   // Null: there are no such.
-  const Stages* stagesOf(std::size_t bytes) const {
-    const Stages* const stages = stagesFor(bytes);
-    return stages != nullptr && stages->bytes == bytes ? stages : nullptr;
+  const Stages* stagesOf(std::size_t stageBytes) const {
+    const Stages* const stages = stagesFor(stageBytes);
+    return stages != nullptr && stages->bytes == stageBytes ? stages : nullptr;
   }
   bool operator==(const RingStages&) const = default;
 };
@@ -177,7 +184,7 @@ struct WindowLayout {
   }
   std::size_t pairArena() const { return arena() + kMaxLanes * arenaBytes; }
   std::size_t ringArena() const { return roundUp(pairArena() + pairBytes, kPage); }
-  std::size_t published() const { return roundUp(ringArena() + ranks * ringStages.size(), kPage); }
+  std::size_t published() const { return roundUp(ringArena() + ranks * ringStages.bytes, kPage); }
   std::size_t publishedBytes() const {  // of a lane
     return publishes != 0 ? roundUp(stagingRegion(), kPage) : 0;
   }

@@ -38,17 +38,22 @@ transport::Stages stagesOf(std::uint32_t ranks, std::uint32_t count, std::size_t
   return {count, std::clamp(share / kLeast * kLeast, kLeast, most)};
 }
 
-// Ranks that share cores go as far ahead as memory allows, and with longer messages; one with a core
-// of its own keeps them in its cache.
-transport::RingStages ringStages(std::uint32_t ranks, std::uint32_t cores) {
-  const bool crowded = cores < ranks;
+transport::RingStages ringStages(std::uint32_t ranks) {
   const bool deep = ranks * transport::kRing * transport::kMostRingBytes <= kRingsTogether;
-  transport::RingStages stages;
-  stages.shorter = stagesOf(ranks, crowded && deep ? transport::kRing : transport::kRingStages,
-                            transport::kMostRingBytes);
+  const transport::Stages shorter =
+      stagesOf(ranks, deep ? transport::kRing : transport::kRingStages, transport::kMostRingBytes);
   const transport::Stages longer =
       stagesOf(ranks, transport::kRingStages, transport::kMostLongRingBytes);
-  if (crowded && longer.bytes > stages.shorter.bytes) stages.longer = longer;
+  return {shorter, longer.bytes > shorter.bytes ? longer : transport::Stages{}};
+}
+
+// Ranks that share cores go as far ahead as there is room, and with longer messages; one with a core
+// of its own keeps them in its cache.
+transport::RingStages stagesInUse(const transport::WindowLayout& layout, std::uint32_t cores) {
+  transport::RingStages stages = layout.ringStages;
+  if (cores < layout.ranks) return stages;
+  stages.shorter.count = std::min(stages.shorter.count, transport::kRingStages);
+  stages.longer = {};
   return stages;
 }
 
@@ -74,17 +79,16 @@ Status layoutFor(const plan::Tuning& tuning, bool oneHost, transport::WindowLayo
   const std::uint32_t perPeer = plan::arrivalsPerPeer(tuning);
   const std::uint32_t ring = oneHost ? transport::kRing : 0;
   const std::uint32_t ofPairs = ring + engine::Pairs::kArrivalsPerPeer;
-  *layout = {
-      .ranks = ranks,
-      .arrivalSlots = ranks * perPeer,
-      .dense = std::min(perPeer, kDense),
-      .pairArrivalSlots = ranks * ofPairs,
-      .ring = ring,
-      .apart = 1,
-      .arenaBytes = kArenaBytes,
-      .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
-      .ringStages = oneHost ? ringStages(ranks, tuning.costs.cores) : transport::RingStages{},
-      .publishes = oneHost && ranks > 1};
+  *layout = {.ranks = ranks,
+             .arrivalSlots = ranks * perPeer,
+             .dense = std::min(perPeer, kDense),
+             .pairArrivalSlots = ranks * ofPairs,
+             .ring = ring,
+             .apart = 1,
+             .arenaBytes = kArenaBytes,
+             .pairBytes = std::size_t{ranks} * engine::Pairs::kPairSlots * pairSlotBytes(ranks),
+             .ringStages = oneHost ? ringStages(ranks) : transport::RingStages{},
+             .publishes = oneHost && ranks > 1};
   if (!oneHost || plan::isCrowdedHost(tuning))
     layout->arenaBytes += (ranks - 1) * kArenaBytesOfPeer;
   if (tuning.links != nullptr)
@@ -99,7 +103,7 @@ plan::BindTarget targetFor(const plan::Tuning& tuning, const transport::WindowLa
           .dense = layout.dense,
           .pairArrivalSlots = layout.pairArrivalSlots,
           .ring = layout.ring,
-          .ringStages = layout.ringStages,
+          .ringStages = stagesInUse(layout, costs.cores),
           .budget = {.arenaBytes = layout.arenaBytes,
                      .stagingBytes = costs.stagingBytes,
                      .longStagingBytes = costs.longStagingBytes},

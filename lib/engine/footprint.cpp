@@ -114,15 +114,16 @@ void Footprint::measureArrival(const plan::Plan& plan, const plan::BoundOp& op,
 void Footprint::measureStages(const plan::Plan& plan, Reach* reach) const {
   const transport::RingStages& ring = layout_.ringStages;
   const transport::Stages* const stages = ring.stagesOf(plan.stageBytes);
-  if (stages == &ring.shorter) reach->shorter = true;
-  if (stages == &ring.longer) reach->longer = true;
+  if (stages == nullptr) return;
+  std::uint64_t& bytes = stages == &ring.longer ? reach->longer : reach->shorter;
+  bytes = std::max(bytes, plan.depth * plan.stageBytes);
 }
 
 void Footprint::measurePlace(const plan::Plan& plan, const plan::Place& place, std::uint64_t bytes,
                              Regions* here) const {
   const std::size_t region = layout_.stagingRegion();
   if (place.base == plan::Base::Ring)
-    measureStages(plan, &(*here)[place.offset / layout_.ringStages.size()]);
+    measureStages(plan, &(*here)[place.offset / layout_.ringStages.bytes]);
   if (place.base != plan::Base::Arena || region == 0 || bytes == 0) return;
   Reach& reach = (*here)[place.offset / region];
   reach.arena = std::max(reach.arena, place.offset % region + bytes);
@@ -157,15 +158,14 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
     const std::size_t region = layout_.pairArrivalSlots / layout_.ranks * sizeof(ArrivalSlot);
     return {layout_.pairArrivals() + writer * region, needs.ring * sizeof(ArrivalSlot)};
   };
-  const auto allOf = [&](std::uint32_t writer, const transport::Stages& stages) -> Piece {
-    const transport::RingStages& ring = layout_.ringStages;
-    return {layout_.ringArena() + writer * ring.size() + ring.beginOf(stages), stages.size()};
+  const transport::RingStages& stages = layout_.ringStages;
+  const auto ofShorter = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
+    if (needs.shorter <= had.shorter) return {};
+    return {layout_.ringArena() + writer * stages.bytes, needs.shorter};
   };
-  const auto ofShorter = [&](std::uint32_t writer, const Reach& had, const Reach& needs) {
-    return needs.shorter && !had.shorter ? allOf(writer, layout_.ringStages.shorter) : Piece{};
-  };
-  const auto ofLonger = [&](std::uint32_t writer, const Reach& had, const Reach& needs) {
-    return needs.longer && !had.longer ? allOf(writer, layout_.ringStages.longer) : Piece{};
+  const auto ofLonger = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
+    if (needs.longer <= had.longer) return {};
+    return {layout_.ringArena() + writer * stages.bytes + stages.beforeLonger, needs.longer};
   };
   const auto ofPublished = [&](std::uint32_t, const Reach& had, const Reach& needs) -> Piece {
     if (needs.published <= had.published) return {};

@@ -28,8 +28,8 @@ class Footprint {
     std::uint64_t arena = 0;     // bytes, in each lane
     std::uint32_t arrivals = 0;  // slots, in each lane
     std::uint32_t ring = 0;      // slots
-    bool shorter = false;        // all stages of the ring's messages
-    bool longer = false;
+    std::uint64_t shorter = 0;   // bytes of the ring's stages for its messages
+    std::uint64_t longer = 0;
     std::uint64_t published = 0;  // bytes, in each lane: of its owner alone
   };
   using Regions = std::vector<Reach>;

@@ -173,7 +173,7 @@ class Binder {
 
   std::uint64_t ringOf(std::uint32_t writer) const {
     const transport::RingStages& ring = target_.ringStages;
-    return writer * ring.size() + (stages_ != nullptr ? ring.beginOf(*stages_) : 0);
+    return writer * ring.bytes + (stages_ != nullptr ? ring.beginOf(*stages_) : 0);
   }
 
   // In a ring, where it would land, but at its writer.

@@ -54,6 +54,7 @@ struct Case {
   // At least, and how many more where ranks share cores.
   int depth() const { return count == kShort ? kInRing : count == kMedium ? kStaged : kInLanes; }
   int mayBeMore() const {
+    if (ranks <= static_cast<int>(std::thread::hardware_concurrency())) return 0;
     return count == kShort ? 0 : count == kMedium ? kInRing - kStaged : kStaged - kInLanes;
   }
 };

@@ -212,8 +212,7 @@ std::uint32_t Network::depthOfRing(const Put& put) const {
   if (put.bytes == 0 || put.direct || put.target == kInlined || put.target < layout_.ringArena())
     return layout_.ring;
   const RingStages& ring = layout_.ringStages;
-  const bool isLonger =
-      (put.target - layout_.ringArena()) % ring.size() >= ring.beginOf(ring.longer);
+  const bool isLonger = (put.target - layout_.ringArena()) % ring.bytes >= ring.beforeLonger;
   return isLonger ? ring.longer.count : ring.shorter.count;
 }
 

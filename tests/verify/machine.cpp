@@ -43,7 +43,7 @@ Machine::Machine(const Job& job, const Lanes& lanes)
   published_.assign(ofLanes, Memory(static_cast<std::uint32_t>(job.target.bytesPerRegion())));
   ringArenas_.assign(
       lanes.ranks(),
-      Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringStages.size())));
+      Memory(static_cast<std::uint32_t>(lanes.ranks() * job.target.ringStages.bytes)));
   ofRings_.assign(std::size_t{lanes.ranks()} * job.target.ring,
                   Arrivals(job.target.pairArrivalSlots));
 }
@@ -213,7 +213,7 @@ Machine::Part Machine::ofRing(std::uint32_t lane, std::uint32_t writer) const {
   const transport::RingStages& ring = job_.target.ringStages;
   const transport::Stages* const stages = lanes_.stagesOf(lane);
   if (stages == nullptr) return {};
-  return {writer * ring.size() + ring.beginOf(*stages), stages->bytes};
+  return {writer * ring.bytes + ring.beginOf(*stages), stages->bytes};
 }
 
 Machine::Range Machine::inRings(std::uint32_t rank, const Step& step, std::uint64_t offset) {

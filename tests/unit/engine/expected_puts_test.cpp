@@ -28,7 +28,7 @@ class ExpectingTransport final : public test::PagedTransport {
                         .pairArrivalSlots = 2 * 8,
                         .ring = 8,
                         .arenaBytes = 4096,
-                        .ringStages = {.shorter = {4, 512}}}) {}
+                        .ringStages = {{4, 512}, {}}}) {}
 
   transport::PutResult put(const transport::Put& put) override {
     puts.push_back({put.peer, put.arrival, put.target, put.bytes});

@@ -181,7 +181,7 @@ class ByteRun {
       };
       ranks_[r].ofLanes.assign(transport::kMaxLanes, slots(job_.target.arrivalSlots));
       ranks_[r].ofRings.assign(job_.target.ring, slots(job_.target.pairArrivalSlots));
-      ranks_[r].ringArena.assign(lanes_.ranks() * job_.target.ringStages.size(), kGarbage);
+      ranks_[r].ringArena.assign(lanes_.ranks() * job_.target.ringStages.bytes, kGarbage);
       for (std::uint32_t c = 0; c < job_.calls.size(); ++c) ranks_[r].buffers.push_back(lay(c, r));
     }
   }

@@ -35,8 +35,9 @@ inline plan::BindTarget targetFor(const schedule::Schedule& s, bool roomy) {
       s.ranks * std::max(plan::StagingMap(s, 0, s.program(0)).arrivalsPerRegion(), 8u);
   target.dense = 2;
   target.ring = 4;
-  target.ringStages.shorter = {2, std::max<std::size_t>(lines / 2, 1) * transport::kLine};
-  if (roomy) target.ringStages.longer = {transport::kMaxLanes, lines * transport::kLine};
+  const transport::Stages shorter{2, std::max<std::size_t>(lines / 2, 1) * transport::kLine};
+  const transport::Stages longer{transport::kMaxLanes, lines * transport::kLine};
+  target.ringStages = {shorter, roomy ? longer : transport::Stages{}};
   target.pairArrivalSlots = s.ranks * (target.ring + 1);
   target.budget.stagingBytes = std::max(s.tmpChunks, 1u) * lines * transport::kLine;
   target.budget.arenaBytes = s.ranks * target.budget.stagingBytes;
