@@ -158,14 +158,13 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
     const std::size_t region = layout_.pairArrivalSlots / layout_.ranks * sizeof(ArrivalSlot);
     return {layout_.pairArrivals() + writer * region, needs.ring * sizeof(ArrivalSlot)};
   };
-  const transport::RingStages& stages = layout_.ringStages;
-  const auto ofShorter = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
-    if (needs.shorter <= had.shorter) return {};
-    return {layout_.ringArena() + writer * stages.bytes, needs.shorter};
-  };
-  const auto ofLonger = [&](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
-    if (needs.longer <= had.longer) return {};
-    return {layout_.ringArena() + writer * stages.bytes + stages.beforeLonger, needs.longer};
+  const transport::RingStages& ring = layout_.ringStages;
+  const auto ofStages = [&](std::uint64_t Reach::*bytes, const transport::Stages& stages) {
+    const std::size_t first = layout_.ringArena() + ring.beginOf(stages);
+    return [=, &ring](std::uint32_t writer, const Reach& had, const Reach& needs) -> Piece {
+      if (needs.*bytes <= had.*bytes) return {};
+      return {first + writer * ring.bytes, needs.*bytes};
+    };
   };
   const auto ofPublished = [&](std::uint32_t, const Reach& had, const Reach& needs) -> Piece {
     if (needs.published <= had.published) return {};
@@ -175,8 +174,8 @@ Status Footprint::commit(const Regions& here, const Regions& there) {
   WEFT_TRY(commitEach(here, there, ofPublished));
   WEFT_TRY(commitEach(here, there, ofArrivals));
   WEFT_TRY(commitEach(here, there, ofRing));
-  WEFT_TRY(commitEach(here, there, ofShorter));
-  return commitEach(here, there, ofLonger);
+  WEFT_TRY(commitEach(here, there, ofStages(&Reach::shorter, ring.shorter)));
+  return commitEach(here, there, ofStages(&Reach::longer, ring.longer));
 }
 
 }  // namespace weft::engine

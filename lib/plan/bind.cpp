@@ -83,8 +83,9 @@ class Binder {
 
   // Segments that a ring has room for; else such as what is staged of them keeps in the cache.
   ByteLayout cut() const {
-    for (const transport::Stages* stages :
-         {&target_.ringStages.shorter, &target_.ringStages.longer}) {
+    const transport::RingStages& ring = target_.ringStages;
+    for (const transport::Stages* stages : {&ring.shorter, &ring.longer}) {
+      if (stages->count == 0 || !mayGoInRing()) continue;
       const ByteLayout layout = cutFor(stages->bytes * schedule_.tmpChunks, 0);
       if (stagesFor(layout) == stages) return layout;
     }
@@ -97,13 +98,13 @@ class Binder {
   }
 
   // There an invocation has one message of a pair.
-  bool suitsRing(const ByteLayout& layout) const {
+  bool mayGoInRing() const {
     return target_.ring != 0 && schedule::isRooted(schedule_.collective) && !schedule_.shared &&
-           staging_.arrivalsPerRegion() <= 1 && standsAlone(layout);
+           staging_.arrivalsPerRegion() <= 1;
   }
   // Null: there is no room for it in a ring.
   const transport::Stages* stagesFor(const ByteLayout& layout) const {
-    if (!suitsRing(layout)) return nullptr;
+    if (!mayGoInRing() || !standsAlone(layout)) return nullptr;
     const transport::RingStages& ring = target_.ringStages;
     const transport::Stages* const stages = ring.stagesFor(layout.stride());
     const std::uint64_t most = stages == &ring.longer ? kOverlap : 1;
@@ -112,8 +113,7 @@ class Binder {
 
   // Ranks run ahead as far as there are slots.
   void chooseSlots() {
-    if (suitsRing(layout_) && layout_.segments() == 1 && fitsInline(1))
-      return goInRing(target_.ring, 0);
+    if (mayGoInRing() && layout_.segments() == 1 && fitsInline(1)) return goInRing(target_.ring, 0);
     stages_ = stagesFor(layout_);
     if (stages_ != nullptr) goInRing(stages_->count, stages_->bytes);
   }

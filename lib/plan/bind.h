@@ -22,7 +22,7 @@ struct BindTarget {
   std::uint32_t dense = 0;             // of those, of each peer: side by side
   std::uint32_t pairArrivalSlots = 0;  // as WindowLayout says
   std::uint32_t ring = 0;
-  transport::RingStages ringStages = {};
+  transport::RingStages ringStages = {};  // those in use
   Budget budget;
   std::uint64_t maxPut = ~std::uint64_t{0};  // what one rank may send to another in an invocation
   // Results go past the caches where In and Out have so many bytes (streamMin() of model.h): they

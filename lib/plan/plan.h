@@ -104,7 +104,7 @@ struct Plan {
   std::vector<std::uint32_t> writers;  // the other ranks that put into this one
   std::vector<std::uint32_t> readers;  // those that read what this one publishes
   bool runsAhead = false;              // a rank may be through before all others have made the call
-  bool inRing = false;           // one short message a pair, in the pair's ring of arrival slots
+  bool inRing = false;                 // an invocation has one message a pair, in the pair's ring
   std::uint64_t stageBytes = 0;  // there, from the room of an invocation's messages to the next's
   std::uint32_t depth = transport::kMaxLanes;  // invocations later its slots are used again
   mutable bool hasMemory = false;  // all that it touches in the windows has (engine/footprint.h)

@@ -186,8 +186,8 @@ TEST(RootedMismatch, IsToldToARootThatHasReturned) {
   }
 }
 
-// Messages in arrival slots, beside them, longer ones, several segments of such and in lanes take turns, and so do those who are
-// late: of calls that all go one way and of such as do not.
+// Messages in arrival slots, beside them, longer ones, segments of such and in lanes take turns, and
+// so do those who are late: of calls that all go one way and of such as do not.
 TEST(RootedLengths, TakeTurns) {
   for (const Kind kind : {Kind::Threads, Kind::Processes}) {
     const auto text = failures({kind, 4}, [&](const Rank& r) -> std::string {

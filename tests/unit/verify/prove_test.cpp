@@ -219,8 +219,8 @@ TEST(Prove, RefusesPutsWithoutCredit) {
 }
 
 // Where data flows one way, nothing but the credit keeps a rank from running ahead by more than its
-// ring holds: of messages in arrival slots, of longer ones, of still longer ones, of several segments, and in
-// turn.
+// ring holds: of messages in arrival slots, of longer ones, of still longer ones, of segments of such,
+// and in turn.
 class ProveRings : public ::testing::TestWithParam<std::array<std::uint64_t, 2>> {
  protected:
   // Each form of a rooted call whose plan is in a ring and whose data flow one way.
