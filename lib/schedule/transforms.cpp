@@ -16,16 +16,19 @@ std::vector<bool> writersOf(const Program& program, uint32_t ranks) {
   return writes;
 }
 
-// [peer]: does `program` end its use of the peer's In with a read, so that nothing tells the peer
-// when it is through?
-std::vector<bool> lastReads(const Program& program, uint32_t ranks) {
-  std::vector<bool> reads(ranks, false);
-  const auto read = [&](Slot slot) {
-    if (slot.owner != kMine) reads[slot.owner] = true;
-  };
-  for (const Op& op : program.ops) {
+constexpr std::size_t kNoOp = ~std::size_t{0};
+
+// [peer]: the op with which `program` ends its use of the peer's In, if that is a read, so that nothing
+// tells the peer that it is through.
+std::vector<std::size_t> lastReads(const Program& program, uint32_t ranks) {
+  std::vector<std::size_t> reads(ranks, kNoOp);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const auto read = [&](Slot slot) {
+      if (slot.owner != kMine) reads[slot.owner] = i;
+    };
     if (op.kind == OpKind::Put) {
-      reads[op.peer] = false;
+      reads[op.peer] = kNoOp;
       continue;
     }
     read(op.src);
@@ -34,14 +37,28 @@ std::vector<bool> lastReads(const Program& program, uint32_t ranks) {
   return reads;
 }
 
+// [op]: whom `me` tells before it that it is through with their In, as nothing else does; before it waits
+// for anybody, or behind the last op.
+std::vector<std::vector<uint32_t>> tellings(const Program& program, uint32_t me, uint32_t ranks) {
+  const std::size_t end = program.ops.size();
+  std::vector<std::size_t> waitAfter(end + 1, end);
+  for (std::size_t i = end; i-- > 0;)
+    waitAfter[i] = program.ops[i].kind == OpKind::Wait ? i : waitAfter[i + 1];
+  std::vector<std::vector<uint32_t>> peers(end + 1);
+  const std::vector<std::size_t> reads = lastReads(program, ranks);
+  for (const uint32_t peer : after(me, ranks))
+    if (reads[peer] != kNoOp) peers[waitAfter[reads[peer]]].push_back(peer);
+  return peers;
+}
+
 // Whose In is read last of all, by whom: as the typical ranks do. Roots and the others are of two kinds.
 class LastReaders {
  public:
   explicit LastReaders(const Schedule& s) : root_(s.root) {
     for (const uint32_t r : s.typical) {
-      const std::vector<bool> reads = lastReads(s.program(r), s.ranks);
+      const std::vector<std::size_t> reads = lastReads(s.program(r), s.ranks);
       for (uint32_t peer = 0; peer < s.ranks; ++peer)
-        if (reads[peer]) reads_[r == root_][peer == root_] = true;
+        if (reads[peer] != kNoOp) reads_[r == root_][peer == root_] = true;
     }
   }
   bool read(uint32_t reader, uint32_t owner) const {
@@ -116,10 +133,11 @@ Schedule openBuffers(Schedule s) {
   rewritePrograms(s, [readers, base, n](uint32_t me, const Program& old, Program& p) {
     for (const uint32_t peer : after(me, n)) p.signal(peer, base + me);
     for (const uint32_t peer : before(me, n)) p.waitSignal(peer, base + peer);
-    for (const Op& op : old.ops) p.append(op, old);
-    const std::vector<bool> reads = lastReads(old, n);
-    for (const uint32_t peer : after(me, n))
-      if (reads[peer]) p.signal(peer, base + n + me);
+    const std::vector<std::vector<uint32_t>> told = tellings(old, me, n);
+    for (std::size_t i = 0; i <= old.ops.size(); ++i) {
+      for (const uint32_t peer : told[i]) p.signal(peer, base + n + me);
+      if (i < old.ops.size()) p.append(old.ops[i], old);
+    }
     for (const uint32_t peer : after(me, n))
       if (readers.read(peer, me)) p.waitSignal(peer, base + n + peer);
   });

@@ -24,8 +24,8 @@ Schedule awaitClearToSend(Schedule s);
 
 // For schedules that read or write their peers' buffers (Slot::owner, Puts into Out): every rank
 // tells every other that it has entered, and hears so from all, before it touches anything; and
-// who has read a peer's In tells it at the end, unless a later Put of its own says as much. So it
-// also gives agreement. Signals + 2 * ranks. Who reads a rank's In last is read off the typical
+// who has read a peer's In tells it before it waits again, unless a later Put of its own says as much.
+// So it also gives agreement. Signals + 2 * ranks. Who reads a rank's In last is read off the typical
 // ranks.
 Schedule openBuffers(Schedule s);
 

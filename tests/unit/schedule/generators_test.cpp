@@ -62,6 +62,42 @@ TEST(Generators, ScratchMemoryIsBounded) {
   }
 }
 
+bool reads(const Program& p, const Op& op, uint32_t peer) {
+  bool does = op.src.owner == peer;
+  for (uint32_t k = 0; k < op.operands; ++k)
+    does = does || p.operands[op.firstOperand + k].owner == peer;
+  return does;
+}
+
+// Does `p` wait for anybody, or end, when it has read the peer's buffer and has not told the peer?
+bool holdsUp(const Program& p, uint32_t peer) {
+  bool isThrough = false;
+  for (const Op& op : p.ops) {
+    if (op.kind == OpKind::Wait && isThrough) return true;
+    if (op.kind == OpKind::Put && op.peer == peer)
+      isThrough = false;
+    else if (op.kind != OpKind::Put && op.kind != OpKind::Wait)
+      isThrough = isThrough || reads(p, op, peer);
+  }
+  return isThrough;
+}
+
+// The end of a call would else be a chain of one rank's waits and the other's.
+TEST(Generators, WhoHasReadAPeersBufferTellsItBeforeWaiting) {
+  for (const Algorithm& a : algorithms()) {
+    if (!a.shared) continue;
+    for (const uint32_t ranks : {2u, 5u}) {
+      const Schedule s = scheduleOf(a, Shape{ranks, ranks - 1, 1});
+      for (uint32_t me = 0; me < ranks; ++me) {
+        const Program p = s.program(me);
+        for (uint32_t peer = 0; peer < ranks; ++peer)
+          EXPECT_FALSE(peer != me && holdsUp(p, peer))
+              << s.name << ": rank " << me << " of " << ranks << ", peer " << peer;
+      }
+    }
+  }
+}
+
 TEST(Generators, RegistryFindsEachByCollectiveAndName) {
   for (const Algorithm& a : algorithms()) {
     EXPECT_EQ(findAlgorithm(a.collective, a.name), &a);
