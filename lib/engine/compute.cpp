@@ -130,19 +130,15 @@ void Compute::fold(const Piece& piece) {
 void Compute::foldAway(const Piece& piece) {
   const plan::Plan& plan = piece.frame.plan;
   if (targets_.empty()) tile_.resize(plan::kTileBytes);
-  std::byte* const to = targets_.empty() ? tile_.data() : static_cast<std::byte*>(targets_[0]);
-  const auto fold = [&](std::size_t at, std::size_t bytes, bool past) {
-    void* there = to + at;
+  void* const to = targets_.empty() ? tile_.data() : targets_[0];
+  const auto fold = [&](bool past) {
     if (past)
-      plan.spread(&there, 1, sources_.data(), piece.op.operands, bytes / plan.elementBytes,
-                  piece.divisor());
+      plan.spread(&to, 1, sources_.data(), piece.op.operands, piece.count(), piece.divisor());
     else
-      plan.fold(there, sources_.data(), piece.op.operands, bytes / plan.elementBytes,
-                piece.divisor());
-    advanceSources(piece.op, bytes);
+      plan.fold(to, sources_.data(), piece.op.operands, piece.count(), piece.divisor());
   };
   if (targets_.empty() || plan.spread == nullptr || isInPlace(piece.op))
-    fold(0, piece.bytes, false);
+    fold(false);
   else
     peers_.foldsTo(piece.op.dst.peer).store(to, piece.bytes, fold);
 }

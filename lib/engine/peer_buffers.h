@@ -7,7 +7,6 @@
 
 #include "base/cache_aligned.h"
 #include "plan/plan.h"
-#include "reduce/fold_choice.h"
 #include "reduce/store_choice.h"
 #include "transports/transport.h"
 

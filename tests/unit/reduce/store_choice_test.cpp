@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <random>
+#include <string>
 #include <vector>
+
+#include "base/now.h"
 
 namespace weft::reduce {
 namespace {
@@ -49,18 +52,18 @@ TEST(StorePreference, TriesThroughTheCachesWhereTheyWereStoredThroughBefore) {
   using Try = StorePreference::Try;
   StorePreference choice;
   int here = 0, there = 0;
-  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::Judge) << "at once, while it may be as well either";
+  EXPECT_EQ(choice.due(&here, 4096), Try::Judge) << "at once, while it may be as well either";
   judge(choice, StorePreference::kAgree, 1000, 100);
   Try next = Try::None;
   std::size_t copies = 0;
   for (; next == Try::None && copies <= 2 * StorePreference::kTryEvery; ++copies)
-    next = choice.due(&here, 4096, 4096);
+    next = choice.due(&here, 4096);
   EXPECT_EQ(next, Try::Prime);
   EXPECT_NEAR(static_cast<double>(copies), StorePreference::kTryEvery, 2);
-  EXPECT_EQ(choice.due(&there, 4096, 4096), Try::None);
-  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::Judge);
+  EXPECT_EQ(choice.due(&there, 4096), Try::None);
+  EXPECT_EQ(choice.due(&here, 4096), Try::Judge);
   judge(choice, 1, 1000, 100);
-  EXPECT_EQ(choice.due(&here, 4096, 4096), Try::None) << "it was borne out";
+  EXPECT_EQ(choice.due(&here, 4096), Try::None) << "it was borne out";
 }
 
 // Tries cost, so they are seldom, but where copies have become slow.
@@ -72,7 +75,7 @@ TEST(StorePreference, TriesSoonerWhereCopiesTakeLong) {
   const auto copiesUntilTry = [&](double throughNs) {
     choice.suspect(throughNs);
     std::size_t copies = 0;
-    while (choice.due(&here, 4096, 4096) == Try::None) ++copies;
+    while (choice.due(&here, 4096) == Try::None) ++copies;
     judge(choice, 1, 1, 1);  // it was borne out
     return static_cast<double>(copies);
   };
@@ -85,29 +88,80 @@ TEST(StorePreference, TriesSoonerWhereCopiesTakeLong) {
   EXPECT_NEAR(copiesUntilTry(slow), soon, 2);
 }
 
-// A copy of which all may be tried is never timed, so that only seldom tries would find out that it has
-// become slow: 32 KiB took three times as long between cores without a common cache.
-TEST(StoreChoice, LeavesEnoughOfACopyToBeTimed) {
-  for (std::size_t bytes = StoreChoice::kLeastSplit; bytes < (1 << 20); bytes += 1000) {
-    const std::size_t tried = StoreChoice::triedOf(bytes);
-    EXPECT_GE(tried, 2 * StoreChoice::kLeast) << bytes;
-    EXPECT_EQ(tried % 128, 0u) << bytes << ": not of whole lines";
-    EXPECT_GE(bytes - tried, StoreChoice::kLeast) << bytes;
+// One that was interrupted, say, is no reason to look no further: what it took is compared with the other
+// way's time of the same try alone.
+TEST(StorePreference, EachTryIsPrimedAnew) {
+  using Try = StorePreference::Try;
+  StorePreference choice;
+  int here = 0;
+  judge(choice, StorePreference::kAgree, 1000, 100);
+  while (choice.due(&here, 4096) != Try::Prime) continue;
+  ASSERT_EQ(choice.due(&here, 4096), Try::Judge);
+  judge(choice, 1, 100, 100);
+  EXPECT_EQ(choice.due(&here, 4096), Try::Prime) << "to confirm it, at once";
+  EXPECT_EQ(choice.due(&here, 4096), Try::Judge);
+}
+
+// Where calls alternate between buffers, each waits for its own turn.
+TEST(StorePreference, ATryIsNotForgottenForAnotherPlace) {
+  using Try = StorePreference::Try;
+  StorePreference choice;
+  int here = 0, there = 0;
+  judge(choice, StorePreference::kAgree, 1000, 100);
+  while (choice.due(&here, 4096) != Try::Prime) continue;
+  for (std::uint32_t i = 0; i + 1 < StorePreference::kAgree; ++i) {
+    EXPECT_EQ(choice.due(&there, 4096), Try::None);
+    ASSERT_EQ(choice.due(&here, 4096), Try::Judge);
+    judge(choice, 1, 100, 100);
+    EXPECT_EQ(choice.due(&here, 4096), Try::Prime);
   }
 }
 
-// Short copies are tried as a whole, one way after the other, so that there are some to go by.
-TEST(StoreChoice, ShortCopiesFindOutWhichWayIsQuicker) {
-  std::vector<std::byte> from(StoreChoice::kLeast), to(4 * StoreChoice::kLeast);
+// What each store does: t and p for through and past the caches.
+std::string waysOf(StoreChoice& choice, int stores, std::size_t bytes, const void* to) {
+  std::string ways;
+  for (int i = 0; i < stores; ++i)
+    choice.store(to, bytes, [&](bool past) { ways += past ? 'p' : 't'; });
+  return ways;
+}
+
+TEST(StoreChoice, AllOfAStoreGoesOneWay) {
   StoreChoice choice;
-  for (std::size_t i = 0; i < 64; ++i)
-    choice.copy(to.data() + i % 4 * from.size(), from.data(), from.size());
-  EXPECT_GT(choice.preference().pastNs(), 0) << "nothing was tried";
+  int there = 0;
+  EXPECT_EQ(waysOf(choice, 4, StoreChoice::kLeast - 1, &there), "tttt");
+  // Tried, brought back into the caches, tried: until three tries agree, or for as long as they do not.
+  EXPECT_EQ(waysOf(choice, 3, StoreChoice::kLeast, &there), "tpttp");
+  int elsewhere = 0;
+  EXPECT_EQ(waysOf(choice, 2, StoreChoice::kLeast, &elsewhere), "tt") << "none is back yet";
   judge(choice.preference(), StorePreference::kAgree, 1e9, 1e-9);
-  ASSERT_TRUE(choice.preference().isPastCaches());
-  for (std::size_t i = 0; i < 8 * StorePreference::kTryEvery; ++i)
-    choice.copy(to.data() + i % 4 * from.size(), from.data(), from.size());
-  EXPECT_GT(choice.preference().pastNs(), 1e-9) << "what was judged long ago still holds";
+  EXPECT_EQ(waysOf(choice, 3, StoreChoice::kLeast, &there), "ppp");
+  EXPECT_EQ(waysOf(choice, 1, StoreChoice::kLeast - 1, &there), "t");
+}
+
+// Either way's time comes from the same store.
+TEST(StoreChoice, FindsOutWhichWayIsQuicker) {
+  int there = 0;
+  for (const bool pastIsQuick : {true, false}) {
+    StoreChoice choice;
+    judge(choice.preference(), StorePreference::kAgree, pastIsQuick ? 1 : 1e9, 1);
+    ASSERT_NE(choice.preference().isPastCaches(), pastIsQuick);
+    const auto store = [&](bool past) {
+      const double until = nowNs() + (past == pastIsQuick ? 0 : 2e5);
+      while (nowNs() < until) continue;
+    };
+    for (std::size_t i = 0; i < 4 * StorePreference::kTryEvery; ++i)
+      choice.store(&there, StoreChoice::kLeast, store);
+    EXPECT_EQ(choice.preference().isPastCaches(), pastIsQuick);
+  }
+}
+
+// Less than copies must win by.
+TEST(FoldChoice, GoesPastTheCachesForLess) {
+  FoldChoice choice;
+  judge(choice.preference(), StorePreference::kAgree, 115, 100);
+  EXPECT_FALSE(choice.preference().isPastCaches());
+  judge(choice.preference(), StorePreference::kAgree, 125, 100);
+  EXPECT_TRUE(choice.preference().isPastCaches());
 }
 
 // Of any length, at any alignment, whichever way is chosen or being tried.
