@@ -2,12 +2,10 @@
 #include "comm/layout.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "engine/pairs.h"
 #include "plan/arrivals.h"
-#include "plan/trial.h"
 #include "transports/wire/immediate_data.h"
 
 namespace weft::comm {
@@ -49,17 +47,13 @@ transport::RingStages ringStages(std::uint32_t ranks) {
   return {shorter, longer.bytes > shorter.bytes ? longer : transport::Stages{}};
 }
 
-// Ranks that share cores go as far ahead as there is room; one with a core of its own keeps messages in its
-// cache. Of longer ones as many as a trial of forms runs, which else would meet memory that is new.
-constexpr std::uint32_t kLongerFromOwnCore = plan::Trial::kRuns;
-static_assert(std::has_single_bit(kLongerFromOwnCore) &&
-              kLongerFromOwnCore >= transport::kMaxLanes);
-
+// Ranks that share cores go as far ahead as there is room, and with longer messages; one with a core
+// of its own keeps them in its cache.
 transport::RingStages stagesInUse(const transport::WindowLayout& layout, std::uint32_t cores) {
   transport::RingStages stages = layout.ringStages;
   if (cores < layout.ranks) return stages;
   stages.shorter.count = std::min(stages.shorter.count, transport::kRingStages);
-  stages.longer.count = std::min(stages.longer.count, kLongerFromOwnCore);
+  stages.longer = {};
   return stages;
 }
 

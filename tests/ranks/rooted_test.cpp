@@ -17,12 +17,11 @@ namespace {
 
 constexpr int kShort = 2;        // floats that travel in an arrival slot
 constexpr int kMedium = 1000;    // that travel beside it, in the ring's staging memory
-constexpr int kLong = 5000;      // that do so in a ring of their own
+constexpr int kLong = 5000;      // that do so only where ranks share cores
 constexpr int kLongest = 70000;  // that never do
 constexpr int kInRing = 128;     // short calls
 constexpr int kStaged = 32;  // medium ones, at least: as many as short ones where ranks share cores
-constexpr int kFewStaged =
-    8;  // long ones, at least: as many as medium ones where ranks share cores
+constexpr int kInLanes = 4;  // others; and long ones, at least: as many as medium ones
 constexpr float kGuard = -7;
 
 enum class Way { Broadcast, Scatter, Reduce, Gather };
@@ -53,10 +52,10 @@ struct Case {
   int count;
 
   // At least, and how many more where ranks share cores.
-  int depth() const { return count == kShort ? kInRing : count == kMedium ? kStaged : kFewStaged; }
+  int depth() const { return count == kShort ? kInRing : count == kMedium ? kStaged : kInLanes; }
   int mayBeMore() const {
     if (ranks <= static_cast<int>(std::thread::hardware_concurrency())) return 0;
-    return count == kShort ? 0 : count == kMedium ? kInRing - kStaged : kStaged - kFewStaged;
+    return count == kShort ? 0 : count == kMedium ? kInRing - kStaged : kStaged - kInLanes;
   }
 };
 
