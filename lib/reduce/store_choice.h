@@ -25,8 +25,6 @@ class StorePreference {
   Try due(const void* to, std::size_t bytes);
   // What a byte took through the caches, without a try: the next try comes sooner if that is much.
   void suspect(double throughNs);
-  // What a byte took past the caches, by the last try.
-  double pastNs() const { return pastNs_.load(std::memory_order_relaxed); }
   // What each byte of one store took either way.
   void judge(double throughNs, double pastNs);
 
@@ -42,7 +40,7 @@ class StorePreference {
   std::atomic<std::uint32_t> against_ = 0;  // tries in a row
   std::atomic<std::uint32_t> tries_ = 0;
   std::atomic<std::size_t> untried_ = 0;  // bytes since the last try
-  std::atomic<double> pastNs_ = 0;
+  std::atomic<double> pastNs_ = 0;        // of a byte, by the last try
   std::atomic<bool> isSuspected_ = false;
   std::atomic<std::size_t> patience_ = kTrySuspected;
   std::atomic<const void*> primed_ = nullptr;
