@@ -253,6 +253,7 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
     const bool onlyShared = gains && tuning.sharesAll;
     out->forms.any = anyForms(ways, onlyShared ? *shared : *any, choice, call, tuning);
     out->forms.shared = sharedForms(ways, choice, call, tuning);
+    out->forms.ns = gains ? shared->ns : any->ns;
     out->forms.asked = choice.asked(!tuning.sharesAll && (gains || choice.mayTryToAsk(tuning)));
   }
   if (const Way* way = tried == nullptr ? nullptr : wayOf(ways, tried->any)) {

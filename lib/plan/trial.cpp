@@ -20,26 +20,27 @@ void Trial::enterNear() {
 
 void Trial::ran(double enteredNs, double leftNs, std::optional<bool> shared) {
   isMixed_ = isMixed_ || shared.value_or(ofShared_) != ofShared_;
-  const std::uint32_t place = run_ / kRuns, again = run_ % kRuns;
-  if (const std::uint32_t warm = kRuns - kCounted; again >= warm) {
-    const std::size_t at = 2 * (place * std::size_t{kCounted} + again - warm);
+  const std::uint32_t place = run_ / runs_.all, again = run_ % runs_.all;
+  if (const std::uint32_t warm = runs_.all - runs_.counted; again >= warm) {
+    const std::size_t at = 2 * (place * std::size_t{runs_.counted} + again - warm);
     const double from =
         cores_ == Cores::Shared ? enteredNs : 0;  // no mean of clocks, which are long
     times_[at] = static_cast<std::int64_t>(enteredNs - from);
     times_[at + 1] = static_cast<std::int64_t>(leftNs - from);
   }
   ++run_;
-  if (!isDue()) form_ = order_[run_ / kRuns];
+  if (!isDue()) form_ = order_[run_ / runs_.all];
 }
 
-// The second shortest: any call may meet whatever else the host does, and one that comes after a pause,
+// The lower median: any call may meet whatever else the host does, and one that comes after a pause,
 // which a trial may last across, finds cold caches, too.
 double Trial::nsOf(std::size_t place) const {
-  const std::int64_t* const of = &times_[2 * place * kCounted];
-  std::array<std::int64_t, kCounted> took;
-  for (std::size_t i = 0; i < kCounted; ++i) took[i] = of[2 * i + 1] - of[2 * i];
-  std::ranges::nth_element(took, took.begin() + 1);
-  return static_cast<double>(took[1]);
+  const std::int64_t* const of = &times_[2 * place * runs_.counted];
+  std::array<std::int64_t, kRuns.counted> took{};
+  for (std::size_t i = 0; i < runs_.counted; ++i) took[i] = of[2 * i + 1] - of[2 * i];
+  const auto median = took.begin() + runs_.counted / 2 - 1;
+  std::nth_element(took.begin(), median, took.begin() + runs_.counted);
+  return static_cast<double>(*median);
 }
 
 void Trial::judge() {

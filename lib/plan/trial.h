@@ -23,10 +23,24 @@ namespace weft::plan {
 class Trial {
  public:
   enum class Cores : std::uint8_t { OfTheirOwn, Shared };
+  // Calls of each form, of which the last ones count.
+  struct Runs {
+    std::uint8_t all, counted;
+  };
+  // The first ones bring its memory into the caches, where the form before has its own, or into being:
+  // each lane of it.
+  static constexpr Runs kRuns{8, 4};
+  // One call that lasts uses all lanes, and what it meets by chance is little of it.
+  static constexpr Runs kLongRuns{3, 2};
+  static constexpr double kLongNs = 1e6;
+  // Of calls that the model thinks take so long.
+  static constexpr Runs runsOf(double ns) { return ns < kLongNs ? kRuns : kLongRuns; }
+
   // Of so many forms, up to kMost; the model has chosen the first. `ofShared`: of calls whose buffers
   // are all shared.
-  explicit Trial(std::size_t forms, Cores cores = Cores::OfTheirOwn, bool ofShared = false)
-      : forms_(static_cast<std::uint8_t>(forms)), cores_(cores), ofShared_(ofShared) {
+  explicit Trial(std::size_t forms, Cores cores = Cores::OfTheirOwn, bool ofShared = false,
+                 Runs runs = kRuns)
+      : forms_(static_cast<std::uint8_t>(forms)), cores_(cores), ofShared_(ofShared), runs_(runs) {
     enterAll();
   }
 
@@ -44,9 +58,11 @@ class Trial {
   // they are not of this trial's calls, nothing is judged by what calls took.
   void ran(double enteredNs, double leftNs, std::optional<bool> shared);
   // Have all forms run, so that the ranks must tell each other?
-  bool isDue() const { return run_ == entered_ * kRuns; }
+  bool isDue() const { return run_ == entered_ * runs_.all; }
   // This rank's, of which each shall become what `togetherBy` says of all ranks'.
-  std::span<std::int64_t> times() { return {times_.data(), 2 * entered_ * std::size_t{kCounted}}; }
+  std::span<std::int64_t> times() {
+    return {times_.data(), 2 * entered_ * std::size_t{runs_.counted}};
+  }
   reduce::RedOp togetherBy() const {
     return cores_ == Cores::Shared ? reduce::RedOp::Avg : reduce::RedOp::Max;
   }
@@ -59,9 +75,6 @@ class Trial {
   double ns(std::uint8_t form) const { return ns_[form]; }
 
   static constexpr std::uint8_t kMost = 6;
-  // Of each form: the first ones bring its memory into the caches, where the form before has its own, or
-  // into being: each lane of it.
-  static constexpr std::uint8_t kRuns = 8, kCounted = 4;
   // Calls from one trial to the next: four times as many each time.
   static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.
@@ -79,6 +92,7 @@ class Trial {
   const std::uint8_t forms_;
   const Cores cores_;
   const bool ofShared_;
+  const Runs runs_;
   std::uint8_t form_ = 0, chosen_ = 0;
   std::array<std::uint8_t, kMost> order_{};  // the forms of this trial
   std::uint8_t entered_ = 0, run_ = 0;       // how many of them, and how many calls it has had
@@ -86,7 +100,7 @@ class Trial {
   std::uint32_t quiet_ = 0, interval_ = kQuiet, trials_ = 0;
   std::array<double, kMost> ns_{};
   // By place in the order and counted run: when it was entered, when it was left.
-  std::array<std::int64_t, 2 * kMost * kCounted> times_{};
+  std::array<std::int64_t, 2 * kMost * kRuns.counted> times_{};
 };
 
 }  // namespace weft::plan

@@ -184,7 +184,7 @@ class Visitor {
 
   // As many calls as the first trial may take.
   void tryAll(Spot& spot) const {
-    for (std::uint32_t i = 0; i < plan::Trial::kMost * plan::Trial::kRuns; ++i) {
+    for (std::uint32_t i = 0; i < plan::Trial::kMost * plan::Trial::kRuns.all; ++i) {
       if (isFresh(spot)) buffersOf(spot).use(spot.problem);
       call(spot, spot.contenders[0]);
     }

@@ -168,8 +168,8 @@ TEST_F(Probes, NoticesThatBuffersAreShared) {
   std::uint32_t calls = 0;
   while (!asks(1e4, true)) ASSERT_LT(++calls, Asking::kSeldom);
   const int timed = timed_;
-  for (int i = 0; i < Trial::kRuns; ++i) asks(1e4, true);
-  EXPECT_EQ(timed_, timed + Trial::kRuns) << "the forms for shared buffers are tried";
+  for (int i = 0; i < Trial::kRuns.all; ++i) asks(1e4, true);
+  EXPECT_EQ(timed_, timed + Trial::kRuns.all) << "the forms for shared buffers are tried";
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST(Trial, TheQuickestIsTaken) {
   Trial trial(3);
   const std::vector<int> ran = runAll(trial, {100, 80, 120});
   for (int form = 0; form < 3; ++form)
-    EXPECT_EQ(std::ranges::count(ran, form), std::ptrdiff_t{Trial::kRuns});
+    EXPECT_EQ(std::ranges::count(ran, form), std::ptrdiff_t{Trial::kRuns.all});
   EXPECT_EQ(ran[0], 0);  // the model's choice comes first
   trial.judge();
   EXPECT_EQ(trial.chosen(), 1);
@@ -72,7 +72,7 @@ TEST(Trial, WhatIsFarSlowerIsSeldomTried) {
   int tried = 0;
   for (std::uint32_t round = 0; round < 2 * Trial::kAllEvery; ++round) {
     const std::vector<int> ran = runAll(trial, {100, 120, 400});
-    EXPECT_EQ(std::ranges::count(ran, 1), std::ptrdiff_t{Trial::kRuns});
+    EXPECT_EQ(std::ranges::count(ran, 1), std::ptrdiff_t{Trial::kRuns.all});
     if (std::ranges::count(ran, 2) != 0) ++tried;
     trial.judge();
     quietCalls(trial);
@@ -118,9 +118,27 @@ TEST(Trial, TwoSlowCallsDecideNothing) {
   Trial trial(2);
   int calls = 0;
   while (!trial.isDue())
-    trial.ran(0, trial.form() == 0 && ++calls > Trial::kRuns - 2 ? 1e6 : 100, false);
+    trial.ran(0, trial.form() == 0 && ++calls > Trial::kRuns.all - 2 ? 1e6 : 100, false);
   trial.judge();
   EXPECT_EQ(trial.chosen(), 0);
+}
+
+// Long calls run each form three times, of which the quicker one of the last two counts.
+TEST(Trial, OfLongCallsIsShort) {
+  static_assert(Trial::runsOf(Trial::kLongNs).all < Trial::runsOf(Trial::kLongNs - 1).all);
+  Trial trial(3, Trial::Cores::OfTheirOwn, false, Trial::runsOf(Trial::kLongNs));
+  int calls = 0;
+  for (; !trial.isDue(); ++calls) {
+    const bool isFirst = calls % Trial::kLongRuns.all == 0,
+               isLast = calls % Trial::kLongRuns.all == 2;
+    trial.ran(0, isFirst ? 9e6 : trial.form() == 2 && isLast ? 3e6 : 4e6, false);
+  }
+  EXPECT_EQ(calls, 3 * Trial::kLongRuns.all);
+  EXPECT_EQ(trial.times().size(), 2u * 3 * Trial::kLongRuns.counted);
+  trial.judge();
+  EXPECT_EQ(trial.ns(0), 4e6);
+  EXPECT_EQ(trial.ns(2), 3e6);
+  EXPECT_EQ(trial.chosen(), 2);
 }
 
 // What calls on other buffers took has nothing to do with these forms.
@@ -180,7 +198,7 @@ TEST_F(Kinds, CallsRunWhatTheirKindHasFoundOut) {
   Decision decision;
   ASSERT_TRUE(decide(call, tuning(), &decision).ok());
   ASSERT_GE(decision.forms.any.size(), 2u);
-  for (std::size_t i = 0; i < decision.forms.any.size() * Trial::kRuns; ++i) {
+  for (std::size_t i = 0; i < decision.forms.any.size() * Trial::kRuns.all; ++i) {
     EXPECT_FALSE(cache_.findings(call).has_value());
     run(call);
   }
