@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kAlignment = 2 << 20;
 constexpr double kRepeatUs = 6000;        // a steady repeat lasts at least so long
 constexpr std::uint32_t kMinRepeats = 3;  // even when the budget is spent
-// Of fresh data, or as many as the budget has time for: weft finds out in some forty which form is quickest.
+// Or as many as the budget has time for: weft finds out in some forty which form is quickest.
 constexpr std::uint32_t kWarmCalls = 48;
 constexpr std::uint32_t kMaxCalls = 1 << 20;
 constexpr std::int64_t kLeadNs = 2000;  // longer than a barrier takes
@@ -137,7 +137,7 @@ bool RankLoop::verify(const Call& call) {
 void RankLoop::measure(const Call& call, const Job& job) {
   const std::int64_t budgetNs = job.budgetMs * 1000000LL;
   const bool fresh = job.mode == Mode::Fresh;
-  if (fresh) static_cast<void>(sample(call, 1, fresh, {kWarmCalls, 1, nowNs() + budgetNs}));
+  static_cast<void>(sample(call, 1, fresh, {kWarmCalls, 1, nowNs() + budgetNs}));
   const std::uint32_t calls = fresh ? 1 : callsPerRepeat(call);
   std::vector<double> samples =
       sample(call, calls, fresh, {job.repeats, kMinRepeats, nowNs() + budgetNs});

@@ -120,6 +120,7 @@ Measurement Bench::measure(const Problem& problem, Placement placement, const Ph
   phase("warming up");
   for (int i = 0; i < options_.warmup; ++i) operation.launch();
   operation.complete();
+  if (options_.settles) settle(operation);
 
   Measurement measured;
   phase("timing");
@@ -181,6 +182,20 @@ void Bench::prepare(const Problem& problem, Placement placement, const Recipe& r
   recv_.poison(problem.bytes());
   if (placement == Placement::OutOfPlace) send_.poison(problem.sendCount * problem.type.bytes);
   drawInput(recipe, problem.rank, 0, problem.sendCount, sendData(problem, placement));
+}
+
+// The first calls of a size try its forms (docs/performance.md): later ones take less. Ranks agree how
+// many there is time for.
+void Bench::settle(Operation& operation) {
+  constexpr int kMost = 52;
+  constexpr double kSeconds = 0.5;
+  const double start = now();
+  operation.launch();
+  operation.complete();
+  const std::vector<double> took = team_.exchange(std::vector<double>{now() - start});
+  const double slowest = std::max(*std::ranges::max_element(took), kSeconds / kMost);
+  for (int i = 1; i < static_cast<int>(kSeconds / slowest); ++i) operation.launch();
+  operation.complete();
 }
 
 double Bench::timeSteadily(Operation& operation) {

@@ -69,6 +69,7 @@ class Bench {
                           weftRedOp_t op);
   Recipe recipeFor(const Problem& problem, Fill fill);
   void prepare(const Problem& problem, Placement placement, const Recipe& recipe);
+  void settle(Operation& operation);
   double timeSteadily(Operation& operation);
   std::vector<double> timeSingly(Operation& operation);
   std::uint64_t checkAll(const Problem& problem, Placement placement, const Phase& phase);

@@ -36,6 +36,7 @@ Json configuration(const Options& options) {
     config["step_bytes"] = options.stepBytes;
   }
   config.update(Json{{"warmup_iters", options.warmup},
+                     {"further_warmup", options.settles},
                      {"iterations", options.iterations},
                      {"aggregated_iterations", options.aggregate},
                      {"validation", options.checks},

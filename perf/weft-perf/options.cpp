@@ -69,7 +69,10 @@ void addRanks(CLI::App& app, Options& options) {
 void addWork(CLI::App& app, Raw& raw, Options& options) {
   const auto natural = tools::natural();
   app.add_option("-n,--iters", options.iterations, "timed calls")->check(tools::positive());
-  app.add_option("-w,--warmup_iters", options.warmup, "calls before them, at each size")
+  app.add_option("-w,--warmup_iters", options.warmup,
+                 "calls before them, at each size (default: 1, then up to 52 in half a second, in "
+                 "which calls find their form)")
+      ->each([&options](const std::string&) { options.settles = false; })
       ->check(natural);
   app.add_option("-m,--agg_iters", options.aggregate, "calls in one group")
       ->check(tools::positive());

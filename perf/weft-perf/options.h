@@ -33,6 +33,7 @@ struct Options {
 
   int iterations = 20;
   int warmup = 1;
+  bool settles = true;  // further calls before them, as Bench::settle() says: -w was not given
   int aggregate = 1;
   int cycles = 1;  // 0 = endless
   int checks = 1;

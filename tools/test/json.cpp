@@ -18,6 +18,7 @@ Json configuration(const TestOptions& options) {
               {"maxbytes", measure.maxBytes},
               {"iters", measure.iterations},
               {"warmup_iters", measure.warmup},
+              {"further_warmup", measure.settles},
               {"datatype", nameOf(measure.types.front().type)},
               {"check", measure.checks == 0 ? ""
                         : measure.checkOnes ? "all_ones"

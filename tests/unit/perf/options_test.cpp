@@ -31,6 +31,7 @@ TEST(OptionsOf, Nccl) {
   EXPECT_EQ(options.ranksPerProcess(), 6);
   EXPECT_EQ(options.iterations, 7);
   EXPECT_EQ(options.warmup, 0);
+  EXPECT_FALSE(options.settles);
   EXPECT_EQ(options.checks, 2);
   EXPECT_EQ(options.types.size(), 10u);
   ASSERT_EQ(options.ops.size(), 1u);
@@ -50,6 +51,7 @@ TEST(OptionsOf, DefaultsAreNcclTests) {
   ASSERT_TRUE(std::holds_alternative<Options>(parsed));
   const Options& options = std::get<Options>(parsed);
   EXPECT_EQ(options.warmup, 1);
+  EXPECT_TRUE(options.settles);
   EXPECT_EQ(options.iterations, 20);
   EXPECT_EQ(options.skippedIterations, 3);
   EXPECT_EQ(options.unalign, 2u);
