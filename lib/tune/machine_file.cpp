@@ -68,7 +68,7 @@ std::string contentOf(const std::string& path) {
 constexpr const char* kRecorded = "weft recorded machine 2";
 constexpr const char* kCalibrated = "weft machine ";  // and a version
 
-std::string headOf(std::string_view key) { return text(kCalibrated, "5\n", key, "\n"); }
+std::string headOf(std::string_view key) { return text(kCalibrated, "6\n", key, "\n"); }
 
 // Nothing yet, or what an earlier calibration left: never a device, a link, a folder or a file of
 // another kind, nor one that cannot be read.

@@ -147,6 +147,7 @@ class Side {
     otherStep_ = &meeting->steps[alone_ ? side : 1 - side];
     if (!alone_) meeting->patience.meet();
     const Walk walk(kFootprints[number]);
+    if (walk.turns == 1) copyByKernel(walk);
     for (std::size_t turn = 0; turn < walk.turns && !meeting_->patience.isOver(); ++turn) {
       awaitOther();
       copyAll(walk, turn, notes);
@@ -156,6 +157,14 @@ class Side {
   }
 
  private:
+  // The kernel's first copy to or from a page may take it microseconds (7, in a virtual machine whose
+  // hypervisor keeps the page tables), and calls repeat.
+  void copyByKernel(const Walk& walk) {
+    for (std::size_t k = 0; k < walk.windows; ++k)
+      if (const Kind kind = Walk::kindOf(0, k); isByKernel(kind) && isPossible(kind))
+        copy(kind, k * walk.window, walk.window);
+  }
+
   void copyAll(const Walk& walk, std::size_t turn, Notes* notes) {
     for (std::size_t k = 0; k < walk.windows; ++k) {
       const Kind kind = Walk::kindOf(turn, k);
@@ -175,9 +184,11 @@ class Side {
     }
   }
 
+  static bool isByKernel(Kind kind) { return kind == kCmaPut || kind == kCmaTake; }
+
   bool isPossible(Kind kind) const {
     if (kind == kPut || kind == kTake) return !alone_;
-    return cma_ || (kind != kCmaPut && kind != kCmaTake);
+    return cma_ || !isByKernel(kind);
   }
 
   void copy(Kind kind, std::size_t at, std::size_t bytes) {
@@ -187,7 +198,7 @@ class Side {
     void* const targets[] = {to};
     if (kind == kStream)
       reduce::copyStream(targets, 1, from, bytes);
-    else if (kind == kCmaPut || kind == kCmaTake)
+    else if (isByKernel(kind))
       (void)cmaCopy(kind == kCmaPut, to, from, bytes);
     else
       copyBytes(to, from, bytes);

@@ -27,7 +27,7 @@ std::string namedFileWith(const std::string& content) {
 // With the head and the sum that saveCalibration() gives it.
 std::string sealed(std::string_view body) {
   char sum[32];
-  const std::string content = text("weft machine 5\n", kKey, "\n", body);
+  const std::string content = text("weft machine 6\n", kKey, "\n", body);
   std::snprintf(sum, sizeof(sum), "sum %016llx\n",
                 static_cast<unsigned long long>(Hash().add(content).value()));
   return content + sum;
