@@ -79,9 +79,8 @@ PlanCache::Kind* PlanCache::newKind(const Call& call, Forms forms) {
   if (!mayBeKind(call) || kinds_.size() == kMostKinds) return nullptr;
   const bool share = tuning_.ranks > tuning_.costs.cores;
   const auto cores = share ? Trial::Cores::Shared : Trial::Cores::OfTheirOwn;
-  const Trial::Runs runs = Trial::runsOf(forms.ns);
-  const Trial any(forms.any.size(), cores, false, runs);
-  const Trial shared(forms.shared.size(), cores, true, runs);
+  const Trial any(forms.any.size(), cores, false, Trial::runsOf(forms.anyNs));
+  const Trial shared(forms.shared.size(), cores, true, Trial::runsOf(forms.sharedNs));
   const std::lock_guard lock(judgingMutex_);
   std::unique_ptr<Kind>& made = kinds_[kindOf(call)];
   made = std::make_unique<Kind>(Kind{std::move(forms), {any, shared}});

@@ -251,9 +251,11 @@ Status decide(const Call& call, const Tuning& tuning, Decision* out, const Form*
   if (mayTry(forced, call, tuning)) {
     const Choice choice{any, bestShared, gains};
     const bool onlyShared = gains && tuning.sharesAll;
-    out->forms.any = anyForms(ways, onlyShared ? *shared : *any, choice, call, tuning);
+    const Way& chosen = onlyShared ? *shared : *any;
+    out->forms.any = anyForms(ways, chosen, choice, call, tuning);
     out->forms.shared = sharedForms(ways, choice, call, tuning);
-    out->forms.ns = gains ? shared->ns : any->ns;
+    out->forms.anyNs = chosen.ns;
+    if (bestShared != nullptr) out->forms.sharedNs = bestShared->ns;
     out->forms.asked = choice.asked(!tuning.sharesAll && (gains || choice.mayTryToAsk(tuning)));
   }
   if (const Way* way = tried == nullptr ? nullptr : wayOf(ways, tried->any)) {

@@ -41,7 +41,7 @@ struct Forms {
   // What one call in Asking::kSeldom asks for where the form in use does not ask, so that it is noticed
   // that buffers are shared by now, or no longer. None: to ask costs more than it may gain.
   Candidate asked;
-  double ns = 0;  // what the model's choice takes
+  double anyNs = 0, sharedNs = 0;  // what the model's choice of each takes
   const std::vector<Form>& of(bool areShared) const { return areShared ? shared : any; }
 };
 

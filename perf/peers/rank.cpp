@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kAlignment = 2 << 20;
 constexpr double kRepeatUs = 6000;        // a steady repeat lasts at least so long
 constexpr std::uint32_t kMinRepeats = 3;  // even when the budget is spent
-// Or as many as the budget has time for: weft finds out in some forty which form is quickest.
+// Before those that count, or as many as the budget has time for: weft finds out in some forty which form is quickest.
 constexpr std::uint32_t kWarmCalls = 48;
 constexpr std::uint32_t kMaxCalls = 1 << 20;
 constexpr std::int64_t kLeadNs = 2000;  // longer than a barrier takes

@@ -187,14 +187,13 @@ void Bench::prepare(const Problem& problem, Placement placement, const Recipe& r
 // The first calls of a size try its forms (docs/performance.md): later ones take less. Ranks agree how
 // many there is time for.
 void Bench::settle(Operation& operation) {
-  constexpr int kMost = 52;
-  constexpr double kSeconds = 0.5;
   const double start = now();
   operation.launch();
   operation.complete();
   const std::vector<double> took = team_.exchange(std::vector<double>{now() - start});
-  const double slowest = std::max(*std::ranges::max_element(took), kSeconds / kMost);
-  for (int i = 1; i < static_cast<int>(kSeconds / slowest); ++i) operation.launch();
+  const double inTime = Options::kSettlingSeconds / *std::ranges::max_element(took);
+  const int calls = static_cast<int>(std::min<double>(inTime, Options::kMostSettling));
+  for (int i = 1; i < calls; ++i) operation.launch();
   operation.complete();
 }
 

@@ -70,8 +70,9 @@ void addWork(CLI::App& app, Raw& raw, Options& options) {
   const auto natural = tools::natural();
   app.add_option("-n,--iters", options.iterations, "timed calls")->check(tools::positive());
   app.add_option("-w,--warmup_iters", options.warmup,
-                 "calls before them, at each size (default: 1, then up to 52 in half a second, in "
-                 "which calls find their form)")
+                 fmt::format("calls before them, at each size (default: 1, then up to {} in {} s, "
+                             "in which calls find their form)",
+                             Options::kMostSettling, Options::kSettlingSeconds))
       ->each([&options](const std::string&) { options.settles = false; })
       ->check(natural);
   app.add_option("-m,--agg_iters", options.aggregate, "calls in one group")

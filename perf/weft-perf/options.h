@@ -33,7 +33,9 @@ struct Options {
 
   int iterations = 20;
   int warmup = 1;
-  bool settles = true;  // further calls before them, as Bench::settle() says: -w was not given
+  bool settles = true;  // -w was not given: as many further ones as there is time for
+  static constexpr int kMostSettling = 52;
+  static constexpr double kSettlingSeconds = 0.5;
   int aggregate = 1;
   int cycles = 1;  // 0 = endless
   int checks = 1;

@@ -87,9 +87,8 @@ void Table::settings() {
       multiplies ? options_.factor : options_.stepBytes, multiplies ? "factor" : "bytes",
       options_.warmup, options_.iterations, options_.aggregate, options_.checks, options_.unalign);
   if (options_.settles)
-    fmt::print(
-        out_,
-        "# Further warmup calls, up to 52 of each size in half a second: -w N makes N alone\n");
+    fmt::print(out_, "# Further warmup calls, up to {} of each size in {} s: -w N makes N alone\n",
+               Options::kMostSettling, Options::kSettlingSeconds);
   if (options_.parallelInit) {
     fmt::print(out_, "# Parallel Init Enabled: each rank joins in its own thread \n");
   }

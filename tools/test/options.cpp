@@ -70,8 +70,9 @@ void addWork(CLI::App& app, Raw& raw, TestOptions& options) {
       ->check(tools::positive())
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", measure.warmup,
-                 "calls before them; without it, then up to 52 in half a second, in which calls "
-                 "find their form")
+                 fmt::format("calls before them; without it, then up to {} in {} s, in which calls "
+                             "find their form",
+                             perf::Options::kMostSettling, perf::Options::kSettlingSeconds))
       ->each([&measure](const std::string&) { measure.settles = false; })
       ->check(tools::natural())
       ->capture_default_str();

@@ -70,7 +70,7 @@ TEST_F(TableText, Head) {
       "# nThread 1 nGpus 1 minBytes 33554432 maxBytes 33554432 step: 1048576(bytes) warmup iters: "
       "1 "
       "iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0\n"
-      "# Further warmup calls, up to 52 of each size in half a second: -w N makes N alone\n"
+      "# Further warmup calls, up to 52 of each size in 0.5 s: -w N makes N alone\n"
       "#\n"
       "# Using devices\n"
       "#  Rank  0 Group  0 Pid   4242 on      node7 device  0 [host] Some CPU\n"

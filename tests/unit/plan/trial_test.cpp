@@ -212,6 +212,24 @@ TEST_F(Kinds, CallsRunWhatTheirKindHasFoundOut) {
   EXPECT_EQ(run(callOf(schedule::Collective::AllGather, (8 << 10) + 8)), chosen.schedule.name);
 }
 
+// By what a call on such buffers takes: those that are not shared may be the only long ones.
+TEST_F(Kinds, OfLongCallsTryEachFormThrice) {
+  std::size_t onlyAny = 0;
+  for (std::uint64_t count = 1 << 20; count <= 64 << 20; count *= 2) {
+    const Call call = callOf(schedule::Collective::AllReduce, count);
+    Decision decision;
+    ASSERT_TRUE(decide(call, tuning(), &decision).ok());
+    const std::size_t runs = Trial::runsOf(decision.forms.anyNs).all;
+    onlyAny += runs != Trial::runsOf(decision.forms.sharedNs).all;
+    for (std::size_t i = 0; i < decision.forms.any.size() * runs; ++i) {
+      EXPECT_FALSE(cache_.findings(call).has_value()) << count;
+      run(call);
+    }
+    EXPECT_TRUE(cache_.findings(call).has_value()) << count;
+  }
+  EXPECT_GT(onlyAny, 0u);
+}
+
 // Ranks' plans differ in size, so one may have made room for others where those of its peers have not: what
 // has been found out stays.
 TEST_F(Kinds, KeepWhatTheyHaveFoundOutWhenTheirPlansMakeRoom) {
