@@ -35,10 +35,8 @@ void Calls::open(std::uint32_t call) {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     Run& run = runs_[runOf(call, rank)];
     const Program& program = kinds_[calls_[call]].programs[likeness_.classOf(rank)];
-    const std::uint64_t lanes = std::min<std::uint64_t>(setting_.lanes, program.segments);
     run.program = &program;
-    run.lanes.resize(lanes);
-    run.arrived.resize(lanes * program.waits, 0);
+    run.lanes.open(std::min<std::uint64_t>(setting_.lanes, program.segments), program.waits);
     if (program.segments > program.depth) run.completedAt.resize(program.segments, kNever);
   }
 }
@@ -65,8 +63,10 @@ void Calls::finish(std::uint32_t number) {
   }
 }
 
-void Calls::left(std::uint32_t message) {
-  clock_.post(clock_.now() + messages_[message].latency, Event::Kind::Arrival, message);
+void Calls::left(std::uint32_t number) {
+  const Message& message = messages_[number];
+  if (message.channel != kNoChannel) ways_.left(message.channel);
+  clock_.post(clock_.now() + message.latency, Event::Kind::Arrival, number);
 }
 
 void Calls::arrive(std::uint32_t number) {
@@ -78,12 +78,12 @@ void Calls::arrive(std::uint32_t number) {
   const double ns = message.byMemory ? jobOf(message.to).costs->receiptNs() : setting_.messageNs;
   const Came came{clock_.now(), message.segment, message.target, ns};
   if (ns <= 0)
-    mark(to, came);
+    to.lanes.arrive(message.segment, message.target);
   else
     to.came.push(came);
   wake(message.to);
   if (message.byMemory) return;
-  --from.lanes[message.segment % from.lanes.size()].pending;
+  --from.lanes.of(message.segment).pending;
   wake(message.from);
 }
 
@@ -115,13 +115,13 @@ void Calls::advance(std::uint32_t number) {
   while (true) {
     const bool looks = run.looksAt < run.opened || mayOpen(run);
     if (looks) {
-      Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
+      Lane& lane = run.lanes.of(run.looksAt);
       if (run.looksAt == run.opened) lane = {run.opened++, 0, 0, true};
       if (lane.active && !advanceLane(number, lane)) return;
       ++run.looksAt;
       continue;
     }
-    while (run.closed < run.opened && !run.lanes[run.closed % run.lanes.size()].active)
+    while (run.closed < run.opened && !run.lanes.of(run.closed).active)
       ++run.closed;
     if (run.closed == run.program->segments) return finish(number);
     if (!std::exchange(run.moved, false)) {
@@ -137,7 +137,7 @@ void Calls::advance(std::uint32_t number) {
 bool Calls::mayOpen(const Run& run) const {
   if (run.opened == std::min(run.program->segments, run.closed + run.lanes.size())) return false;
   if (run.opened == 0) return true;
-  const Lane& before = run.lanes[(run.opened - 1) % run.lanes.size()];
+  const Lane& before = run.lanes.of(run.opened - 1);
   return !before.active || before.next >= run.program->lead;
 }
 
@@ -167,7 +167,7 @@ Cores::Waits Calls::waits(std::uint32_t number) const {
     if (!lane.active || lane.next == steps.size()) return false;
     if (steps[lane.next].kind != Step::Kind::Wait) return isHere(steps[lane.next]);
     for (std::size_t i = lane.next; i < steps.size() && steps[i].kind == Step::Kind::Wait; ++i)
-      if (!hasArrived(run, lane, steps[i]) && isHere(steps[i])) return true;
+      if (!run.lanes.hasArrived(lane.segment, steps[i].target) && isHere(steps[i])) return true;
     return false;
   };
   const bool polls = cores_.takeTurns() && std::ranges::none_of(run.lanes, awaitsHere);
@@ -182,7 +182,7 @@ bool Calls::hasWork(std::uint32_t number) {
     if (!lane.active) return false;
     if (lane.next == run.program->steps.size()) return lane.pending == 0;
     const Step& step = run.program->steps[lane.next];
-    if (step.kind == Step::Kind::Wait) return hasArrived(run, lane, step);
+    if (step.kind == Step::Kind::Wait) return run.lanes.hasArrived(lane.segment, step.target);
     return (!step.drain || lane.pending == 0) && mayRun(number, lane, step);
   });
 }
@@ -195,7 +195,7 @@ bool Calls::advanceLane(std::uint32_t number, Lane& lane) {
     const Step& step = steps[lane.next];
     if (step.drain && lane.pending != 0) return true;
     if (step.kind == Step::Kind::Wait) {
-      if (!hasArrived(run, lane, step)) return true;
+      if (!run.lanes.hasArrived(lane.segment, step.target)) return true;
     } else {
       if (!mayRun(number, lane, step)) return true;
       const double ns = workOf(number, lane, step);
@@ -217,11 +217,6 @@ double Calls::bytesOf(const Run& run, const Lane& lane, const Step& step) const 
   return static_cast<double>(step.bytes(lane.segment * run.program->segmentBytes));
 }
 
-void Calls::mark(Run& run, const Came& message) const {
-  const std::uint64_t lane = message.segment % run.lanes.size();
-  run.arrived[lane * run.program->waits + message.target] = message.segment + 1;
-}
-
 // What has come costs the core that it comes to: it polls for it. Over a link as much as that which sent it, as
 // it renews what takes the next one; in memory it reads the line. False: nothing has come.
 bool Calls::receive(std::uint32_t number) {
@@ -236,23 +231,20 @@ bool Calls::receive(std::uint32_t number) {
 
 void Calls::received(std::uint32_t number) {
   Run& run = runs_[number];
-  observeReceipt(number, run.came.first());
-  mark(run, run.came.first());
+  const Came& first = run.came.first();
+  observeReceipt(number, first);
+  run.lanes.arrive(first.segment, first.target);
   run.came.pop();
   run.moved = true;
   wake(number);
-}
-
-bool Calls::hasArrived(const Run& run, const Lane& lane, const Step& step) const {
-  const std::uint64_t at = lane.segment % run.lanes.size() * run.program->waits + step.target;
-  return run.arrived[at] == lane.segment + 1;
 }
 
 // As the engine's: are the slots free that it writes?
 bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
   if (lane.segment < runs_[number].program->depth) return true;
   if (step.kind == Step::Kind::Message)
-    return mayPut(number, lane, step.peer, wayOf(number, step).latency);
+    return mayPut(number, lane, step.peer,
+                  latencyOf(number, rankOfPeer(number, step.peer), step));
   const auto has = [&](std::uint32_t reader) {
     return mayPut(number, lane, reader, memoryLatencyOf(number));
   };
@@ -285,7 +277,7 @@ void Calls::worked(std::uint32_t number) {
   run.busy = false;
   if (std::exchange(run.turnsTo, false)) return wake(number);
   if (std::exchange(run.receives, false)) return received(number);
-  Lane& lane = run.lanes[run.looksAt % run.lanes.size()];
+  Lane& lane = run.lanes.of(run.looksAt);
   const Step& step = run.program->steps[lane.next];
   observeWork(number, lane, step);
   send(number, lane, step);
@@ -297,7 +289,7 @@ void Calls::worked(std::uint32_t number) {
 void Calls::close(Run& run, Lane& lane) {
   lane.active = false;
   run.moved = true;
-  while (run.completed < run.opened && !run.lanes[run.completed % run.lanes.size()].active) {
+  while (run.completed < run.opened && !run.lanes.of(run.completed).active) {
     if (!run.completedAt.empty()) run.completedAt[run.completed] = clock_.now();
     ++run.completed;
   }
@@ -310,24 +302,24 @@ void Calls::close(Run& run, Lane& lane) {
 void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
   if (step.kind != Step::Kind::Message) return;
   const double bytes = bytesOf(runs_[number], lane, step);
+  const std::uint32_t peer = rankOfPeer(number, step.peer);
   Message message{.from = number,
-                  .to = peerOf(number, step.peer),
+                  .to = runOf(callOf(number), symmetry_.classOf(peer)),
                   .target = step.target,
                   .segment = lane.segment,
                   .sent = clock_.now(),
                   .op = lane.next,
                   .bytes = static_cast<std::uint64_t>(bytes),
                   .byMemory = step.byMemory};
-  const Way way = wayOf(number, step);
-  message.latency = timeOf(nsOf(way.latency) * noise(number, lane, kTravels));
+  message.latency = latencyOf(number, peer, step);
+  if (setting_.jitter.sigma > 0)
+    message.latency = timeOf(nsOf(message.latency) * noise(number, lane, kTravels));
   ++messageCount_;
-  const std::uint32_t made = keep(message);
   if (!step.byMemory) ++lane.pending;
-  if (step.byMemory || bytes == 0)
-    left(made);
-  else
-    sharing_.startInQueue(way.channel, std::uint64_t{number} << 32 | step.peer, bytes, made,
-                          clock_.now());
+  if (step.byMemory || bytes == 0) return left(keep(message));
+  message.channel = ways_.channelBetween(rankOf(number), peer);
+  sharing_.startInQueue(message.channel, std::uint64_t{number} << 32 | step.peer, bytes,
+                        keep(message), clock_.now());
 }
 
 std::uint32_t Calls::keep(const Message& message) {
@@ -341,10 +333,9 @@ std::uint32_t Calls::keep(const Message& message) {
   return number;
 }
 
-// In memory there is no channel.
-Way Calls::wayOf(std::uint32_t number, const Step& step) {
-  if (step.byMemory) return {0, memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs())};
-  return ways_.between(rankOf(number), rankOfPeer(number, step.peer));
+Time Calls::latencyOf(std::uint32_t number, std::uint32_t peer, const Step& step) {
+  if (step.byMemory) return memoryLatencyOf(number) - timeOf(jobOf(number).costs->receiptNs());
+  return ways_.latencyBetween(rankOf(number), peer);
 }
 
 Time Calls::memoryLatencyOf(std::uint32_t number) const {
@@ -361,7 +352,7 @@ void Calls::observeWork(std::uint32_t number, const Lane& lane, const Step& step
   if (!setting_.observe) return;
   const Run& run = runs_[number];
   const auto bytes = static_cast<std::uint64_t>(bytesOf(run, lane, step));
-  setting_.observe({rankOf(number), static_cast<std::uint32_t>(lane.segment % run.lanes.size()),
+  setting_.observe({rankOf(number), run.lanes.numberOf(lane.segment),
                     lane.next, lane.segment, cores_.began(run.worker), clock_.now(), bytes,
                     rankOfPeer(number, step.peer), false, nameOf(step.planned)});
 }
@@ -372,7 +363,7 @@ void Calls::observeReceipt(std::uint32_t number, const Came& message) const {
   const auto step = std::ranges::find_if(run.program->steps, [&](const Step& one) {
     return one.kind == Step::Kind::Wait && one.target == message.target;
   });
-  setting_.observe({rankOf(number), static_cast<std::uint32_t>(message.segment % run.lanes.size()),
+  setting_.observe({rankOf(number), run.lanes.numberOf(message.segment),
                     static_cast<std::uint32_t>(step - run.program->steps.begin()), message.segment,
                     cores_.began(run.worker), clock_.now(), 0, rankOfPeer(number, step->peer),
                     false, "Receive"});
@@ -383,14 +374,14 @@ void Calls::observeMessage(const Message& message) const {
   const Run& from = runs_[message.from];
   const Step& step = from.program->steps[message.op];
   setting_.observe({rankOf(message.from),
-                    static_cast<std::uint32_t>(message.segment % from.lanes.size()), message.op,
+                    from.lanes.numberOf(message.segment), message.op,
                     message.segment, message.sent, clock_.now(), message.bytes, rankOf(message.to),
                     true, nameOf(step.planned)});
 }
 
 Status Calls::whereItStands(std::uint32_t number) const {
   const Run& run = runs_[number];
-  const Lane& lane = run.lanes[run.closed % run.lanes.size()];
+  const Lane& lane = run.lanes.of(run.closed);
   const std::vector<Step>& steps = run.program->steps;
   std::string at;
   if (lane.next < steps.size()) {

@@ -9,6 +9,7 @@
 #include "sim/cores.h"
 #include "sim/inbox.h"
 #include "sim/job.h"
+#include "sim/lanes.h"
 #include "sim/program.h"
 #include "sim/sharing.h"
 #include "sim/symmetry.h"
@@ -55,18 +56,10 @@ class Calls {
   Status whereItStands(std::uint32_t run) const;
 
  private:
-  // One invocation in flight, as the engine's.
-  struct Lane {
-    std::uint64_t segment = 0;
-    std::uint32_t next = 0;     // op to run
-    std::uint32_t pending = 0;  // messages whose bytes have not all left
-    bool active = false;
-  };
   // What the engine of a rank is at in a call.
   struct Run {
     const Program* program = nullptr;  // null: nobody has begun the call, or all have finished it
-    std::vector<Lane> lanes;
-    std::vector<std::uint64_t> arrived;  // [lane * waits + wait]: the last segment, from 1
+    Lanes lanes;
     Inbox came;
     std::uint64_t opened = 0, closed = 0, looksAt = 0;  // segments
     std::uint64_t completed = 0;
@@ -78,9 +71,11 @@ class Calls {
     bool receives = false;  // the core sees to the first of `came`
     enum class State : std::uint8_t { Away, In, Through } state = State::Away;
   };
+  static constexpr std::uint32_t kNoChannel = ~0u;
   struct Message {
     std::uint32_t from = 0, to = 0;  // runs
     std::uint32_t target = 0;
+    std::uint32_t channel = kNoChannel;
     std::uint64_t segment = 0;
     Time latency = 0, sent = 0;
     std::uint32_t op = 0;
@@ -109,15 +104,13 @@ class Calls {
   double bytesOf(const Run& run, const Lane& lane, const Step& step) const;
   bool receive(std::uint32_t number);
   void received(std::uint32_t number);
-  void mark(Run& run, const Came& message) const;
-  bool hasArrived(const Run& run, const Lane& lane, const Step& step) const;
   bool mayRun(std::uint32_t number, const Lane& lane, const Step& step);
   bool mayPut(std::uint32_t number, const Lane& lane, std::uint32_t peer, Time told);
   double workOf(std::uint32_t number, const Lane& lane, const Step& step) const;
   void close(Run& run, Lane& lane);
   void send(std::uint32_t number, Lane& lane, const Step& step);
   std::uint32_t keep(const Message& message);
-  Way wayOf(std::uint32_t number, const Step& step);
+  Time latencyOf(std::uint32_t number, std::uint32_t peer, const Step& step);
   Time memoryLatencyOf(std::uint32_t number) const;
   double noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const;
   void observeWork(std::uint32_t number, const Lane& lane, const Step& step) const;

@@ -11,7 +11,7 @@ namespace weft::sim {
 // Cores matter where something shares them, and where their work is slower when memory is.
 std::uint32_t Cores::coresOf(const Setting& setting, std::uint32_t streams) {
   if (setting.coresOfNode != 0) return setting.coresOfNode;
-  const std::uint32_t ranks = setting.network->fabric().mostRanksOfANode();
+  const std::uint32_t ranks = setting.network->mostRanksOfANode();
   if (setting.computesOnCores) return ranks;
   return setting.network->limitsMemory() ? ranks * streams : 0;
 }
@@ -40,7 +40,7 @@ Cores::Cores(const Setting& setting, const Symmetry& symmetry, Clock& clock, Sha
   if (coresOf(setting, streams) == 0) return;
   for (std::size_t i = 0; i < began_.size(); ++i) channels_.push_back(sharing_.addChannel({}));
   const std::uint32_t cores = setting.coresOfNode;
-  const bool few = cores != 0 && cores < network_.fabric().mostRanksOfANode();
+  const bool few = cores != 0 && cores < network_.mostRanksOfANode();
   if (streams == 1 && few) turns_.resize(std::size_t{network_.nodes()} * cores);
 }
 

@@ -125,7 +125,8 @@ bool Network::findRoute(std::uint32_t from, std::uint32_t to, Route* route) cons
   const bool isNear = nodeOf_[from] == nodeOf_[to];
   const std::uint32_t link = isNear ? indexOfMesh(localRankOf(from), localRankOf(to)) : kNoLink;
   const std::uint32_t way = nodeOf_[from] * perNode_ + link;
-  if (link == kNoLink || rateOf(way) <= 0)
+  route->overRails = link == kNoLink || rateOf(way) <= 0;
+  if (route->overRails)
     return addRails(from, true, route) && addRails(to, false, route);
   route->uses = {{way, 1}};
   route->latencyNs = fabric_.mesh[link / 2].speed.us * 1e3;

@@ -31,6 +31,7 @@ struct Route {
   std::vector<Use> uses;
   double latencyNs = 0;
   bool byMemory = false;  // a core writes it; nothing else carries it
+  bool overRails = false;
 };
 
 // A fabric as resources with rates: of each node, each direction of a mesh link, each rail outwards
@@ -51,6 +52,7 @@ class Network {
   std::uint32_t rankOf(std::uint32_t node, std::uint32_t local) const {
     return first_[node] + local;
   }
+  std::uint32_t mostRanksOfANode() const { return most_; }
   std::uint32_t localRankOf(std::uint32_t rank) const { return rank - first_[nodeOf_[rank]]; }
   const std::vector<std::uint32_t>& nodesOfRanks() const { return nodeOf_; }
   // Ranks of a group are of one node and on the same rails: equal numbers, ways out and in.
@@ -62,6 +64,8 @@ class Network {
   bool joinsByMemory(std::uint32_t from, std::uint32_t to) const;
   // False if they are joined by nothing.
   bool findRoute(std::uint32_t from, std::uint32_t to, Route* route) const;
+  // The half of a route over rails that is this rank's. False: it is on none that carries anything.
+  bool addRails(std::uint32_t rank, bool out, Route* route) const;
   // InvalidArgument names two ranks that nothing joins.
   Status checkConnected() const;
 
@@ -95,7 +99,6 @@ class Network {
   std::uint32_t railOut(std::uint32_t node, std::uint32_t r) const {
     return node * perNode_ + 2 * static_cast<std::uint32_t>(fabric_.mesh.size()) + 2 * r;
   }
-  bool addRails(std::uint32_t rank, bool out, Route* route) const;
   std::uint32_t shiftedRail(std::uint32_t r, std::uint32_t step) const;
 
   topology::Fabric fabric_;

@@ -26,7 +26,7 @@ Sharing::Sharing(std::vector<double> rates) : resources_(rates.size()) {
 
 std::uint32_t Sharing::addChannel(std::span<const Use> uses) {
   channels_.emplace_back();
-  contents_.emplace_back();
+  endings_.emplace_back();
   metIn_.push_back(0);
   fixedIn_.push_back(0);
   const auto channel = static_cast<std::uint32_t>(channels_.size() - 1);
@@ -36,13 +36,13 @@ std::uint32_t Sharing::addChannel(std::span<const Use> uses) {
 
 void Sharing::setUses(std::uint32_t number, std::span<const Use> uses) {
   Channel& channel = channels_[number];
-  std::vector<std::uint32_t>& places = contents_[number].places;
-  if (uses.size() > places.size()) {  // more than ever before: behind those of all channels
-    channel.firstUse = static_cast<std::uint32_t>(uses_.size());
-    uses_.resize(uses_.size() + uses.size());
-    places.resize(uses.size());
-  }
   channel.uses = static_cast<std::uint32_t>(uses.size());
+  if (channel.uses > channel.room) {  // more than ever before: behind those of all channels
+    channel.firstUse = static_cast<std::uint32_t>(uses_.size());
+    channel.room = channel.uses;
+    uses_.resize(uses_.size() + uses.size());
+    places_.resize(uses_.size());
+  }
   std::ranges::copy(uses, usesOf(channel).begin());
 }
 
@@ -57,7 +57,7 @@ void Sharing::enter(std::uint32_t number) {
   const std::span<const Use> uses = usesOf(channels_[number]);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     std::vector<std::uint32_t>& list = resources_[uses[i].resource].channels;
-    contents_[number].places[i] = static_cast<std::uint32_t>(list.size());
+    placesOf(channels_[number])[i] = static_cast<std::uint32_t>(list.size());
     list.push_back(number);
   }
 }
@@ -66,12 +66,12 @@ void Sharing::enter(std::uint32_t number) {
 void Sharing::leave(std::uint32_t number) {
   const std::span<const Use> uses = usesOf(channels_[number]);
   for (std::size_t i = 0; i < uses.size(); ++i) {
-    const std::uint32_t resource = uses[i].resource, place = contents_[number].places[i];
+    const std::uint32_t resource = uses[i].resource, place = placesOf(channels_[number])[i];
     std::vector<std::uint32_t>& list = resources_[resource].channels;
     const std::uint32_t last = list.back();
     const std::span<const Use> theirs = usesOf(channels_[last]);
     for (std::size_t k = 0; k < theirs.size(); ++k)
-      if (theirs[k].resource == resource) contents_[last].places[k] = place;
+      if (theirs[k].resource == resource) placesOf(channels_[last])[k] = place;
     list[place] = last;
     list.pop_back();
   }
@@ -81,45 +81,69 @@ double Sharing::servedBy(const Channel& channel, Time now) const {
   return channel.served + channel.rate * nsOf(now - channel.since);
 }
 
-void Sharing::begin(std::uint32_t number, std::uint64_t queue, const Waiting& what, double served) {
-  contents_[number].endings.push({served + what.amount, what.cookie, queue});
-  channels_[number].firstDone = contents_[number].endings.top().served;
+void Sharing::begin(std::uint32_t number, const Ending& one) {
+  std::vector<Ending>& endings = endings_[number];
+  endings.push_back(one);
+  std::ranges::push_heap(endings, std::greater());
+  channels_[number].firstDone = endings.front().served;
   ++channels_[number].count;
 }
 
 // The first one, after which the next in its queue begins: its cookie.
 std::uint64_t Sharing::end(std::uint32_t number) {
   Channel& channel = channels_[number];
-  Content& content = contents_[number];
-  const Ending one = content.endings.top();
-  content.endings.pop();
+  std::vector<Ending>& endings = endings_[number];
+  std::ranges::pop_heap(endings, std::greater());
+  const Ending one = endings.back();
+  endings.pop_back();
   --channel.count;
-  const auto queue = content.queues.find(one.queue);
-  if (queue->second.empty()) {
-    content.queues.erase(queue);
-    if (channel.count != 0) channel.firstDone = content.endings.top().served;
-  } else {
-    begin(number, one.queue, queue->second.front(), one.served);
-    queue->second.pop();
-  }
+  if (one.next != kNobody)
+    beginNext(number, one);
+  else if (channel.count != 0)
+    channel.firstDone = endings.front().served;
   return one.cookie;
+}
+
+// What is on its way of that queue; null: nothing. As many are looked at as pairs of ranks use the channel.
+Sharing::Ending* Sharing::headOf(std::uint32_t channel, std::uint64_t queue) {
+  if ((queue & kNoQueue) != 0) return nullptr;
+  const auto head = std::ranges::find(endings_[channel], queue, &Ending::queue);
+  return head == endings_[channel].end() ? nullptr : &*head;
+}
+
+void Sharing::wait(Ending* head, double amount, std::uint64_t cookie) {
+  if (freeWaiting_ == kNobody) {
+    freeWaiting_ = static_cast<std::uint32_t>(waiting_.size());
+    waiting_.emplace_back();
+  }
+  const std::uint32_t number = freeWaiting_;
+  freeWaiting_ = waiting_[number].next;
+  waiting_[number] = {amount, cookie, kNobody};
+  if (head->next == kNobody)
+    head->next = number;
+  else
+    waiting_[head->last].next = number;
+  head->last = number;
+}
+
+void Sharing::beginNext(std::uint32_t channel, const Ending& before) {
+  const std::uint32_t number = before.next;
+  const Waiting what = waiting_[number];
+  waiting_[number].next = std::exchange(freeWaiting_, number);
+  begin(channel, {before.served + what.amount, what.cookie, before.queue, what.next, before.last});
 }
 
 void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amount,
                            std::uint64_t cookie, Time now) {
   Channel& channel = channels_[number];
   for (const Use& use : usesOf(channel)) resources_[use.resource].carried += amount * use.weight;
-  const auto [waiting, isFirst] = contents_[number].queues.try_emplace(queue);
-  if (!isFirst) {
-    waiting->second.push({amount, cookie});
-    return;
-  }
+  if (Ending* head = headOf(number, queue)) return wait(head, amount, cookie);
   if (channel.count == 0) {
     channel.served = channel.rate = 0;
     channel.since = now;
     enter(number);
   }
-  begin(number, queue, {amount, cookie}, servedBy(channel, now));
+  begin(number, {servedBy(channel, now) + amount, cookie, queue, kNobody, kNobody});
   mark(channel);
 }
 
@@ -169,28 +193,26 @@ void Sharing::findReach(std::uint32_t resource) {
 
 // The rates of all rise together. Where a resource is full, those that use it stay where they are.
 void Sharing::fill(Time now) {
-  struct Level {
-    double at = 0;
-    std::uint32_t resource = 0;
-    bool operator>(const Level& other) const {
-      return at != other.at ? at > other.at : resource > other.resource;
-    }
-  };
   const auto levelOf = [&](std::uint32_t r) {
     return rounded(resources_[r].left / resources_[r].weight);
   };
-  std::priority_queue<Level, std::vector<Level>, std::greater<>> levels;
+  std::vector<Level>& levels = levels_;  // a heap
+  const auto push = [&](const Level& level) {
+    levels.push_back(level);
+    std::ranges::push_heap(levels, std::greater());
+  };
   for (const std::uint32_t r : met_)
-    if (resources_[r].weight > kNothing) levels.push({levelOf(r), r});
+    if (resources_[r].weight > kNothing) push({levelOf(r), r});
   while (!levels.empty()) {
-    Level lowest = levels.top();
-    levels.pop();
+    std::ranges::pop_heap(levels, std::greater());
+    Level lowest = levels.back();
+    levels.pop_back();
     if (resources_[lowest.resource].weight <= kNothing) continue;
     const double level = levelOf(lowest.resource);
     if (level > lowest.at) {  // others have stopped meanwhile
       lowest.at = level;
-      if (!levels.empty() && lowest > levels.top()) {
-        levels.push(lowest);
+      if (!levels.empty() && lowest > levels.front()) {
+        push(lowest);
         continue;
       }
     }
@@ -249,37 +271,36 @@ void Sharing::noteFirstEnds() {
   for (const std::uint32_t c : firsts_)
     if (!channels_[c].isNoted && endOf(channels_[c]) == end) {
       channels_[c].isNoted = true;
-      ends_.push({end, c, channels_[c].version});
+      ends_.add(end, {c, channels_[c].version});
     }
   firsts_.clear();
 }
 
 Time Sharing::nextEnd() {
-  while (!ends_.empty() && ends_.top().version != channels_[ends_.top().channel].version)
-    ends_.pop();
-  return ends_.empty() ? kNever : ends_.top().at;
+  while (!ends_.empty() && isOutOfDate(ends_.rest().front())) ends_.take();
+  return ends_.next();
 }
 
 std::vector<std::uint64_t> Sharing::finish(Time now) {
   std::vector<std::uint64_t> ended;
-  while (nextEnd() <= now) {
-    const std::uint32_t number = ends_.top().channel;
-    ends_.pop();
-    Channel& channel = channels_[number];
-    const std::uint32_t before = channel.count;
-    const double served = servedBy(channel, now);
-    const double due = served + std::max(channel.rate * 1e-3, served * 1e-12);
-    while (channel.count != 0 && channel.firstDone <= due) ended.push_back(end(number));
-    ++channel.version;
-    channel.isNoted = false;
-    if (channel.count == before) {  // nobody else can tell
-      later_.push_back(channel.holder);
-      continue;
-    }
-    if (channel.count == 0) leave(number);
-    mark(channel);
-  }
+  while (nextEnd() <= now) finish(ends_.take().channel, now, &ended);
   return ended;
+}
+
+void Sharing::finish(std::uint32_t number, Time now, std::vector<std::uint64_t>* ended) {
+  Channel& channel = channels_[number];
+  const std::uint32_t before = channel.count;
+  const double served = servedBy(channel, now);
+  const double due = served + std::max(channel.rate * 1e-3, served * 1e-12);
+  while (channel.count != 0 && channel.firstDone <= due) ended->push_back(end(number));
+  ++channel.version;
+  channel.isNoted = false;
+  if (channel.count == before) {  // nobody else can tell
+    later_.push_back(channel.holder);
+    return;
+  }
+  if (channel.count == 0) leave(number);
+  mark(channel);
 }
 
 }  // namespace weft::sim

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <queue>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
-#include "sim/fifo.h"
+#include "sim/moments.h"
 #include "sim/network.h"
 #include "sim/time.h"
 
@@ -32,10 +30,11 @@ class Sharing {
   void start(std::uint32_t channel, double amount, std::uint64_t cookie, Time now) {
     startInQueue(channel, kNoQueue | cookie, amount, cookie, now);
   }
-  // Or once all is through that was before it in that queue of the channel.
+  // Or once all is through that was before it in that queue, which is of one channel.
   void startInQueue(std::uint32_t channel, std::uint64_t queue, double amount, std::uint64_t cookie,
                     Time now);
   void settle(Time now);
+  bool isIdle(std::uint32_t channel) const { return channels_[channel].count == 0; }
 
   Time nextEnd();
   // The cookies of all that is through by now.
@@ -45,6 +44,7 @@ class Sharing {
 
  private:
   static constexpr std::uint64_t kNoQueue = std::uint64_t{1} << 63;  // one by itself
+  static constexpr std::uint32_t kNobody = ~0u;
 
   struct Resource {
     double rate = 0;
@@ -56,7 +56,8 @@ class Sharing {
   };
   // Whatever is on its way here has the same rate, and has got as much since nothing was.
   struct Channel {
-    std::uint32_t firstUse = 0, uses = 0;  // of uses_
+    std::uint32_t firstUse = 0, uses = 0;  // of uses_ and places_
+    std::uint32_t room = 0;                // there
     std::uint32_t count = 0;               // on its way
     std::uint32_t holder = 0;              // the full resource for which it is no faster
     double rate = 0;
@@ -69,6 +70,7 @@ class Sharing {
   struct Ending {
     double served = 0;  // as much as each in the channel has got then
     std::uint64_t cookie = 0, queue = 0;
+    std::uint32_t next = kNobody, last = kNobody;  // of waiting_: in its queue, behind it
     bool operator>(const Ending& other) const {
       return served != other.served ? served > other.served : cookie > other.cookie;
     }
@@ -76,26 +78,32 @@ class Sharing {
   struct Waiting {
     double amount = 0;
     std::uint64_t cookie = 0;
+    std::uint32_t next = kNobody;
   };
-  // What is in a channel.
-  struct Content {
-    std::unordered_map<std::uint64_t, Fifo<Waiting>> queues;  // that have something on its way
-    std::vector<std::uint32_t> places;  // in the lists of its resources, and room
-    std::priority_queue<Ending, std::vector<Ending>, std::greater<>> endings;
+  struct Level {  // of rates, at which a resource is full
+    double at = 0;
+    std::uint32_t resource = 0;
+    bool operator>(const Level& other) const {
+      return at != other.at ? at > other.at : resource > other.resource;
+    }
   };
   struct NextEnd {
-    Time at = 0;
     std::uint32_t channel = 0, version = 0;
-    bool operator>(const NextEnd& other) const {
-      return at != other.at ? at > other.at : channel > other.channel;
-    }
   };
 
   std::span<Use> usesOf(const Channel& channel) {
     return {uses_.data() + channel.firstUse, channel.uses};
   }
-  void begin(std::uint32_t channel, std::uint64_t queue, const Waiting& what, double served);
+  std::uint32_t* placesOf(const Channel& channel) { return places_.data() + channel.firstUse; }
+  bool isOutOfDate(const NextEnd& end) const {
+    return end.version != channels_[end.channel].version;
+  }
+  void begin(std::uint32_t channel, const Ending& one);
+  void finish(std::uint32_t channel, Time now, std::vector<std::uint64_t>* ended);
   std::uint64_t end(std::uint32_t channel);
+  Ending* headOf(std::uint32_t channel, std::uint64_t queue);
+  void wait(Ending* head, double amount, std::uint64_t cookie);
+  void beginNext(std::uint32_t channel, const Ending& before);
   void enter(std::uint32_t channel);
   void leave(std::uint32_t channel);
   void mark(const Channel& channel);
@@ -112,15 +120,19 @@ class Sharing {
   std::vector<Resource> resources_;
   std::vector<Channel> channels_;
   // By channel. Fillings are apart, as a channel is asked for these once more for each resource.
-  std::vector<Content> contents_;
+  std::vector<std::vector<Ending>> endings_;  // a heap: of each queue that is on its way the first
   std::vector<std::uint64_t> metIn_, fixedIn_;
   std::vector<Use> uses_;
+  std::vector<std::uint32_t> places_;  // of a channel in the lists of its resources
+  std::vector<Waiting> waiting_;
+  std::uint32_t freeWaiting_ = kNobody;  // of these, by `next`
   std::vector<std::uint32_t> changed_;  // resources
   std::vector<std::uint32_t> met_;      // resources that one of these can reach
+  std::vector<Level> levels_;           // of these
   std::vector<std::uint32_t> later_;    // resources that hold one whose first end is a later one
   std::vector<std::uint32_t> firsts_;   // channels that may end first of those that are considered
   double least_ = 0;                    // what is left until then
-  std::priority_queue<NextEnd, std::vector<NextEnd>, std::greater<>> ends_;
+  Moments<NextEnd> ends_;
   std::uint64_t fillings_ = 0;
 };
 

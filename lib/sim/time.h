@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -12,7 +11,8 @@ using Time = std::int64_t;
 
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
-inline Time timeOf(double ns) { return std::llround(ns * 1e3); }
+// The nearest one; of nothing below zero.
+inline Time timeOf(double ns) { return static_cast<Time>(ns * 1e3 + 0.5); }
 inline double nsOf(Time time) { return static_cast<double>(time) / 1e3; }
 
 }  // namespace weft::sim

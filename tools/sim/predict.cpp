@@ -52,7 +52,7 @@ class Prediction {
     WEFT_TRY(describe(row));
     setting_.network = &cluster_.network;
     setting_.messageNs = options_.messageNs;
-    const bool shares = options_.coresOfNode < cluster_.network.fabric().mostRanksOfANode();
+    const bool shares = options_.coresOfNode < cluster_.network.mostRanksOfANode();
     setting_.coresOfNode = shares ? options_.coresOfNode : 0;
     setting_.stragglers = options_.stragglers;
     setting_.folds = options_.folds;

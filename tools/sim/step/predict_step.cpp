@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 // microseconds of it. It takes one that is, where ranks of several nodes make it.
 const char* shortForm(const StepCall& step, const sim::Network& network) {
   constexpr std::uint64_t kShortBytes = 64 << 10;
-  const std::uint32_t inNode = network.fabric().mostRanksOfANode();
+  const std::uint32_t inNode = network.mostRanksOfANode();
   const std::uint32_t ranks = step.groups.size == 0 ? network.ranks() : step.groups.size;
   const bool isOnNodes = step.groups.stride * ranks > inNode;
   if (!isOnNodes || step.call.count * reduce::sizeOf(step.call.type) > kShortBytes) return "";
@@ -64,7 +64,7 @@ Status predictStep(const Place& place, const Cluster& cluster, const StepModel& 
   workload.roles = {row->phases.phases};
   for (const sim::Phase& phase : row->phases.phases)
     row->calls += phase.call == sim::Phase::kComputes ? 0 : 1;
-  const bool sharesCores = place.coresOfNode < cluster.network.fabric().mostRanksOfANode();
+  const bool sharesCores = place.coresOfNode < cluster.network.mostRanksOfANode();
   const sim::Setting setting{.network = &cluster.network,
                              .messageNs = place.messageNs,
                              .coresOfNode = sharesCores ? place.coresOfNode : 0,
