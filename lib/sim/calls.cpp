@@ -75,12 +75,10 @@ void Calls::arrive(std::uint32_t number) {
   observeMessage(message);
   Run& to = runs_[message.to];
   Run& from = runs_[message.from];
-  const double ns = message.byMemory ? jobOf(message.to).costs->receiptNs() : setting_.messageNs;
-  const Came came{clock_.now(), message.segment, message.target, ns};
-  if (ns <= 0)
+  if (receiptNs(message.to, message.byMemory) <= 0)
     to.lanes.arrive(message.segment, message.target);
   else
-    to.came.push(came);
+    to.came.push({clock_.now(), message.segment, message.target, message.byMemory});
   wake(message.to);
   if (message.byMemory) return;
   --from.lanes.of(message.segment).pending;
@@ -121,8 +119,7 @@ void Calls::advance(std::uint32_t number) {
       ++run.looksAt;
       continue;
     }
-    while (run.closed < run.opened && !run.lanes.of(run.closed).active)
-      ++run.closed;
+    while (run.closed < run.opened && !run.lanes.of(run.closed).active) ++run.closed;
     if (run.closed == run.program->segments) return finish(number);
     if (!std::exchange(run.moved, false)) {
       run.idle = !receive(number);
@@ -223,9 +220,11 @@ bool Calls::receive(std::uint32_t number) {
   Run& run = runs_[number];
   if (run.came.empty()) return false;
   const Came& first = run.came.first();
-  const double noise = noiseOf(setting_.jitter, {number, first.segment, first.target, kReceives});
+  const double noise =
+      noiseOf(setting_.jitter, {number, first.segment(), first.target(), kReceives});
   run.receives = run.busy = true;
-  cores_.work(run.worker, first.ns * cores_.slownessOf(rankOf(number)) * noise, 0);
+  const double ns = receiptNs(number, first.byMemory());
+  cores_.work(run.worker, ns * cores_.slownessOf(rankOf(number)) * noise, 0);
   return true;
 }
 
@@ -233,7 +232,7 @@ void Calls::received(std::uint32_t number) {
   Run& run = runs_[number];
   const Came& first = run.came.first();
   observeReceipt(number, first);
-  run.lanes.arrive(first.segment, first.target);
+  run.lanes.arrive(first.segment(), first.target());
   run.came.pop();
   run.moved = true;
   wake(number);
@@ -243,8 +242,7 @@ void Calls::received(std::uint32_t number) {
 bool Calls::mayRun(std::uint32_t number, const Lane& lane, const Step& step) {
   if (lane.segment < runs_[number].program->depth) return true;
   if (step.kind == Step::Kind::Message)
-    return mayPut(number, lane, step.peer,
-                  latencyOf(number, rankOfPeer(number, step.peer), step));
+    return mayPut(number, lane, step.peer, latencyOf(number, rankOfPeer(number, step.peer), step));
   const auto has = [&](std::uint32_t reader) {
     return mayPut(number, lane, reader, memoryLatencyOf(number));
   };
@@ -308,8 +306,8 @@ void Calls::send(std::uint32_t number, Lane& lane, const Step& step) {
                   .target = step.target,
                   .segment = lane.segment,
                   .sent = clock_.now(),
-                  .op = lane.next,
                   .bytes = static_cast<std::uint64_t>(bytes),
+                  .op = lane.next,
                   .byMemory = step.byMemory};
   message.latency = latencyOf(number, peer, step);
   if (setting_.jitter.sigma > 0)
@@ -338,6 +336,10 @@ Time Calls::latencyOf(std::uint32_t number, std::uint32_t peer, const Step& step
   return ways_.latencyBetween(rankOf(number), peer);
 }
 
+double Calls::receiptNs(std::uint32_t number, bool byMemory) const {
+  return byMemory ? jobOf(number).costs->receiptNs() : setting_.messageNs;
+}
+
 Time Calls::memoryLatencyOf(std::uint32_t number) const {
   return timeOf(jobOf(number).costs->machine.exchangeNs);
 }
@@ -352,29 +354,28 @@ void Calls::observeWork(std::uint32_t number, const Lane& lane, const Step& step
   if (!setting_.observe) return;
   const Run& run = runs_[number];
   const auto bytes = static_cast<std::uint64_t>(bytesOf(run, lane, step));
-  setting_.observe({rankOf(number), run.lanes.numberOf(lane.segment),
-                    lane.next, lane.segment, cores_.began(run.worker), clock_.now(), bytes,
-                    rankOfPeer(number, step.peer), false, nameOf(step.planned)});
+  setting_.observe({rankOf(number), run.lanes.numberOf(lane.segment), lane.next, lane.segment,
+                    cores_.began(run.worker), clock_.now(), bytes, rankOfPeer(number, step.peer),
+                    false, nameOf(step.planned)});
 }
 
 void Calls::observeReceipt(std::uint32_t number, const Came& message) const {
   if (!setting_.observe) return;
   const Run& run = runs_[number];
   const auto step = std::ranges::find_if(run.program->steps, [&](const Step& one) {
-    return one.kind == Step::Kind::Wait && one.target == message.target;
+    return one.kind == Step::Kind::Wait && one.target == message.target();
   });
-  setting_.observe({rankOf(number), run.lanes.numberOf(message.segment),
-                    static_cast<std::uint32_t>(step - run.program->steps.begin()), message.segment,
-                    cores_.began(run.worker), clock_.now(), 0, rankOfPeer(number, step->peer),
-                    false, "Receive"});
+  setting_.observe({rankOf(number), run.lanes.numberOf(message.segment()),
+                    static_cast<std::uint32_t>(step - run.program->steps.begin()),
+                    message.segment(), cores_.began(run.worker), clock_.now(), 0,
+                    rankOfPeer(number, step->peer), false, "Receive"});
 }
 
 void Calls::observeMessage(const Message& message) const {
   if (!setting_.observe) return;
   const Run& from = runs_[message.from];
   const Step& step = from.program->steps[message.op];
-  setting_.observe({rankOf(message.from),
-                    from.lanes.numberOf(message.segment), message.op,
+  setting_.observe({rankOf(message.from), from.lanes.numberOf(message.segment), message.op,
                     message.segment, message.sent, clock_.now(), message.bytes, rankOf(message.to),
                     true, nameOf(step.planned)});
 }

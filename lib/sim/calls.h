@@ -59,17 +59,17 @@ class Calls {
   // What the engine of a rank is at in a call.
   struct Run {
     const Program* program = nullptr;  // null: nobody has begun the call, or all have finished it
-    Lanes lanes;
-    Inbox came;
-    std::uint64_t opened = 0, closed = 0, looksAt = 0;  // segments
-    std::uint64_t completed = 0;
-    std::vector<Time> completedAt;  // by segment, where credits are asked for
-    std::vector<std::pair<std::uint32_t, Time>> wantCredit;  // who, and how long it is told
     std::uint32_t worker = 0;
     bool moved = false, busy = false, idle = true, woken = false;
     bool turnsTo = false;   // the core is about to run this
     bool receives = false;  // the core sees to the first of `came`
     enum class State : std::uint8_t { Away, In, Through } state = State::Away;
+    std::uint64_t opened = 0, closed = 0, looksAt = 0;  // segments
+    Lanes lanes;
+    Inbox came;
+    std::uint64_t completed = 0;
+    std::vector<Time> completedAt;  // by segment, where credits are asked for
+    std::vector<std::pair<std::uint32_t, Time>> wantCredit;  // who, and how long it is told
   };
   static constexpr std::uint32_t kNoChannel = ~0u;
   struct Message {
@@ -78,8 +78,8 @@ class Calls {
     std::uint32_t channel = kNoChannel;
     std::uint64_t segment = 0;
     Time latency = 0, sent = 0;
-    std::uint32_t op = 0;
     std::uint64_t bytes = 0;
+    std::uint32_t op = 0;
     bool byMemory = false;
   };
 
@@ -111,6 +111,7 @@ class Calls {
   void send(std::uint32_t number, Lane& lane, const Step& step);
   std::uint32_t keep(const Message& message);
   Time latencyOf(std::uint32_t number, std::uint32_t peer, const Step& step);
+  double receiptNs(std::uint32_t number, bool byMemory) const;
   Time memoryLatencyOf(std::uint32_t number) const;
   double noise(std::uint32_t number, const Lane& lane, std::uint32_t what) const;
   void observeWork(std::uint32_t number, const Lane& lane, const Step& step) const;

@@ -126,8 +126,7 @@ bool Network::findRoute(std::uint32_t from, std::uint32_t to, Route* route) cons
   const std::uint32_t link = isNear ? indexOfMesh(localRankOf(from), localRankOf(to)) : kNoLink;
   const std::uint32_t way = nodeOf_[from] * perNode_ + link;
   route->overRails = link == kNoLink || rateOf(way) <= 0;
-  if (route->overRails)
-    return addRails(from, true, route) && addRails(to, false, route);
+  if (route->overRails) return addRails(from, true, route) && addRails(to, false, route);
   route->uses = {{way, 1}};
   route->latencyNs = fabric_.mesh[link / 2].speed.us * 1e3;
   return true;

@@ -126,12 +126,12 @@ class Sharing {
   std::vector<std::uint32_t> places_;  // of a channel in the lists of its resources
   std::vector<Waiting> waiting_;
   std::uint32_t freeWaiting_ = kNobody;  // of these, by `next`
-  std::vector<std::uint32_t> changed_;  // resources
-  std::vector<std::uint32_t> met_;      // resources that one of these can reach
-  std::vector<Level> levels_;           // of these
-  std::vector<std::uint32_t> later_;    // resources that hold one whose first end is a later one
-  std::vector<std::uint32_t> firsts_;   // channels that may end first of those that are considered
-  double least_ = 0;                    // what is left until then
+  std::vector<std::uint32_t> changed_;   // resources
+  std::vector<std::uint32_t> met_;       // resources that one of these can reach
+  std::vector<Level> levels_;            // of these
+  std::vector<std::uint32_t> later_;     // resources that hold one whose first end is a later one
+  std::vector<std::uint32_t> firsts_;    // channels that may end first of those that are considered
+  double least_ = 0;                     // what is left until then
   Moments<NextEnd> ends_;
   std::uint64_t fillings_ = 0;
 };

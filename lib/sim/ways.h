@@ -46,12 +46,13 @@ class Ways {
   const Network& network_;
   const Symmetry& symmetry_;
   Sharing& sharing_;
-  std::vector<Cable> cables_;      // [from, local rank of to], of one node
-  std::vector<Rails> out_, in_;    // by group
-  std::vector<Use> uses_;          // of a way that is looked for
+  std::vector<Cable> cables_;        // [from, local rank of to], of one node
+  std::vector<Rails> out_, in_;      // by group
+  std::vector<Use> uses_;            // of a way that is looked for
   std::vector<std::uint64_t> keys_;  // by channel: what finds it in open_; kNoKey: not there
-  std::unordered_map<std::uint64_t, std::uint32_t> open_;  // channels over rails with something on its way
-  std::vector<std::uint32_t> closed_;                      // that had
+  std::unordered_map<std::uint64_t, std::uint32_t>
+      open_;                           // channels over rails with something on its way
+  std::vector<std::uint32_t> closed_;  // that had
 };
 
 }  // namespace weft::sim

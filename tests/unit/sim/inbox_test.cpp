@@ -23,7 +23,7 @@ TEST(Inbox, GivesTheFirstOfAllThatHaveCome) {
   for (int turn = 0; turn < 10000; ++turn) {
     now += upTo(3) == 0 ? upTo(2) : 0;
     for (std::uint32_t k = upTo(turn % 1000 < 500 ? 3 : 1); k > 0; --k) {
-      const Came message{now, upTo(2), upTo(1000), 1};
+      const Came message(now, upTo(2), upTo(1000), upTo(1) == 0);
       inbox.push(message);
       all.push(message);
     }
