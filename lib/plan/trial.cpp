@@ -44,16 +44,24 @@ double Trial::nsOf(std::size_t place) const {
 }
 
 void Trial::judge() {
+  const double before = ns_[chosen_];
   std::uint8_t best = chosen_;
   for (std::size_t place = 0; place < entered_; ++place) {
     const std::uint8_t form = order_[place];
     ns_[form] = nsOf(place);  // the one in use comes first
     if (ns_[form] < ns_[best] && ns_[form] < kClear * ns_[chosen_]) best = form;
   }
-  if (!isMixed_) chosen_ = best;
+  if (isMixed_) best = chosen_;
+  const bool hasRisen = before > 0 && kClear * ns_[chosen_] > before;
+  isDoubtful_ = best != chosen_ && hasRisen && !isDoubtful_;
+  if (!isDoubtful_) chosen_ = best;
   form_ = chosen_;
   run_ = 0;
   isMixed_ = false;
+  if (isDoubtful_) {
+    quiet_ = kSoon;
+    return enterAll();
+  }
   quiet_ = interval_;
   interval_ = std::min(4 * interval_, kMostQuiet);
   if (++trials_ < kAllFirst || trials_ % kAllEvery == 0)

@@ -19,7 +19,8 @@ namespace weft::plan {
 // ranks share cores, some have done their part before the last one can enter, so there a call takes
 // what it takes its ranks in the mean, with what the application of others does meanwhile, which is
 // the same in all forms. Again after a while, and ever more seldom, since hypervisors move cores
-// about, and which form is the quicker one follows. One thread at a time.
+// about, and which form is the quicker one follows: where the one in use takes longer than it did, by two
+// trials, the second soon, as it may have met what others will meet next. One thread at a time.
 class Trial {
  public:
   enum class Cores : std::uint8_t { OfTheirOwn, Shared };
@@ -77,6 +78,8 @@ class Trial {
   static constexpr std::uint8_t kMost = 6;
   // Calls from one trial to the next: four times as many each time.
   static constexpr std::uint32_t kQuiet = 128, kMostQuiet = 2048;
+  // Where one trial has put the form in use in doubt.
+  static constexpr std::uint32_t kSoon = 16;
   // What another form must be below, of the time of the one that is in use: calls differ by as much.
   static constexpr double kClear = 0.9;
   // What took more than kFar times as long as the one in use is tried again in the first trials, as any one
@@ -97,6 +100,7 @@ class Trial {
   std::array<std::uint8_t, kMost> order_{};  // the forms of this trial
   std::uint8_t entered_ = 0, run_ = 0;       // how many of them, and how many calls it has had
   bool isMixed_ = false;                     // some of them were on other buffers
+  bool isDoubtful_ = false;  // the form in use took longer in the last trial than before
   std::uint32_t quiet_ = 0, interval_ = kQuiet, trials_ = 0;
   std::array<double, kMost> ns_{};
   // By place in the order and counted run: when it was entered, when it was left.

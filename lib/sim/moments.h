@@ -3,8 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <queue>
-#include <span>
 #include <vector>
 
 #include "sim/time.h"
@@ -21,10 +21,9 @@ class Moments {
 
   void add(Time at, const T& thing) { momentAt(at).things.push_back(thing); }
 
-  // What is left of the next moment.
-  std::span<T> rest() {
-    Moment& moment = moments_[heap_.top().moment];
-    return std::span(moment.things).subspan(moment.taken);
+  const T& first() const {
+    const Moment& moment = moments_[heap_.top().moment];
+    return moment.things[moment.taken];
   }
   T take() {
     const std::uint32_t number = heap_.top().moment;

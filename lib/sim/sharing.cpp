@@ -97,53 +97,85 @@ std::uint64_t Sharing::end(std::uint32_t number) {
   const Ending one = endings.back();
   endings.pop_back();
   --channel.count;
-  if (one.next != kNobody)
-    beginNext(number, one);
-  else if (channel.count != 0)
-    channel.firstDone = endings.front().served;
+  if (one.line != kNobody && lines_[one.line].next != kNobody) {
+    begin(number, nextInLine(one));
+  } else {
+    closeLine(number, one);
+    if (channel.count != 0) channel.firstDone = endings.front().served;
+  }
   return one.cookie;
 }
 
-// What is on its way of that queue; null: nothing. As many are looked at as pairs of ranks use the channel.
-Sharing::Ending* Sharing::headOf(std::uint32_t channel, std::uint64_t queue) {
-  if ((queue & kNoQueue) != 0) return nullptr;
+// kNobody: nothing of that queue is on its way.
+std::uint32_t Sharing::findLine(std::uint32_t channel, std::uint64_t queue) const {
+  if ((queue & kNoQueue) != 0) return kNobody;
+  if (channels_[channel].isIndexed) {
+    const auto known = lineOf_.find(queue);
+    return known == lineOf_.end() ? kNobody : known->second;
+  }
   const auto head = std::ranges::find(endings_[channel], queue, &Ending::queue);
-  return head == endings_[channel].end() ? nullptr : &*head;
+  return head == endings_[channel].end() ? kNobody : head->line;
 }
 
-void Sharing::wait(Ending* head, double amount, std::uint64_t cookie) {
+std::uint32_t Sharing::openLine(std::uint32_t number, std::uint64_t queue) {
+  if ((queue & kNoQueue) != 0) return kNobody;
+  if (freeLine_ == kNobody) {
+    freeLine_ = static_cast<std::uint32_t>(lines_.size());
+    lines_.emplace_back();
+  }
+  const std::uint32_t line = std::exchange(freeLine_, lines_[freeLine_].next);
+  lines_[line] = {};
+  Channel& channel = channels_[number];
+  if (channel.count >= kFew && !std::exchange(channel.isIndexed, true))
+    for (const Ending& one : endings_[number])
+      if (one.line != kNobody) lineOf_.emplace(one.queue, one.line);
+  if (channel.isIndexed) lineOf_.emplace(queue, line);
+  return line;
+}
+
+void Sharing::closeLine(std::uint32_t number, const Ending& last) {
+  if (last.line == kNobody) return;
+  lines_[last.line].next = std::exchange(freeLine_, last.line);
+  Channel& channel = channels_[number];
+  if (channel.isIndexed) lineOf_.erase(last.queue);
+  if (channel.count == 0) channel.isIndexed = false;
+}
+
+void Sharing::wait(Line* line, double amount, std::uint64_t cookie) {
   if (freeWaiting_ == kNobody) {
     freeWaiting_ = static_cast<std::uint32_t>(waiting_.size());
     waiting_.emplace_back();
   }
-  const std::uint32_t number = freeWaiting_;
-  freeWaiting_ = waiting_[number].next;
+  const std::uint32_t number = std::exchange(freeWaiting_, waiting_[freeWaiting_].next);
   waiting_[number] = {amount, cookie, kNobody};
-  if (head->next == kNobody)
-    head->next = number;
+  if (line->next == kNobody)
+    line->next = number;
   else
-    waiting_[head->last].next = number;
-  head->last = number;
+    waiting_[line->last].next = number;
+  line->last = number;
 }
 
-void Sharing::beginNext(std::uint32_t channel, const Ending& before) {
-  const std::uint32_t number = before.next;
+Sharing::Ending Sharing::nextInLine(const Ending& before) {
+  Line& line = lines_[before.line];
+  const std::uint32_t number = line.next;
   const Waiting what = waiting_[number];
   waiting_[number].next = std::exchange(freeWaiting_, number);
-  begin(channel, {before.served + what.amount, what.cookie, before.queue, what.next, before.last});
+  line.next = what.next;
+  return {before.served + what.amount, what.cookie, before.queue, before.line};
 }
 
 void Sharing::startInQueue(std::uint32_t number, std::uint64_t queue, double amount,
                            std::uint64_t cookie, Time now) {
   Channel& channel = channels_[number];
   for (const Use& use : usesOf(channel)) resources_[use.resource].carried += amount * use.weight;
-  if (Ending* head = headOf(number, queue)) return wait(head, amount, cookie);
+  if (const std::uint32_t line = findLine(number, queue); line != kNobody)
+    return wait(&lines_[line], amount, cookie);
   if (channel.count == 0) {
     channel.served = channel.rate = 0;
     channel.since = now;
     enter(number);
   }
-  begin(number, {servedBy(channel, now) + amount, cookie, queue, kNobody, kNobody});
+  begin(number, {servedBy(channel, now) + amount, cookie, queue, openLine(number, queue)});
   mark(channel);
 }
 
@@ -277,7 +309,7 @@ void Sharing::noteFirstEnds() {
 }
 
 Time Sharing::nextEnd() {
-  while (!ends_.empty() && isOutOfDate(ends_.rest().front())) ends_.take();
+  while (!ends_.empty() && isOutOfDate(ends_.first())) ends_.take();
   return ends_.next();
 }
 

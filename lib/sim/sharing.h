@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/moments.h"
@@ -30,7 +31,7 @@ class Sharing {
   void start(std::uint32_t channel, double amount, std::uint64_t cookie, Time now) {
     startInQueue(channel, kNoQueue | cookie, amount, cookie, now);
   }
-  // Or once all is through that was before it in that queue, which is of one channel.
+  // Or once all is through that was before it in that queue, which is of this channel alone.
   void startInQueue(std::uint32_t channel, std::uint64_t queue, double amount, std::uint64_t cookie,
                     Time now);
   void settle(Time now);
@@ -45,6 +46,7 @@ class Sharing {
  private:
   static constexpr std::uint64_t kNoQueue = std::uint64_t{1} << 63;  // one by itself
   static constexpr std::uint32_t kNobody = ~0u;
+  static constexpr std::uint32_t kFew = 16;  // queues of a channel, among which one is looked for
 
   struct Resource {
     double rate = 0;
@@ -66,14 +68,18 @@ class Sharing {
     Time since = 0;
     std::uint32_t version = 0;  // of that end
     bool isNoted = false;       // in ends_
+    bool isIndexed = false;     // its queues are in lineOf_
   };
   struct Ending {
     double served = 0;  // as much as each in the channel has got then
     std::uint64_t cookie = 0, queue = 0;
-    std::uint32_t next = kNobody, last = kNobody;  // of waiting_: in its queue, behind it
+    std::uint32_t line = kNobody;  // what waits behind it in its queue
     bool operator>(const Ending& other) const {
       return served != other.served ? served > other.served : cookie > other.cookie;
     }
+  };
+  struct Line {
+    std::uint32_t next = kNobody, last = kNobody;  // of waiting_
   };
   struct Waiting {
     double amount = 0;
@@ -101,9 +107,11 @@ class Sharing {
   void begin(std::uint32_t channel, const Ending& one);
   void finish(std::uint32_t channel, Time now, std::vector<std::uint64_t>* ended);
   std::uint64_t end(std::uint32_t channel);
-  Ending* headOf(std::uint32_t channel, std::uint64_t queue);
-  void wait(Ending* head, double amount, std::uint64_t cookie);
-  void beginNext(std::uint32_t channel, const Ending& before);
+  std::uint32_t findLine(std::uint32_t channel, std::uint64_t queue) const;
+  std::uint32_t openLine(std::uint32_t channel, std::uint64_t queue);
+  void closeLine(std::uint32_t channel, const Ending& last);
+  void wait(Line* line, double amount, std::uint64_t cookie);
+  Ending nextInLine(const Ending& before);
   void enter(std::uint32_t channel);
   void leave(std::uint32_t channel);
   void mark(const Channel& channel);
@@ -124,14 +132,16 @@ class Sharing {
   std::vector<std::uint64_t> metIn_, fixedIn_;
   std::vector<Use> uses_;
   std::vector<std::uint32_t> places_;  // of a channel in the lists of its resources
+  std::vector<Line> lines_;            // of queues with something on its way
   std::vector<Waiting> waiting_;
-  std::uint32_t freeWaiting_ = kNobody;  // of these, by `next`
-  std::vector<std::uint32_t> changed_;   // resources
-  std::vector<std::uint32_t> met_;       // resources that one of these can reach
-  std::vector<Level> levels_;            // of these
-  std::vector<std::uint32_t> later_;     // resources that hold one whose first end is a later one
-  std::vector<std::uint32_t> firsts_;    // channels that may end first of those that are considered
-  double least_ = 0;                     // what is left until then
+  std::uint32_t freeLine_ = kNobody, freeWaiting_ = kNobody;  // of these, by `next`
+  std::unordered_map<std::uint64_t, std::uint32_t> lineOf_;   // by queue, of channels with many
+  std::vector<std::uint32_t> changed_;                        // resources
+  std::vector<std::uint32_t> met_;     // resources that one of these can reach
+  std::vector<Level> levels_;          // of these
+  std::vector<std::uint32_t> later_;   // resources that hold one whose first end is a later one
+  std::vector<std::uint32_t> firsts_;  // channels that may end first of those that are considered
+  double least_ = 0;                   // what is left until then
   Moments<NextEnd> ends_;
   std::uint64_t fillings_ = 0;
 };

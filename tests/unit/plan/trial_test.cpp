@@ -54,9 +54,15 @@ TEST(Trial, ComesAgainEverMoreSeldomAndFollows) {
   Trial trial(2);
   std::uint32_t last = 0;
   for (const bool second : {true, true, false, false, true}) {
-    runAll(trial, second ? std::vector<double>{100, 70} : std::vector<double>{70, 100});
-    trial.judge();
-    EXPECT_EQ(trial.chosen(), second ? 1 : 0);
+    const auto judgeOne = [&] {
+      runAll(trial, second ? std::vector<double>{100, 70} : std::vector<double>{70, 100});
+      trial.judge();
+      return trial.chosen() == (second ? 1 : 0);
+    };
+    if (!judgeOne()) {  // the one in use takes longer than it did: a second time, soon
+      EXPECT_EQ(quietCalls(trial), Trial::kSoon);
+      EXPECT_TRUE(judgeOne());
+    }
     const std::uint32_t quiet = quietCalls(trial);
     EXPECT_GE(quiet, last);
     EXPECT_GE(quiet, Trial::kQuiet);
@@ -64,6 +70,37 @@ TEST(Trial, ComesAgainEverMoreSeldomAndFollows) {
     last = quiet;
   }
   EXPECT_EQ(last, Trial::kMostQuiet);
+}
+
+// What the form in use met in one trial, by chance, is not what it takes.
+TEST(Trial, OneSlowTrialOfTheFormInUseDecidesNothing) {
+  Trial trial(2);
+  const auto judgeOne = [&](double ofFirst) {
+    runAll(trial, {ofFirst, 100});
+    trial.judge();
+    const std::uint8_t chosen = trial.chosen();
+    return std::pair(chosen, quietCalls(trial));
+  };
+  judgeOne(70);
+  const auto [inDoubt, soon] = judgeOne(300);
+  EXPECT_EQ(inDoubt, 0);
+  EXPECT_EQ(soon, Trial::kSoon);
+  const auto [still, later] = judgeOne(70);
+  EXPECT_EQ(still, 0);
+  EXPECT_GT(later, Trial::kQuiet);
+  judgeOne(300);
+  EXPECT_EQ(judgeOne(300).first, 1);
+}
+
+// Where what is in use takes what it did, another that has become quicker is taken at once.
+TEST(Trial, WhatHasBecomeQuickerIsTakenAtOnce) {
+  Trial trial(2);
+  runAll(trial, {100, 200});
+  trial.judge();
+  EXPECT_EQ(quietCalls(trial), Trial::kQuiet);
+  runAll(trial, {100, 70});
+  trial.judge();
+  EXPECT_EQ(trial.chosen(), 1);
 }
 
 // A form that is far slower is tried again, but not each time.
